@@ -1,0 +1,1 @@
+"""fcshim gives native-grade tool calling to language models that have none."""

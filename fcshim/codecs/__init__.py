@@ -1,0 +1,1 @@
+"""Wire formats: one file per provider's API, each usable alone."""

@@ -1,0 +1,93 @@
+"""What a codec is: one provider's wire format, both directions, without I/O.
+
+Rule: a codec is stateless; each exchange makes its own decoder (upstream's bytes to events) and encoder (events to
+client's bytes). Events travel with the index of their choice, 0 unless the client asked for several.
+Neighbours: `exchange` drives codecs; `sse` splits what comes in.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from fcshim.errors import FcshimError
+from fcshim.events import Event
+from fcshim.messages import Request
+from fcshim.reply import Reply
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """A request ready for the upstream: the path below its base URL, and the body."""
+
+    path: str
+    body: bytes
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What a reply is called: its id, its creation time (Unix seconds), the model name the client used."""
+
+    id: str
+    created: int
+    model: str
+
+
+class Decoder(Protocol):
+    """Reads one upstream reply, in pieces cut anywhere."""
+
+    def feed(self, data: bytes) -> list[tuple[int, Event]]:
+        """Take the next bytes of the body; give the events that they complete, each with its choice."""
+        ...
+
+    def close(self) -> list[tuple[int, Event]]:
+        """The body has ended; give what is left: an `Error` event where it ended too early."""
+        ...
+
+
+class Encoder(Protocol):
+    """Writes one streamed reply for the client."""
+
+    def encode(self, choice: int, events: Sequence[Event]) -> bytes:
+        """Give the bytes for these events of one choice."""
+        ...
+
+    def close(self) -> bytes:
+        """Give the bytes that end a stream cleanly; nothing after an `Error` event."""
+        ...
+
+    def ping(self) -> bytes:
+        """Give bytes that keep the connection alive and that every client of this API ignores."""
+        ...
+
+
+class Codec(Protocol):
+    """One provider's wire format."""
+
+    name: str
+
+    def decode_request(self, body: bytes) -> Request:
+        """Read a client's request. Raises `RequestError`."""
+        ...
+
+    def encode_request(self, request: Request) -> Outgoing:
+        """Write a request for the upstream; it always asks for a stream, with usage."""
+        ...
+
+    def decoder(self) -> Decoder:
+        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        ...
+
+    def encoder(self, request: Request, identity: Identity) -> Encoder:
+        """Make a writer for one streamed reply to this request."""
+        ...
+
+    def encode_reply(self, request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
+        """Write a whole reply, one `Reply` per choice."""
+        ...
+
+    def encode_error(self, error: FcshimError) -> bytes:
+        """Write an error body in this API's form (its HTTP status is `error.status`)."""
+        ...
+
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> FcshimError:
+        """Read an upstream's error answer, whatever it is (this API's form, HTML, nothing)."""
+        ...

@@ -1,0 +1,151 @@
+"""The request vocabulary: what a client asks, in no provider's words.
+
+Rule: wire dicts become these in a codec and travel no further; `extra` carries what only the client's own API knows.
+Neighbours: codecs decode and encode requests, the shim turns tools and past calls into text.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+
+
+class TextPart(msgspec.Struct, frozen=True, tag="text"):
+    """Plain text."""
+
+    text: str
+
+
+class MediaPart(msgspec.Struct, frozen=True, tag="media"):
+    """An image, sound or file: by `url` or base64 `data`; `raw` is the client's own form of it."""
+
+    media_type: str
+    url: str | None = None
+    data: str | None = None
+    raw: JSON = None
+
+
+Part: TypeAlias = TextPart | MediaPart
+Content: TypeAlias = tuple[Part, ...]
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call of an earlier turn; `arguments` is the JSON text as the client sent it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class SystemMessage(msgspec.Struct, frozen=True, tag="system"):
+    """Instructions; a `developer` message is one too."""
+
+    content: Content
+
+
+class UserMessage(msgspec.Struct, frozen=True, tag="user"):
+    """What the user said."""
+
+    content: Content
+
+
+class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
+    """What the model said and called."""
+
+    content: Content = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+
+
+class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
+    """The result of one call; `name` where the client gave it (else it follows from the id)."""
+
+    tool_call_id: str
+    content: Content
+    name: str = ""
+    is_error: bool = False
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool that is offered: `parameters` is the JSON Schema of its arguments object, as the client gave it."""
+
+    name: str
+    description: str = ""
+    parameters: JSON = None
+    strict: bool = False
+
+
+class ToolChoice(msgspec.Struct, frozen=True):
+    """How free the model is to call; with `names`, only those tools may be called."""
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    names: tuple[str, ...] = ()
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One request for a reply."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = ToolChoice()
+    parallel_tool_calls: bool = True
+    stream: bool = False
+    include_usage: bool = False
+    n: int = 1
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    extra: dict[str, JSON] = {}
+    """Fields that the vocabulary does not name, in the client API's own form; passed on to an upstream of that API."""
+    style: str = ""
+    """Which variant of its API the client speaks (`functions` for legacy OpenAI function calling); for its codec alone."""
+
+
+def text_of(content: Content) -> str:
+    """Join the text parts of `content`; media are left out."""
+    return "".join(part.text for part in content if isinstance(part, TextPart))
+
+
+def as_tools(tools: Sequence[Tool | dict[str, JSON]] | None) -> tuple[Tool, ...]:
+    """Take `Tool` objects or OpenAI tool dicts (`{type, function: {...}}` or the bare function) and give `Tool` objects.
+
+    Raises `RequestError` for anything else, an empty name, or a name that comes twice.
+    """
+    result: dict[str, Tool] = {}
+    for position, tool in enumerate(tools or ()):
+        made = tool if isinstance(tool, Tool) else _tool_from_dict(tool, position)
+        if not made.name:
+            raise RequestError(f"tools[{position}]: the name is empty", param=f"tools[{position}].name")
+        if made.name in result:
+            raise RequestError(
+                f"tools[{position}]: there are two tools named {made.name!r}", param=f"tools[{position}].name"
+            )
+        result[made.name] = made
+    return tuple(result.values())
+
+
+def _tool_from_dict(tool: JSON, position: int) -> Tool:
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(name, str):
+        excerpt = repr(tool)[:80]
+        raise RequestError(
+            f"tools[{position}]: expected {{type: 'function', function: {{name, description, parameters}}}}, got {excerpt}",
+            param=f"tools[{position}]",
+        )
+    description = function.get("description")
+    return Tool(
+        name=name,
+        description=description if isinstance(description, str) else "",
+        parameters=function.get("parameters"),
+        strict=function.get("strict") is True,
+    )

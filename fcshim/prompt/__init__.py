@@ -1,0 +1,1 @@
+"""Tools, past calls and results to text: rendering, history, neutralising."""

@@ -1,0 +1,66 @@
+"""Tools, past calls and results to text, by a dialect's templates.
+
+Rule: what a client, a tool or a model wrote is only ever data to a template, never a template.
+Neighbours: `parse.dialect` gives the markers, `history` decides where each text goes.
+"""
+
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from fcshim.events import JSON
+from fcshim.messages import Tool, ToolChoice
+from fcshim.parse.dialect import Dialect
+from fcshim.resources import resource_dir
+
+
+def render_system(
+    dialect: Dialect, tools: Sequence[Tool], choice: ToolChoice = ToolChoice(), *, parallel: bool = True
+) -> str:
+    """Write the part of the system prompt that offers `tools` and asks for calls in `dialect`."""
+    offered = [_definition(tool) for tool in tools]
+    return _render(dialect, "system", tools=offered, choice=choice, parallel=parallel).rstrip("\n")
+
+
+def render_call(dialect: Dialect, name: str, arguments: str) -> str:
+    """Write one past call as the model would have written it; `arguments` is JSON text and stays as it is."""
+    return _render(dialect, "call", name=name, arguments=arguments)
+
+
+def render_result(dialect: Dialect, name: str, content: str, *, is_error: bool = False) -> str:
+    """Write one tool result as the model is told to expect it."""
+    return _render(dialect, "result", name=name, content=content, is_error=is_error)
+
+
+def _definition(tool: Tool) -> dict[str, JSON]:
+    parameters = tool.parameters if tool.parameters else {"type": "object", "properties": {}}
+    described = {"description": tool.description} if tool.description else {}
+    return {"name": tool.name, **described, "parameters": parameters}
+
+
+def _render(dialect: Dialect, template: str, **values: JSON) -> str:
+    markers = {
+        "open": dialect.open,
+        "close": dialect.close,
+        "result_open": dialect.result_open,
+        "result_close": dialect.result_close,
+    }
+    text = _environment(resource_dir("templates")).get_template(f"{dialect.templates}/{template}.jinja")
+    return text.render(markers | values)
+
+
+@functools.cache
+def _environment(folder: Path) -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    environment.filters["json"] = functools.partial(json.dumps, ensure_ascii=False)
+    return environment

@@ -1,0 +1,67 @@
+"""A reply: all events of one choice, folded.
+
+Rule: folding is the only way from events to a whole reply; a reply that is not streamed is the same events, added up.
+Neighbours: codecs write a `Reply` for clients that do not stream, `client.complete` returns it.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from fcshim.events import (
+    Error,
+    Event,
+    Reasoning,
+    Stop,
+    StopReason,
+    Text,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one choice said; `tool_calls` holds every call that ended, those with an error included."""
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCallEnd, ...] = ()
+    usage: Usage | None = None
+    stop_reason: StopReason | None = None
+    error: Error | None = None
+
+
+def fold(events: Iterable[Event]) -> Reply:
+    """Add events up to a `Reply`."""
+    text: list[str] = []
+    reasoning: list[str] = []
+    calls: list[ToolCallEnd] = []
+    usage: Usage | None = None
+    stop_reason: StopReason | None = None
+    error: Error | None = None
+    for event in events:
+        match event:
+            case Text():
+                text.append(event.text)
+            case Reasoning():
+                reasoning.append(event.text)
+            case ToolCallEnd():
+                calls.append(event)
+            case Usage():
+                usage = event
+            case Stop():
+                stop_reason = event.stop_reason
+            case Error():
+                error = event
+            case ToolCallStart() | ToolCallChunk():
+                pass
+    return Reply(
+        text="".join(text),
+        reasoning="".join(reasoning),
+        tool_calls=tuple(calls),
+        usage=usage,
+        stop_reason=stop_reason,
+        error=error,
+    )
