@@ -1,6 +1,6 @@
 """The event vocabulary: every provider, dialect and parser speaks in these pieces, in this order.
 
-Rule: `start chunk* end` per call; text never lies inside a call; the chunks of a call, joined, are its complete arguments.
+Rule: `start chunk* end` per call; text never lies inside a call; a call's chunks, joined, are its complete arguments.
 Neighbours: parsers and codecs make events, `reply.fold` adds them up, codecs write them for a client.
 """
 

@@ -88,13 +88,16 @@ class ToolChoice(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
+AUTO = ToolChoice()
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request for a reply."""
 
     model: str
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
-    tool_choice: ToolChoice = ToolChoice()
+    tool_choice: ToolChoice = AUTO
     parallel_tool_calls: bool = True
     stream: bool = False
     include_usage: bool = False
@@ -107,7 +110,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     extra: dict[str, JSON] = {}
     """Fields that the vocabulary does not name, in the client API's own form; passed on to an upstream of that API."""
     style: str = ""
-    """Which variant of its API the client speaks (`functions` for legacy OpenAI function calling); for its codec alone."""
+    """Which variant of its API the client speaks (`functions` for OpenAI's legacy form); for its codec alone."""
 
 
 def text_of(content: Content) -> str:
@@ -116,7 +119,7 @@ def text_of(content: Content) -> str:
 
 
 def as_tools(tools: Sequence[Tool | dict[str, JSON]] | None) -> tuple[Tool, ...]:
-    """Take `Tool` objects or OpenAI tool dicts (`{type, function: {...}}` or the bare function) and give `Tool` objects.
+    """Take `Tool` objects or OpenAI dicts (`{type, function: {...}}` or the bare function) and give `Tool` objects.
 
     Raises `RequestError` for anything else, an empty name, or a name that comes twice.
     """
@@ -139,7 +142,7 @@ def _tool_from_dict(tool: JSON, position: int) -> Tool:
     if not isinstance(function, dict) or not isinstance(name, str):
         excerpt = repr(tool)[:80]
         raise RequestError(
-            f"tools[{position}]: expected {{type: 'function', function: {{name, description, parameters}}}}, got {excerpt}",
+            f"tools[{position}]: expected {{type: 'function', function: {{name, ...}}}}, got {excerpt}",
             param=f"tools[{position}]",
         )
     description = function.get("description")

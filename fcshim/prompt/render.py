@@ -13,14 +13,12 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from fcshim.events import JSON
-from fcshim.messages import Tool, ToolChoice
+from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialect import Dialect
 from fcshim.resources import resource_dir
 
 
-def render_system(
-    dialect: Dialect, tools: Sequence[Tool], choice: ToolChoice = ToolChoice(), *, parallel: bool = True
-) -> str:
+def render_system(dialect: Dialect, tools: Sequence[Tool], choice: ToolChoice = AUTO, *, parallel: bool = True) -> str:
     """Write the part of the system prompt that offers `tools` and asks for calls in `dialect`."""
     offered = [_definition(tool) for tool in tools]
     return _render(dialect, "system", tools=offered, choice=choice, parallel=parallel).rstrip("\n")

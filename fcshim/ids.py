@@ -1,0 +1,15 @@
+"""Ids for calls and replies.
+
+Rule: an id is unique in a conversation that lasts days and crosses processes; whoever needs another source passes one in.
+Neighbours: the parser, the codecs and the client take a `new_id` function.
+"""
+
+import itertools
+import secrets
+from collections.abc import Callable
+
+
+def id_source(prefix: str = "call_") -> Callable[[], str]:
+    """Give a function that makes a new id at each call: the prefix, 80 random bits in hex, a counter in hex."""
+    seed = secrets.token_hex(10)
+    return map(f"{prefix}{seed}{{:04x}}".format, itertools.count()).__next__
