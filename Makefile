@@ -1,0 +1,63 @@
+# Everything happens inside .venv, made here with PYTHON (3.11 or newer); the machine outside it stays as it is.
+# A stamp file says what has been installed; it is renewed when pyproject.toml changes.
+
+PYTHON ?= python3
+VENV = .venv
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet
+EXECUTIONS ?= 100000
+
+.PHONY: help demo test check bench fuzz wheel clean
+
+help:
+	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
+	@echo 'make test    all tests'
+	@echo 'make check   format, lint, types, layers'
+	@echo 'make bench   the benchmarks'
+	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times'
+	@echo 'make wheel   sdist and wheel, in dist/'
+	@echo 'make clean   remove what these made'
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/fcshim demo
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks $(ARGS)
+
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.fuzz.run --executions $(EXECUTIONS) $(ARGS)
+
+wheel: $(VENV)/dev.stamp
+	$(BIN)/python -m build --outdir dist
+
+clean:
+	rm -rf $(VENV) dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# pip learned about dependency groups in 25.1.
+$(VENV)/pip.stamp:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("fcshim needs Python 3.11 or newer, for example: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/demo.stamp: $(VENV)/pip.stamp pyproject.toml
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/demo.stamp
+	$(PIP) --group dev
+	@touch $@
+
+$(VENV)/bench.stamp: $(VENV)/dev.stamp
+	$(PIP) --group bench
+	@touch $@
