@@ -1,0 +1,152 @@
+"""The wheel, as a user gets it: built from the source distribution, installed away from the checkout, and used."""
+
+import ast
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from email.parser import Parser
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import msgspec
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+USE = r"""
+import json, sys
+import fcshim
+from fcshim.messages import Tool
+from fcshim.parse.dialect import get_dialect
+from fcshim.prompt.render import render_system
+
+strict = '<function_call>\n{"name": "add", "arguments": {"a": 1}}\n</function_call>'
+tolerated = "<function_call>\n{'name': 'add', 'arguments': {'a': 1,}}\n</function_call>"
+tool = Tool(name="add", parameters={"type": "object"})
+print(json.dumps({
+    "file": fcshim.__file__,
+    "strict": [fcshim.event_to_dict(event) for event in fcshim.parse(strict)],
+    "tolerated": [fcshim.event_to_dict(event) for event in fcshim.parse(tolerated)],
+    "prompt": render_system(get_dialect("function_call"), [tool]),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    dist = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", dist, ROOT)
+    (built,) = dist.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def contents(wheel: Path) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(wheel) as archive:
+        yield archive
+
+
+@pytest.fixture(scope="module")
+def installed_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh environment that holds the wheel; its dependencies are borrowed from the environment of the tests.
+
+    A path that a .pth file adds is searched last, and .pth files in it are not read: the editable install stays hidden.
+    """
+    home = tmp_path_factory.mktemp("fresh")
+    venv.create(home, with_pip=False)
+    python = home / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel)
+    (site_packages,) = home.glob("lib/python*/site-packages")
+    (site_packages / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    return python
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_each_data_file_is_in_the_wheel_once(contents: zipfile.ZipFile) -> None:
+    expected = [
+        *(path.relative_to(ROOT).as_posix() for kind in ("grammars", "templates") for path in files(ROOT / kind)),
+        "demo/tiny.gguf",
+    ]
+    packed = Counter(name.removeprefix("fcshim/") for name in contents.namelist() if not name.endswith(".py"))
+
+    assert dict.fromkeys(expected, 1) == {name: packed[name] for name in expected}
+
+
+def test_nothing_is_in_the_wheel_but_the_package(contents: zipfile.ZipFile) -> None:
+    tops = {Path(name).parts[0] for name in contents.namelist()}
+
+    assert {"fcshim"} == {top for top in tops if not top.endswith(".dist-info")}
+    assert [] == [name for name in contents.namelist() if re.search(r"tests|recipe|__pycache__|benchmarks", name)]
+    assert len(contents.namelist()) == len(set(contents.namelist()))
+
+
+def test_the_model_is_packed_whole_and_only_once(contents: zipfile.ZipFile) -> None:
+    """Under whatever name: two files of its size would be two copies."""
+    size = (ROOT / "fcshim" / "demo" / "tiny.gguf").stat().st_size
+
+    assert ["fcshim/demo/tiny.gguf"] == [info.filename for info in contents.infolist() if info.file_size == size]
+
+
+def test_the_installed_wheel_parses_and_renders(installed_python: Path, tmp_path: Path) -> None:
+    output = msgspec.json.decode(run(installed_python, "-I", "-c", USE, cwd=tmp_path))
+
+    assert Path(output["file"]).is_relative_to(installed_python.parent.parent)
+    for events in (output["strict"], output["tolerated"]):
+        (end,) = (event for event in events if event["type"] == "tool_call_end")
+        assert ("add", {"a": 1}, None) == (
+            end["tool_call_name"],
+            msgspec.json.decode(end["tool_call_arguments_complete"]),
+            end["error"],
+        )
+    assert '"name": "add"' in output["prompt"]
+
+
+def test_the_installed_command_answers(installed_python: Path, tmp_path: Path) -> None:
+    help_text = run(installed_python.parent / "fcshim", "--help", cwd=tmp_path)
+
+    assert "serve" in help_text
+
+
+def test_every_package_that_is_imported_is_declared(contents: zipfile.ZipFile) -> None:
+    """A dependency that only another dependency brings may go away with it."""
+    (metadata,) = (name for name in contents.namelist() if name.endswith(".dist-info/METADATA"))
+    requirements = Parser().parsestr(contents.read(metadata).decode()).get_all("Requires-Dist", [])
+    declared = {normalise(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}
+    distributions = packages_distributions()
+    imported = {
+        normalise(distributions[top][0])
+        for name in contents.namelist()
+        if name.endswith(".py")
+        for top in top_level_imports(contents.read(name))
+        if top not in sys.stdlib_module_names and top != "fcshim"
+    }
+
+    assert set() == imported - declared
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def normalise(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def top_level_imports(source: bytes) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
