@@ -1,0 +1,45 @@
+"""`fcshim dialects`: the formats in which calls can be written.
+
+Rule: everything shown comes from the dialect table and its templates.
+Neighbours: `parse.dialect` is the table, `prompt.render` writes the example.
+"""
+
+import argparse
+import json
+import textwrap
+
+from fcshim.cli.text import write_line
+from fcshim.parse.dialect import DIALECTS, Dialect
+from fcshim.prompt.render import render_call
+
+_DESCRIPTION = """\
+List the dialects: the text formats in which a model is asked to write its calls.
+Each with its name (for --dialect), what it is, and one call as the model would write it.
+"""
+
+_EPILOG = """\
+examples:
+  fcshim dialects
+  fcshim dialects --json | jq -r '.[].name'
+"""
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Give the parser the command's description and arguments."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("--json", action="store_true", help="write a JSON array of {name, summary, example}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the table."""
+    if arguments.json:
+        rows = [{"name": row.name, "summary": row.summary, "example": _example(row)} for row in DIALECTS.values()]
+        write_line(json.dumps(rows, ensure_ascii=False, indent=2))
+        return 0
+    for row in DIALECTS.values():
+        write_line(f"{row.name}\n  {row.summary}\n\n{textwrap.indent(_example(row), '      ')}\n")
+    return 0
+
+
+def _example(dialect: Dialect) -> str:
+    return render_call(dialect, "get_weather", '{"city": "Paris"}').strip("\n")

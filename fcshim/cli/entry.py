@@ -1,0 +1,119 @@
+"""From arguments to a subcommand, and from what goes wrong to an exit code.
+
+Rule: 0 done, 1 failed, 2 the caller's mistake (arguments, settings, files); messages go to stderr, in one line.
+Neighbours: the subcommand modules beside this one, each imported only when it is asked for.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.metadata import version
+from typing import NoReturn, Protocol, cast
+
+from fcshim.cli.text import help_formatter
+from fcshim.errors import ConfigError, FcshimError, RequestError
+
+COMMANDS = {
+    "serve": "put tool calling in front of an endpoint: the proxy",
+    "parse": "read the calls out of a model's text: events as JSON lines",
+    "render": "show the prompt that offers tools to a model",
+    "dialects": "list the formats in which calls can be written",
+    "demo": "watch a tiny model call a tool, without server or download",
+}
+
+_DESCRIPTION = """\
+Native-grade tool calling for language models that have none.
+
+fcshim writes the offered tools into the prompt, reads the calls back out of the model's
+streaming text, and answers every client as if the model had called them natively.
+"""
+
+_EPILOG = """\
+start here:
+  fcshim demo                                     see it work, on this machine alone
+  fcshim serve --upstream http://localhost:8080   put it in front of llama.cpp
+  fcshim COMMAND --help                           what a command takes, with examples
+
+exit codes: 0 done, 1 failed, 2 a mistake in arguments, settings or files
+"""
+
+_DONE, _FAILED, _MISTAKE, _INTERRUPTED = 0, 1, 2, 130
+
+
+class Command(Protocol):
+    """What a subcommand's module offers."""
+
+    def fill(self, parser: argparse.ArgumentParser) -> None:
+        """Give the parser the command's description and arguments."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do the work and give the exit code."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `fcshim` with these arguments (the process's own by default) and give the exit code."""
+    given = sys.argv[1:] if argv is None else list(argv)
+    if not given or given[0] not in COMMANDS:
+        _explain(given)
+    name, rest = given[0], given[1:]
+    command = cast(Command, import_module(f"fcshim.cli.{name}"))
+    parser = argparse.ArgumentParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
+    command.fill(parser)
+    arguments = parser.parse_args(rest)
+    return _guard(lambda: command.run(arguments))
+
+
+def _explain(given: Sequence[str]) -> NoReturn:
+    """Answer `--help`, `--version`, no command and an unknown one; always leaves by `SystemExit`."""
+    parser = argparse.ArgumentParser(
+        prog="fcshim",
+        usage="fcshim [--help] [--version] COMMAND ...",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=help_formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"fcshim {version('fcshim')}")
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"{name:<{width}}  {summary}" for name, summary in COMMANDS.items())
+    commands = parser.add_argument_group("commands", listed)
+    commands.add_argument("command", metavar="COMMAND", choices=COMMANDS, help=argparse.SUPPRESS)
+    if not given:
+        parser.print_help(sys.stderr)
+        parser.exit(_MISTAKE)
+    parser.parse_args(given)
+    parser.error("options of a command come after it: fcshim COMMAND [options]")
+
+
+def _guard(work: Callable[[], int]) -> int:
+    """Do the work; turn documented errors into a line on stderr and an exit code."""
+    try:
+        code = work()
+        sys.stdout.flush()
+    except (ConfigError, RequestError) as error:
+        return _complain(error.message, _MISTAKE)
+    except FcshimError as error:
+        return _complain(error.message, _FAILED)
+    except BrokenPipeError:
+        return _leave_quietly()
+    except OSError as error:
+        return _complain(str(error), _FAILED)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return code
+
+
+def _complain(message: str, code: int) -> int:
+    sys.stderr.write(f"fcshim: {message}\n")
+    return code
+
+
+def _leave_quietly() -> int:
+    """Whoever read our output has seen enough (`| head`): that is not a failure.
+
+    Python flushes stdout once more at exit, which must not find the closed pipe again.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _DONE

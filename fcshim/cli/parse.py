@@ -1,0 +1,124 @@
+"""`fcshim parse`: a model's text in, events out.
+
+Rule: what is read is fed at once, so that it works in the middle of a pipe; one event is one line of JSON.
+Neighbours: `parse.stream` does the parsing; `event_to_dict` describes the lines.
+"""
+
+import argparse
+import codecs
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import BinaryIO, get_args
+
+import msgspec
+
+from fcshim.cli.text import STDIN
+from fcshim.cli.tools_file import load_tools
+from fcshim.errors import ConfigError
+from fcshim.events import Event, StopReason
+from fcshim.parse.dialect import DIALECTS
+from fcshim.parse.stream import StreamParser
+
+_DESCRIPTION = """\
+Read the calls out of a model's text and write every event as one line of JSON.
+The text is read as it comes (UTF-8; what is not becomes U+FFFD), from FILE or from stdin.
+"""
+
+_EPILOG = """\
+examples:
+  fcshim parse reply.txt
+  fcshim parse --tools tools.json --chunk 3 reply.txt      as if three characters came at a time
+  some-model | fcshim parse | jq -c 'select(.type == "tool_call_end")'
+  echo 'It is {"name": "f", "arguments": {}}' | fcshim parse --rescue --tools tools.json
+
+events: text, reasoning, tool_call_start, tool_call_chunk, tool_call_end, stop
+"""
+
+_READ = 65_536
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Give the parser the command's description and arguments."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="the text (default: stdin)")
+    reading = parser.add_argument_group("how calls are read")
+    reading.add_argument(
+        "--dialect", default="function_call", metavar="D", help=f"format of the calls: {', '.join(DIALECTS)}"
+    )
+    reading.add_argument("--tools", metavar="FILE", help="JSON file of the offered tools; without it any name is a call")
+    reading.add_argument("--rescue", action="store_true", help="take calls in other formats too, for offered tools")
+    reading.add_argument(
+        "--reasoning",
+        choices=("ignore", "recover", "promote"),
+        default="ignore",
+        help="a call inside reasoning: never; only as the last thing in reasoning that stays open; always",
+    )
+    reading.add_argument(
+        "--arguments",
+        choices=("stream", "validated"),
+        default="stream",
+        help="arguments as they are written, or each whole and checked",
+    )
+    coming = parser.add_argument_group("how the text comes")
+    coming.add_argument("--chunk", type=_positive, metavar="N", help="feed at most N characters at a time")
+    coming.add_argument(
+        "--stop-reason",
+        choices=[reason for reason in get_args(StopReason) if reason != "tool_use"],
+        default="complete",
+        help="why the text ended (max_tokens: an open call was cut off)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Parse the text."""
+    parser = StreamParser(
+        arguments.dialect,
+        load_tools(arguments.tools) if arguments.tools else None,
+        rescue=arguments.rescue,
+        reasoning=arguments.reasoning,
+        arguments=arguments.arguments,
+    )
+    with closing(_open(arguments.file)) as source:
+        for text in _texts(source):
+            for chunk in _cut(text, arguments.chunk):
+                _write(parser.feed(chunk))
+            sys.stdout.flush()
+            if parser.finished:
+                break
+    _write(parser.close(arguments.stop_reason))
+    return 0
+
+
+def _open(path: str) -> BinaryIO:
+    if path == STDIN:
+        return sys.stdin.buffer
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+
+
+def _texts(source: BinaryIO) -> Iterator[str]:
+    """Give the text as it arrives; a character cut by a read waits for its rest."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while data := source.read1(_READ):
+        yield decoder.decode(data)
+    yield decoder.decode(b"", final=True)
+
+
+def _cut(text: str, size: int | None) -> Iterable[str]:
+    if size is None:
+        return (text,)
+    return (text[at : at + size] for at in range(0, len(text), size))
+
+
+def _write(events: Sequence[Event]) -> None:
+    sys.stdout.buffer.write(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {text!r}")
+    return int(text)
