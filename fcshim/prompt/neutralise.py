@@ -1,0 +1,178 @@
+"""Markers and chat-template tokens in other people's words, made harmless, and back again.
+
+Rule: one underscore goes in behind the opening character (`<function_call>` becomes `<_function_call>`, which becomes
+`<__function_call>`), so that the map can be undone exactly: `restore(neutralise(text)) == text` for every text.
+Neighbours: `history` neutralises all that enters the prompt, `restoration` restores what the model copies from it.
+
+Why it can be undone: what follows an opening character up to the end of its marker holds no other opening character,
+so markers never overlap and an underscore put in behind one opening character changes nothing about the others. A
+text holds a marker at the same places before and after; afterwards each has at least one underscore.
+"""
+
+import re
+
+from fcshim.parse.dialect import DIALECTS, Dialect
+
+# Tags that mean something by their name alone, whatever follows it. Letter case, hyphens, underscores, a namespace
+# (`minimax:tool_call`) and invisible characters make no difference.
+_TAGS = (
+    # calls and results as other model families write them; a reader for one of them may stand behind us
+    *("tool_call", "tool_calls", "function_call", "function_calls", "function", "invoke", "dots_function_call"),
+    *("longcat_tool_call", "start_function_call", "end_function_call", "tool_response", "tool_result", "tool_results"),
+    *("function_result", "function_results", "function_response", "start_function_response", "end_function_response"),
+    *("start_function_declaration", "end_function_declaration", "tool_code", "tool_output", "tool_outputs"),
+    # reasoning: a closing tag that is copied would end it early
+    *("think", "thinking", "thought", "reasoning", "longcat_think"),
+    # turns of Gemma and SmolVLM; `system_note` is how `history` marks instructions that come late
+    *("start_of_turn", "end_of_turn", "end_of_utterance", "system_note"),
+)
+# Tags that are tokens only when nothing but `>` follows; as other words they are too common (`<s`, `<sys/types.h>`).
+_CLOSED_TAGS = (
+    *("s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "escape", "eot", "eod"),
+    *("media", "image", "audio", "video", "start_of_image", "end_of_image", "image_soft_token"),  # llama-server, Gemma
+)
+# Control tokens in square brackets, of Mistral's family.
+_BRACKETS = (
+    *("INST", "TOOL_CALLS", "ARGS", "CALL_ID", "AVAILABLE_TOOLS", "TOOL_RESULTS", "TOOL_CONTENT", "SYSTEM_PROMPT"),
+    *("THINK", "IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO", "PREFIX", "MIDDLE", "SUFFIX", "MODEL_SETTINGS"),
+)
+
+
+def markers(dialect: Dialect) -> tuple[str, ...]:
+    """Give every marker of a dialect."""
+    return (dialect.open, dialect.close, dialect.result_open, dialect.result_close)
+
+
+_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
+# A marker without its end (attributes may follow) is one whatever letters follow.
+_UNFINISHED = "|".join(re.escape(marker[1:]) for marker in _MARKERS if marker[-1] not in ">]") or r"(?!)"
+
+# Characters that show nothing and that a model, or a lenient reader, passes over.
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f"
+)
+_GAP = rf"[\s{_INVISIBLE}]{{0,8}}+"  # bounded, so that what a stream holds back is bounded
+# An opening character also comes escaped: HTML entities, and JSON as Go writes it. A model decodes both on sight.
+_OPEN = r"(?P<open>[<＜\[]|&(?i:lt|\#0{0,4}60|\#x0{0,4}3c);|\\(?i:u003c|x3c))(?P<under>_*+)"
+_END = r"(?:[>＞]|&(?i:gt|\#62|\#x3e);|\\(?i:u003e|x3e))"
+_NAME = rf"[\w:\-{_INVISIBLE}]{{1,80}}+"
+_BARRED = r"[^\s<＜\[\]&\\>＞|｜]{1,64}+"
+
+_CANDIDATE = re.compile(
+    rf"{_OPEN}{_GAP}(?:\\?/{_GAP})?+"
+    rf"(?:(?P<wide>｜|(?i:{_UNFINISHED}))|(?P<bar>\|){_GAP}{_BARRED}{_GAP}(?:[|｜]{_GAP})?+{_END}"
+    rf"|(?P<name>{_NAME})(?![\w:\-{_INVISIBLE}])(?:{_GAP}(?P<end>{_END}|\]))?+)"
+)
+
+
+def _prefixes(*words: str) -> str:
+    """Give a pattern for every proper beginning of the words, to be matched at the end of a text."""
+    return "|".join(sorted({re.escape(word[:size]) for word in words for size in range(1, len(word))}, reverse=True))
+
+
+_OPEN_PREFIX = _prefixes("&lt;", "&#000060;", "&#60;", "&#x00003c;", "&#x3c;", "\\u003c", "\\x3c")
+_END_PREFIX = _prefixes("&gt;", "&#62;", "&#x3e;", "\\u003e", "\\x3e")
+_PENDING = re.compile(
+    rf"(?:(?i:{_OPEN_PREFIX})|{_OPEN}(?:(?<=_){_GAP}(?:\\|(?:\\?/{_GAP})?+"
+    rf"(?:\|{_GAP}(?:{_BARRED}{_GAP}(?:[|｜]{_GAP})?+(?i:{_END_PREFIX})?)?"
+    rf"|(?P<name>{_NAME})(?P<after>{_GAP}(?i:{_END_PREFIX})?))?))?)\Z"
+)
+
+
+def _key(name: str) -> str:
+    """Give what counts of a marker's name."""
+    return _IGNORED.sub("", name).rpartition(":")[2].casefold()
+
+
+_IGNORED = re.compile(rf"[_\-{_INVISIBLE}]+")
+
+
+_NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
+_OPEN_KEYS = frozenset(map(_key, (*_TAGS, *_NAMES)))
+_CLOSED_KEYS = frozenset(map(_key, _CLOSED_TAGS))
+_BRACKET_KEYS = frozenset(map(_key, (*_BRACKETS, *_NAMES)))
+
+
+def neutralise(text: str) -> str:
+    """Give `text` with every marker and chat-template token made harmless. Linear time."""
+    return _CANDIDATE.sub(_mark, text)
+
+
+def restore(text: str) -> str:
+    """Undo `neutralise`: give the text that it was given."""
+    return _CANDIDATE.sub(_unmark, text)
+
+
+class Restorer:
+    """Restores a text that comes in pieces, holding back only what may still turn out to be a neutralised marker."""
+
+    __slots__ = ("_held", "_said")
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._said = 0  # so many characters of what is held were given out already
+
+    def feed(self, text: str) -> str:
+        """Take the next piece; give what is certain."""
+        text, said = self._held + text, self._said
+        pending = _pending(text)
+        if pending is None:
+            self._held, self._said = "", 0
+            return restore(text)[said:]
+        done = restore(text[: pending.start()])[said:]
+        return done + self._hold(pending, said if pending.start() == 0 else 0)
+
+    def _hold(self, pending: re.Match[str], said: int) -> str:
+        # Of many underscores only the last one matters: the others go out, else a long row is scanned again and again.
+        under = pending["under"] or ""
+        if len(under) < 2:
+            self._held, self._said = pending[0], said
+            return ""
+        start = len(pending["open"])
+        self._held, self._said = pending["open"] + pending[0][start + len(under) - 1 :], start
+        return (pending["open"] + under[1:])[said:]
+
+    def close(self) -> str:
+        """The text has ended; give what was held back."""
+        rest = restore(self._held)[self._said :]
+        self._held, self._said = "", 0
+        return rest
+
+
+def _mark(match: re.Match[str]) -> str:
+    if not _is_marker(match):
+        return match[0]
+    start = len(match["open"])
+    return f"{match['open']}_{match[0][start:]}"
+
+
+def _unmark(match: re.Match[str]) -> str:
+    if not match["under"] or not _is_marker(match):
+        return match[0]
+    start = len(match["open"])
+    return match["open"] + match[0][start + 1 :]
+
+
+def _is_marker(match: re.Match[str]) -> bool:
+    if match["open"] == "[":
+        return match["name"] is not None and match["end"] == "]" and _key(match["name"]) in _BRACKET_KEYS
+    if match["name"] is None:  # full-width bar, barred token, unfinished marker
+        return True
+    key = _key(match["name"])
+    return key in _OPEN_KEYS or (key in _CLOSED_KEYS and match["end"] not in (None, "]"))
+
+
+def _pending(text: str) -> re.Match[str] | None:
+    """Find the tail that may still become a neutralised marker."""
+    pending = _PENDING.search(text)
+    while pending is not None and not _may_be_marker(pending):
+        pending = _PENDING.search(text, pending.start() + 1)
+    return pending
+
+
+def _may_be_marker(pending: re.Match[str]) -> bool:
+    if not pending["after"]:
+        return True
+    keys = _BRACKET_KEYS if pending["open"] == "[" else _CLOSED_KEYS
+    return _key(pending["name"]) in keys

@@ -1,0 +1,222 @@
+"""Neutralising and restoring."""
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fcshim.parse.dialect import DIALECTS
+from fcshim.prompt.neutralise import Restorer, markers, neutralise, restore
+
+DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
+FOREIGN = [
+    "<tool_call>",
+    "</tool_call>",
+    "<tool_response>",
+    "<function=get_weather>",
+    "<function_calls>",
+    "<minimax:tool_call>",
+    '<invoke name="f">',
+    "<start_function_call>",
+    "<tool_call|>",
+    "<functioncall>",
+    "<TOOLCALL>",
+]
+TEMPLATE = [
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    '<|"|>',
+    "<|tool_call>",
+    "<｜User｜>",
+    "<｜tool▁calls▁begin｜>",
+    "</｜DSML｜invoke>",
+    "<s>",
+    "</s>",
+    "<bos>",
+    "<eos>",
+    "[INST]",
+    "[/INST]",
+    "<<SYS>>",
+    "<</SYS>>",
+    "[TOOL_CALLS]",
+    "[AVAILABLE_TOOLS]",
+    "[/TOOL_RESULTS]",
+    "<start_of_turn>",
+    "<end_of_turn>",
+    "<think>",
+    "</think>",
+    "<__media__>",
+    "<system_note>",
+]
+DISGUISED = [
+    "<FUNCTION_CALL>",
+    "< function_call >",
+    "</ function_call>",
+    "<\nfunction_call>",
+    "<\u200bfunction_call>",
+    "<func\u200dtion_call>",
+    "<function-call>",
+    "＜function_call＞",
+    "&lt;function_call&gt;",
+    "&#60;function_call&#62;",
+    "&#x3C;function_call&#x3E;",
+    "\\u003cfunction_call\\u003e",
+    "<\\/function_call>",
+    "<function_call id=1>",
+    "<| im_start |>",
+    "<|IM_START|>",
+    "< / s >",
+    "[ inst ]",
+    "[/IN\ufeffST]",
+    "<ſ>",
+]
+HARMLESS = [
+    "",
+    "a < b and c > d",
+    "<div><span>x</span></div>",
+    "#include <functional>\n#include <sys/types.h>",
+    "x = a[i] + args[0]",
+    "f <$> g <|> h",
+    "left <| right",
+    "[1, 2, [3]]",
+    "List<String> s",
+    "std::vector<thinker> t",
+    "a && b &amp; c \\ d \\u0041",
+    "snake_case __init__ <_private>",
+]
+# Pieces that meet at every seam of the pattern.
+SEAMS = ["<", "[", "_", "__", "/", "\\", "\\/", "|", "｜", ">", "]", "&", "&lt;", "&gt;", "\\u003c", "\\u003e", "&#"]
+WORDS = ["function_call", "s", "sys", "INST", "think", "im_start", ":", "-", " ", "\n", "\u200b", "x", "a b", " " * 9]
+PIECES = st.sampled_from([*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED, *SEAMS, *WORDS])
+TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=12).map("".join)
+
+
+@pytest.mark.parametrize("marker", [*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED])
+def test_a_marker_is_made_harmless_and_comes_back(marker: str) -> None:
+    safe = neutralise(f"see {marker} here")
+
+    assert marker not in safe
+    assert f"see {marker} here" == restore(safe)
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert text == neutralise(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("<function_call>", "<_function_call>"),
+        ("</function_result>", "<_/function_result>"),
+        ('<function_result name="x">', '<_function_result name="x">'),
+        ("<|im_start|>", "<_|im_start|>"),
+        ("[INST]", "[_INST]"),
+        ("<_function_call>", "<__function_call>"),
+        ("<<SYS>>", "<<_SYS>>"),
+        ("&lt;think&gt;", "&lt;_think&gt;"),
+        ("ends with <function_call", "ends with <_function_call"),
+        ("<s<s><think><s", "<s<_s><_think><s"),
+    ],
+)
+def test_an_underscore_goes_in_behind_the_opening_character(text: str, safe: str) -> None:
+    assert safe == neutralise(text)
+
+
+@pytest.mark.parametrize("text", ["<_foo>", "<__init__>", "[_x]", "<_ s", "<__", "[_", "a <_| b", "_<"])
+def test_restoring_leaves_what_was_never_neutralised(text: str) -> None:
+    assert text == restore(text)
+
+
+@given(TEXTS)
+@settings(max_examples=1500)
+def test_restoring_undoes_neutralising(text: str) -> None:
+    assert text == restore(neutralise(text))
+    assert text == restore(restore(neutralise(neutralise(text))))
+
+
+@given(TEXTS)
+@settings(max_examples=800)
+def test_no_marker_is_live_in_neutralised_text(text: str) -> None:
+    safe = neutralise(text)
+
+    assert [] == [marker for marker in (*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED) if marker in safe]
+
+
+@given(TEXTS, TEXTS)
+@settings(max_examples=300)
+def test_different_texts_stay_different(one: str, other: str) -> None:
+    assert (one == other) == (neutralise(one) == neutralise(other))
+
+
+@given(TEXTS | TEXTS.map(neutralise), st.data())
+@settings(max_examples=1500)
+@example("<_foo&lt;_think>", None)
+@example("<_____think>x", None)
+@example("<_s&gt;<_think\\u003c_s>", None)
+def test_restoring_does_not_depend_on_the_pieces(text: str, data: st.DataObject | None) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text))))) if data else range(1, len(text))
+    restorer = Restorer()
+    pieces = [restorer.feed(text[a:b]) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+    assert restore(text) == "".join(pieces) + restorer.close()
+
+
+@pytest.mark.parametrize("text", ["plain words", "<b>", "a < b", "[1]", "x_y", "<_foo>"])
+def test_only_a_genuine_tail_is_held_back(text: str) -> None:
+    restorer = Restorer()
+
+    assert text == restorer.feed(text)
+
+
+def test_a_held_tail_is_short_however_many_underscores_come() -> None:
+    restorer = Restorer()
+    given_out = restorer.feed("<")
+    for _ in range(5000):
+        given_out += restorer.feed("_")
+
+    assert 5000 == len(given_out)
+    assert "<" + "_" * 4999 + "think" == given_out + restorer.feed("think") + restorer.close()
+
+
+HOSTILE = [
+    "<",
+    "[",
+    "<_",
+    "< ",
+    "<\u200b",
+    "&lt;",
+    "\\u003c",
+    "<function_call",
+    "<|",
+    "<|a",
+    "_",
+    "<__________",
+    "a",
+    "[_INST ",
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_time_is_linear_in_the_text(unit: str) -> None:
+    text = "<" + unit * (200_000 // len(unit))
+    started = time.process_time()
+    restored = restore(neutralise(text))
+    spent = time.process_time() - started
+
+    assert text == restored
+    assert spent < 2.0  # measured: 0.05 to 0.4 s; a quadratic scan takes minutes
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_time_is_linear_in_the_pieces(unit: str) -> None:
+    restorer = Restorer()
+    text = "<_" + unit * (40_000 // len(unit))
+    started = time.process_time()
+    pieces = [restorer.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
+    spent = time.process_time() - started
+
+    assert restore(text) == "".join(pieces) + restorer.close()
+    assert spent < 4.0
