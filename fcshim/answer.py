@@ -1,0 +1,142 @@
+"""The client's side of an exchange: the client's events to the bytes of its API, streamed or whole.
+
+Rule: no I/O; the events of one upstream read become one piece of bytes; nothing is written before there is something
+to say, so that a reply which breaks at once can still be answered with an HTTP error.
+Neighbours: `exchange` makes the events, the client's codec writes them, `server` sends them.
+"""
+
+import itertools
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Protocol
+
+from fcshim.codecs.base import Codec, Identity
+from fcshim.errors import UpstreamError
+from fcshim.events import Error, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.exchange import Batch
+from fcshim.messages import Request
+from fcshim.reply import Reply, fold
+
+DEFAULT_MAX_REPLY = 64 * 2**20
+"""Characters of a whole reply: a model that never stops must not fill the memory; the largest contexts in use
+(a million tokens) come to 4 MB."""
+
+_choice_of = itemgetter(0)
+
+
+class Answer(Protocol):
+    """What the server writes of one exchange."""
+
+    error: Error | None
+    """What broke the reply, if it broke."""
+    begun: bool
+    """Whether bytes were given out: from then on an error can only be told in them."""
+
+    def feed(self, events: Batch) -> bytes:
+        """Take the events of one upstream read; give the bytes to send now, often none."""
+        ...
+
+    def close(self) -> bytes:
+        """Give the bytes that end the answer. Raises `UpstreamError` where a whole reply broke."""
+        ...
+
+    def ping(self) -> bytes:
+        """Give bytes that keep the connection alive, none where the API has no such thing."""
+        ...
+
+
+def answer_for(request: Request, identity: Identity, codec: Codec) -> Answer:
+    """Make the answer that `request` asks for, streamed or whole."""
+    return (StreamedAnswer if request.stream else WholeAnswer)(request, identity, codec)
+
+
+class StreamedAnswer:
+    """Write events as they come."""
+
+    def __init__(self, request: Request, identity: Identity, codec: Codec) -> None:
+        self._encoder = codec.encoder(request, identity)
+        self.error: Error | None = None
+        self.begun = False
+
+    def feed(self, events: Batch) -> bytes:
+        """Give the bytes for `events`; none for an error that comes before everything else."""
+        if not events:
+            return b""
+        last = events[-1][1]
+        if isinstance(last, Error):
+            self.error = last
+            if not self.begun and len(events) == 1:
+                return b""
+        self.begun = True
+        return b"".join(self._encoder.encode(choice, run) for choice, run in _runs(events))
+
+    def close(self) -> bytes:
+        """Give the clean end of the stream; none after an error."""
+        return self._encoder.close()
+
+    def ping(self) -> bytes:
+        """Give a ping; after one the answer has begun."""
+        self.begun = True
+        return self._encoder.ping()
+
+
+class WholeAnswer:
+    """Fold events and write them at the end."""
+
+    def __init__(
+        self, request: Request, identity: Identity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
+    ) -> None:
+        self._request = request
+        self._identity = identity
+        self._codec = codec
+        self._choices: dict[int, list[Event]] = {0: []}
+        self._room = max_reply
+        self.error: Error | None = None
+        self.begun = False
+
+    def feed(self, events: Batch) -> bytes:
+        """Keep `events`. Raises `UpstreamError` when the reply grows beyond the limit."""
+        for choice, event in events:
+            if isinstance(event, Error):
+                self.error = event
+            self._room -= _size(event)
+            self._choices.setdefault(choice, []).append(event)
+        if self._room < 0:
+            raise UpstreamError("the upstream's reply is longer than the limit for a reply that is not streamed")
+        return b""
+
+    def close(self) -> bytes:
+        """Give the whole reply. Raises `UpstreamError` where it broke."""
+        if self.error is not None:
+            raise UpstreamError(self.error.message, kind=self.error.kind)
+        self.begun = True
+        replies: list[Reply] = [fold(self._choices[choice]) for choice in sorted(self._choices)]
+        return self._codec.encode_reply(self._request, self._identity, replies)
+
+    def ping(self) -> bytes:
+        """Give nothing: the status of a whole reply stays open until its end."""
+        return b""
+
+
+def _runs(events: Batch) -> Iterable[tuple[int, list[Event]]]:
+    """Group neighbours of one choice: almost always all of them."""
+    first = events[0][0]
+    if all(choice == first for choice, _ in events):
+        yield first, [event for _, event in events]
+        return
+    for choice, run in itertools.groupby(events, key=_choice_of):
+        yield choice, [event for _, event in run]
+
+
+def _size(event: Event) -> int:
+    match event:
+        case Text() | Reasoning():
+            return len(event.text)
+        case ToolCallStart():
+            return len(event.tool_call_name)
+        case ToolCallChunk():
+            return len(event.tool_call_arguments_chunk)
+        case ToolCallEnd():
+            return len(event.tool_call_arguments_complete)
+        case _:
+            return 0

@@ -1,0 +1,18 @@
+"""The settings: one frozen `Config`, from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
+
+from fcshim.config.load import FILE_VARIABLE, load_config
+from fcshim.config.table import Setting, settings
+from fcshim.config.values import ArgumentsPolicy, Config, ModelConfig, ModelOverrides, ReasoningPolicy, Secret
+
+__all__ = [
+    "FILE_VARIABLE",
+    "ArgumentsPolicy",
+    "Config",
+    "ModelConfig",
+    "ModelOverrides",
+    "ReasoningPolicy",
+    "Secret",
+    "Setting",
+    "load_config",
+    "settings",
+]

@@ -1,0 +1,143 @@
+"""From a TOML file, the environment and flags to one `Config`; the later wins.
+
+Rule: whatever is wrong is refused by name: the source, the setting, what was expected, the nearest known name; a
+secret's value is never shown.
+Neighbours: `table` knows the settings, `cli` calls `load_config`.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+
+from fcshim.config.table import Setting, settings
+from fcshim.config.values import Config, ModelOverrides, Secret
+from fcshim.errors import ConfigError
+from fcshim.events import JSON
+from fcshim.parse.dialect import get_dialect
+
+FILE_VARIABLE = "FCSHIM_CONFIG"
+"""The variable that names the TOML file; no setting, since the file cannot name itself."""
+
+Given: TypeAlias = str | bool | list[str]
+"""A value as a flag gives it."""
+
+_SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+def load_config(
+    flags: Mapping[str, Given] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Config:
+    """Make a `Config`: defaults, then `file`, then `env`, then `flags` (by setting name, only those that were given).
+
+    Raises `ConfigError`.
+    """
+    values: dict[str, JSON] = {}
+    if file is not None:
+        values |= _from_file(file)
+    values |= _from_env(env or {})
+    known = {setting.name: setting for setting in settings()}
+    for name, value in (flags or {}).items():
+        _refuse_unknown((name,), known, "flags")
+        values[name] = _read(known[name], value, known[name].flag)
+    config = Config(**values)
+    _check(config)
+    return config
+
+
+def _from_file(file: Path) -> dict[str, JSON]:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not TOML: {error}") from error
+    known = {setting.name: setting for setting in settings()}
+    tables = document.pop("models", {})
+    _refuse_unknown(document, [*known, "models"], str(file))
+    values = {name: _convert(known[name], value, f"{file}: {name}", strict=True) for name, value in document.items()}
+    return values | {"models": _models(tables, file)}
+
+
+def _models(tables: JSON, file: Path) -> dict[str, ModelOverrides]:
+    if not isinstance(tables, dict):
+        raise ConfigError(f'{file}: models: expected tables such as [models."qwen*"], got {tables!r:.80}')
+    return {pattern: _overrides(table, f'{file}: [models."{pattern}"]') for pattern, table in tables.items()}
+
+
+def _overrides(table: JSON, where: str) -> ModelOverrides:
+    if isinstance(table, dict):
+        _refuse_unknown(table, ModelOverrides.__struct_fields__, where)
+    try:
+        return msgspec.convert(table, ModelOverrides)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def _from_env(env: Mapping[str, str]) -> dict[str, JSON]:
+    """Read the variables that are set; an empty one counts as unset, an unknown `FCSHIM_` one is refused."""
+    known = {setting.env: setting for setting in settings()}
+    given = {name: text for name, text in env.items() if name.startswith("FCSHIM_") and name != FILE_VARIABLE}
+    _refuse_unknown(given, known, "environment")
+    return {known[name].name: _read(known[name], text, name) for name, text in given.items() if text}
+
+
+def _read(setting: Setting, value: Given, where: str) -> JSON:
+    """Read a value that was given as text; a list is separated by commas, or given as one."""
+    read: JSON = value
+    if isinstance(value, str) and setting.kind == "list":
+        read = [part.strip() for part in value.split(",") if part.strip()]
+    elif isinstance(value, str) and setting.kind == "switch":
+        read = _SWITCHES.get(value.lower(), value)
+    return _convert(setting, read, where, strict=False)
+
+
+def _convert(setting: Setting, value: JSON, where: str, *, strict: bool) -> JSON:
+    """Check one value; `strict` for TOML, which has types of its own."""
+    try:
+        return msgspec.convert(value, setting.type, strict=strict, dec_hook=_secret)
+    except msgspec.ValidationError as error:
+        found = str(error) if setting.secret else f"expected {setting.expected}, got {value!r:.80}"
+        raise ConfigError(f"{where}: {found}") from error
+
+
+def _secret(wanted: type, value: JSON) -> Secret:
+    """Make a `Secret`; msgspec calls this for the one type that it does not know."""
+    assert wanted is Secret
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or not value.strip():
+        raise ValueError("expected a key of printable ASCII characters, as an HTTP header can carry it")
+    return Secret(value)
+
+
+def _check(config: Config) -> None:
+    """Check what a type cannot say."""
+    if any(sign in config.upstream for sign in "@?#"):
+        raise ConfigError("upstream: expected a URL without user, query and fragment; a key goes into upstream_key")
+    if not _is_usable(config.upstream):
+        raise ConfigError(f"upstream: expected a URL such as http://127.0.0.1:8080, got {config.upstream!r:.80}")
+    for dialect in (config.dialect, *(row.dialect for row in config.models.values() if row.dialect is not None)):
+        get_dialect(dialect)
+
+
+def _is_usable(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+
+
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:
+    names = list(known)
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f", did you mean {near[0]!r}?" if near else f". Known are {', '.join(names)}"
+            raise ConfigError(f"{where}: there is no setting {name!r}{hint}")

@@ -1,0 +1,85 @@
+"""The settings as the outside sees them: flag, variable, help, what is expected.
+
+Rule: everything here is derived from the fields of `Config`.
+Neighbours: `cli` makes its flags of `settings()`, `load` checks values with them.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Literal, get_args, get_origin
+
+import msgspec
+
+from fcshim.config.values import Config, Secret
+from fcshim.events import JSON
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting. `kind` says how a flag gives it: with a value, as a switch (`--x`, `--no-x`), or repeatedly."""
+
+    name: str
+    kind: Literal["value", "switch", "list"]
+    flag: str
+    env: str
+    group: str
+    help: str
+    metavar: str
+    choices: tuple[str, ...]
+    default: str
+    expected: str
+    secret: bool
+    type: JSON
+
+
+@functools.cache
+def settings() -> tuple[Setting, ...]:
+    """Give the table in the order of `Config`; `models` is left out, it lives in the TOML file only."""
+    return tuple(_setting(field) for field in msgspec.structs.fields(Config) if field.name != "models")
+
+
+def _setting(field: msgspec.structs.FieldInfo) -> Setting:
+    bare, *metas = get_args(field.type)
+    origin: JSON = get_origin(bare)
+    about = next(meta for meta in metas if meta.description)
+    kind: Literal["value", "switch", "list"] = "switch" if bare is bool else "list" if origin is tuple else "value"
+    singular = field.name.removesuffix("s") if kind == "list" else field.name
+    return Setting(
+        name=field.name,
+        kind=kind,
+        flag="--" + singular.replace("_", "-"),
+        env=f"FCSHIM_{field.name.upper()}",
+        group=about.extra["group"],
+        help=about.description,
+        metavar=about.extra["metavar"],
+        choices=get_args(bare) if origin is Literal else (),
+        default=_shown(field.default),
+        expected=_expected(bare, metas),
+        secret=Secret in (bare, *get_args(bare)),
+        type=field.type,
+    )
+
+
+def _shown(default: JSON) -> str:
+    if default is None or default == ():
+        return ""
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return f"{default:g}" if isinstance(default, float) else str(default)
+
+
+def _expected(bare: JSON, metas: Sequence[msgspec.Meta]) -> str:
+    origin: JSON = get_origin(bare)
+    if origin is Literal:
+        return "one of " + ", ".join(get_args(bare))
+    if origin is tuple:
+        return "a list of strings"
+    if bare is bool:
+        return "true or false"
+    if bare in (int, float):
+        return ("a whole number" if bare is int else "a number") + "".join(map(_bounds, metas))
+    return "a string"
+
+
+def _bounds(meta: msgspec.Meta) -> str:
+    words = {"gt": "above", "ge": "from", "le": "up to"}
+    return "".join(f" {word} {getattr(meta, key):g}" for key, word in words.items() if getattr(meta, key) is not None)

@@ -1,0 +1,143 @@
+"""What can be set: every setting of fcshim, once, as a field with its type, default, bounds and help.
+
+Rule: a setting is written here and nowhere else; its flag, variable, TOML key, check and help follow from the field.
+Neighbours: `table` derives flags and variables, `load` fills a `Config`.
+"""
+
+import fnmatch
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+ReasoningPolicy = Literal["ignore", "recover", "promote"]
+ArgumentsPolicy = Literal["stream", "validated"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class Secret:
+    """A key that never shows itself: not in `repr`, not in `str`, not in an f-string."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """Give the key itself."""
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "Secret('***')"
+
+
+class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a `[models."pattern"]` table may say; what it leaves out is as for every model."""
+
+    dialect: str | None = None
+    profile: str | None = None
+    rescue: bool | None = None
+    reasoning: ReasoningPolicy | None = None
+    arguments: ArgumentsPolicy | None = None
+    upstream_model: Annotated[str, Meta(min_length=1)] | None = None
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for one model; `upstream_model` is its name there, where that is another one."""
+
+    dialect: str
+    profile: str
+    rescue: bool
+    reasoning: ReasoningPolicy
+    arguments: ArgumentsPolicy
+    upstream_model: str | None = None
+
+
+_Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+_SecondsOrNever = Annotated[float, Meta(ge=0, le=86_400)]
+
+
+def _about(group: str, text: str, metavar: str = "") -> Meta:
+    return Meta(description=text, extra={"group": group, "metavar": metavar})
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings. Make one with `load_config`, or directly where every value is known to be right."""
+
+    upstream: Annotated[str, _about("upstream", "the endpoint behind fcshim, with or without /v1", "URL")] = (
+        "http://127.0.0.1:8080"
+    )
+    upstream_key: Annotated[Secret | None, _about("upstream", "API key for the upstream", "KEY")] = None
+    forward_client_key: Annotated[
+        bool, _about("upstream", "send the client's own API key upstream (never done otherwise)")
+    ] = False
+
+    host: Annotated[str, _about("listening", "address to listen on; anything but loopback is open to others", "H")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, Meta(ge=0, le=65_535), _about("listening", "port to listen on; 0 picks a free one", "P")] = (
+        8181
+    )
+
+    dialect: Annotated[str, _about("tool calls", "format in which the model is asked to write calls", "NAME")] = (
+        "function_call"
+    )
+    profile: Annotated[str, _about("tool calls", "what the upstream needs and accepts", "NAME")] = "default"
+    rescue: Annotated[bool, _about("tool calls", "also read calls in other formats, for offered tools")] = True
+    reasoning: Annotated[
+        ReasoningPolicy, _about("tool calls", "calls inside reasoning: ignore, recover the last one, or promote all")
+    ] = "ignore"
+    arguments: Annotated[
+        ArgumentsPolicy, _about("tool calls", "stream arguments as they come, or only whole and validated")
+    ] = "stream"
+
+    api_keys: Annotated[
+        tuple[Secret, ...], _about("security", "key that a client must send; may be given several times", "KEY")
+    ] = ()
+    allowed_hosts: Annotated[
+        tuple[str, ...], _about("security", "further host name under which fcshim may be addressed", "HOST")
+    ] = ()
+    allow_origins: Annotated[
+        tuple[str, ...], _about("security", "web origin that may call from a browser (* for all)", "ORIGIN")
+    ] = ()
+
+    connect_timeout: Annotated[_Seconds, _about("time", "for connecting to the upstream", "SECONDS")] = 10.0
+    first_chunk_timeout: Annotated[
+        _Seconds, _about("time", "until the upstream's first byte; prompts take long on a CPU", "SECONDS")
+    ] = 600.0
+    chunk_timeout: Annotated[_Seconds, _about("time", "between two reads from the upstream", "SECONDS")] = 300.0
+    ping: Annotated[
+        _SecondsOrNever, _about("time", "of silence until a running stream gets a comment; 0 for never", "SECONDS")
+    ] = 15.0
+    first_ping: Annotated[
+        _SecondsOrNever,
+        _about("time", "the same before the first event; it fixes the status to 200; 0 for never", "SECONDS"),
+    ] = 60.0
+    drain_timeout: Annotated[
+        _SecondsOrNever, _about("time", "that running streams get to finish after SIGTERM", "SECONDS")
+    ] = 60.0
+
+    max_body: Annotated[int, Meta(gt=0), _about("limits", "largest request body", "BYTES")] = 32 * 2**20
+    max_headers: Annotated[int, Meta(gt=0), _about("limits", "largest request head", "BYTES")] = 64 * 2**10
+    max_reply: Annotated[int, Meta(gt=0), _about("limits", "longest reply that is not streamed", "CHARACTERS")] = (
+        64 * 2**20
+    )
+    log_level: Annotated[LogLevel, _about("running", "how much is told on stderr")] = "info"
+
+    models: dict[str, ModelOverrides] = {}
+    """By model name or pattern (`qwen*`); an exact name wins, else the first pattern that matches."""
+
+    def for_model(self, name: str) -> ModelConfig:
+        """Give what holds for the model of that name."""
+        found = self.models.get(name) or next(
+            (row for pattern, row in self.models.items() if fnmatch.fnmatchcase(name, pattern)), ModelOverrides()
+        )
+        general = {field: getattr(self, field, None) for field in ModelConfig.__struct_fields__}
+        special = {field: value for field, value in msgspec.structs.asdict(found).items() if value is not None}
+        return ModelConfig(**{**general, **special})

@@ -1,0 +1,157 @@
+"""One request with its answer: the upstream's bytes in, the client's events out.
+
+Rule: no I/O and no clock; whoever reads the upstream feeds what came, and stops reading when it is `finished`.
+Neighbours: the upstream's codec and the shim do the work; `client` hands the events on, `answer` writes them.
+"""
+
+from collections.abc import Iterable
+
+from fcshim.codecs.base import Codec
+from fcshim.errors import FcshimError
+from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
+from fcshim.messages import AssistantMessage, Message, Request, text_of
+from fcshim.shim import Shim, ShimStream
+
+_CHARACTERS_PER_TOKEN = 4
+"""What English text comes to in the vocabularies in use; only an estimate is made of it."""
+
+Batch = list[tuple[int, Event]]
+"""Events, each with the index of its choice."""
+
+
+class Exchange:
+    """Drive one request through the upstream's codec and the shim.
+
+    `outgoing` is what to send. Give every read of the upstream's body to `feed`, its end to `close`, its failure to
+    `fail`. Per choice the events end with one `Stop`, or the whole exchange ends with one `Error`. `Usage` comes once,
+    on choice 0, before the stops; where the upstream sends none it is estimated at four characters a token, from the
+    text of the prompt that was sent and the text that came back.
+    """
+
+    def __init__(self, request: Request, *, upstream: Codec, shim: Shim | None = None) -> None:
+        sent = request if shim is None else shim.prepare()
+        self.outgoing = upstream.encode_request(sent)
+        self._decoder = upstream.decoder()
+        self._shim = shim
+        self._sent = sent
+        self._choices: dict[int, _Choice] = {}
+        self._wanted = max(request.n, 1)
+        self._usage: Usage | None = None
+        self._characters = 0
+        self._ended = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether every choice is over: nothing that the upstream may still send changes the reply."""
+        return self._ended or (len(self._choices) == self._wanted and all(map(self._is_over, self._choices.values())))
+
+    def feed(self, data: bytes) -> Batch:
+        """Take the next bytes of the upstream's body; give the events that they complete."""
+        return [] if self._ended else self._take(self._decoder.feed(data))
+
+    def close(self) -> Batch:
+        """Take note that the body has ended, or that reading stopped because the exchange was finished."""
+        if self._ended:
+            return []
+        events = [] if self.finished else self._take(self._decoder.close())
+        return events if self._ended else events + self._end()
+
+    def fail(self, error: FcshimError) -> Batch:
+        """Take note that the upstream was lost. A reply that was already complete stays complete."""
+        if self._ended:
+            return []
+        if self._choices and all(choice.stopped for choice in self._choices.values()):
+            return self._end()
+        return self._break(Error(kind=error.kind, message=error.message))
+
+    def _take(self, decoded: Iterable[tuple[int, Event]]) -> Batch:
+        events: Batch = []
+        for index, event in decoded:
+            if isinstance(event, Usage):
+                self._usage = event
+            elif isinstance(event, Error):
+                return events + self._break(event)
+            elif index < self._wanted:
+                self._count(event)
+                events += [(index, made) for made in self._choice(index).feed(event)]
+        return events
+
+    def _choice(self, index: int) -> "_Choice":
+        choice = self._choices.get(index)
+        if choice is None:
+            choice = self._choices[index] = _Choice(self._shim)
+        return choice
+
+    def _is_over(self, choice: "_Choice") -> bool:
+        return choice.wandered or (choice.stopped and self._usage is not None)
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, Text | Reasoning):
+            self._characters += len(event.text)
+        elif isinstance(event, ToolCallChunk):
+            self._characters += len(event.tool_call_arguments_chunk)
+
+    def _end(self) -> Batch:
+        self._ended = True
+        choices = self._choices or {0: _Choice(self._shim)}
+        events: Batch = [(index, event) for index, choice in choices.items() for event in choice.close()]
+        usage = self._usage or estimate_usage(self._sent, self._characters)
+        return [*events, (0, usage), *((index, choice.stop) for index, choice in choices.items())]
+
+    def _break(self, error: Error) -> Batch:
+        self._ended = True
+        events: Batch = [(index, event) for index, choice in self._choices.items() for event in choice.abandon()]
+        return [*events, (0, error)]
+
+
+class _Choice:
+    """One choice on its way through its own shim stream; its stop is kept back until the usage is known."""
+
+    def __init__(self, shim: Shim | None) -> None:
+        self._stream: ShimStream | None = None if shim is None else shim.stream()
+        self._closed = False
+        self.stop = Stop(stop_reason="complete")
+        self.stopped = False
+
+    @property
+    def wandered(self) -> bool:
+        return self._stream is not None and self._stream.finished
+
+    def feed(self, event: Event) -> list[Event]:
+        if self.stopped:
+            return []
+        if isinstance(event, Stop):
+            self.stopped = True
+        return self._without_stop([event] if self._stream is None else self._stream.feed(event))
+
+    def close(self) -> list[Event]:
+        """Give what the shim still holds."""
+        if self._stream is None or self._closed:
+            return []
+        self._closed = True
+        return self._without_stop(self._stream.close())
+
+    def abandon(self) -> list[Event]:
+        """Give what the shim still holds, knowing that the reply broke: nothing unfinished may pass for a call."""
+        return self.feed(Stop(stop_reason="error")) + self.close()
+
+    def _without_stop(self, events: list[Event]) -> list[Event]:
+        if events and isinstance(events[-1], Stop):
+            self.stop = events[-1]
+            return events[:-1]
+        return events
+
+
+def estimate_usage(sent: Request, characters: int) -> Usage:
+    """Estimate the tokens of a request and of `characters` of output, at four characters a token, rounded up."""
+    prompt = sum(len(_written(message)) for message in sent.messages)
+    return Usage(input_tokens=_tokens(prompt), output_tokens=_tokens(characters))
+
+
+def _written(message: Message) -> str:
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    return text_of(message.content) + "".join(call.name + call.arguments for call in calls)
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // _CHARACTERS_PER_TOKEN)
