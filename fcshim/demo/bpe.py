@@ -1,0 +1,84 @@
+"""Text to tokens and back: GPT-2's splitting and byte alphabet, merges by rank, special tokens anywhere in the text.
+
+Rule: it gives the very tokens that llama.cpp gives for `tokenizer.ggml.pre = gpt-2`; a test asks a real one.
+Neighbours: `gguf_file` reads the vocabulary, `generation` decodes what comes out.
+"""
+
+import functools
+import itertools
+import re
+import unicodedata
+
+from fcshim.demo.gguf_file import Vocabulary
+
+_SPLIT = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII)
+"""GPT-2's pattern with \\p{L} and \\p{N} in ASCII: `_shadow` maps other characters to an ASCII one of their class."""
+
+
+class Tokenizer:
+    """Encodes and decodes with one vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._ids = {token: position for position, token in enumerate(vocabulary.tokens)}
+        self._ranks = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
+        self._bytes = [_to_bytes(token) for token in vocabulary.tokens]
+        self._special = re.compile(
+            "(" + "|".join(re.escape(vocabulary.tokens[i]) for i in sorted(vocabulary.special)) + ")"
+        )
+        self._word = functools.lru_cache(maxsize=4096)(self._merge)
+
+    def encode(self, text: str) -> list[int]:
+        """Give the token ids; the text of a special token gives that token."""
+        ids: list[int] = []
+        for position, part in enumerate(self._special.split(text)):
+            if position % 2:
+                ids.append(self._ids[part])
+            else:
+                for word in split_words(part):
+                    ids += self._word(word)
+        return ids
+
+    def token_bytes(self, token: int) -> bytes:
+        """Give the bytes of one token: one character can take several tokens."""
+        return self._bytes[token]
+
+    def _merge(self, word: str) -> tuple[int, ...]:
+        parts = [_ALPHABET[byte] for byte in word.encode(errors="replace")]
+        while len(parts) > 1:
+            ranks = [self._ranks.get(pair, len(self._ranks)) for pair in itertools.pairwise(parts)]
+            best = min(ranks)
+            if best == len(self._ranks):
+                break
+            at = ranks.index(best)
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        return tuple(self._ids[part] for part in parts)
+
+
+def split_words(text: str) -> list[str]:
+    """Cut text as GPT-2 does before merging: words, numbers or other characters after at most one space; white space."""
+    shadow = text if text.isascii() else "".join(map(_shadow, text))
+    return [text[match.start() : match.end()] for match in _SPLIT.finditer(shadow)]
+
+
+@functools.lru_cache(maxsize=4096)
+def _shadow(character: str) -> str:
+    if character.isascii():
+        return character
+    if character.isspace():
+        return "\t"
+    return {"L": "Z", "N": "0"}.get(unicodedata.category(character)[0], "!")
+
+
+def _byte_alphabet() -> list[str]:
+    """GPT-2's table: printable Latin-1 stands for itself, the other bytes for characters from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(0x100, 0x200))
+    return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]
+
+
+_ALPHABET = _byte_alphabet()
+_BYTES = {character: byte for byte, character in enumerate(_ALPHABET)}
+
+
+def _to_bytes(token: str) -> bytes:
+    return bytes(_BYTES[c] for c in token) if all(c in _BYTES for c in token) else token.encode()

@@ -1,0 +1,112 @@
+"""Tokens one after the other, as text: sampling, the end, stop strings, characters that take several tokens.
+
+Rule: nothing is given out that a stop string, begun in the tail, could still take back.
+Neighbours: `llama` computes, `bpe` spells, `upstream` sends the pieces.
+"""
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from fcshim.demo.bpe import Tokenizer
+from fcshim.demo.gguf_file import ModelFile
+from fcshim.demo.llama import Array, Llama
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next token is picked; temperature 0 takes the likeliest."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What is known when the pieces have ended (until then: so far)."""
+
+    output_tokens: int = 0
+    finish_reason: FinishReason = "length"
+
+
+@dataclass(slots=True)
+class _Stopper:
+    """Holds back a tail that may become one of `stops`."""
+
+    stops: tuple[str, ...]
+    _held: str = ""
+    hit: bool = field(default=False, init=False)
+
+    def feed(self, text: str) -> str:
+        text = self._held + text
+        found = [position for stop in self.stops if (position := text.find(stop)) >= 0]
+        if found:
+            self.hit, self._held = True, ""
+            return text[: min(found)]
+        keep = max((self._tail(text, stop) for stop in self.stops), default=0)
+        cut = len(text) - keep
+        self._held = text[cut:]
+        return text[:cut]
+
+    def close(self) -> str:
+        text, self._held = self._held, ""
+        return text
+
+    @staticmethod
+    def _tail(text: str, stop: str) -> int:
+        lengths = range(min(len(text), len(stop) - 1), 0, -1)
+        return next((length for length in lengths if stop.startswith(text[-length:])), 0)
+
+
+class Engine:
+    """A model with its tokenizer."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.name = file.name
+        self.context = file.sizes.context
+        self.tokenizer = Tokenizer(file.vocabulary)
+        self._model = Llama(file)
+        self._ends = file.vocabulary.special
+
+    def generate(
+        self, prompt: list[int], outcome: Outcome, *, most: int, stops: tuple[str, ...] = (), sampling: Sampling
+    ) -> Iterator[str]:
+        """Yield the text that follows `prompt` in pieces, "" where a token does not complete any; fill `outcome`."""
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        stopper = _Stopper(stops)
+        for token in self._tokens(prompt, min(most, self.context - len(prompt)), sampling):
+            outcome.output_tokens += 1
+            if token in self._ends:
+                outcome.finish_reason = "stop"
+                break
+            yield stopper.feed(decoder.decode(self.tokenizer.token_bytes(token)))
+            if stopper.hit:
+                outcome.finish_reason = "stop"
+                return
+        yield stopper.close()
+
+    def _tokens(self, prompt: list[int], most: int, sampling: Sampling) -> Iterator[int]:
+        session, rng = self._model.session(), np.random.default_rng(sampling.seed)
+        fresh = prompt
+        for _ in range(most):
+            token = choose(session.feed(fresh), sampling, rng)
+            yield token
+            fresh = [token]
+
+
+def choose(logits: Array, sampling: Sampling, rng: np.random.Generator) -> int:
+    """Pick a token: the likeliest, or one of the likeliest that together reach `top_p`."""
+    if sampling.temperature <= 0:
+        return int(logits.argmax())
+    order = np.argsort(-logits)
+    weights = np.exp((logits[order] - logits[order[0]]) / sampling.temperature)
+    reached = np.cumsum(weights) / weights.sum()
+    kept = int(np.searchsorted(reached, sampling.top_p)) + 1
+    chances = weights[:kept] / weights[:kept].sum()
+    return int(order[rng.choice(len(chances), p=chances)])

@@ -1,0 +1,130 @@
+"""A GGUF file of the llama architecture, read whole: sizes, weights in float32, vocabulary.
+
+Rule: what the runtime cannot run is refused here, with the key that says so.
+Neighbours: `recipe.export` writes such files, `llama` and `bpe` use what is read.
+"""
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fcshim.errors import ConfigError
+from fcshim.events import JSON
+
+if TYPE_CHECKING:
+    import gguf
+    import numpy as np
+    from numpy.typing import NDArray
+
+TINY = Path(__file__).parent / "tiny.gguf"
+"""The model that ships with fcshim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The numbers of the architecture."""
+
+    context: int
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    rope_base: float
+    epsilon: float
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens in GPT-2's byte alphabet, the merges in their order, which tokens are special, which one ends a turn."""
+
+    tokens: tuple[str, ...]
+    merges: tuple[tuple[str, str], ...]
+    special: frozenset[int]
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """All of it."""
+
+    name: str
+    prompt_sha256: str
+    sizes: Sizes
+    vocabulary: Vocabulary
+    weights: "dict[str, NDArray[np.float32]]"
+
+
+def load(path: Path = TINY) -> ModelFile:
+    """Read `path`. Raises `ConfigError` where it or a package is missing, or the model is of another kind."""
+    reader = _open(path)
+    for key, expected in (
+        ("general.architecture", "llama"),
+        ("tokenizer.ggml.model", "gpt2"),
+        ("tokenizer.ggml.pre", "gpt-2"),
+    ):
+        if (found := _value(reader, key)) != expected:
+            raise ConfigError(f"{path}: the embedded runtime needs {key} = {expected!r}, the file has {found!r}")
+    return ModelFile(
+        name=_value(reader, "general.name"),
+        prompt_sha256=_value(reader, "fcshim.prompt_sha256", ""),
+        sizes=_sizes(reader),
+        vocabulary=_vocabulary(reader),
+        weights=_weights(reader),
+    )
+
+
+def require(*packages: str) -> None:
+    """Import `packages`. Raises `ConfigError` that says how to install them."""
+    for package in packages:
+        try:
+            importlib.import_module(package)
+        except ImportError as error:
+            raise ConfigError(f"the demo needs the package {package!r}: pip install 'fcshim[demo]'") from error
+
+
+def _open(path: Path) -> "gguf.GGUFReader":
+    require("numpy", "gguf")
+    import gguf  # noqa: PLC0415  an optional package
+
+    try:
+        return gguf.GGUFReader(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: not a readable GGUF file ({error})") from error
+
+
+def _value(reader: "gguf.GGUFReader", key: str, default: JSON = None) -> JSON:
+    field = reader.get_field(key)
+    return default if field is None else field.contents()
+
+
+def _sizes(reader: "gguf.GGUFReader") -> Sizes:
+    heads = _value(reader, "llama.attention.head_count")
+    return Sizes(
+        context=_value(reader, "llama.context_length"),
+        width=_value(reader, "llama.embedding_length"),
+        layers=_value(reader, "llama.block_count"),
+        heads=heads,
+        kv_heads=_value(reader, "llama.attention.head_count_kv", heads),
+        rope_base=_value(reader, "llama.rope.freq_base", 10_000.0),
+        epsilon=_value(reader, "llama.attention.layer_norm_rms_epsilon"),
+    )
+
+
+def _vocabulary(reader: "gguf.GGUFReader") -> Vocabulary:
+    import gguf  # noqa: PLC0415  an optional package
+
+    kinds = _value(reader, "tokenizer.ggml.token_type")
+    merges = (merge.split(" ") for merge in _value(reader, "tokenizer.ggml.merges"))
+    return Vocabulary(
+        tokens=tuple(_value(reader, "tokenizer.ggml.tokens")),
+        merges=tuple((left, right) for left, right in merges),
+        special=frozenset(position for position, kind in enumerate(kinds) if kind == gguf.TokenType.CONTROL),
+        end=_value(reader, "tokenizer.ggml.eos_token_id"),
+    )
+
+
+def _weights(reader: "gguf.GGUFReader") -> "dict[str, NDArray[np.float32]]":
+    import gguf  # noqa: PLC0415  an optional package
+
+    return {tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in reader.tensors}

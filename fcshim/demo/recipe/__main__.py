@@ -1,0 +1,37 @@
+"""The one command of the recipe: tokenizer, training, export.
+
+Rule: it writes only below `--out`.
+Neighbours: see the package.
+"""
+
+import argparse
+import logging
+from pathlib import Path
+
+import torch
+
+from fcshim.demo.recipe.export import export
+from fcshim.demo.recipe.train import Plan, train
+from fcshim.demo.recipe.vocabulary import train_tokenizer
+
+
+def main() -> None:
+    """Make `tiny.gguf`."""
+    parser = argparse.ArgumentParser(prog="python -m fcshim.demo.recipe", description="Train the tiny model.")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint and tiny.gguf")
+    parser.add_argument("--minutes", type=float, default=25)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--vocabulary", type=int, default=768)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    options.out.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(options.threads)
+    tokenizer = train_tokenizer(options.vocabulary)
+    tokenizer.save(str(options.out / "tokenizer.json"))
+    model = train(tokenizer, Plan(options.minutes, options.seed), options.out / "weights.pt")
+    export(model, tokenizer, options.out / "tiny.gguf")
+
+
+if __name__ == "__main__":
+    main()

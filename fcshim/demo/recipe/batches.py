@@ -1,0 +1,71 @@
+"""Conversations as token batches of similar lengths, each token marked whether the model has to learn it.
+
+Rule: only what the assistant says, with its closing token, is learnt; the stream never repeats and never ends.
+Neighbours: `fcshim.demo.conversations` makes the text, `train` consumes the batches.
+"""
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from fcshim.demo.chatml import CLOSE, OPEN
+from fcshim.demo.conversations import Turn, conversation, echo_conversation
+
+Sample = tuple[list[int], list[int]]
+POOL = 300
+
+
+def batches(
+    tokenizer: Tokenizer, seed: int, *, tokens: int, longest: int, echoes: Callable[[], float]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (ids, mask) of at most about `tokens` tokens; `echoes()` is the share of plain echo conversations."""
+    rng = Random(seed)
+    while True:
+        pool: list[Sample] = []
+        while len(pool) < POOL:
+            turns = echo_conversation(rng) if rng.random() < echoes() else conversation(rng)
+            ids, mask = encode(tokenizer, turns, longest)
+            if any(mask):
+                pool.append((ids, mask))
+        made = list(_by_length(pool, tokens))
+        rng.shuffle(made)
+        yield from map(_tensors, made)
+
+
+def encode(tokenizer: Tokenizer, turns: list[Turn], longest: int) -> Sample:
+    """Write turns as ids and mask, as many whole turns as fit."""
+    start, end = tokenizer.token_to_id(OPEN), tokenizer.token_to_id(CLOSE)
+    newline = tokenizer.encode("\n").ids
+    ids: list[int] = []
+    mask: list[int] = []
+    for turn in turns:
+        header = [start, *tokenizer.encode(f"{turn.role}\n").ids]
+        text = [*tokenizer.encode(turn.text).ids, end]
+        if len(ids) + len(header) + len(text) + len(newline) > longest:
+            break
+        ids += header + text + newline
+        mask += [0] * len(header) + [int(turn.role == "assistant")] * len(text) + [0] * len(newline)
+    return ids, mask
+
+
+def _by_length(pool: list[Sample], tokens: int) -> Iterator[list[Sample]]:
+    batch: list[Sample] = []
+    for sample in sorted(pool, key=lambda sample: len(sample[0])):
+        if batch and (len(batch) + 1) * len(sample[0]) > tokens:
+            yield batch
+            batch = []
+        batch.append(sample)
+    yield batch
+
+
+def _tensors(batch: list[Sample]) -> tuple[Tensor, Tensor]:
+    longest = max(len(ids) for ids, _ in batch)
+    ids = torch.zeros(len(batch), longest, dtype=torch.long)
+    mask = torch.zeros(len(batch), longest)
+    for row, (sample, marks) in enumerate(batch):
+        ids[row, : len(sample)] = torch.tensor(sample)
+        mask[row, : len(marks)] = torch.tensor(marks, dtype=torch.float)
+    return ids, mask

@@ -1,0 +1,73 @@
+"""The trained model as a GGUF file: llama architecture, matrices in Q8_0, vectors in float32.
+
+Rule: everything a runtime needs is in the file: sizes, vocabulary, merges, chat template, and the prompt's hash.
+Neighbours: `fcshim.demo.gguf_file` and llama.cpp read it.
+"""
+
+import json
+from pathlib import Path
+
+import gguf
+import numpy as np
+from tokenizers import Tokenizer
+
+from fcshim.demo import fingerprint
+from fcshim.demo.chatml import CLOSE, END_OF_TEXT, SPECIAL_TOKENS, TEMPLATE
+from fcshim.demo.recipe.network import Network, Shape
+
+Q8_0 = gguf.GGMLQuantizationType.Q8_0
+CONTEXT = 4096
+"""More than it was trained on: long conversations get worse, they are not refused."""
+
+
+def export(model: Network, tokenizer: Tokenizer, path: Path) -> None:
+    """Write the file."""
+    writer = gguf.GGUFWriter(path, "llama")
+    _describe(writer, model.shape)
+    _add_vocabulary(writer, tokenizer)
+    for name, weight in model.state_dict().items():
+        _add_tensor(writer, name, weight.float().numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
+    writer.add_name("fcshim-tiny")
+    writer.add_description("Copies tool names and arguments from a command into calls; made by fcshim/demo/recipe.")
+    writer.add_license("Apache-2.0")
+    writer.add_string(fingerprint.KEY, fingerprint.prompt_sha256())
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q8_0)
+    writer.add_context_length(CONTEXT)
+    writer.add_embedding_length(shape.width)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.hidden)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.heads)
+    writer.add_layer_norm_rms_eps(shape.epsilon)
+    writer.add_rope_dimension_count(shape.width // shape.heads)
+    writer.add_rope_freq_base(shape.rope_base)
+    writer.add_vocab_size(shape.vocabulary)
+
+
+def _add_vocabulary(writer: gguf.GGUFWriter, tokenizer: Tokenizer) -> None:
+    model = json.loads(tokenizer.to_str())["model"]
+    tokens = sorted(model["vocab"], key=model["vocab"].get)
+    kinds = [gguf.TokenType.CONTROL if token in SPECIAL_TOKENS else gguf.TokenType.NORMAL for token in tokens]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list([token.encode() for token in tokens])
+    writer.add_token_types(kinds)
+    writer.add_token_merges([" ".join(pair) for pair in model["merges"]])
+    writer.add_bos_token_id(tokens.index(END_OF_TEXT))
+    writer.add_eos_token_id(tokens.index(CLOSE))
+    writer.add_add_bos_token(value=False)
+    writer.add_chat_template(TEMPLATE)
+
+
+def _add_tensor(writer: gguf.GGUFWriter, name: str, values: np.ndarray) -> None:
+    if values.ndim == 1:
+        writer.add_tensor(name, values.astype(np.float32))
+    else:
+        writer.add_tensor(name, gguf.quants.quantize(values, Q8_0), raw_dtype=Q8_0)

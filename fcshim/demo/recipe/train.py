@@ -1,0 +1,104 @@
+"""The training loop: AdamW for a given time, plain echoes first, then whole conversations.
+
+Rule: time decides when it ends, so the learning rate and the mix of data follow the share of the time that is gone.
+Neighbours: `batches` gives the data, `network` the model; `__main__` calls `train`.
+"""
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fcshim.demo.recipe.batches import batches
+from fcshim.demo.recipe.network import Network, Shape, start_as_induction
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how fast."""
+
+    minutes: float
+    seed: int = 1
+    peak_rate: float = 2e-3
+    tokens_per_batch: int = 3500
+    longest: int = 900
+    coarse: float = 0.6
+    """The share of the time in which bfloat16 is good enough; it is almost twice as fast where the CPU has it."""
+    prompt_weight: float = 0.1
+    """The weight of tokens that are not the assistant's: a little of it helps matching to form."""
+
+
+def train(tokenizer: Tokenizer, plan: Plan, checkpoint: Path) -> Network:
+    """Train a new model; `checkpoint` is rewritten now and then."""
+    torch.manual_seed(plan.seed)
+    model = Network(Shape(tokenizer.get_vocab_size()))
+    start_as_induction(model)
+    optimizer = _optimizer(model, plan)
+    began, gone, recent = time.monotonic(), 0.0, _Average()
+    stream = batches(
+        tokenizer, plan.seed, tokens=plan.tokens_per_batch, longest=plan.longest, echoes=lambda: _echoes(gone)
+    )
+    for step, (ids, mask) in enumerate(stream):
+        gone = (time.monotonic() - began) / (60 * plan.minutes)
+        if gone >= 1:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = plan.peak_rate * min(1, (step + 1) / 80) * min(1, (1 - gone) / 0.6)
+        with torch.autocast("cpu", torch.bfloat16, enabled=gone < plan.coarse):
+            outcome = _step(model, optimizer, ids, mask, plan.prompt_weight)
+        recent.add(*outcome)
+        if step % 100 == 0:
+            log.info("%5.0f s, step %5d: %s, batch %s", time.monotonic() - began, step, recent, tuple(ids.shape))
+            torch.save(model.state_dict(), checkpoint)
+    return model
+
+
+def _echoes(gone: float) -> float:
+    return 0.85 if gone < 0.12 else 0.4 if gone < 0.2 else 0.05
+
+
+def _optimizer(model: Network, plan: Plan) -> torch.optim.Optimizer:
+    matrices = [weight for weight in model.parameters() if weight.dim() > 1]
+    gains = [weight for weight in model.parameters() if weight.dim() == 1]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=plan.peak_rate, betas=(0.9, 0.98))
+
+
+def _step(
+    model: Network, optimizer: torch.optim.Optimizer, ids: Tensor, mask: Tensor, prompt_weight: float
+) -> tuple[float, float]:
+    target, learnt = ids[:, 1:], mask[:, 1:]
+    weight = learnt + prompt_weight * (1 - learnt) * (target != 0)
+    logits = model.output(model(ids[:, :-1]))
+    losses = functional.cross_entropy(logits.flatten(0, 1), target.flatten(), reduction="none").view_as(weight)
+    optimizer.zero_grad(set_to_none=True)
+    ((losses * weight).sum() / weight.sum()).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    with torch.no_grad():
+        exact = ((logits.argmax(-1) == target) | (learnt == 0)).all(1).float().mean().item()
+        return ((losses * learnt).sum() / learnt.sum()).item(), exact
+
+
+class _Average:
+    """Moving averages of the loss on the assistant's tokens, and of the share of wholly right conversations."""
+
+    def __init__(self) -> None:
+        self.loss = self.exact = 0.0
+        self.steps = 0
+
+    def add(self, loss: float, exact: float) -> None:
+        self.steps += 1
+        share = max(0.03, 1 / self.steps)
+        self.loss += share * (loss - self.loss)
+        self.exact += share * (exact - self.exact)
+
+    def __str__(self) -> str:
+        return f"loss {self.loss:.4f}, exact {self.exact:.3f}"

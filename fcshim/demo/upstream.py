@@ -1,0 +1,153 @@
+"""The tiny model behind HTTP, like any other text-only endpoint: an ASGI application.
+
+Rule: it offers what a `llama-server` without tool support offers, no more; computing happens in a thread, token by
+token, and ends with the token at which the client left.
+Neighbours: `generation` computes, `chat_request` and `chat_answer` are the wire, `run` and `evaluate` start it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import suppress
+
+import msgspec
+
+from fcshim.demo.chat_answer import DONE, Answer, usage
+from fcshim.demo.chat_request import ChatRequest, error_body, read_request
+from fcshim.demo.generation import Engine, Outcome
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+
+Message = MutableMapping[str, JSON]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+LARGEST_BODY = 16 * 2**20
+"""Bytes of a request: the context holds a few thousand tokens, so this is more than enough for any that fits."""
+
+
+class Upstream:
+    """The application; `engine` is shared by all requests."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Serve one HTTP request."""
+        if scope["type"] != "http":
+            return
+        match scope["method"], scope["path"].removeprefix("/v1"):
+            case "GET", "/health":
+                await _send_json(send, 200, {"status": "ok"})
+            case "GET", "/models":
+                await _send_json(send, 200, self._models())
+            case "POST", "/chat/completions":
+                await self._chat(receive, send)
+            case _:
+                await _send_json(send, 404, error_body(404, "not_found_error", "File Not Found"))
+
+    def _models(self) -> dict[str, JSON]:
+        model = {"id": self._engine.name, "object": "model", "created": 0, "owned_by": "fcshim"}
+        return {"object": "list", "data": [model]}
+
+    async def _chat(self, receive: Receive, send: Send) -> None:
+        try:
+            asked, prompt = self._read(await _body(receive))
+        except RequestError as error:
+            details = error.details if isinstance(error, _TooLongError) else {}
+            await _send_json(send, error.status, error_body(error.status, error.kind, error.message, **details))
+        else:
+            await self._answer(asked, prompt, receive, send)
+
+    def _read(self, body: bytes) -> tuple[ChatRequest, list[int]]:
+        asked = read_request(body)
+        prompt = self._engine.tokenizer.encode(asked.prompt)
+        if len(prompt) >= self._engine.context:
+            raise _TooLongError(len(prompt), self._engine.context)
+        return asked, prompt
+
+    async def _answer(self, asked: ChatRequest, prompt: list[int], receive: Receive, send: Send) -> None:
+        leaving = asyncio.create_task(_until_gone(receive))
+        outcome = Outcome()
+        pieces = self._pieces(asked, prompt, outcome, leaving)
+        try:
+            if asked.stream:
+                await self._stream(asked, prompt, pieces, outcome, send)
+            else:
+                text = "".join([piece async for piece in pieces])
+                counts = usage(len(prompt), outcome.output_tokens)
+                await _send(send, 200, Answer(self._engine.name).whole(text, outcome.finish_reason, counts))
+        finally:
+            leaving.cancel()
+
+    async def _pieces(
+        self, asked: ChatRequest, prompt: list[int], outcome: Outcome, leaving: "asyncio.Task[None]"
+    ) -> AsyncIterator[str]:
+        """Generate in a thread, one token per visit, while the client is there."""
+        source = self._engine.generate(prompt, outcome, most=asked.most, stops=asked.stops, sampling=asked.sampling)
+        while not leaving.done():
+            piece = await asyncio.to_thread(next, source, None)
+            if piece is None:
+                return
+            if piece:
+                yield piece
+
+    async def _stream(
+        self, asked: ChatRequest, prompt: list[int], pieces: AsyncIterator[str], outcome: Outcome, send: Send
+    ) -> None:
+        answer = Answer(self._engine.name)
+        await _start(send, 200, b"text/event-stream")
+        await _more(send, answer.first())
+        async for piece in pieces:
+            await _more(send, answer.piece(piece))
+        end = answer.last(outcome.finish_reason)
+        if asked.include_usage:
+            end += answer.counted(usage(len(prompt), outcome.output_tokens))
+        await send({"type": "http.response.body", "body": end + DONE})
+
+
+class _TooLongError(RequestError):
+    """The prompt does not fit."""
+
+    kind = "exceed_context_size_error"
+
+    def __init__(self, tokens: int, context: int) -> None:
+        super().__init__(f"request ({tokens} tokens) exceeds the available context size ({context} tokens)")
+        self.details: dict[str, JSON] = {"n_prompt_tokens": tokens, "n_ctx": context}
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RequestError("the client left before its request was complete")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > LARGEST_BODY:
+            raise RequestError(f"the request body is larger than {LARGEST_BODY} bytes", status=413)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send_json(send: Send, status: int, value: JSON) -> None:
+    await _send(send, status, msgspec.json.encode(value))
+
+
+async def _send(send: Send, status: int, body: bytes) -> None:
+    await _start(send, status, b"application/json")
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _start(send: Send, status: int, content_type: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", content_type)]})
+
+
+async def _more(send: Send, body: bytes) -> None:
+    with suppress(OSError):  # a client that left is noticed by `_until_gone`
+        await send({"type": "http.response.body", "body": body, "more_body": True})

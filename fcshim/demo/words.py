@@ -1,0 +1,146 @@
+"""The raw material of the synthetic conversations: names, words and values of many shapes.
+
+Rule: everything is drawn from the `Random` that is passed in, so a seed gives the same material again.
+Neighbours: `conversations` puts it together.
+"""
+
+import json
+import string
+from random import Random
+
+from fcshim.events import JSON
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+VERBS = _words(
+    "get fetch find search read write list send make open close run set add delete update check count play stop show"
+)
+NOUNS = _words(
+    "weather time file user order mail note song map price stock news photo page light door timer event task room city"
+)
+PARAMETERS = _words(
+    "city query path name id count text unit date limit user to lang key value mode size color title host days"
+)
+WORDS = _words(
+    "Paris London Tokyo Berlin Rome Oslo Madrid rain snow red blue green apple banana river stone cloud hello world "
+    "alpha beta gamma delta north south east west monday friday summer winter cat dog horse bird fish tree house car "
+    "train plane"
+)
+PROSE = _words(
+    "you are a helpful assistant that can call the functions below to use one write block between tags with json "
+    "object name and arguments when no function is needed answer in plain text do not invent values get current for "
+    "given this number of list found today result error missing please short friendly"
+)
+LETTERS = "äöüßéèñçøåžłπλжшд北京東日本中文世界한국😀🎉✓€—"
+
+KINDS = ("string", "string", "string", "integer", "integer", "number", "boolean")
+
+
+def tool_name(rng: Random) -> str:
+    """Make a tool name: mostly `verb_noun`, sometimes of made-up syllables or in another style."""
+    style = rng.random()
+    if style < 0.45:
+        return f"{rng.choice(VERBS)}_{rng.choice(NOUNS)}"
+    if style < 0.6:
+        return f"{syllables(rng, 1, 3)}_{rng.choice([*NOUNS, syllables(rng, 2, 2)])}"
+    if style < 0.75:
+        return rng.choice(VERBS) + rng.choice(NOUNS).capitalize() + rng.choice(["", "", "2", "All"])
+    if style < 0.85:
+        head = "".join(rng.choices(string.ascii_letters, k=rng.randint(2, 5)))
+        return head + rng.choice("_-") + rng.choice(NOUNS + VERBS) + rng.choice(["", "", "2", "_v2"])
+    return syllables(rng, 2, 4)
+
+
+def parameter_name(rng: Random) -> str:
+    """Make a parameter name."""
+    return rng.choice(PARAMETERS) if rng.random() < 0.6 else syllables(rng, 1, 3)
+
+
+def value(rng: Random, kind: str) -> JSON:
+    """Make a value of that JSON Schema type. A string never looks like a number or a truth value."""
+    if kind == "boolean":
+        return rng.random() < 0.5
+    if kind == "integer":
+        return integer(rng)
+    if kind == "number":
+        return round(rng.uniform(-100, 1000), rng.randint(1, 2)) if rng.random() < 0.8 else integer(rng)
+    return phrase(rng, 2, 3) if rng.random() < 0.25 else word(rng)
+
+
+def integer(rng: Random) -> int:
+    """Make a whole number: mostly of one to four digits, seldom negative or long."""
+    magnitude = rng.choice([10, 100, 1000, 10_000, 10_000, 10_000_000])
+    return rng.randrange(magnitude) * (-1 if rng.random() < 0.08 else 1)
+
+
+def phrase(rng: Random, least: int, most: int) -> str:
+    """Make several words with single spaces."""
+    return " ".join(word(rng) for _ in range(rng.randint(least, most)))
+
+
+def word(rng: Random) -> str:
+    """Make a word: known, made up, or of an unusual shape."""
+    style = rng.random()
+    if style < 0.35:
+        return rng.choice(WORDS)
+    if style < 0.75:
+        made = syllables(rng, 1, 4)
+        return made.capitalize() if rng.random() < 0.3 else made
+    return rng.choice(_SHAPES)(rng)
+
+
+def syllables(rng: Random, least: int, most: int) -> str:
+    """Make a pronounceable word."""
+    count = rng.randint(least, most)
+    return "".join(rng.choice("bcdfghjklmnprstvwz") + rng.choice("aeiou") for _ in range(count))
+
+
+def prose(rng: Random, most: int) -> str:
+    """Make something that reads like a line of a description."""
+    return " ".join(rng.choices(PROSE, k=rng.randint(1, most))).capitalize()
+
+
+def _letters(rng: Random) -> str:
+    return "".join(rng.choices(string.ascii_letters, k=rng.randint(2, 8)))
+
+
+def _numbered(rng: Random) -> str:
+    return syllables(rng, 1, 3) + str(rng.randrange(1000))
+
+
+def _date(rng: Random) -> str:
+    return f"{rng.randint(2000, 2099)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
+
+
+def _clock(rng: Random) -> str:
+    return f"{rng.randrange(24):02}:{rng.randrange(60):02}"
+
+
+def _path(rng: Random) -> str:
+    return f"{syllables(rng, 1, 3)}/{syllables(rng, 1, 2)}.{rng.choice(['txt', 'md', 'py', 'json', 'csv'])}"
+
+
+def _mail(rng: Random) -> str:
+    return f"{syllables(rng, 1, 3)}@{syllables(rng, 1, 2)}.{rng.choice(['com', 'org', 'net'])}"
+
+
+def _code(rng: Random) -> str:
+    tail = rng.choices(string.ascii_letters + string.digits + "-_./:@#+", k=rng.randint(1, 7))
+    return rng.choice(string.ascii_letters) + "".join(tail)
+
+
+def _foreign(rng: Random) -> str:
+    stem = syllables(rng, 1, 3)
+    cut = rng.randint(0, len(stem))
+    return stem[:cut] + "".join(rng.choices(LETTERS, k=rng.randint(1, 3))) + stem[cut:]
+
+
+_SHAPES = (_letters, _numbered, _date, _clock, _path, _mail, _code, _foreign)
+
+
+def as_json(thing: JSON) -> str:
+    """Write JSON exactly as the prompt templates do."""
+    return json.dumps(thing, ensure_ascii=False)
