@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given or given[0] not in COMMANDS:
         _explain(given)
     name, rest = given[0], given[1:]
-    command = cast(Command, import_module(f"fcshim.cli.{name}"))
+    command = cast("Command", import_module(f"fcshim.cli.{name}"))
     parser = argparse.ArgumentParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
     command.fill(parser)
     arguments = parser.parse_args(rest)

@@ -9,8 +9,9 @@ import codecs
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO, get_args
+from typing import get_args
 
 import msgspec
 
@@ -47,7 +48,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     reading.add_argument(
         "--dialect", default="function_call", metavar="D", help=f"format of the calls: {', '.join(DIALECTS)}"
     )
-    reading.add_argument("--tools", metavar="FILE", help="JSON file of the offered tools; without it any name is a call")
+    reading.add_argument("--tools", metavar="FILE", help="JSON file of the offered tools (default: any name is a call)")
     reading.add_argument("--rescue", action="store_true", help="take calls in other formats too, for offered tools")
     reading.add_argument(
         "--reasoning",
@@ -91,16 +92,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _open(path: str) -> BinaryIO:
+def _open(path: str) -> BufferedReader:
     if path == STDIN:
-        return sys.stdin.buffer
+        return open(sys.stdin.fileno(), "rb", closefd=False)
     try:
         return Path(path).open("rb")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
 
 
-def _texts(source: BinaryIO) -> Iterator[str]:
+def _texts(source: BufferedReader) -> Iterator[str]:
     """Give the text as it arrives; a character cut by a read waits for its rest."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     while data := source.read1(_READ):

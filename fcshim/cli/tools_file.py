@@ -1,7 +1,7 @@
 """A file of tools: what `--tools FILE` names.
 
-Rule: it holds a JSON array of tools (OpenAI's `{type, function}` or the bare `{name, description, parameters}`), one such
-tool, or an object with the array under `tools`; a fault names the file and, in an array, the line where the tool begins.
+Rule: it holds a JSON array of tools (OpenAI's `{type, function}` or the bare `{name, description, parameters}`), one
+such tool, or an object with the array under `tools`; a fault names the file and the line where the tool begins.
 Neighbours: `messages.as_tools` reads each tool.
 """
 
@@ -32,7 +32,7 @@ def load_tools(path: str) -> tuple[Tool, ...]:
 def _items(value: JSON) -> JSON:
     if not isinstance(value, dict):
         return value
-    return value["tools"] if "tools" in value else [value]
+    return value.get("tools", [value])
 
 
 def _line_of(param: str | None, text: str) -> str:

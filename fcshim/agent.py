@@ -1,0 +1,76 @@
+"""The loop model -> tools -> model, until the model answers without calling.
+
+Rule: the model learns of everything that goes wrong with a call; calls of a reply that was cut off are not executed.
+Neighbours: `client.run` gives it a way to ask the model; `tools.executor` does the work of the calls.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from fcshim.errors import ConfigError, ModelOutputError
+from fcshim.events import ToolCallEnd, Usage
+from fcshim.messages import AssistantMessage, Message, TextPart, ToolCall
+from fcshim.reply import Reply
+from fcshim.tools import Executor
+
+DEFAULT_MAX_ROUNDS = 16
+"""Replies of the model in one run: more than honest tasks need, few enough that a model in a loop stops."""
+
+_CALLS_ARE_MEANT = ("tool_use", "complete", "stop_sequence")
+"""Stop reasons after which calls count. After `max_tokens` the model had not finished saying what it wants."""
+
+Ask: TypeAlias = Callable[[tuple[Message, ...]], Awaitable[Reply]]
+"""Asks the model to go on with a conversation."""
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One reply of the model, and the conversation so far, with that reply and the results of its calls."""
+
+    reply: Reply
+    messages: tuple[Message, ...]
+
+
+async def rounds(
+    ask: Ask, messages: Sequence[Message], tools: Executor, *, max_rounds: int = DEFAULT_MAX_ROUNDS
+) -> AsyncIterator[Round]:
+    """Let the model call `tools` until it answers; give every round, the last one with the answer.
+
+    Raises `ModelOutputError` (kind `max_rounds`) when the last allowed reply calls again; those calls are not executed.
+    """
+    if max_rounds < 1:
+        raise ConfigError("max_rounds must be at least 1")
+    conversation = tuple(messages)
+    for number in range(1, max_rounds + 1):
+        reply = await ask(conversation)
+        calls = reply.tool_calls if reply.stop_reason in _CALLS_ARE_MEANT else ()
+        if calls and number == max_rounds:
+            raise ModelOutputError(
+                f"the model still calls tools in reply {max_rounds}, the last one", kind="max_rounds"
+            )
+        results = await tools.execute(calls)
+        conversation += (_spoken(reply, calls), *results)
+        yield Round(reply, conversation)
+        if not calls:
+            return
+
+
+def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
+    """Add up the token counts of several replies; none where no reply had any."""
+    known = [msgspec.structs.astuple(usage) for usage in usages if usage is not None]
+    return Usage(*map(sum, zip(*known, strict=True))) if known else None
+
+
+def _spoken(reply: Reply, calls: Sequence[ToolCallEnd]) -> AssistantMessage:
+    """Turn a reply into a turn of the conversation."""
+    return AssistantMessage(
+        content=(TextPart(reply.text),) if reply.text else (),
+        tool_calls=tuple(ToolCall(call.tool_call_id, call.tool_call_name, _valid_arguments(call)) for call in calls),
+        reasoning=reply.reasoning,
+    )
+
+
+def _valid_arguments(call: ToolCallEnd) -> str:
+    """A malformed call in the history makes upstreams refuse every later turn; its result shows what was written."""
+    return "{}" if call.error is not None else call.tool_call_arguments_complete or "{}"

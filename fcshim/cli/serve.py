@@ -1,0 +1,78 @@
+"""`fcshim serve`: the proxy.
+
+Rule: every flag comes from the table of settings; no setting is known by name here.
+Neighbours: `config` has the table and reads the sources, `server.run` serves.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from fcshim.config import Setting, load_config, settings
+from fcshim.events import JSON
+from fcshim.server.run import serve
+
+_DESCRIPTION = """\
+Serve the OpenAI API in front of an endpoint whose model knows no tools.
+
+Chat requests with tools go through the shim: the tools into the prompt, the calls out of
+the text. Requests without tools, and all other paths, are relayed as they are.
+"""
+
+_EPILOG = """\
+examples:
+  fcshim serve --upstream http://127.0.0.1:8080         llama.cpp (its address or its /v1)
+  fcshim serve --upstream http://127.0.0.1:11434/v1     Ollama
+  fcshim serve --upstream https://gpu.example/v1 --host 0.0.0.0 --api-key "$KEY"
+  FCSHIM_UPSTREAM=http://127.0.0.1:8080 fcshim serve
+  fcshim serve --config fcshim.toml
+
+Then point any OpenAI client at http://127.0.0.1:8181/v1.
+
+settings come from defaults, a TOML file, the environment and flags; the later wins.
+The TOML file has the settings' names as keys, and tables for single models:
+
+  upstream = "http://127.0.0.1:8080"
+  [models."qwen*"]
+  reasoning = "recover"
+"""
+
+_CONFIG_VARIABLE = "FCSHIM_CONFIG"
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Give the parser the command's description and arguments."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{_CONFIG_VARIABLE}]")
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for setting in settings():
+        if setting.group not in groups:
+            groups[setting.group] = parser.add_argument_group(setting.group)
+        _add(groups[setting.group], setting)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the process is told to end."""
+    flags: dict[str, JSON] = dict(vars(arguments))
+    file = flags.pop("config") or os.environ.get(_CONFIG_VARIABLE)
+    serve(load_config(flags, env=os.environ, file=Path(file) if file else None))
+    return 0
+
+
+def _add(group: "argparse._ArgumentGroup", setting: Setting) -> None:
+    """Add the flag of a setting; one that is not given leaves no trace, so that the other sources count."""
+    common: dict[str, JSON] = {"dest": setting.name, "default": argparse.SUPPRESS, "help": _help(setting)}
+    match setting.kind:
+        case "switch":
+            group.add_argument(setting.flag, action=argparse.BooleanOptionalAction, **common)
+        case "list":
+            group.add_argument(setting.flag, action="append", metavar=setting.metavar, **common)
+        case "value" if setting.choices:
+            group.add_argument(setting.flag, choices=setting.choices, **common)
+        case "value":
+            group.add_argument(setting.flag, metavar=setting.metavar, **common)
+
+
+def _help(setting: Setting) -> str:
+    default = f"; default: {setting.default}" if setting.default else ""
+    return f"{setting.help} [{setting.env}{default}]".replace("%", "%%")

@@ -1,0 +1,66 @@
+"""A Python function as a tool.
+
+Rule: its signature and docstring are all the model is told; its name is the function's unless another is given.
+Neighbours: `signature` and `description` read it, `agent` calls it.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+
+from fcshim.errors import ConfigError, ToolError
+from fcshim.events import JSON
+from fcshim.messages import Tool
+from fcshim.tools.description import describe
+from fcshim.tools.result import ToolResult, failed, succeeded
+from fcshim.tools.signature import Signature
+
+_MESSAGE_LIMIT = 2_000
+"""Characters of an exception's text that the model gets to read; some carry whole documents."""
+
+
+class FunctionTool:
+    """A function, sync or async, that a model may call; `definition` is what the model sees.
+
+    Raises `ConfigError` for a function that a model cannot call.
+    """
+
+    def __init__(
+        self, function: Callable[..., JSON], *, name: str | None = None, description: str | None = None
+    ) -> None:
+        self._function = function
+        named = name or _name_of(function)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ConfigError(f"tool {named!r}: a generator; a tool returns one value")
+        described = describe(function)
+        self._signature = Signature(function, named, described.parameters)
+        self.definition = Tool(
+            name=named,
+            description=described.summary if description is None else description,
+            parameters=self._signature.schema,
+        )
+
+    async def call(self, arguments: Mapping[str, JSON]) -> ToolResult:
+        """Call the function with JSON values; whatever goes wrong is a failed result.
+
+        A sync function runs in a thread, which goes on to its end even when this call is cancelled.
+        """
+        try:
+            return succeeded(await self._invoke(self._signature.bind(arguments)))
+        except ToolError as error:
+            return failed(error.message)
+        except Exception as error:  # noqa: BLE001 - a tool's own code may raise anything, and the model is to learn of it
+            return failed(f"{type(error).__name__}: {error}"[:_MESSAGE_LIMIT])
+
+    async def _invoke(self, bound: inspect.BoundArguments) -> JSON:
+        if inspect.iscoroutinefunction(self._function):
+            return await self._function(*bound.args, **bound.kwargs)
+        value = await asyncio.to_thread(self._function, *bound.args, **bound.kwargs)
+        return await value if inspect.isawaitable(value) else value
+
+
+def _name_of(function: Callable[..., JSON]) -> str:
+    name = getattr(function, "__name__", "")
+    if not name.isidentifier():
+        raise ConfigError(f"{function!r:.80} has no name of its own: FunctionTool(function, name=...)")
+    return str(name)

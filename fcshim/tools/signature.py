@@ -1,0 +1,123 @@
+"""A Python signature as the contract of a tool: its JSON Schema, and the way from JSON to Python values.
+
+Rule: what a parameter is, its annotation says; what it means, its `Annotated` text or else the docstring says.
+Neighbours: `type_schema` writes the types, `description` reads the docstring, `function` calls.
+"""
+
+import difflib
+import inspect
+import json
+import re
+import typing
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from fcshim.errors import ConfigError, ToolError
+from fcshim.events import JSON
+from fcshim.tools.type_schema import schemas_of
+
+_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
+"""How the schema, which is what the model knows, calls the types that msgspec calls by their Python names."""
+_TYPE_NAME = re.compile(rf"\b({'|'.join(_JSON_TYPES)})\b(?=[^`]*`)")
+_OPEN_ENDED = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+class Signature:
+    """The parameters of one function.
+
+    `schema` is the JSON Schema of its arguments object. Raises `ConfigError` where a parameter cannot be asked of a
+    model: `*args`, `**kwargs`, a type without a JSON form, an annotation that does not resolve.
+    """
+
+    def __init__(self, function: Callable[..., JSON], name: str, descriptions: Mapping[str, str]) -> None:
+        self._name = name
+        self._signature = _resolved(function, name)
+        self._parameters = self._signature.parameters
+        for parameter in self._parameters.values():
+            if parameter.kind in _OPEN_ENDED:
+                written = f"{_OPEN_ENDED[parameter.kind]}{parameter.name}"
+                raise ConfigError(f"tool {name!r}: {written} has no schema; name each parameter of a tool")
+        self._types = {each.name: _type_of(each) for each in self._parameters.values()}
+        self.schema: dict[str, JSON] = self._schema(descriptions)
+
+    def bind(self, arguments: Mapping[str, JSON]) -> inspect.BoundArguments:
+        """Turn JSON values into the function's arguments. Raises `ToolError` that names every fault."""
+        values: dict[str, JSON] = {}
+        faults = [self._unknown(name) for name in arguments if name not in self._parameters]
+        for name, parameter in self._parameters.items():
+            if name not in arguments:
+                faults += [f"{name}: missing"] if parameter.default is parameter.empty else []
+                continue
+            try:
+                values[name] = msgspec.convert(arguments[name], self._types[name])
+            except msgspec.ValidationError as error:
+                faults.append(_fault(name, str(error), self.schema["properties"][name]))
+        if faults:
+            raise ToolError(f"Wrong arguments for {self._name}:\n" + "\n".join(f"- {fault}" for fault in faults))
+        bound = inspect.BoundArguments(self._signature, values)
+        bound.apply_defaults()
+        return bound
+
+    def _schema(self, descriptions: Mapping[str, str]) -> dict[str, JSON]:
+        schemas, definitions = self._schemas()
+        properties = {
+            parameter.name: schema | _described(parameter, descriptions) | _defaulted(parameter)
+            for parameter, schema in zip(self._parameters.values(), schemas, strict=True)
+        }
+        required = [each.name for each in self._parameters.values() if each.default is each.empty]
+        result: dict[str, JSON] = {"type": "object", "properties": properties}
+        return result | ({"required": required} if required else {}) | ({"$defs": definitions} if definitions else {})
+
+    def _schemas(self) -> tuple[list[dict[str, JSON]], dict[str, JSON]]:
+        for name, type_ in self._types.items():
+            try:
+                schemas_of([type_])
+            except ConfigError as error:
+                raise ConfigError(f"tool {self._name!r}, parameter {name!r}: {error.message}") from error
+        return schemas_of(list(self._types.values()))
+
+    def _unknown(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self._parameters, n=1)
+        known = ", ".join(self._parameters) or "none"
+        return f"{name}: no such parameter" + (f", did you mean {near[0]}?" if near else f" (there are: {known})")
+
+
+def _resolved(function: Callable[..., JSON], name: str) -> inspect.Signature:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except NameError as error:
+        raise ConfigError(f"tool {name!r}: an annotation does not resolve: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"tool {name!r}: its signature cannot be read: {error}") from error
+
+
+def _type_of(parameter: inspect.Parameter) -> JSON:
+    return JSON if parameter.annotation is parameter.empty else parameter.annotation
+
+
+def _described(parameter: inspect.Parameter, descriptions: Mapping[str, str]) -> dict[str, str]:
+    """Give the description that the schema of the type itself does not carry."""
+    texts = [text for text in typing.get_args(parameter.annotation)[1:] if isinstance(text, str)]
+    annotated = typing.get_origin(parameter.annotation) is typing.Annotated
+    description = texts[0] if annotated and texts else descriptions.get(parameter.name, "")
+    return {"description": description} if description else {}
+
+
+def _defaulted(parameter: inspect.Parameter) -> dict[str, JSON]:
+    """Give the default where JSON can say it; `None` is what leaving the parameter out means anyway."""
+    if parameter.default is parameter.empty or parameter.default is None:
+        return {}
+    try:
+        return {"default": msgspec.to_builtins(parameter.default)}
+    except TypeError:
+        return {}
+
+
+def _fault(name: str, message: str, schema: dict[str, JSON]) -> str:
+    """Turn msgspec's "Expected `int`, got `str` - at `$.x[0]`" into "point.x[0]: expected integer, got string"."""
+    what, _, where = message.partition(" - at ")
+    path = where.strip("`").removeprefix("$")
+    said = _TYPE_NAME.sub(lambda found: _JSON_TYPES[found[1]], what).replace("`", "")
+    allowed = f" (allowed: {json.dumps(schema['enum'], ensure_ascii=False)[1:-1]})" if "enum" in schema else ""
+    return f"{name}{path}: {said[0].lower()}{said[1:]}{allowed}"

@@ -1,0 +1,69 @@
+"""Python types to JSON Schema.
+
+Rule: a type is written where it is used, without a title, because small models read schemas badly through references;
+only a type that contains itself stays behind a `$ref`.
+Neighbours: `signature` asks for the types of a function's parameters; msgspec knows what each type looks like in JSON.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fcshim.errors import ConfigError
+from fcshim.events import JSON
+
+_PREFIX = "#/$defs/"
+_LITERAL = frozenset({"default", "enum", "const", "examples"})
+"""Keywords whose values are data, not schemas."""
+
+
+def schemas_of(types: Sequence[JSON]) -> tuple[list[dict[str, JSON]], dict[str, JSON]]:
+    """Give the schema of each type, and the definitions that their references need.
+
+    Raises `ConfigError` where a type has no JSON form.
+    """
+    try:
+        schemas, components = msgspec.json.schema_components(types, ref_template=f"{_PREFIX}{{name}}")
+    except TypeError as error:
+        raise ConfigError(str(error).strip().splitlines()[-1]) from error
+    bare = {name: _without_title(schema) for name, schema in components.items()}
+    kept = {name for name in bare if name in _reachable(name, bare)}
+    inlined = [_inline(schema, bare, kept) for schema in schemas]
+    definitions = {name: _inline(bare[name], bare, kept) for name in sorted(kept)}
+    return inlined, definitions
+
+
+def _without_title(schema: dict[str, JSON]) -> dict[str, JSON]:
+    return {key: value for key, value in schema.items() if key != "title"}
+
+
+def _reachable(name: str, components: dict[str, JSON]) -> set[str]:
+    """Give the names of all definitions that this one leads to."""
+    found: set[str] = set()
+    waiting = [components[name]]
+    while waiting:
+        for reference in _references(waiting.pop()) - found:
+            found.add(reference)
+            waiting.append(components[reference])
+    return found
+
+
+def _references(schema: JSON) -> set[str]:
+    if isinstance(schema, list | tuple):
+        return set().union(*map(_references, schema))
+    if not isinstance(schema, dict):
+        return set()
+    if "$ref" in schema:
+        return {schema["$ref"].removeprefix(_PREFIX)}
+    return set().union(*(_references(value) for key, value in schema.items() if key not in _LITERAL))
+
+
+def _inline(schema: JSON, components: dict[str, JSON], kept: set[str]) -> JSON:
+    if isinstance(schema, list | tuple):
+        return [_inline(item, components, kept) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    name = schema.get("$ref", "").removeprefix(_PREFIX)
+    if name and name not in kept:
+        return _inline(components[name], components, kept)
+    return {key: value if key in _LITERAL else _inline(value, components, kept) for key, value in schema.items()}

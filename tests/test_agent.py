@@ -1,0 +1,110 @@
+"""The loop, with a model that says what the test has written for it."""
+
+import pytest
+
+from fcshim.agent import rounds, total_usage
+from fcshim.errors import ConfigError, ModelOutputError
+from fcshim.events import CallError, ToolCallEnd, Usage
+from fcshim.messages import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
+from fcshim.reply import Reply
+from fcshim.tools import Executor
+
+QUESTION = UserMessage((TextPart("What is 1 + 2?"),))
+ANSWER = Reply(text="It is 3.", stop_reason="complete")
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    executed.append((a, b))
+    return a + b
+
+
+executed: list[tuple[int, int]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_executed():
+    executed.clear()
+
+
+def calling(arguments='{"a": 1, "b": 2}', *, stop_reason="tool_use", error=None):
+    return Reply(
+        text="Let me add.",
+        tool_calls=(ToolCallEnd("call_0", "add", arguments, 0, error=error),),
+        stop_reason=stop_reason,
+    )
+
+
+class Script:
+    """Replies in their order; keeps what it was asked."""
+
+    def __init__(self, *replies):
+        self._replies = iter(replies)
+        self.asked = []
+
+    async def __call__(self, messages):
+        self.asked.append(messages)
+        return next(self._replies)
+
+
+async def run(script, **settings):
+    return [each async for each in rounds(script, [QUESTION], Executor([add]), **settings)]
+
+
+async def test_an_answer_without_calls_ends_the_run():
+    (only,) = await run(Script(ANSWER))
+
+    assert ANSWER == only.reply
+    assert (QUESTION, AssistantMessage((TextPart("It is 3."),))) == only.messages
+
+
+async def test_results_go_back_to_the_model():
+    script = Script(calling(), ANSWER)
+    first, last = await run(script)
+    expected = (
+        QUESTION,
+        AssistantMessage((TextPart("Let me add."),), (ToolCall("call_0", "add", '{"a": 1, "b": 2}'),)),
+        ToolMessage("call_0", (TextPart("3"),), "add"),
+    )
+
+    assert [(QUESTION,), expected] == script.asked
+    assert expected == first.messages
+    assert ANSWER == last.reply
+
+
+async def test_a_call_that_could_not_be_read_goes_back_with_harmless_arguments():
+    error = CallError("malformed", "a value is missing", '{"a": }')
+    script = Script(calling('{"a": ', stop_reason="complete", error=error), ANSWER)
+    await run(script)
+    _, spoken, result = script.asked[1]
+
+    assert "{}" == spoken.tool_calls[0].arguments
+    assert result.is_error
+    assert "a value is missing" in result.content[0].text
+    assert [] == executed
+
+
+@pytest.mark.parametrize("stop_reason", ["max_tokens", "content_filter"])
+async def test_calls_of_a_reply_that_was_cut_off_are_not_executed(stop_reason):
+    (only,) = await run(Script(calling(stop_reason=stop_reason)))
+
+    assert [] == executed
+    assert (QUESTION, AssistantMessage((TextPart("Let me add."),))) == only.messages
+
+
+async def test_a_model_that_never_answers_is_stopped():
+    with pytest.raises(ModelOutputError, match="still calls tools in reply 3") as caught:
+        await run(Script(*[calling()] * 4), max_rounds=3)
+
+    assert "max_rounds" == caught.value.kind
+    assert 2 == len(executed)
+
+
+async def test_at_least_one_round_is_needed():
+    with pytest.raises(ConfigError, match="max_rounds"):
+        await run(Script(ANSWER), max_rounds=0)
+
+
+def test_usage_adds_up():
+    assert Usage(11, 22, 3, 4) == total_usage([Usage(1, 2, 3, 4), None, Usage(10, 20)])
+    assert total_usage([None]) is None

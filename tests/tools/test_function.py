@@ -1,0 +1,136 @@
+"""Functions as tools."""
+
+import asyncio
+import functools
+import threading
+
+import pytest
+
+from fcshim.errors import ConfigError, ToolError
+from fcshim.messages import TextPart, Tool
+from fcshim.tools.function import FunctionTool
+from fcshim.tools.result import ToolResult
+
+
+def add(a: int, b: int = 1) -> int:
+    """Add two numbers.
+
+    Args:
+        a: The first.
+    """
+    return a + b
+
+
+class Counter:
+    """Counts."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def count(self, by: int) -> int:
+        """Count further."""
+        self.value += by
+        return self.value
+
+    async def __call__(self, by: int) -> int:
+        return self.count(by)
+
+
+def raising(error):
+    def function():
+        raise error
+
+    return FunctionTool(function)
+
+
+def test_the_model_is_told_name_docstring_and_schema():
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "integer", "description": "The first."},
+            "b": {"type": "integer", "default": 1},
+        },
+        "required": ["a"],
+    }
+
+    assert Tool(name="add", description="Add two numbers.", parameters=schema) == FunctionTool(add).definition
+
+
+def test_name_and_description_can_be_given():
+    definition = FunctionTool(add, name="plus", description="Sum.").definition
+
+    assert ("plus", "Sum.") == (definition.name, definition.description)
+
+
+async def test_an_async_function_is_awaited():
+    async def double(x: int) -> int:
+        return x * 2
+
+    assert "42" == (await FunctionTool(double).call({"x": 21})).text
+
+
+async def test_a_sync_function_runs_beside_the_event_loop():
+    def where() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    assert "false" == (await FunctionTool(where).call({})).text
+
+
+async def test_a_bound_method_is_a_tool():
+    tool = FunctionTool(Counter().count)
+    await tool.call({"by": 2})
+
+    assert "count" == tool.definition.name
+    assert "5" == (await tool.call({"by": 3})).text
+
+
+async def test_an_object_that_can_be_called_is_a_tool_once_it_has_a_name():
+    assert "2" == (await FunctionTool(Counter(), name="count").call({"by": 2})).text
+
+
+@pytest.mark.parametrize("function", [lambda: None, functools.partial(add, 1), Counter()])
+def test_a_function_without_a_name_of_its_own_needs_one(function):
+    with pytest.raises(ConfigError, match="name="):
+        FunctionTool(function)
+
+
+def test_a_generator_is_refused():
+    def numbers():
+        yield 1
+
+    async def more_numbers():
+        yield 1
+
+    for function in (numbers, more_numbers):
+        with pytest.raises(ConfigError, match="generator"):
+            FunctionTool(function)
+
+
+async def test_wrong_arguments_are_a_failed_result():
+    expected = ToolResult((TextPart("Wrong arguments for add:\n- a: missing"),), is_error=True)
+
+    assert expected == await FunctionTool(add).call({})
+
+
+async def test_an_exception_is_a_failed_result_with_a_short_message():
+    result = await raising(KeyError("x" * 5_000)).call({})
+
+    assert result.is_error
+    assert result.text.startswith("KeyError: 'xxx")
+    assert 2_000 == len(result.text)
+
+
+async def test_a_tool_error_speaks_for_itself():
+    assert ToolResult((TextPart("no such city"),), is_error=True) == await raising(ToolError("no such city")).call({})
+
+
+async def test_cancelling_a_call_is_not_swallowed():
+    async def forever():
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(FunctionTool(forever).call({}))
+    await asyncio.sleep(0)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
