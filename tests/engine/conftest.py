@@ -1,0 +1,37 @@
+"""Real servers for the tests of this folder; without a llama-server they are skipped, in CI they fail."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.llama_server import LlamaServer, running
+from tests.engine.program import UnavailableError, find_llama_server
+from tests.engine.random_models import write_random_model
+from tests.engine.vocabulary import byte_level_vocabulary, sentencepiece_vocabulary
+
+VOCABULARIES = {"sentencepiece": sentencepiece_vocabulary, "byte_level": byte_level_vocabulary}
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    in_ci = os.environ.get("CI") == "true"
+    try:
+        return find_llama_server(patient=in_ci)
+    except UnavailableError as error:
+        if in_ci:
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session", params=VOCABULARIES)
+def random_server(
+    request: pytest.FixtureRequest, program: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LlamaServer]:
+    """A server whose model has random weights, once with each kind of vocabulary."""
+    folder = tmp_path_factory.mktemp(request.param)
+    model = folder / f"{request.param}.gguf"
+    write_random_model(model, VOCABULARIES[request.param]())
+    with running(program, model, folder) as server:
+        yield server

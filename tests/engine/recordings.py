@@ -1,0 +1,63 @@
+"""What a real server sent: the bytes of streamed replies as they arrived, for many seeds.
+
+Rule: bytes are kept in the pieces in which the socket gave them; `deltas` reads them without fcshim.
+Neighbours: `grammars` says what the model must write, `test_random_streams` reads the recordings.
+"""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import httpx
+
+from tests.engine.grammars import GRAMMARS, OPEN
+from tests.engine.llama_server import SLOTS
+
+
+class Recording(NamedTuple):
+    """One streamed reply; `grammar` and `seed` ask for it again."""
+
+    grammar: str
+    seed: int
+    pieces: list[bytes]
+
+    def deltas(self) -> list[str]:
+        """Give the fragments of text, as the server cut them."""
+        chunks = [json.loads(line[6:]) for line in b"".join(self.pieces).split(b"\n") if line.startswith(b"data: {")]
+        texts = (choice["delta"].get("content") for chunk in chunks for choice in chunk["choices"])
+        return [text for text in texts if text]
+
+    def tag_splits(self) -> Iterator[tuple[int, ...]]:
+        """Give for each opening tag the places in it where the server cut."""
+        deltas = self.deltas()
+        text = "".join(deltas)
+        cuts = [sum(map(len, deltas[: count + 1])) for count in range(len(deltas))]
+        start = text.find(OPEN)
+        while start >= 0:
+            yield tuple(cut - start for cut in cuts if start < cut < start + len(OPEN))
+            start = text.find(OPEN, start + 1)
+
+
+def record(url: str, seeds: int) -> list[Recording]:
+    """Ask for `seeds` replies under each grammar, as many at a time as the server has slots."""
+    wanted = [(grammar, seed) for grammar in GRAMMARS for seed in range(seeds)]
+    # After a stream llama-server hangs up, although its headers promise to keep the connection: a reused one may be dead.
+    fresh = httpx.Limits(max_keepalive_connections=0)
+    client = httpx.Client(base_url=url, timeout=60, trust_env=False, limits=fresh)
+    with client as http, ThreadPoolExecutor(SLOTS) as workers:
+        return list(workers.map(lambda each: _record(http, *each), wanted))
+
+
+def _record(http: httpx.Client, grammar: str, seed: int) -> Recording:
+    body = {
+        "messages": [{"role": "user", "content": f"Go {seed}."}],
+        "grammar": GRAMMARS[grammar],
+        "seed": seed,
+        "temperature": 1.0,
+        "max_tokens": 1000,
+        "stream": True,
+    }
+    with http.stream("POST", "/v1/chat/completions", json=body) as response:
+        response.raise_for_status()
+        return Recording(grammar, seed, list(response.iter_raw()))
