@@ -1,0 +1,92 @@
+"""Runs one document under many splits and says which law it breaks, if any; makes what breaks one smaller.
+
+Rule: one execution is one document under one split, judged against all laws and against the document as a whole.
+Neighbours: `documents` makes what is judged, `tests.parse.laws` holds the laws.
+"""
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from fcshim import StreamParser
+from tests.fuzz.documents import Document
+from tests.parse.cases import matches, splits
+from tests.parse.laws import LawBrokenError, Piece, check_reply
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A document that breaks a law under a split."""
+
+    document: Document
+    pieces: list[str]
+    reason: str
+
+    def __str__(self) -> str:
+        document = self.document
+        return (
+            f"seed {document.seed}: {self.reason}\n"
+            f"  text:    {document.text!r}\n  split:   {self.pieces!r}\n"
+            f"  tools:   {document.offered}\n  options: {document.options}, stop_reason={document.stop_reason!r}"
+        )
+
+
+def judge(document: Document) -> tuple[int, Failure | None]:
+    """Give how many executions a document took, and the first law that it broke."""
+    reference: list[Piece] | None = None
+    executions = 0
+    for pieces in _splits(document):
+        executions += 1
+        try:
+            reference = _execute(document, pieces, reference)
+        except Exception as error:  # noqa: BLE001  law 8: whatever leaves the parser here is a finding
+            return executions, Failure(document, pieces, f"{type(error).__name__}: {error}")
+    return executions, None
+
+
+def shrink(failure: Failure) -> Failure:
+    """Cut the text of a failure down as long as it still breaks a law under some split."""
+    best = _without_meaning(failure)
+    if best is None:
+        return failure
+    width = max(1, len(best.document.text) // 2)
+    while width:
+        smaller = next((found for text in _cuts(best.document.text, width) if (found := _retry(best, text))), None)
+        best, width = (smaller, width) if smaller else (best, width // 2)
+    return best
+
+
+def _without_meaning(failure: Failure) -> Failure | None:
+    return _retry(failure, failure.document.text)
+
+
+def _retry(failure: Failure, text: str) -> Failure | None:
+    return judge(replace(failure.document, text=text, events=None))[1]
+
+
+def _cuts(text: str, width: int) -> Iterator[str]:
+    return (text[:at] + text[at + width :] for at in range(0, len(text), width))
+
+
+def _splits(document: Document) -> Iterator[list[str]]:
+    return itertools.chain([[document.text]], splits(document.text, random.Random(document.seed)))
+
+
+def _execute(document: Document, pieces: Sequence[str], reference: list[Piece] | None) -> list[Piece]:
+    parser = StreamParser(**document.options, tools=document.tools)
+    events = [event for piece in pieces for event in parser.feed(piece)]
+    finished = parser.finished
+    events += parser.close(document.stop_reason)
+    actual = check_reply(document.text, document.stop_reason, events, finished=finished, offered=document.offered)
+    if reference is None and document.events is not None:
+        _compare(document, actual, finished=finished)
+    if reference is not None and actual != reference:
+        raise LawBrokenError(f"any split: whole {reference}, in pieces {actual}")
+    return actual
+
+
+def _compare(document: Document, actual: list[Piece], *, finished: bool) -> None:
+    expected = document.events or []
+    if finished != document.finished or len(expected) != len(actual) or not all(map(matches, expected, actual)):
+        raise LawBrokenError(f"meaning: expected {expected}, got {actual}")

@@ -1,0 +1,178 @@
+"""The laws that hold for every stream of events a parser gives, and the form in which two streams are compared.
+
+Rule: knows the events and the design's laws, and nothing of how the parser works.
+Neighbours: `cases` asks it about every run of every vector, the property tests and the fuzzer about what they generate.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from fcshim.events import (
+    Event,
+    Reasoning,
+    Stop,
+    StopReason,
+    Text,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    event_to_dict,
+)
+from tests.parse.strict import PrefixReader, load_object
+
+Piece = dict[str, Any]
+"""One normalised event: `{"text"}`, `{"reasoning"}`, `{"call", "arguments", "coerced", "error"}` or `{"stop"}`."""
+
+
+class LawBrokenError(AssertionError):
+    """A stream of events breaks a law; the message names it."""
+
+
+def _law(holds: object, law: str) -> None:
+    if not holds:
+        raise LawBrokenError(law)
+
+
+def normalise(events: Iterable[Event]) -> list[Piece]:
+    """Check that calls are balanced and add up, then give the stream with whatever a split may change taken away.
+
+    Adjacent texts are merged, chunks are folded into their call, ids are replaced by the order of the calls.
+    """
+    pieces: list[Piece] = []
+    call: _Call | None = None
+    ids: set[str] = set()
+    count = 0
+    for event in events:
+        match event:
+            case Text() | Reasoning():
+                _law(call is None, "balanced: text inside a call")
+                _law(event.text, "no empty events")
+                _append(pieces, "text" if isinstance(event, Text) else "reasoning", event.text)
+            case ToolCallStart():
+                _law(call is None, "balanced: a call inside a call")
+                _law(event.tool_call_id not in ids, "ids are unique")
+                _law(event.index == count, "calls are counted from 0")
+                _law(event.tool_call_name, "a call has a name")
+                ids.add(event.tool_call_id)
+                count += 1
+                call = _Call(event)
+            case ToolCallChunk():
+                _law(call, "balanced: a chunk outside a call")
+                assert call is not None
+                call.chunk(event)
+            case ToolCallEnd():
+                _law(call, "balanced: an end outside a call")
+                assert call is not None
+                pieces.append(call.end(event))
+                call = None
+            case Stop():
+                _law(call is None, "balanced: the reply ended inside a call")
+                pieces.append({"stop": event.stop_reason})
+            case _:
+                raise LawBrokenError(f"a parser gives no {event!r}")
+    _law(call is None, "balanced: a call never ended")
+    return pieces
+
+
+class _Call:
+    """One call while it streams."""
+
+    def __init__(self, start: ToolCallStart) -> None:
+        self._start = start
+        self._sent: list[str] = []
+        self._reader = PrefixReader()
+
+    def chunk(self, event: ToolCallChunk) -> None:
+        self._same(event)
+        _law(event.tool_call_arguments_chunk, "no empty events")
+        self._reader.feed(event.tool_call_arguments_chunk)
+        self._sent.append(event.tool_call_arguments_chunk)
+
+    def end(self, event: ToolCallEnd) -> Piece:
+        self._same(event)
+        complete = event.tool_call_arguments_complete
+        _law(event.tool_call_name == self._start.tool_call_name, "a call keeps its name")
+        _law("".join(self._sent) == complete, f"chunks add up: {''.join(self._sent)!r} is not {complete!r}")
+        if event.error is None:
+            load_object(complete)
+            _law(self._reader.complete, "a call without error is complete")
+        plain = event_to_dict(event)
+        return {
+            "call": event.tool_call_name,
+            "arguments": complete,
+            "coerced": plain["coerced"],
+            "error": plain["error"],
+        }
+
+    def _same(self, event: ToolCallChunk | ToolCallEnd) -> None:
+        _law(event.tool_call_id == self._start.tool_call_id, "balanced: another call's id")
+        _law(event.index == self._start.index, "balanced: another call's index")
+
+
+def _append(pieces: list[Piece], kind: str, text: str) -> None:
+    if pieces and kind in pieces[-1]:
+        pieces[-1][kind] += text
+    else:
+        pieces.append({kind: text})
+
+
+def check_reply(
+    text: str,
+    stop_reason: StopReason,
+    events: Sequence[Event],
+    *,
+    finished: bool = False,
+    offered: Collection[str] | None = None,
+) -> list[Piece]:
+    """Check one whole reply against the laws that need its input, and give it normalised.
+
+    `finished` says that the parser ended the reply by itself and dropped the rest; `offered` are the tools' names.
+    """
+    pieces = normalise(events)
+    _law(pieces and "stop" in pieces[-1], "a reply ends with a stop")
+    _law(sum("stop" in piece for piece in pieces) == 1, "a reply stops once")
+    _law(pieces[-1]["stop"] == _expected_stop(pieces, stop_reason), f"wrong stop reason {pieces[-1]['stop']}")
+    _law(offered is None or all(piece["call"] in offered for piece in pieces if "call" in piece), "only offered tools")
+    _law(is_encodable(pieces), "events are valid Unicode")
+    _law(_is_subsequence(spoken(pieces), text), "text comes from the input, in order, unchanged")
+    if not finished and all("text" in piece or "stop" in piece for piece in pieces):
+        _law(spoken(pieces) == well_formed(text), "nothing lost: without a call and reasoning, the text is the input")
+    return pieces
+
+
+def executable(pieces: Iterable[Piece]) -> list[Piece]:
+    """Give the calls that a client would run."""
+    return [piece for piece in pieces if "call" in piece and piece["error"] is None]
+
+
+def spoken(pieces: Iterable[Piece]) -> str:
+    """Give all text and reasoning, in order."""
+    return "".join(piece.get("text", "") + piece.get("reasoning", "") for piece in pieces)
+
+
+def is_encodable(pieces: list[Piece]) -> bool:
+    """Say whether the stream can be written as UTF-8 JSON, which half surrogates cannot."""
+    try:
+        json.dumps(pieces, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _expected_stop(pieces: list[Piece], stop_reason: StopReason) -> StopReason:
+    ended_well = stop_reason in ("complete", "stop_sequence", "tool_use")
+    if executable(pieces) and ended_well:
+        return "tool_use"
+    return "complete" if stop_reason == "tool_use" else stop_reason
+
+
+def well_formed(text: str) -> str:
+    """Join the halves of surrogate pairs; a half without its other becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _is_subsequence(part: str, whole: str) -> bool:
+    """Say whether `part` is `whole` with characters left out."""
+    characters = iter(well_formed(whole))
+    return part in whole or all(character in characters for character in part)
