@@ -42,7 +42,7 @@ class Recording(NamedTuple):
 def record(url: str, seeds: int) -> list[Recording]:
     """Ask for `seeds` replies under each grammar, as many at a time as the server has slots."""
     wanted = [(grammar, seed) for grammar in GRAMMARS for seed in range(seeds)]
-    # After a stream llama-server hangs up, although its headers promise to keep the connection: a reused one may be dead.
+    # After a stream llama-server hangs up, against the promise of its headers: a connection used twice may be dead.
     fresh = httpx.Limits(max_keepalive_connections=0)
     client = httpx.Client(base_url=url, timeout=60, trust_env=False, limits=fresh)
     with client as http, ThreadPoolExecutor(SLOTS) as workers:
