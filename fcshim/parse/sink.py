@@ -1,0 +1,91 @@
+"""Where a body reader puts what it read: the calls of one reply, as events.
+
+Rule: `start chunk* end` per call, ids from one source, chunks that add up to the complete arguments.
+Neighbours: body readers write into it, `stream` collects its events.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from fcshim.events import CallError, CallErrorKind, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.messages import Tool
+from fcshim.schema.validate import first_fault
+
+Arguments = Literal["stream", "validated"]
+_EXCERPT = 200
+
+
+class CallSink:
+    """Turns one reader's findings into events; `out` is the list that they are added to (it may be exchanged)."""
+
+    def __init__(
+        self, tools: Mapping[str, Tool] | None, arguments: Arguments, new_id: Callable[[], str], max_arguments: int
+    ) -> None:
+        self.out: list[Event] = []
+        self.count = 0
+        """Calls that were started, which is the index of the next one."""
+        self.good = 0
+        """Calls that ended without error."""
+        self._tools = tools
+        self._held = arguments == "validated"
+        self._new_id = new_id
+        self._max_arguments = max_arguments
+        self._id = ""
+        self._name = ""
+        self._parts: list[str] = []
+        self._size = 0
+        self.open = False
+        """True between the start and the end of a call."""
+
+    def offers(self, name: str) -> bool:
+        """Say whether a call may have this name."""
+        return bool(name) if self._tools is None else name in self._tools
+
+    def start(self, name: str) -> None:
+        """Begin a call."""
+        self._id, self._name, self._parts, self._size, self.open = self._new_id(), name, [], 0, True
+        if not self._held:
+            self.out.append(ToolCallStart(self._id, name, self.count))
+        self.count += 1
+
+    def chunk(self, text: str) -> bool:
+        """Add a fragment of the arguments; False when they have become too long (the fragment is not taken then)."""
+        if self._size + len(text) > self._max_arguments:
+            return False
+        self._size += len(text)
+        self._parts.append(text)
+        if not self._held:
+            self.out.append(ToolCallChunk(self._id, text, self.count - 1))
+        return True
+
+    def end(self) -> None:
+        """End the call: it may be executed."""
+        arguments = "".join(self._parts)
+        fault = self._fault(arguments) if self._held else None
+        if fault is not None:
+            self.fail("invalid", fault, arguments)
+            return
+        self._announce(arguments)
+        self.out.append(ToolCallEnd(self._id, self._name, arguments, self.count - 1))
+        self.open = False
+        self.good += 1
+
+    def fail(self, kind: CallErrorKind, message: str, raw: str) -> None:
+        """End the call with an error: it must not be executed."""
+        arguments = "".join(self._parts)
+        self._announce(arguments)
+        error = CallError(kind, message, raw[:_EXCERPT])
+        self.out.append(ToolCallEnd(self._id, self._name, arguments, self.count - 1, error=error))
+        self.open = False
+
+    def _announce(self, arguments: str) -> None:
+        """Send what was held until the call's end."""
+        if self._held:
+            self.out.append(ToolCallStart(self._id, self._name, self.count - 1))
+            if arguments:
+                self.out.append(ToolCallChunk(self._id, arguments, self.count - 1))
+
+    def _fault(self, arguments: str) -> str | None:
+        tool = self._tools.get(self._name) if self._tools is not None else None
+        return first_fault(tool.parameters, json.loads(arguments)) if tool is not None else None

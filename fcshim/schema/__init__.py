@@ -1,0 +1,1 @@
+"""JSON Schema: what tools demand of their arguments."""

@@ -1,0 +1,23 @@
+"""Check a value against a tool's JSON Schema.
+
+Rule: bounded work whatever the schema says: no remote reference is fetched, and a schema that cannot be used checks nothing.
+Neighbours: the parser in `validated` mode, the tool registry.
+"""
+
+from fcshim.events import JSON
+
+
+def first_fault(schema: JSON, value: JSON) -> str | None:
+    """Say what is wrong with `value`, with the path to it, or None; an empty or unusable schema admits everything."""
+    if not isinstance(schema, dict) or not schema:
+        return None
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it costs 50 ms, and most parsers never need it
+    from jsonschema.exceptions import SchemaError, best_match  # noqa: PLC0415
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+
+    try:
+        Draft202012Validator.check_schema(schema)
+        fault = best_match(Draft202012Validator(schema).iter_errors(value))
+    except (SchemaError, Unresolvable, RecursionError):
+        return None
+    return None if fault is None else f"{fault.json_path}: {fault.message}"
