@@ -1,0 +1,80 @@
+"""Reading a client's JSON: values are taken out by type, and what is wrong is said with its place.
+
+Rule: a message names the field, what was expected and what came; null counts as absent.
+Neighbours: the request readers of the codecs.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+
+T = TypeVar("T")
+
+_KINDS: dict[type, str] = {
+    str: "a string",
+    bool: "true or false",
+    int: "an integer",
+    list: "an array",
+    dict: "an object",
+}
+_EXCERPT = 40
+
+
+def read_object(body: bytes) -> dict[str, JSON]:
+    """Read the body of a request. Raises `RequestError` unless it is one JSON object."""
+    try:
+        value = msgspec.json.decode(body)
+    except RecursionError:
+        raise RequestError("the request body is nested too deeply") from None
+    except ValueError as error:
+        raise RequestError(f"the request body is not valid JSON: {error}") from None
+    return expect(value, dict, "the request body", param=None)
+
+
+def expect(value: JSON, kind: type[T], place: str, *, param: str | None = "") -> T:
+    """Give `value` if it is of that kind (true and false are no integers). Raises `RequestError`."""
+    if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    raise wrong(value, _KINDS[kind], place, param=param)
+
+
+def wrong(value: JSON, expected: str, place: str, *, param: str | None = "") -> RequestError:
+    """Make the error for a value at `place` that is not what was expected."""
+    return RequestError(f"{place}: expected {expected}, got {describe(value)}", param=place if param == "" else param)
+
+
+def take(source: dict[str, JSON], name: str, kind: type[T], default: T, place: str = "") -> T:
+    """Take a field of that kind; `default` where it is absent or null."""
+    value = source.get(name)
+    return default if value is None else expect(value, kind, f"{place}{name}")
+
+
+def take_number(source: dict[str, JSON], name: str) -> float | None:
+    """Take a number."""
+    value = source.get(name)
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise wrong(value, "a number", name)
+
+
+def take_count(source: dict[str, JSON], name: str, *, least: int, most: int | None = None) -> int | None:
+    """Take an integer within bounds."""
+    value = source.get(name)
+    if value is None:
+        return None
+    count = expect(value, int, name)
+    if count < least or (most is not None and count > most):
+        raise wrong(value, f"an integer from {least} to {most}" if most else f"an integer of at least {least}", name)
+    return count
+
+
+def describe(value: JSON) -> str:
+    """Say what a JSON value is, with a short excerpt."""
+    if isinstance(value, str):
+        return f"the string {value[:_EXCERPT]!r}"
+    if isinstance(value, list | dict):
+        return "an array" if isinstance(value, list) else "an object"
+    return str(msgspec.json.encode(value)[:_EXCERPT], "ascii", "replace")

@@ -1,0 +1,85 @@
+"""OpenAI's Chat Completions API, which nearly every local engine imitates.
+
+Rule: stateless; `OPENAI_CHAT` serves every exchange. What real servers and clients get wrong is understood, what we
+write is what the official client accepts.
+Neighbours: request, outgoing: what is asked; decoder, choice, wire: the upstream's reply; encoder, choice_writer,
+spoil, reply: the client's; errors; style.
+
+How a client sees a call that ends with an error after its start was sent: never as a finished tool use.
+
+- Its arguments are no JSON at any moment: the last brace is held back until the call has ended well; and when it ends
+  badly, a closing bracket of the wrong kind spoils them, because some clients mend what is merely incomplete and run it.
+- Cut off (`truncated`): finish_reason is `length`.
+- Malformed, invalid or beyond a limit, with good calls beside it: finish_reason is `tool_calls`; the good ones run, and
+  clients treat the bad one as they treat a native model's bad JSON.
+- The same without any good call: an error in the stream, and no `[DONE]`.
+- Not streamed, it is left out; with nothing else to say, its excerpt is the content.
+
+Custom tools (free text instead of JSON) are functions with one string `input` to the model. A whole reply turns their
+calls back into custom calls; a stream gives function calls, because the official client crashes on custom deltas.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fcshim.codecs.base import Decoder, Encoder, Identity, Outgoing
+from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
+from fcshim.codecs.openai_chat.decoder import ChatDecoder, DecoderLimits
+from fcshim.codecs.openai_chat.encoder import ChatEncoder
+from fcshim.codecs.openai_chat.errors import read_error, write_error
+from fcshim.codecs.openai_chat.outgoing import write_request
+from fcshim.codecs.openai_chat.reply import write_reply
+from fcshim.codecs.openai_chat.request import read_request
+from fcshim.errors import FcshimError
+from fcshim.ids import id_source
+from fcshim.messages import Request
+from fcshim.reply import Reply
+
+__all__ = ["OPENAI_CHAT", "ChatDecoder", "ChatEncoder", "DecoderLimits", "OpenAIChat", "RequestLimits"]
+
+
+class OpenAIChat:
+    """The codec; `new_id` names native calls that come without an id."""
+
+    name = "openai_chat"
+
+    def __init__(
+        self,
+        *,
+        request_limits: RequestLimits = DEFAULT_LIMITS,
+        decoder_limits: DecoderLimits = DecoderLimits(),  # noqa: B008  # frozen
+        new_id: Callable[[], str] | None = None,
+    ) -> None:
+        self._request_limits = request_limits
+        self._decoder_limits = decoder_limits
+        self._new_id = new_id or id_source()
+
+    def decode_request(self, body: bytes) -> Request:
+        """Read a client's request. Raises `RequestError`."""
+        return read_request(body, self._request_limits)
+
+    def encode_request(self, request: Request) -> Outgoing:
+        """Write a request for the upstream; it always asks for a stream, with usage."""
+        return write_request(request)
+
+    def decoder(self) -> Decoder:
+        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        return ChatDecoder(self._new_id, self._decoder_limits)
+
+    def encoder(self, request: Request, identity: Identity) -> Encoder:
+        """Make a writer for one streamed reply to this request."""
+        return ChatEncoder(request, identity)
+
+    def encode_reply(self, request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
+        """Write a whole reply, one `Reply` per choice. Raises `UpstreamError` where one of them broke."""
+        return write_reply(request, identity, replies)
+
+    def encode_error(self, error: FcshimError) -> bytes:
+        """Write an error body in this API's form (its HTTP status is `error.status`)."""
+        return write_error(error)
+
+    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> FcshimError:  # noqa: ARG002  # contract
+        """Read an upstream's error answer, whatever it is (this API's form, HTML, nothing)."""
+        return read_error(status, body)
+
+
+OPENAI_CHAT = OpenAIChat()

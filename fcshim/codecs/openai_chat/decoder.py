@@ -1,0 +1,231 @@
+"""The upstream's reply: bytes of a stream, or of one JSON body, become events.
+
+Rule: a choice ends with one `Stop`, and only if its finish_reason came; else with one `Error`. The first significant
+byte tells what the body is: `{` is JSON (some upstreams ignore `stream`), `<` a web page, anything else a stream.
+Neighbours: `sse` splits, `wire` types, `choice` makes the events; the exchange drives it.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from fcshim.codecs.openai_chat.choice import ChoiceReader
+from fcshim.codecs.openai_chat.errors import error_kind, excerpt, problem_in
+from fcshim.codecs.openai_chat.wire import Choice, Chunk, Delta, read_chunk
+from fcshim.codecs.sse import LINE_BYTES, SSESplitter
+from fcshim.errors import UpstreamError
+from fcshim.events import JSON, Error, Event, Usage
+
+_HEAD_BYTES = 4096
+
+
+class DecoderLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one upstream reply."""
+
+    line_bytes: int = LINE_BYTES
+    """One event of the stream, or one whole JSON body."""
+    call_chars: int = LINE_BYTES
+    """The arguments of one native call: as much as one event may carry."""
+    choices: int = 128
+    """What OpenAI's own API allows for `n`."""
+
+
+class ChatDecoder:
+    """Reads one upstream reply, in pieces cut anywhere."""
+
+    def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
+        self._new_id = new_id
+        self._limits = limits
+        self._sse = SSESplitter(line_bytes=limits.line_bytes)
+        self._choices: dict[int, ChoiceReader] = {}
+        self._head = bytearray()
+        self._body: bytearray | None = None
+        self._streaming = False
+        self._over = False
+
+    def feed(self, data: bytes) -> list[tuple[int, Event]]:
+        """Take the next bytes of the body; give the events that they complete, each with its choice."""
+        out: list[tuple[int, Event]] = []
+        if self._over:
+            return out
+        if self._streaming:
+            self._stream(data, out)
+        elif self._body is not None:
+            self._collect(data, out)
+        else:
+            self._begin(data, out)
+        return out
+
+    def close(self) -> list[tuple[int, Event]]:
+        """The body has ended; give what is left: an `Error` for each choice that it left unfinished."""
+        out: list[tuple[int, Event]] = []
+        if self._over:
+            return out
+        if self._body is not None:
+            self._whole(bytes(self._body), out)
+        else:
+            self._rest(out)
+        return out
+
+    def _begin(self, data: bytes, out: list[tuple[int, Event]]) -> None:
+        """Look for the first significant byte and go on as it says."""
+        self._head += data
+        start = bytes(self._head[:_HEAD_BYTES]).removeprefix(b"\xef\xbb\xbf").lstrip()
+        if not start and len(self._head) < _HEAD_BYTES:
+            return
+        data, self._head = bytes(self._head), self._head[:_HEAD_BYTES]
+        if start[:1] in (b"{", b"[", b"<"):
+            self._body = bytearray()
+            self._collect(data, out)
+        elif start not in (b"\xef", b"\xef\xbb"):
+            self._streaming = True
+            self._head.clear()
+            self._stream(data, out)
+        else:
+            self._head = bytearray(data)
+
+    def _collect(self, data: bytes, out: list[tuple[int, Event]]) -> None:
+        assert self._body is not None
+        self._body += data
+        if len(self._body) > self._limits.line_bytes:
+            self._fail(f"the upstream's reply is longer than {self._limits.line_bytes} bytes", out)
+
+    def _stream(self, data: bytes, out: list[tuple[int, Event]]) -> None:
+        if len(self._head) < _HEAD_BYTES and not self._choices:
+            self._head += data[:_HEAD_BYTES]
+        try:
+            payloads = self._sse.feed(data)
+        except UpstreamError as error:
+            self._fail(error.message, out)
+            return
+        for payload in payloads:
+            self._payload(payload, out)
+            if self._over:
+                return
+
+    def _payload(self, payload: bytes, out: list[tuple[int, Event]]) -> None:
+        if payload.startswith(b"[DONE]"):
+            self._end(out)
+            return
+        chunk = read_chunk(payload)
+        if chunk is None:
+            self._fail(f"the upstream sent malformed JSON: {excerpt(payload)}", out)
+        elif chunk.error is not None or chunk.choices is None:
+            self._odd(chunk, payload, out)
+        else:
+            self._chunk(chunk, out)
+
+    def _odd(self, chunk: Chunk, payload: bytes, out: list[tuple[int, Event]]) -> None:
+        """Read a chunk without choices: an error, a usage report, or a note that means nothing to us."""
+        problem = (
+            problem_in(msgspec.json.decode(payload)) if _decodable(payload) else problem_in({"error": chunk.error})
+        )
+        if problem:
+            self._fail(f"the upstream failed: {problem}", out, error_kind(problem))
+        else:
+            self._chunk(chunk, out)
+
+    def _chunk(self, chunk: Chunk, out: list[tuple[int, Event]]) -> None:
+        for choice in chunk.choices or ():
+            self._choice(choice, choice.delta, out, whole=False)
+            if self._over:
+                return
+        if chunk.usage:
+            out.append((0, read_usage(chunk.usage)))
+
+    def _choice(self, choice: Choice, delta: Delta | None, out: list[tuple[int, Event]], *, whole: bool) -> None:
+        index = choice.index
+        reader = self._choices.get(index)
+        if reader is None:
+            if not 0 <= index < self._limits.choices:
+                self._fail(f"the upstream sent a choice with index {index}", out)
+                return
+            reader = self._choices[index] = ChoiceReader(self._new_id, self._limits.call_chars)
+        if reader.finished:
+            return
+        events: list[Event] = []
+        if delta is not None:
+            reader.read(delta, events, whole=whole)
+        if choice.finish_reason or whole:
+            reader.finish(choice.finish_reason or "stop", choice.stop_reason, events)
+        out.extend([(index, event) for event in events])
+
+    def _whole(self, body: bytes, out: list[tuple[int, Event]]) -> None:
+        """Read the body of an upstream that did not stream."""
+        body = body.removeprefix(b"\xef\xbb\xbf")
+        if body.lstrip()[:1] == b"<":
+            self._fail(f"the upstream answered with {excerpt(body)} instead of a reply", out)
+            return
+        chunk = read_chunk(body)
+        if chunk is None:
+            self._fail(f"the upstream sent malformed JSON: {excerpt(body)}", out)
+        elif not chunk.choices or chunk.error is not None:
+            problem = problem_in(msgspec.json.decode(body)) if _decodable(body) else ""
+            self._fail(f"the upstream failed: {problem or excerpt(body)}", out, error_kind(problem))
+        else:
+            self._message(chunk, out)
+
+    def _message(self, chunk: Chunk, out: list[tuple[int, Event]]) -> None:
+        for choice in chunk.choices or ():
+            self._choice(choice, choice.message or choice.delta, out, whole=True)
+        if chunk.usage and not self._over:
+            out.append((0, read_usage(chunk.usage)))
+        self._over = True
+
+    def _rest(self, out: list[tuple[int, Event]]) -> None:
+        """Read an event whose closing blank line is missing; half an event is a reply that broke off."""
+        try:
+            payloads = self._sse.close()
+        except UpstreamError as error:
+            self._fail(error.message, out)
+            return
+        for payload in payloads:
+            if payload.startswith(b"[DONE]") or read_chunk(payload) is not None:
+                self._payload(payload, out)
+        if not self._over:
+            self._end(out)
+
+    def _end(self, out: list[tuple[int, Event]]) -> None:
+        if not self._choices:
+            seen = excerpt(bytes(self._head))
+            self._fail(
+                f"the upstream's reply holds no answer: {seen}" if seen else "the upstream's reply is empty", out
+            )
+        else:
+            self._fail("the upstream's reply broke off: it ended without a finish_reason", out)
+
+    def _fail(self, message: str, out: list[tuple[int, Event]], kind: str = UpstreamError.kind) -> None:
+        """End every choice that has not finished with an error; the reply is over."""
+        self._over = True
+        error = Error(kind, message)
+        if not self._choices:
+            out.append((0, error))
+        for index, reader in self._choices.items():
+            if not reader.finished:
+                events: list[Event] = []
+                reader.break_off(error, events)
+                out.extend([(index, event) for event in events])
+
+
+def read_usage(usage: dict[str, JSON]) -> Usage:
+    """Read token counts; whatever is missing or no number counts as 0."""
+    prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    return Usage(
+        input_tokens=_count(usage, "prompt_tokens"),
+        output_tokens=_count(usage, "completion_tokens"),
+        cached_tokens=_count(prompt, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens"),
+        reasoning_tokens=_count(completion, "reasoning_tokens"),
+    )
+
+
+def _count(counts: JSON, name: str) -> int:
+    value = counts.get(name) if isinstance(counts, dict) else None
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _decodable(payload: bytes) -> bool:
+    try:
+        msgspec.json.decode(payload)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,84 @@
+"""The client's stream: events become chunks of the Chat API.
+
+Rule: a role chunk opens a choice, choice 0 first; one delta per event; the finish_reason has a chunk of its own;
+usage and `[DONE]` come last, and only after every choice has ended well. Nothing follows an error.
+Neighbours: `choice_writer` writes one choice; the exchange drives it, one call and one write per upstream read.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fcshim.codecs.base import Identity
+from fcshim.codecs.openai_chat.choice_writer import ChoiceWriter, Templates
+from fcshim.codecs.openai_chat.errors import write_error
+from fcshim.codecs.openai_chat.reply import add_usage, usage_dict
+from fcshim.codecs.sse import PING, write_data
+from fcshim.errors import UpstreamError
+from fcshim.events import Error, Event, Usage
+from fcshim.messages import Request
+
+_UNFINISHED = Error("upstream_error", "the reply broke off before it was finished")
+
+
+class ChatEncoder:
+    """Writes one streamed reply for the client."""
+
+    def __init__(self, request: Request, identity: Identity) -> None:
+        self._include_usage = request.include_usage
+        self._templates = Templates(request, identity)
+        self._choices: dict[int, ChoiceWriter] = {}
+        self._usages: dict[int, Usage] = {}
+        self._over = False
+
+    def encode(self, choice: int, events: Sequence[Event]) -> bytes:
+        """Give the bytes for these events of one choice."""
+        if self._over or not events:
+            return b""
+        out: list[bytes] = []
+        writer = self._choices.get(choice)
+        for event in events:
+            if type(event) is Usage:
+                self._usages[choice] = event
+                continue
+            if type(event) is Error:
+                self._fail(event, out)
+                break
+            if writer is None:
+                writer = self._begin(choice, out)
+            failure = writer.write(event, out)
+            if failure is not None:
+                self._fail(failure, out)
+                break
+        return b"".join(out)
+
+    def close(self) -> bytes:
+        """Give the bytes that end a stream cleanly; an error where a choice has not ended; nothing after an error."""
+        if self._over:
+            return b""
+        out: list[bytes] = []
+        if not self._choices or not all(writer.stopped for writer in self._choices.values()):
+            self._fail(_UNFINISHED, out)
+            return b"".join(out)
+        self._over = True
+        if self._include_usage and self._usages:
+            usage = msgspec.json.encode(usage_dict(add_usage(self._usages.values())))
+            out.append(self._templates.head + b'"choices":[],"usage":' + usage + b"}\n\n")
+        out.append(write_data(b"[DONE]"))
+        return b"".join(out)
+
+    def ping(self) -> bytes:
+        """Give a comment."""
+        return PING
+
+    def _begin(self, choice: int, out: list[bytes]) -> ChoiceWriter:
+        """Open a choice, after choice 0: the official client cannot begin with another."""
+        if choice and 0 not in self._choices:
+            self._begin(0, out)
+        writer = self._choices[choice] = ChoiceWriter(self._templates, choice)
+        writer.open(out)
+        return writer
+
+    def _fail(self, error: Error, out: list[bytes]) -> None:
+        self._over = True
+        out.append(write_data(write_error(UpstreamError(error.message, kind=error.kind))))

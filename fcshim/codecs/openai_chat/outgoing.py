@@ -1,0 +1,133 @@
+"""The request for an upstream that speaks the Chat API.
+
+Rule: always a stream with usage; fields that only the client knows are passed on verbatim; nothing is sent that says
+only the default, because small servers refuse what they do not know.
+Neighbours: the shim gives a request without tools, a native upstream gets the tools as they are.
+"""
+
+import msgspec
+
+from fcshim.codecs.base import Outgoing
+from fcshim.codecs.openai_chat.style import style_from_text
+from fcshim.events import JSON
+from fcshim.messages import (
+    AssistantMessage,
+    Content,
+    MediaPart,
+    Message,
+    Request,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+    text_of,
+)
+
+PATH = "/chat/completions"
+
+
+def write_request(request: Request) -> Outgoing:
+    """Write a request."""
+    given = {
+        "model": request.model or None,
+        "messages": [_message(message) for message in request.messages],
+        **_tools(request),
+        "n": request.n if request.n > 1 else None,
+        "stop": list(request.stop) or None,
+        _max_tokens_name(request): request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed,
+    }
+    body = {name: value for name, value in given.items() if value is not None}
+    options = request.extra.get("stream_options")
+    stream_options = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+    body = {**request.extra, **body, "stream": True, "stream_options": stream_options}
+    return Outgoing(PATH, msgspec.json.encode(body))
+
+
+def _max_tokens_name(request: Request) -> str:
+    return "max_completion_tokens" if style_from_text(request.style).max_completion_tokens else "max_tokens"
+
+
+def _tools(request: Request) -> dict[str, JSON]:
+    """Give the tool fields. A choice among several tools is said by offering only those: every server knows that."""
+    choice = request.tool_choice
+    tools = [tool for tool in request.tools if len(choice.names) < 2 or tool.name in choice.names]
+    if not tools:
+        return {}
+    return {
+        "tools": [{"type": "function", "function": _function(tool)} for tool in tools],
+        "tool_choice": _tool_choice(choice),
+        "parallel_tool_calls": None if request.parallel_tool_calls else False,
+    }
+
+
+def _function(tool: Tool) -> dict[str, JSON]:
+    function: dict[str, JSON] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.parameters is not None:
+        function["parameters"] = tool.parameters
+    if tool.strict:
+        function["strict"] = True
+    return function
+
+
+def _tool_choice(choice: ToolChoice) -> JSON:
+    if choice.mode == "required" and len(choice.names) == 1:
+        return {"type": "function", "function": {"name": choice.names[0]}}
+    return None if choice.mode == "auto" else choice.mode
+
+
+def _message(message: Message) -> dict[str, JSON]:
+    match message:
+        case SystemMessage():
+            return {"role": "system", "content": _content(message.content)}
+        case UserMessage():
+            return {"role": "user", "content": _content(message.content)}
+        case ToolMessage():
+            written: dict[str, JSON] = {"role": "tool", "tool_call_id": message.tool_call_id}
+            if message.name:
+                written["name"] = message.name
+            return {**written, "content": _content(message.content)}
+        case AssistantMessage():
+            return _assistant(message)
+
+
+def _assistant(message: AssistantMessage) -> dict[str, JSON]:
+    written: dict[str, JSON] = {"role": "assistant", "content": _content(message.content)}
+    if message.reasoning:
+        written["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        written["content"] = written["content"] or None
+        written["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+            for call in message.tool_calls
+        ]
+    return written
+
+
+def _content(content: Content) -> JSON:
+    """Give text as one string, which every server reads; parts only where there are media."""
+    if all(isinstance(part, TextPart) for part in content):
+        return text_of(content)
+    return [_part(part) if isinstance(part, MediaPart) else {"type": "text", "text": part.text} for part in content]
+
+
+def _part(part: MediaPart) -> JSON:
+    """Give the client's own form where it is of this API, else the one that fits."""
+    kind = part.raw.get("type") if isinstance(part.raw, dict) else None
+    if isinstance(kind, str) and (kind in ("image_url", "input_audio", "file") or not (part.url or part.data)):
+        return part.raw
+    if part.media_type.startswith("audio/") and part.data:
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": part.data, "format": part.media_type.removeprefix("audio/")},
+        }
+    url = part.url or f"data:{part.media_type};base64,{part.data or ''}"
+    if part.media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "file", "file": {"file_data": url}}

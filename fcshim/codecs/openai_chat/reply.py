@@ -1,0 +1,112 @@
+"""The client's whole reply: folded events become one JSON body.
+
+Rule: only calls that ended without error are calls. Where nothing else is left to say, the excerpt of a malformed call
+is the reply's text, so that no answer is silently empty.
+Neighbours: `reply.fold` makes what is written here; the stream encoder shares finish reasons and usage.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from fcshim.codecs.base import Identity
+from fcshim.codecs.openai_chat.style import CUSTOM_ARGUMENT, Style, style_from_text
+from fcshim.errors import UpstreamError
+from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
+from fcshim.messages import Request
+from fcshim.reply import Reply
+
+_FINISH_REASONS: dict[StopReason | None, str] = {
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+}
+
+
+def finish_reason(reason: StopReason | None, *, legacy: bool) -> str:
+    """Give the API's word for a stop reason."""
+    word = _FINISH_REASONS.get(reason, "stop")
+    return "function_call" if legacy and word == "tool_calls" else word
+
+
+def add_usage(usages: Iterable[Usage]) -> Usage:
+    """Add up what the choices cost; all have the same prompt, which counts once."""
+    listed = list(usages)
+    return Usage(
+        input_tokens=max(usage.input_tokens for usage in listed),
+        output_tokens=sum(usage.output_tokens for usage in listed),
+        cached_tokens=max(usage.cached_tokens for usage in listed),
+        reasoning_tokens=sum(usage.reasoning_tokens for usage in listed),
+    )
+
+
+def usage_dict(usage: Usage) -> dict[str, JSON]:
+    """Give the API's form of token counts."""
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def write_reply(request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
+    """Write a whole reply, one choice per `Reply`. Raises `UpstreamError` where one of them broke."""
+    style = style_from_text(request.style)
+    body: dict[str, JSON] = {
+        "id": identity.id,
+        "object": "chat.completion",
+        "created": identity.created,
+        "model": identity.model,
+        "choices": [_choice(index, reply, style) for index, reply in enumerate(replies)],
+    }
+    if usages := [reply.usage for reply in replies if reply.usage is not None]:
+        body["usage"] = usage_dict(add_usage(usages))
+    return msgspec.json.encode(body)
+
+
+def _choice(index: int, reply: Reply, style: Style) -> dict[str, JSON]:
+    if reply.error is not None:
+        raise UpstreamError(reply.error.message, kind=reply.error.kind)
+    good = [call for call in reply.tool_calls if call.error is None]
+    message: dict[str, JSON] = {"role": "assistant", "content": reply.text or None, "refusal": None}
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
+    if good and style.functions:
+        message["function_call"] = _function(good[0])
+    elif good:
+        message["tool_calls"] = [_call(call, style) for call in good]
+    elif not reply.text:
+        message["content"] = "".join(call.error.raw for call in reply.tool_calls if call.error)
+    reason = _reason(reply, any_good=bool(good))
+    return {
+        "index": index,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": finish_reason(reason, legacy=style.functions),
+    }
+
+
+def _reason(reply: Reply, *, any_good: bool) -> StopReason | None:
+    """Give the stop reason; a reply whose only call was cut off was cut off, whatever the upstream says."""
+    truncated = any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
+    if truncated and not any_good and reply.stop_reason in ("complete", "stop_sequence"):
+        return "max_tokens"
+    return reply.stop_reason
+
+
+def _function(call: ToolCallEnd) -> dict[str, JSON]:
+    return {"name": call.tool_call_name, "arguments": call.tool_call_arguments_complete}
+
+
+def _call(call: ToolCallEnd, style: Style) -> dict[str, JSON]:
+    if call.tool_call_name in style.custom:
+        arguments = msgspec.json.decode(call.tool_call_arguments_complete)
+        text = arguments.get(CUSTOM_ARGUMENT)
+        return {
+            "id": call.tool_call_id,
+            "type": "custom",
+            "custom": {"name": call.tool_call_name, "input": text if isinstance(text, str) else str(text)},
+        }
+    return {"id": call.tool_call_id, "type": "function", "function": _function(call)}

@@ -1,0 +1,92 @@
+"""The upstream's JSON, typed: only the fields that become events.
+
+Rule: unknown fields cost nothing and break nothing; a missing one has the value that changes nothing.
+Neighbours: the decoder reads these, `choice` turns them into events.
+"""
+
+import json
+
+import msgspec
+
+from fcshim.events import JSON
+
+
+class FunctionDelta(msgspec.Struct, gc=False):
+    """A piece of a call; `arguments` is an object where the upstream forgot to encode it."""
+
+    name: str | None = None
+    arguments: str | dict[str, JSON] | None = None
+
+
+class ToolCallDelta(msgspec.Struct, gc=False):
+    """A piece of one of several calls."""
+
+    index: int | None = None
+    id: str | None = None
+    function: FunctionDelta | None = None
+
+
+class Delta(msgspec.Struct, gc=False):
+    """What a chunk adds to a choice, or a whole message."""
+
+    content: str | list[JSON] | None = None
+    reasoning_content: str | None = None
+    reasoning: JSON = None
+    refusal: str | None = None
+    tool_calls: list[ToolCallDelta] | None = None
+    function_call: FunctionDelta | None = None
+
+
+class Choice(msgspec.Struct, gc=False):
+    """One choice of a chunk (`delta`) or of a whole reply (`message`)."""
+
+    index: int = 0
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+    stop_reason: JSON = None
+
+
+class Chunk(msgspec.Struct, gc=False):
+    """One chunk of a stream, or one whole reply."""
+
+    choices: list[Choice] | None = None
+    usage: dict[str, JSON] | None = None
+    error: JSON = None
+
+
+_decode = msgspec.json.Decoder(Chunk).decode
+
+
+def read_chunk(payload: bytes) -> Chunk | None:
+    """Read one JSON document; None where it is none, or is of another shape."""
+    try:
+        return _decode(payload)
+    except (ValueError, RecursionError):
+        return _read_mended(payload)
+
+
+def _read_mended(payload: bytes) -> Chunk | None:
+    """Read what strict readers refuse: invalid UTF-8, half surrogates, raw control characters (all seen in relays)."""
+    try:
+        value = json.loads(payload.decode("utf-8", "replace"), strict=False)
+        mended = msgspec.json.encode(without_surrogates(value))
+        return _decode(mended)
+    except (ValueError, RecursionError):
+        return None
+
+
+def without_surrogates(value: JSON) -> JSON:
+    """Make every text in `value` whole (see `whole_text`)."""
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {whole_text(key): without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def whole_text(text: str) -> str:
+    """Join surrogate pairs and put U+FFFD for half ones, so that the text can be written as UTF-8."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,114 @@
+"""Server-sent events without I/O: bytes cut anywhere become data payloads, payloads become bytes.
+
+Rule: lines end at LF, CRLF or CR and nowhere else; no byte is looked at twice; event names, ids and comments are
+dropped.
+Neighbours: every codec that streams over SSE reads and writes through this file.
+"""
+
+from fcshim.errors import UpstreamError
+
+LINE_BYTES = 16 * 1024 * 1024
+"""The default limit of one event: a whole reply of 4 million tokens fits, an endless line does not fill the memory."""
+
+PING = b": ping\n\n"
+"""A comment: it keeps a connection alive and means nothing."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def write_data(payload: bytes) -> bytes:
+    """Give the event that carries `payload`, which must hold no line break (JSON from msgspec never does)."""
+    return b"data: " + payload + b"\n\n"
+
+
+class SSESplitter:
+    """Splits one body into the data of its events."""
+
+    def __init__(self, *, line_bytes: int = LINE_BYTES) -> None:
+        self._limit = line_bytes
+        self._line = bytearray()
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self._after_cr = False
+        self._at_start = True
+        self._overflow = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the next bytes; give the data of the events that they complete.
+
+        Raises `UpstreamError` when an event grows beyond the limit (what was complete before is given first).
+        """
+        if self._is_plain_event(data):
+            return [data[6:-2]]
+        return self._lines(self._unified(data))
+
+    def close(self) -> list[bytes]:
+        """The body has ended; give the data of an event whose closing blank line is missing."""
+        return self._lines(b"\n\n")
+
+    def _is_plain_event(self, data: bytes) -> bool:
+        """Tell whether `data` is one event of one line, as nearly every read of a live stream is."""
+        return (
+            data.startswith(b"data: ")
+            and data.endswith(b"\n\n")
+            and data.find(b"\n") == len(data) - 2
+            and not (self._line or self._data or self._after_cr or self._overflow)
+            and len(data) <= self._limit
+            and b"\r" not in data
+        )
+
+    def _unified(self, data: bytes) -> bytes:
+        """Strip the byte order mark and make every line end an LF; the LF of a last CR may come with the next bytes."""
+        if self._at_start:
+            data = self._without_mark(data)
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if b"\r" in data:
+            self._after_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return data
+
+    def _without_mark(self, data: bytes) -> bytes:
+        data = bytes(self._line) + data
+        self._line.clear()
+        if len(data) < len(_BOM) and _BOM.startswith(data):
+            self._line += data
+            return b""
+        self._at_start = False
+        return data.removeprefix(_BOM)
+
+    def _lines(self, data: bytes) -> list[bytes]:
+        if self._overflow:
+            raise self._too_long()
+        payloads: list[bytes] = []
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            if self._line:
+                self._line += line
+                line = bytes(self._line)  # noqa: PLW2901  # the line is whole only with what came before
+                self._line.clear()
+            self._take(line, payloads)
+        self._line += rest
+        if len(self._line) + self._data_bytes > self._limit:
+            self._overflow = True
+            self._line.clear()
+            if not payloads:
+                raise self._too_long()
+        return payloads
+
+    def _take(self, line: bytes, payloads: list[bytes]) -> None:
+        if not line:
+            payload = b"\n".join(self._data)
+            if payload:
+                payloads.append(payload)
+            self._data.clear()
+            self._data_bytes = 0
+        elif line.startswith(b"data"):
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+                self._data_bytes += len(value) + 1
+
+    def _too_long(self) -> UpstreamError:
+        return UpstreamError(f"the upstream sent an event of more than {self._limit} bytes")
