@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
     command.fill(parser)
     arguments = parser.parse_args(rest)
-    return _guard(lambda: command.run(arguments))
+    return guard(lambda: command.run(arguments))
 
 
 def _explain(given: Sequence[str]) -> NoReturn:
@@ -87,8 +87,8 @@ def _explain(given: Sequence[str]) -> NoReturn:
     parser.error("options of a command come after it: fcshim COMMAND [options]")
 
 
-def _guard(work: Callable[[], int]) -> int:
-    """Do the work; turn documented errors into a line on stderr and an exit code."""
+def guard(work: Callable[[], int]) -> int:
+    """Do the work; turn its documented errors into a line on stderr and an exit code."""
     try:
         code = work()
         sys.stdout.flush()

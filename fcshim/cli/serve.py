@@ -8,9 +8,8 @@ import argparse
 import os
 from pathlib import Path
 
-from fcshim.config import Setting, load_config, settings
+from fcshim.config import FILE_VARIABLE, Setting, load_config, settings
 from fcshim.events import JSON
-from fcshim.server.run import serve
 
 _DESCRIPTION = """\
 Serve the OpenAI API in front of an endpoint whose model knows no tools.
@@ -37,13 +36,11 @@ The TOML file has the settings' names as keys, and tables for single models:
   reasoning = "recover"
 """
 
-_CONFIG_VARIABLE = "FCSHIM_CONFIG"
-
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{_CONFIG_VARIABLE}]")
+    parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
         if setting.group not in groups:
@@ -53,9 +50,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the process is told to end."""
-    flags: dict[str, JSON] = dict(vars(arguments))
-    file = flags.pop("config") or os.environ.get(_CONFIG_VARIABLE)
-    serve(load_config(flags, env=os.environ, file=Path(file) if file else None))
+    flags = dict(vars(arguments))
+    file = flags.pop("config") or os.environ.get(FILE_VARIABLE)
+    config = load_config(flags, env=os.environ, file=Path(file) if file else None)
+    from fcshim.server.run import serve  # noqa: PLC0415 - a mistake in the settings is told before this long import
+
+    serve(config)
     return 0
 
 

@@ -28,7 +28,8 @@ def write_line(text: str) -> None:
 def read_text(path: str) -> str:
     """Read a whole file (`-`: stdin). Raises `ConfigError`."""
     try:
-        return sys.stdin.buffer.read().decode() if path == STDIN else Path(path).read_text("utf-8")
+        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+        return data.decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -1,0 +1,23 @@
+"""`fcshim dialects`."""
+
+import json
+
+from fcshim.parse.dialect import DIALECTS
+from tests.cli.command import fcshim
+
+
+def test_every_dialect_is_shown_with_summary_and_example():
+    outcome = fcshim("dialects")
+
+    assert 0 == outcome.code
+    for row in DIALECTS.values():
+        assert f"{row.name}\n  {row.summary}\n" in outcome.out
+        assert row.open in outcome.out
+
+
+def test_programs_get_json():
+    rows = json.loads(fcshim("dialects", "--json").out)
+
+    assert list(DIALECTS) == [row["name"] for row in rows]
+    assert {"name", "summary", "example"} == set(rows[0])
+    assert '{"name": "get_weather", "arguments": {"city": "Paris"}}' in rows[0]["example"]

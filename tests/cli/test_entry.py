@@ -1,0 +1,89 @@
+"""From arguments to a subcommand, and to an exit code."""
+
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from fcshim.cli.entry import COMMANDS, guard, main
+from fcshim.errors import ConfigError, RequestError, UpstreamError
+from tests.cli.command import fcshim
+
+
+def failing(error):
+    def work():
+        raise error
+
+    return work
+
+
+def test_help_names_every_command():
+    outcome = fcshim("--help")
+
+    assert 0 == outcome.code
+    for name, summary in COMMANDS.items():
+        assert name in outcome.out
+        assert summary in outcome.out
+
+
+def test_version_is_the_installed_one():
+    assert f"fcshim {version('fcshim')}\n" == fcshim("--version").out
+
+
+def test_without_a_command_the_help_comes_and_the_code_is_2():
+    outcome = fcshim()
+
+    assert 2 == outcome.code
+    assert "" == outcome.out
+    assert "start here:" in outcome.err
+
+
+@pytest.mark.parametrize("arguments", [("pars",), ("--nothing",), ("parse", "--nothing")])
+def test_unknown_arguments_are_a_mistake(arguments):
+    outcome = fcshim(*arguments)
+
+    assert 2 == outcome.code
+    assert "usage: fcshim" in outcome.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_help_with_examples(name):
+    outcome = fcshim(name, "--help")
+
+    assert 0 == outcome.code
+    assert f"usage: fcshim {name}" in outcome.out
+    assert f"fcshim {name}" in outcome.out.partition("examples:")[2]
+
+
+def test_options_keep_their_whole_names():
+    assert 2 == fcshim("parse", "--dial", "function_call").code
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("the dialect is unknown"), 2),
+        (RequestError("the tool has no name"), 2),
+        (UpstreamError("the upstream is gone"), 1),
+        (OSError("no space left"), 1),
+    ],
+)
+def test_an_error_becomes_one_line_and_a_code(error, code, capsys):
+    assert code == guard(failing(error))
+    assert f"fcshim: {error}\n" == capsys.readouterr().err
+
+
+def test_an_interrupt_has_its_own_code():
+    assert 130 == guard(failing(KeyboardInterrupt()))
+
+
+def test_an_undocumented_error_is_not_hidden():
+    with pytest.raises(ZeroDivisionError):
+        guard(failing(ZeroDivisionError()))
+
+
+def test_the_arguments_of_the_process_are_the_default(monkeypatch, capsysbinary):
+    monkeypatch.setattr(sys, "argv", ["fcshim", "dialects"])
+
+    assert 0 == main()
+    assert capsysbinary.readouterr().out.startswith(b"function_call\n")
