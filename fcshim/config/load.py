@@ -19,6 +19,7 @@ from fcshim.config.values import Config, ModelOverrides, Secret
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialect import get_dialect
+from fcshim.profiles import get_profile
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file; no setting, since the file cannot name itself."""
@@ -122,8 +123,10 @@ def _check(config: Config) -> None:
         raise ConfigError("upstream: expected a URL without user, query and fragment; a key goes into upstream_key")
     if not _is_usable(config.upstream):
         raise ConfigError(f"upstream: expected a URL such as http://127.0.0.1:8080, got {config.upstream!r:.80}")
-    for dialect in (config.dialect, *(row.dialect for row in config.models.values() if row.dialect is not None)):
-        get_dialect(dialect)
+    for row in (config, *config.models.values()):
+        get_dialect(row.dialect or config.dialect)
+        if row.profile not in {None, "auto"}:
+            get_profile(row.profile or config.profile)
 
 
 def _is_usable(text: str) -> bool:

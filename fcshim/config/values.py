@@ -88,7 +88,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Annotated[str, _about("tool calls", "format in which the model is asked to write calls", "NAME")] = (
         "function_call"
     )
-    profile: Annotated[str, _about("tool calls", "what the upstream needs and accepts", "NAME")] = "default"
+    profile: Annotated[str, _about("tool calls", "what the upstream accepts; auto goes by the model name", "NAME")] = (
+        "auto"
+    )
     rescue: Annotated[bool, _about("tool calls", "also read calls in other formats, for offered tools")] = True
     reasoning: Annotated[
         ReasoningPolicy, _about("tool calls", "calls inside reasoning: ignore, recover the last one, or promote all")

@@ -1,0 +1,59 @@
+"""A limit on waiting: cancels its task when one wait lasts too long.
+
+Rule: one timer per reply, not one per read: a read only moves the deadline, the timer finds that out when it fires.
+Neighbours: `upstream` waits for its replies with it.
+"""
+
+import asyncio
+
+from fcshim.errors import UpstreamError
+
+
+class Patience:
+    """Cancels the task that made it when the time is up; whoever catches the cancellation calls `check`.
+
+    Time counts from the start until the first `pause`, and after that only between `resume` and `pause`: a client that
+    reads slowly is not the upstream's fault.
+    """
+
+    __slots__ = ("_deadline", "_expired", "_loop", "_task", "_timer", "limit")
+
+    def __init__(self, limit: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.limit = limit
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self._deadline: float | None = self._loop.time() + limit
+        self._expired = False
+        self._timer = self._loop.call_at(self._deadline, self._look)
+
+    def pause(self, limit: float) -> None:
+        """The wait is over; the next one may last `limit` seconds."""
+        self._deadline = None
+        if limit != self.limit:
+            self.limit = limit
+            self._timer.cancel()
+            self._timer = self._loop.call_at(self._loop.time() + limit, self._look)
+
+    def resume(self) -> None:
+        """A wait begins, unless one is under way."""
+        if self._deadline is None:
+            self._deadline = self._loop.time() + self.limit
+
+    def check(self) -> None:
+        """Turn the cancellation into an `UpstreamError` if it was ours, that is, if the time was up."""
+        if self._expired and self._task.uncancel() == 0:
+            raise UpstreamError(f"the upstream sent nothing for {self.limit:g} s", status=504, kind="timeout")
+
+    def close(self) -> None:
+        """Stop counting."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if self._deadline is not None and self._deadline <= now:
+            self._expired = True
+            self._task.cancel()
+        else:
+            self._timer = self._loop.call_at(self._deadline or now + self.limit, self._look)

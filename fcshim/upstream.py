@@ -1,0 +1,237 @@
+"""The endpoint behind us, over HTTP: httpx on its aiohttp transport.
+
+Rule: whatever goes wrong there leaves as an `UpstreamError`; leaving `send` early closes the connection, which is how
+a model is told to stop.
+Neighbours: `client` and `server` read replies from here and feed them to an `Exchange`.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from types import TracebackType
+from typing import Self, cast
+from urllib.parse import urlsplit
+
+import aiohttp
+import httpx
+import msgspec
+from httpx_aiohttp import AiohttpTransport
+
+from fcshim.codecs.base import Outgoing
+from fcshim.config import Secret
+from fcshim.errors import UpstreamError
+from fcshim.patience import Patience
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+_KEEP_ALIVE = 3.0
+"""Seconds that an idle connection is kept: llama-server and uvicorn drop theirs after 5, and a request that meets a
+connection in the moment of its end is lost."""
+_LINGER = 0.02
+"""Seconds that the end of a body is waited for once the reply is over, so that the connection can be used again."""
+_ERROR_BODY = 64 * 2**10
+"""Bytes of an error answer that are read: it is for people."""
+_SLICE = 2**18
+"""Bytes of a request body that are written at once."""
+_VERSION = re.compile(r"/v\d")
+_REDIRECTS = {301, 302, 303, 307, 308}
+_FAULTS = (httpx.HTTPError, aiohttp.ClientError, OSError)
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """How long to wait, in seconds: for a connection, for the first byte of the body, between two reads of it."""
+
+    connect: float = 10.0
+    first_chunk: float = 600.0
+    chunk: float = 300.0
+
+
+_DEFAULT_TIMEOUTS = Timeouts()
+
+
+class Upstream:
+    """One endpoint. Use it as a context manager, or call `aclose`; it connects when it is first asked."""
+
+    def __init__(self, url: str, *, key: Secret | None = None, timeouts: Timeouts = _DEFAULT_TIMEOUTS) -> None:
+        self.url = api_url(url)
+        self._key = key
+        self.timeouts = timeouts
+        self._client: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def ask(
+        self, outgoing: Outgoing, *, headers: Headers = ()
+    ) -> "contextlib.AbstractAsyncContextManager[UpstreamReply]":
+        """Send a codec's request; the reply is meant for an `Exchange`. Raises `UpstreamError`."""
+        own = [(b"content-type", b"application/json"), (b"accept", b"text/event-stream, application/json")]
+        return self.send("POST", outgoing.path, headers=[*headers, *own], content=outgoing.body)
+
+    @contextlib.asynccontextmanager
+    async def send(
+        self, method: str, path: str, *, headers: Headers = (), content: bytes | AsyncIterable[bytes] = b""
+    ) -> AsyncIterator["UpstreamReply"]:
+        """Send a request to `path` (and query) below the endpoint's `/v1`; give its reply, whatever its status.
+
+        Raises `UpstreamError` where it is unreachable or too slow, redirects, or compresses although asked not to.
+        """
+        patience = Patience(self.timeouts.first_chunk)
+        try:
+            try:
+                response = await self._opened().send(self._request(method, path, headers, content), stream=True)
+            except asyncio.CancelledError:
+                patience.check()
+                raise
+            except _FAULTS as error:
+                raise _explained(error, self.timeouts) from error
+            reply = UpstreamReply(response, patience, self.timeouts)
+            try:
+                reply.check()
+                yield reply
+                await reply.linger()
+            finally:
+                await reply.aclose()
+        finally:
+            patience.close()
+
+    def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            # The session verifies certificates by itself; the transport would load them all once more.
+            transport = AiohttpTransport(client=_session, verify=False)
+            self._client = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
+        return self._client
+
+    def _request(
+        self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
+    ) -> httpx.Request:
+        complete = [*headers, (b"accept-encoding", b"identity")]
+        if self._key is not None:
+            complete.append((b"authorization", b"Bearer " + self._key.reveal().encode()))
+        if isinstance(content, bytes) and len(content) > _SLICE:
+            complete.append((b"content-length", str(len(content)).encode()))
+            content = _slices(content)
+        waits = {"connect": self.timeouts.connect, "read": None, "write": None, "pool": None}
+        return httpx.Request(method, self.url + path, headers=complete, content=content, extensions={"timeout": waits})
+
+
+class UpstreamReply:
+    """A reply that is being read: iterate over it for the bytes of its body, as they come. Raises `UpstreamError`."""
+
+    def __init__(self, response: httpx.Response, patience: Patience, timeouts: Timeouts) -> None:
+        self.status = response.status_code
+        self.headers: Headers = response.headers.raw
+        self._response = response
+        # httpx declares an iterator; it is a generator, which has to be closed where it is left early.
+        self._body = cast("AsyncGenerator[bytes]", response.aiter_raw())
+        self._patience = patience
+        self._timeouts = timeouts
+        self._ended = False
+
+    def header(self, name: str) -> str:
+        """Give a header's value, empty where it is missing."""
+        value: str = self._response.headers.get(name, "")
+        return value
+
+    def check(self) -> None:
+        """Refuse what must not be read. Raises `UpstreamError`."""
+        if self.status in _REDIRECTS:
+            raise UpstreamError(f"the upstream redirects (HTTP {self.status}), which is not followed")
+        if self.header("content-encoding").strip().lower() not in {"", "identity"}:
+            raise UpstreamError("the upstream compressed its reply although it was asked not to")
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        self._patience.resume()
+        try:
+            data: bytes = await anext(self._body)
+        except StopAsyncIteration:
+            self._ended = True
+            raise
+        except asyncio.CancelledError:
+            self._patience.check()
+            raise
+        except _FAULTS as error:
+            raise _explained(error, self._timeouts) from error
+        self._patience.pause(self._timeouts.chunk)
+        return data
+
+    async def read_error(self) -> bytes:
+        """Read the beginning of an error answer's body; what cannot be read is left out."""
+        body = bytearray()
+        with contextlib.suppress(UpstreamError):
+            async for data in self:
+                body += data
+                if len(body) >= _ERROR_BODY:
+                    break
+        return bytes(body[:_ERROR_BODY])
+
+    async def linger(self) -> None:
+        """Wait a moment for the end of a body that was read as far as it matters."""
+        if not self._ended:
+            with contextlib.suppress(TimeoutError, UpstreamError):
+                async with asyncio.timeout(_LINGER):
+                    async for _ in self:
+                        pass
+
+    async def aclose(self) -> None:
+        """Close the connection, or give it back where the body was read to its end."""
+        await self._body.aclose()
+        with contextlib.suppress(*_FAULTS):
+            await self._response.aclose()
+
+
+def api_url(url: str) -> str:
+    """Give the address that paths such as `/chat/completions` are appended to.
+
+    `/v1` is added, unless the path names a version somewhere (`/v1`, `/api/paas/v4`, `/v1beta/openai`).
+    """
+    url = url.rstrip("/")
+    return url if _VERSION.search(urlsplit(url).path) else url + "/v1"
+
+
+def _session() -> aiohttp.ClientSession:
+    """Make the connection pool: no limit, or a thousand streams would wait for one another; no cookies, no proxies."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        skip_auto_headers=("accept", "user-agent", "content-type"),
+        trust_env=False,
+    )
+
+
+async def _slices(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), _SLICE):
+        yield content[start : start + _SLICE]
+
+
+def _explained(error: Exception, timeouts: Timeouts) -> UpstreamError:
+    """Say what went wrong in our words. The transport's own classes are the truth; httpx's are made from them."""
+    cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
+    match cause:
+        case aiohttp.ServerTimeoutError():
+            wait = f"the upstream accepted no connection within {timeouts.connect:g} s"
+            return UpstreamError(wait, status=504, kind="timeout")
+        case aiohttp.ClientConnectorError():
+            message = f"cannot connect to the upstream: {cause.os_error.strerror or cause.os_error}"
+        case aiohttp.ClientResponseError():
+            message = f"the upstream's answer is not HTTP: {cause.message!r:.200}"
+        case aiohttp.ServerDisconnectedError() | OSError():
+            message = "the upstream closed the connection"
+        case _:
+            message = f"the upstream's reply broke off: {str(cause) or type(cause).__name__:.200}"
+    return UpstreamError(message)
