@@ -2,9 +2,18 @@
 
 from fcshim.config.load import FILE_VARIABLE, load_config
 from fcshim.config.table import Setting, settings
-from fcshim.config.values import ArgumentsPolicy, Config, ModelConfig, ModelOverrides, ReasoningPolicy, Secret
+from fcshim.config.values import (
+    AUTO_PROFILE,
+    ArgumentsPolicy,
+    Config,
+    ModelConfig,
+    ModelOverrides,
+    ReasoningPolicy,
+    Secret,
+)
 
 __all__ = [
+    "AUTO_PROFILE",
     "FILE_VARIABLE",
     "ArgumentsPolicy",
     "Config",

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fcshim.config.table import Setting, settings
-from fcshim.config.values import Config, ModelOverrides, Secret
+from fcshim.config.values import AUTO_PROFILE, Config, ModelOverrides, Secret
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialect import get_dialect
@@ -123,10 +123,12 @@ def _check(config: Config) -> None:
         raise ConfigError("upstream: expected a URL without user, query and fragment; a key goes into upstream_key")
     if not _is_usable(config.upstream):
         raise ConfigError(f"upstream: expected a URL such as http://127.0.0.1:8080, got {config.upstream!r:.80}")
-    for row in (config, *config.models.values()):
-        get_dialect(row.dialect or config.dialect)
-        if row.profile not in {None, "auto"}:
-            get_profile(row.profile or config.profile)
+    for name in (config.dialect, *(row.dialect for row in config.models.values())):
+        if name is not None:
+            get_dialect(name)
+    for name in (config.profile, *(row.profile for row in config.models.values())):
+        if name is not None and name != AUTO_PROFILE:
+            get_profile(name)
 
 
 def _is_usable(text: str) -> bool:

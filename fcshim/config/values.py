@@ -12,6 +12,9 @@ from msgspec import Meta
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
+AUTO_PROFILE = "auto"
+"""The profile that stands for `profiles.profile_for(model)`."""
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
