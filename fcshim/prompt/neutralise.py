@@ -10,7 +10,9 @@ text holds a marker at the same places before and after; afterwards each has at 
 """
 
 import re
+from collections.abc import Callable
 
+from fcshim.events import JSON
 from fcshim.parse.dialect import DIALECTS, Dialect
 
 # Tags that mean something by their name alone, whatever follows it. Letter case, hyphens, underscores, a namespace
@@ -102,6 +104,30 @@ def neutralise(text: str) -> str:
 def restore(text: str) -> str:
     """Undo `neutralise`: give the text that it was given."""
     return _CANDIDATE.sub(_unmark, text)
+
+
+def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
+    """Give the JSON value with every string in it changed, keys included. Raises `RecursionError` if it is too deep."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [map_strings(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(key): map_strings(item, change) for key, item in value.items()}
+    return value
+
+
+class Neutraliser:
+    """Neutralises the texts of one request and remembers whether there was anything to neutralise."""
+
+    def __init__(self) -> None:
+        self.touched = False
+
+    def __call__(self, text: str) -> str:
+        """Give `neutralise(text)`."""
+        safe = neutralise(text)
+        self.touched = self.touched or safe != text
+        return safe
 
 
 class Restorer:

@@ -1,0 +1,84 @@
+"""What each kind of upstream and model needs and accepts: data.
+
+Rule: a row says only what the code asks for; whatever is true of every upstream is no profile's business.
+Neighbours: `prompt.history` writes the conversation as the profile allows it, the configuration names profiles.
+"""
+
+import difflib
+import fnmatch
+from dataclasses import dataclass
+
+from fcshim.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One kind of upstream.
+
+    `system_role`: a system message may come first (else its text opens the first user turn). `alternate`: user and
+    assistant take turns, the user first, or the model's template refuses. `media`: images and the like may be sent
+    (else a line says that there was one). `models` are name patterns, in lower case, that choose the row.
+    """
+
+    name: str
+    summary: str
+    system_role: bool = True
+    alternate: bool = True
+    media: bool = True
+    models: tuple[str, ...] = ()
+
+
+DEFAULT = Profile(
+    name="default",
+    summary="any server that speaks the OpenAI API: one system message first, then user and assistant in turns",
+)
+
+PROFILES: dict[str, Profile] = {
+    row.name: row
+    for row in (
+        DEFAULT,
+        Profile(
+            name="no-system",
+            summary="models whose template refuses a system message; its text opens the first user turn",
+            system_role=False,
+            models=(
+                "gemma-1.*",
+                "gemma-2*",
+                "gemma-?b*",
+                "gemma2*",
+                "mistral-7b-instruct-v0.[12]*",
+                "mixtral-8x*-v0.1*",
+            ),
+        ),
+        Profile(
+            name="text-only",
+            summary="servers that refuse a request with images or sound in it; a line says that there was one",
+            media=False,
+        ),
+        Profile(
+            name="free",
+            summary="templates that take the roles in any order; consecutive turns of one role stay apart",
+            alternate=False,
+        ),
+    )
+}
+
+
+def get_profile(profile: str | Profile) -> Profile:
+    """Give the row of that name (a `Profile` is given back as it is). Raises `ConfigError` naming the known ones."""
+    if isinstance(profile, Profile):
+        return profile
+    if profile in PROFILES:
+        return PROFILES[profile]
+    near = difflib.get_close_matches(profile, PROFILES, n=1)
+    hint = f", did you mean {near[0]!r}?" if near else "."
+    raise ConfigError(f"unknown profile {profile!r}{hint} Known profiles: {', '.join(PROFILES)}")
+
+
+def profile_for(model: str) -> Profile:
+    """Give the row whose patterns fit the model's name (its last path component); else the default."""
+    name = model.replace("\\", "/").rpartition("/")[2].lower()
+    for row in PROFILES.values():
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in row.models):
+            return row
+    return DEFAULT

@@ -1,0 +1,241 @@
+"""The shim: tools become prompt on the way to the upstream, text becomes calls on the way back.
+
+Rule: events in, events out, no I/O; between the two everything is neutralised, the client sees its own characters only.
+Neighbours: `prompt` writes, `parse` reads, the exchange drives one `Shim` per request and one `ShimStream` per choice.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from fcshim.errors import RequestError
+from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
+from fcshim.messages import AUTO, Request, Tool
+from fcshim.parse.dialect import Dialect, get_dialect
+from fcshim.parse.limits import DEFAULT_LIMITS, Limits
+from fcshim.parse.stream import StreamParser
+from fcshim.profiles import DEFAULT, Profile, get_profile
+from fcshim.prompt.history import write_history
+from fcshim.prompt.neutralise import Neutraliser, map_strings
+from fcshim.prompt.render import render_system
+from fcshim.prompt.restoration import Restoration
+from fcshim.stops import StopSearch
+
+WHITE_SPACE_LIMIT = 4_096
+"""White space around calls that is held back to be dropped; beyond it, all of it is text."""
+
+
+class Shim:
+    """One request for an upstream without tools of its own; the other options are the parser's."""
+
+    def __init__(  # noqa: PLR0913 - the parser's options, under the parser's names
+        self,
+        request: Request,
+        *,
+        dialect: str | Dialect = "function_call",
+        profile: str | Profile = DEFAULT,
+        rescue: bool = False,
+        reasoning: Literal["ignore", "recover", "promote"] = "ignore",
+        arguments: Literal["stream", "validated"] = "stream",
+        new_id: Callable[[], str] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        """Write the prompt. Raises `RequestError` where the choice names no offered tool or a schema is too deep."""
+        row = get_dialect(dialect)
+        neutralise = Neutraliser()
+        tools = _neutralised_tools(request, neutralise)
+        callable_tools = _callable_tools(request, tools)
+        self._prepared = _prepared(request, tools, neutralise, row, get_profile(profile))
+        self._restores = neutralise.touched
+        self._request = request
+        self._new_parser = lambda: StreamParser(
+            row, callable_tools, rescue=rescue, reasoning=reasoning, arguments=arguments, new_id=new_id, limits=limits
+        )
+
+    def prepare(self) -> Request:
+        """Give the request for the upstream: text messages, no tools; stop sequences only where no tool is offered."""
+        return self._prepared
+
+    def stream(self) -> "ShimStream":
+        """Make the way back for one choice."""
+        return ShimStream(
+            self._new_parser(),
+            restoration=Restoration() if self._restores else None,
+            stops=self._request.stop,
+            parallel=self._request.parallel_tool_calls,
+        )
+
+
+def _neutralised_tools(request: Request, neutralise: Neutraliser) -> tuple[Tool, ...]:
+    """Give the tools that are offered. The model and the parser know them by their neutralised names and schemas."""
+    if request.tool_choice.mode == "none":
+        return ()
+    try:
+        return tuple(
+            msgspec.structs.replace(
+                tool,
+                name=neutralise(tool.name),
+                description=neutralise(tool.description),
+                parameters=map_strings(tool.parameters, neutralise),
+            )
+            for tool in request.tools
+        )
+    except RecursionError:
+        raise RequestError("tools: a schema is nested too deeply", param="tools") from None
+
+
+def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    names = request.tool_choice.names
+    unknown = set(names) - {tool.name for tool in request.tools}
+    if unknown:
+        raise RequestError(f"tool_choice: there is no tool named {min(unknown)!r}", param="tool_choice")
+    offered = zip(request.tools, tools, strict=False)  # with tool_choice none, none is offered
+    return tuple(tool for own, tool in offered if not names or own.name in names)
+
+
+def _prepared(
+    request: Request, tools: Sequence[Tool], neutralise: Neutraliser, dialect: Dialect, profile: Profile
+) -> Request:
+    choice = msgspec.structs.replace(request.tool_choice, names=tuple(map(neutralise, request.tool_choice.names)))
+    preamble = render_system(dialect, tools, choice, parallel=request.parallel_tool_calls) if tools else ""
+    messages = write_history(request.messages, neutralise, dialect=dialect, manners=profile, preamble=preamble)
+    return msgspec.structs.replace(
+        request,
+        messages=messages,
+        tools=(),
+        tool_choice=AUTO,
+        parallel_tool_calls=True,
+        stop=() if tools else request.stop,
+    )
+
+
+class ShimStream:
+    """One choice on its way back. Exactly one `Stop` or `Error` ends it; after that only `Usage` passes.
+
+    `finished` becomes true where the reply ended before the upstream did (an invented tool result, a stop sequence, the
+    one call that was allowed): the upstream may be cancelled.
+    """
+
+    def __init__(
+        self,
+        parser: StreamParser,
+        *,
+        restoration: Restoration | None = None,
+        stops: Sequence[str] = (),
+        parallel: bool = True,
+    ) -> None:
+        self.finished = False
+        self._parser = parser
+        self._restoration = restoration
+        self._stops = StopSearch(stops) if any(stops) else None
+        self._straight = restoration is None and self._stops is None
+        self._parallel = parallel
+        self._over = False
+        self._blank = ""  # white space that is dropped if a call follows it or came before it
+        self._flowing = False  # text has come since the start or the last call
+        self._called = False
+        self._good = False  # a call has ended without error
+
+    def feed(self, event: Event) -> list[Event]:
+        """Take the upstream's next event; give the client's."""
+        if self._over:
+            return [event] if isinstance(event, Usage) else []
+        if type(event) is Text:
+            return self._read(event.text)
+        match event:
+            case Stop():
+                return self._end(event.stop_reason)
+            case Error():
+                events = self._end("error")
+                return [*events[:-1], event]
+            case _:
+                return self._pass([event])
+
+    def close(self, stop_reason: StopReason = "complete") -> list[Event]:
+        """The upstream has ended; where it gave no reason, `stop_reason` is taken for it."""
+        return [] if self._over else self._end(stop_reason)
+
+    def _read(self, text: str) -> list[Event]:
+        events = self._parser.feed(text)
+        if self._parser.finished:
+            events = self._pass(events)
+            return events if self._over else events + self._finish("complete")
+        if self._straight and len(events) == 1:  # nearly always; a tenth of the way below
+            kind = type(events[0])
+            if kind is ToolCallChunk or (kind is Text and self._flowing):
+                return events
+        return self._pass(events) if events else events
+
+    def _finish(self, stop_reason: StopReason) -> list[Event]:
+        self.finished = True
+        return self._end(stop_reason)
+
+    def _end(self, stop_reason: StopReason) -> list[Event]:
+        return self._pass(self._parser.close(stop_reason))
+
+    def _pass(self, events: Iterable[Event]) -> list[Event]:
+        if self._restoration is not None:
+            events = self._restoration.apply(events)
+        result: list[Event] = []
+        for event in events:
+            result += self._passed(event)
+            if self._over:
+                break
+        return result
+
+    def _passed(self, event: Event) -> list[Event]:
+        match event:
+            case Text():
+                return self._text(event.text)
+            case ToolCallStart():
+                return self._call_begins(event)
+            case ToolCallEnd():
+                return self._call_ends(event)
+            case Stop():
+                return self._stop(event)
+            case _:
+                return [event]
+
+    def _text(self, text: str) -> list[Event]:
+        if not self._flowing:
+            self._blank += text
+            if text.isspace() and len(self._blank) <= WHITE_SPACE_LIMIT:
+                return []
+            text, self._blank, self._flowing = self._blank, "", True
+        return self._searched(text)
+
+    def _searched(self, text: str) -> list[Event]:
+        if self._stops is None:
+            return _texts(text)
+        events = _texts(self._stops.feed(text))
+        if not self._stops.found:
+            return events
+        self.finished = self._over = True
+        return [*events, Stop("tool_use" if self._good else "stop_sequence")]
+
+    def _call_begins(self, event: ToolCallStart) -> list[Event]:
+        self._called, self._blank = True, ""
+        return [*self._unsearched(), event]
+
+    def _call_ends(self, event: ToolCallEnd) -> list[Event]:
+        self._flowing = False
+        self._good = self._good or event.error is None
+        if self._parallel or not self._good:
+            return [event]
+        self.finished = self._over = True
+        return [event, Stop("tool_use")]
+
+    def _stop(self, event: Stop) -> list[Event]:
+        blank = [] if self._called else self._searched(self._blank)
+        if self._over:
+            return blank
+        self._over = True
+        return [*blank, *self._unsearched(), event]
+
+    def _unsearched(self) -> list[Event]:
+        return [] if self._stops is None else _texts(self._stops.flush())
+
+
+def _texts(text: str) -> list[Event]:
+    return [Text(text)] if text else []

@@ -1,0 +1,90 @@
+"""Events in the client's own characters again."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcshim.events import (
+    CallError,
+    Coercion,
+    Error,
+    Event,
+    Reasoning,
+    Stop,
+    Text,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
+from fcshim.prompt.neutralise import neutralise
+from fcshim.prompt.restoration import Restoration
+
+
+def restored(*events: Event) -> list[Event]:
+    restoration = Restoration()
+    return [made for event in events for made in restoration.apply([event])]
+
+
+def test_text_is_restored_across_events() -> None:
+    assert [Text("see "), Text("<think>"), Stop("complete")] == restored(
+        Text("see <_th"), Text("ink"), Text(">"), Stop("complete")
+    )
+
+
+def test_what_is_held_back_of_the_text_comes_before_anything_else() -> None:
+    assert [Text("a"), Text("<"), Reasoning("hm")] == restored(Text("a<"), Reasoning("hm"))
+    assert [Text("<"), ToolCallStart("1", "f", 0)] == restored(Text("<"), ToolCallStart("1", "f", 0))
+    assert [Text("<"), Error("k", "m")] == restored(Text("<"), Error("k", "m"))
+    assert [Text("<"), Usage(), Stop("complete")] == restored(Text("<"), Usage(), Stop("complete"))
+
+
+def test_reasoning_is_restored_unless_it_is_signed() -> None:
+    signed = Reasoning("<_think>", signature="sig")
+
+    assert [Reasoning("<think>"), signed] == restored(Reasoning("<_thi"), Reasoning("nk>"), signed)
+
+
+def test_reasoning_and_text_are_told_apart() -> None:
+    assert [Reasoning("<"), Text("_think>")] == restored(Reasoning("<"), Text("_think>"))
+
+
+def test_a_call_is_restored_in_all_its_parts() -> None:
+    end = ToolCallEnd(
+        "1",
+        "f<_s>",
+        '{"<_s>": "<_s>"}',
+        0,
+        [Coercion("/<_s>", {"a": ["<_s>"]}, "<_s>")],
+        CallError("invalid", "not <_s>", "<_s>"),
+    )
+
+    assert [
+        ToolCallStart("1", "f<s>", 0),
+        ToolCallEnd(
+            "1",
+            "f<s>",
+            '{"<s>": "<s>"}',
+            0,
+            [Coercion("/<s>", {"a": ["<s>"]}, "<s>")],
+            CallError("invalid", "not <s>", "<s>"),
+        ),
+    ] == restored(ToolCallStart("1", "f<_s>", 0), end)
+
+
+WRITTEN = st.lists(
+    st.sampled_from(["<function_call>", "<s>", "\\u003cthink>", "[INST]", "<", "[", "_", "a", "\n"])
+).map(lambda pieces: json.dumps({"text": "".join(pieces)}))
+
+
+@given(WRITTEN, st.data())
+@settings(max_examples=300)
+def test_the_chunks_of_a_restored_call_add_up(arguments: str, data: st.DataObject) -> None:
+    written = neutralise(arguments)
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(written) - 1))))
+    chunks = [written[a:b] for a, b in zip([0, *cuts], [*cuts, len(written)], strict=True)]
+    events = restored(*(ToolCallChunk("1", chunk, 0) for chunk in chunks), ToolCallEnd("1", "f", written, 0))
+
+    assert arguments == "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
+    assert ToolCallEnd("1", "f", arguments, 0) == events[-1]

@@ -1,0 +1,40 @@
+"""The profile table."""
+
+import pytest
+
+from fcshim.errors import ConfigError
+from fcshim.profiles import DEFAULT, PROFILES, get_profile, profile_for
+
+
+def test_a_profile_is_found_by_its_name() -> None:
+    assert PROFILES["no-system"] is get_profile("no-system")
+    assert DEFAULT is get_profile(DEFAULT)
+
+
+def test_an_unknown_profile_names_the_near_one() -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown profile 'no_system', did you mean 'no-system'\? Known profiles: def"
+    ):
+        get_profile("no_system")
+
+
+@pytest.mark.parametrize(
+    ("model", "profile"),
+    [
+        ("gemma-2-9b-it-Q4_K_M.gguf", "no-system"),
+        ("google/gemma-7b-it", "no-system"),
+        ("C:\\models\\Gemma2-2B.gguf", "no-system"),
+        ("gemma-3-4b-it", "default"),
+        ("mistralai/Mistral-7B-Instruct-v0.2", "no-system"),
+        ("Mistral-7B-Instruct-v0.3", "default"),
+        ("mixtral-8x7b-instruct-v0.1.Q4_0.gguf", "no-system"),
+        ("qwen3-8b", "default"),
+        ("", "default"),
+    ],
+)
+def test_a_models_name_chooses_its_profile(model: str, profile: str) -> None:
+    assert profile == profile_for(model).name
+
+
+def test_every_row_stands_under_its_own_name() -> None:
+    assert list(PROFILES) == [row.name for row in PROFILES.values()]
