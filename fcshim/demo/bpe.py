@@ -55,7 +55,7 @@ class Tokenizer:
 
 
 def split_words(text: str) -> list[str]:
-    """Cut text as GPT-2 does before merging: words, numbers or other characters after at most one space; white space."""
+    """Cut text as GPT-2 does before merging: words, numbers, others, each after one space or none; white space."""
     shadow = text if text.isascii() else "".join(map(_shadow, text))
     return [text[match.start() : match.end()] for match in _SPLIT.finditer(shadow)]
 

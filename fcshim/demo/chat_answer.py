@@ -1,7 +1,7 @@
 """The answers of a chat endpoint: whole, and as the chunks of a stream.
 
 Rule: the fields and their order on the wire are those of llama-server; `content` of the first chunk is null.
-Neighbours: `upstream` sends them.
+Neighbours: `endpoint` sends them.
 """
 
 import secrets

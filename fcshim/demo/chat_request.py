@@ -1,7 +1,7 @@
 """A chat request as an OpenAI-compatible endpoint without tools reads it.
 
 Rule: what such an endpoint does not know (`tools` above all) it ignores in silence; wrong types are the client's fault.
-Neighbours: `upstream` serves it, `generation` runs it.
+Neighbours: `endpoint` serves it, `generation` runs it.
 """
 
 from dataclasses import dataclass

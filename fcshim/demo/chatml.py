@@ -1,7 +1,7 @@
 """The chat template of the tiny model: plain ChatML, which knows nothing of tools.
 
 Rule: one format in two forms, the Jinja text that a `llama-server` reads from the GGUF file and the function used here.
-Neighbours: `recipe` trains in this format, `upstream` writes prompts in it.
+Neighbours: `recipe` trains in this format, `chat_request` writes prompts in it.
 """
 
 from collections.abc import Iterable

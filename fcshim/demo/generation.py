@@ -1,7 +1,7 @@
 """Tokens one after the other, as text: sampling, the end, stop strings, characters that take several tokens.
 
 Rule: nothing is given out that a stop string, begun in the tail, could still take back.
-Neighbours: `llama` computes, `bpe` spells, `upstream` sends the pieces.
+Neighbours: `llama` computes, `bpe` spells, `endpoint` sends the pieces.
 """
 
 import codecs

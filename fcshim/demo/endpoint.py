@@ -6,26 +6,17 @@ Neighbours: `generation` computes, `chat_request` and `chat_answer` are the wire
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import suppress
+from collections.abc import AsyncIterator
 
-import msgspec
-
+from fcshim.demo.asgi import Message, Receive, Send, read_body, send_json, send_last, send_part, start, until_gone
 from fcshim.demo.chat_answer import DONE, Answer, usage
 from fcshim.demo.chat_request import ChatRequest, error_body, read_request
 from fcshim.demo.generation import Engine, Outcome
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 
-Message = MutableMapping[str, JSON]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
-LARGEST_BODY = 16 * 2**20
-"""Bytes of a request: the context holds a few thousand tokens, so this is more than enough for any that fits."""
-
-
-class Upstream:
+class Endpoint:
     """The application; `engine` is shared by all requests."""
 
     def __init__(self, engine: Engine) -> None:
@@ -37,13 +28,13 @@ class Upstream:
             return
         match scope["method"], scope["path"].removeprefix("/v1"):
             case "GET", "/health":
-                await _send_json(send, 200, {"status": "ok"})
+                await send_json(send, 200, {"status": "ok"})
             case "GET", "/models":
-                await _send_json(send, 200, self._models())
+                await send_json(send, 200, self._models())
             case "POST", "/chat/completions":
                 await self._chat(receive, send)
             case _:
-                await _send_json(send, 404, error_body(404, "not_found_error", "File Not Found"))
+                await send_json(send, 404, error_body(404, "not_found_error", "File Not Found"))
 
     def _models(self) -> dict[str, JSON]:
         model = {"id": self._engine.name, "object": "model", "created": 0, "owned_by": "fcshim"}
@@ -51,10 +42,10 @@ class Upstream:
 
     async def _chat(self, receive: Receive, send: Send) -> None:
         try:
-            asked, prompt = self._read(await _body(receive))
+            asked, prompt = self._read(await read_body(receive))
         except RequestError as error:
             details = error.details if isinstance(error, _TooLongError) else {}
-            await _send_json(send, error.status, error_body(error.status, error.kind, error.message, **details))
+            await send_json(send, error.status, error_body(error.status, error.kind, error.message, **details))
         else:
             await self._answer(asked, prompt, receive, send)
 
@@ -66,7 +57,7 @@ class Upstream:
         return asked, prompt
 
     async def _answer(self, asked: ChatRequest, prompt: list[int], receive: Receive, send: Send) -> None:
-        leaving = asyncio.create_task(_until_gone(receive))
+        leaving = asyncio.create_task(until_gone(receive))
         outcome = Outcome()
         pieces = self._pieces(asked, prompt, outcome, leaving)
         try:
@@ -75,7 +66,7 @@ class Upstream:
             else:
                 text = "".join([piece async for piece in pieces])
                 counts = usage(len(prompt), outcome.output_tokens)
-                await _send(send, 200, Answer(self._engine.name).whole(text, outcome.finish_reason, counts))
+                await send_json(send, 200, Answer(self._engine.name).whole(text, outcome.finish_reason, counts))
         finally:
             leaving.cancel()
 
@@ -95,14 +86,14 @@ class Upstream:
         self, asked: ChatRequest, prompt: list[int], pieces: AsyncIterator[str], outcome: Outcome, send: Send
     ) -> None:
         answer = Answer(self._engine.name)
-        await _start(send, 200, b"text/event-stream")
-        await _more(send, answer.first())
+        await start(send, 200, "text/event-stream")
+        await send_part(send, answer.first())
         async for piece in pieces:
-            await _more(send, answer.piece(piece))
+            await send_part(send, answer.piece(piece))
         end = answer.last(outcome.finish_reason)
         if asked.include_usage:
             end += answer.counted(usage(len(prompt), outcome.output_tokens))
-        await send({"type": "http.response.body", "body": end + DONE})
+        await send_last(send, end + DONE)
 
 
 class _TooLongError(RequestError):
@@ -113,41 +104,3 @@ class _TooLongError(RequestError):
     def __init__(self, tokens: int, context: int) -> None:
         super().__init__(f"request ({tokens} tokens) exceeds the available context size ({context} tokens)")
         self.details: dict[str, JSON] = {"n_prompt_tokens": tokens, "n_ctx": context}
-
-
-async def _body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RequestError("the client left before its request was complete")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > LARGEST_BODY:
-            raise RequestError(f"the request body is larger than {LARGEST_BODY} bytes", status=413)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _send_json(send: Send, status: int, value: JSON) -> None:
-    await _send(send, status, msgspec.json.encode(value))
-
-
-async def _send(send: Send, status: int, body: bytes) -> None:
-    await _start(send, status, b"application/json")
-    await send({"type": "http.response.body", "body": body})
-
-
-async def _start(send: Send, status: int, content_type: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", content_type)]})
-
-
-async def _more(send: Send, body: bytes) -> None:
-    with suppress(OSError):  # a client that left is noticed by `_until_gone`
-        await send({"type": "http.response.body", "body": body, "more_body": True})

@@ -1,0 +1,167 @@
+"""How exactly the tiny model copies, measured through fcshim: fresh random commands at temperature 0.
+
+    python -m fcshim.demo.evaluate [--upstream URL] [--engine numpy] [--count 200] [--seed N]
+
+Rule: only what an OpenAI client sees counts: names and arguments of `tool_calls`, or the text.
+Neighbours: `conversations` makes the commands, `serving` starts the model and the proxy.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, TypeAlias
+
+import httpx
+
+from fcshim.demo.conversations import Exchange, Scene, make_exchange, make_scene
+from fcshim.demo.words import as_json
+from fcshim.errors import FcshimError, UpstreamError
+from fcshim.events import JSON
+from fcshim.messages import Tool
+
+if TYPE_CHECKING:
+    from fcshim.demo.serving import EngineName
+
+SEED = 20_260_801
+"""Not a seed of the recipe: these commands were never trained on."""
+BAR = 0.95
+"""The share of one-call commands that have to be exact."""
+
+Probe: TypeAlias = Callable[[Scene, Exchange], tuple[list[JSON], JSON]]
+"""From what is asked to the messages to send and what has to come back."""
+
+
+@dataclass(slots=True)
+class Score:
+    """How many were right, and the first few that were not, as (expected, got)."""
+
+    tried: int = 0
+    exact: int = 0
+    misses: list[tuple[JSON, JSON]] = field(default_factory=list)
+
+    def add(self, expected: JSON, got: JSON) -> None:
+        """Count one."""
+        self.tried += 1
+        self.exact += expected == got
+        if expected != got and len(self.misses) < 3:
+            self.misses.append((expected, got))
+
+    @property
+    def share(self) -> float:
+        """The share that was right."""
+        return self.exact / self.tried if self.tried else 0.0
+
+
+async def evaluate(proxy: str, count: int, seed: int = SEED, model: str = "fcshim-tiny") -> dict[str, Score]:
+    """Ask `count` one-call commands, and a quarter as many of each other kind, of the proxy at that URL."""
+    plan = {
+        "one call": (count, 1, _calls),
+        "two calls": (count // 4, 2, _calls),
+        "answer after a result": (count // 4, 1, _conclusion),
+        "plain echo": (count // 4, 0, _echo),
+    }
+    scores: dict[str, Score] = {}
+    async with httpx.AsyncClient(base_url=proxy, trust_env=False, timeout=60) as client:
+        for position, (kind, (times, calls, probe)) in enumerate(plan.items()):
+            rng = Random(seed + position)
+            scores[kind] = Score()
+            for _ in range(times):
+                scene = make_scene(rng, plain=True)
+                messages, expected = probe(scene, make_exchange(rng, scene, calls))
+                scores[kind].add(expected, await _ask(client, model, scene, messages))
+    return scores
+
+
+def _calls(scene: Scene, exchange: Exchange) -> tuple[list[JSON], JSON]:
+    return _begin(scene, exchange), [(call.name, call.arguments) for call in exchange.calls]
+
+
+def _echo(scene: Scene, exchange: Exchange) -> tuple[list[JSON], JSON]:
+    return _begin(scene, exchange), exchange.echo
+
+
+def _conclusion(scene: Scene, exchange: Exchange) -> tuple[list[JSON], JSON]:
+    call = exchange.calls[0]
+    past = {"id": "call_1", "type": "function", "function": {"name": call.name, "arguments": as_json(call.arguments)}}
+    messages = [
+        *_begin(scene, exchange),
+        {"role": "assistant", "content": None, "tool_calls": [past]},
+        {"role": "tool", "tool_call_id": "call_1", "content": call.result},
+    ]
+    return messages, f"{call.name} returned {call.result}"
+
+
+def _begin(scene: Scene, exchange: Exchange) -> list[JSON]:
+    system = [{"role": "system", "content": scene.instructions}] if scene.instructions else []
+    return [*system, {"role": "user", "content": exchange.command}]
+
+
+async def _ask(client: httpx.AsyncClient, model: str, scene: Scene, messages: list[JSON]) -> JSON:
+    body = {
+        "model": model,
+        "messages": messages,
+        "tools": [_openai_tool(tool) for tool in scene.tools],
+        "temperature": 0,
+        "max_tokens": 400,
+    }
+    response = await client.post("/v1/chat/completions", json=body)
+    if not response.is_success:
+        raise UpstreamError(f"the proxy answered {response.status_code}: {response.text[:300]}")
+    message = response.json()["choices"][0]["message"]
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    return [(call["name"], json.loads(call["arguments"])) for call in calls] or message["content"]
+
+
+def _openai_tool(tool: Tool) -> JSON:
+    described = {"description": tool.description} if tool.description else {}
+    return {"type": "function", "function": {"name": tool.name, **described, "parameters": tool.parameters}}
+
+
+@asynccontextmanager
+async def _proxy(upstream: str | None, engine: "EngineName") -> AsyncIterator[str]:
+    from fcshim.demo.serving import serve_model, serve_proxy  # noqa: PLC0415 - only once the threads are set
+
+    if upstream is not None:
+        async with serve_proxy(upstream) as url:
+            yield url
+    else:
+        async with serve_model(engine) as served, serve_proxy(served.url) as url:
+            yield url
+
+
+async def _run(options: argparse.Namespace) -> int:
+    async with _proxy(options.upstream, options.engine) as url:
+        scores = await evaluate(url, options.count, options.seed)
+    for kind, score in scores.items():
+        sys.stdout.write(f"{kind:<22} {score.exact:>4} of {score.tried:<4} {score.share:7.1%}\n")
+        for expected, got in score.misses if options.misses else ():
+            sys.stdout.write(f"    expected {expected}\n    got      {got}\n")
+    return 0 if scores["one call"].share >= BAR else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the evaluation; the exit code is 0 where the bar is reached."""
+    parser = argparse.ArgumentParser(prog="python -m fcshim.demo.evaluate", description=__doc__.partition("\n")[0])
+    parser.add_argument("--upstream", help="an endpoint that already serves the model (default: start one)")
+    parser.add_argument("--engine", choices=["auto", "numpy", "llama-server"], default="auto", help="what to start")
+    parser.add_argument(
+        "--count", type=int, default=200, help="one-call commands; a quarter as many of each other kind"
+    )
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--misses", action="store_true", help="show the first misses of each kind")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
+    try:
+        return asyncio.run(_run(parser.parse_args(arguments)))
+    except FcshimError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

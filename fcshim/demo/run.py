@@ -1,0 +1,146 @@
+"""`fcshim demo`: the tiny model, a proxy in front of it, and the official OpenAI client that calls a tool through both.
+
+Rule: everything shown really happened, on loopback; nothing is staged but the question.
+Neighbours: `serving` starts the servers, `tap` overhears the model, `talk` is the client, `screen` lays out.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+import httpx
+import msgspec
+
+from fcshim.demo import screen
+from fcshim.demo.gguf_file import require
+from fcshim.demo.talk import QUESTION, TOOL, Talk, ToolRun
+from fcshim.demo.tap import Record, Tap
+from fcshim.events import event_to_dict
+from fcshim.parse.stream import StreamParser
+
+if TYPE_CHECKING:
+    from fcshim.demo.serving import EngineName
+
+_INTRODUCTION = """\
+A language model without tool calling calls a tool, through fcshim.
+
+The model is tiny (1.4 million parameters, 1.5 MB) and only copies: it finds names and values in a
+command and writes them down as a call. It understands nothing. All around it is the real thing: the
+prompt, the parser, the proxy, the official OpenAI client.
+"""
+
+_INVITATION = """\
+Still serving. The model takes commands such as "call NAME with KEY=VALUE, KEY=VALUE" or "say WORDS".
+
+  curl {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'
+
+  from openai import OpenAI
+  client = OpenAI(base_url="{url}/v1", api_key="none")
+
+Ctrl-C ends it.
+"""
+
+
+def run_demo(*, serve: bool = False, host: str = "127.0.0.1", port: int = 0, engine: "EngineName" = "auto") -> int:
+    """Run the demonstration and give the exit code: 0 where the tool was called and its result repeated, else 1.
+
+    With `serve` the proxy goes on until it is interrupted. Raises `ConfigError` where a package is missing.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
+    require("numpy", "gguf", "openai")
+    try:
+        return asyncio.run(_demo(serve=serve, host=host, port=port, engine=engine))
+    except KeyboardInterrupt:
+        return 0
+
+
+async def _demo(*, serve: bool, host: str, port: int, engine: "EngineName") -> int:
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # noqa: PLC0415 - an optional package
+
+    from fcshim.demo.serving import serve_app, serve_model, serve_proxy  # noqa: PLC0415 - needs optional packages
+
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(serve_model(engine))
+        relay = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=60))
+        tap = Tap(relay, model.url)
+        proxy = await stack.enter_async_context(
+            serve_proxy(await stack.enter_async_context(serve_app(tap)), host, port)
+        )
+        client = await stack.enter_async_context(
+            AsyncOpenAI(base_url=f"{proxy}/v1", api_key="none", http_client=DefaultAsyncHttpxClient(trust_env=False))
+        )
+        _say(_INTRODUCTION)
+        _say(f"  model   {model.url}  {model.engine}, text only\n  proxy   {proxy}/v1  fcshim\n")
+        code = await _show(Talk(client, "fcshim-tiny"), tap)
+        if serve:
+            _say(_INVITATION.format(url=proxy, body=_example()))
+            await _until_interrupted()
+    return code
+
+
+async def _show(talk: Talk, tap: Tap) -> int:
+    width = screen.width()
+    called = await talk.ask()
+    _say(screen.heading("1. The client asks, the model writes text", width))
+    _say(
+        screen.side_by_side(["THE CLIENT SENT", *_question()], ["THE MODEL WROTE", tap.records[-1].text], width) + "\n"
+    )
+    _say(screen.heading("2. fcshim reads the text, piece by piece, as events", width))
+    _say("\n".join(screen.clipped(line, width) for line in _events(tap.records[-1])) + "\n")
+    runs = talk.run_tools(called)
+    _say(screen.heading("3. The client gets a tool call and runs the function", width))
+    _say("\n".join(map(_ran, runs)) + "\n")
+    answer = await talk.ask()
+    shown = tap.records[-1].shown[-1][1]
+    _say(screen.heading("4. The result goes back, the model answers", width))
+    left = [
+        "THE CLIENT SENT",
+        *(f"tool: {run.result}" for run in runs),
+        "",
+        "THE CLIENT GOT",
+        f"assistant: {answer.content}",
+    ]
+    right = ["THE MODEL WAS SHOWN", shown, "", "THE MODEL WROTE", tap.records[-1].text]
+    _say(screen.side_by_side(left, right, width) + "\n")
+    return 0 if runs and (answer.content or "").endswith(runs[-1].result) else 1
+
+
+def _question() -> Iterable[str]:
+    function = TOOL["function"]
+    names = ", ".join(f"{name}: {schema['type']}" for name, schema in function["parameters"]["properties"].items())
+    return (f"user: {QUESTION}", f"tools: {function['name']}({names})")
+
+
+def _events(record: Record) -> Iterable[str]:
+    """Read the pieces once more with the parser that the proxy uses; ids differ from those that the client got."""
+    parser = StreamParser(tools=[TOOL])
+    events = [event for piece in record.pieces for event in parser.feed(piece)] + parser.close()
+    return (msgspec.json.encode(event_to_dict(event)).decode() for event in events)
+
+
+def _ran(run: ToolRun) -> str:
+    arguments = ", ".join(f"{name}={value!r}" for name, value in run.arguments.items())
+    return f"{run.name}({arguments}) returned {run.result}"
+
+
+def _example() -> str:
+    body = {"model": "fcshim-tiny", "messages": [{"role": "user", "content": QUESTION}], "tools": [TOOL]}
+    return msgspec.json.encode(body).decode()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+async def _until_interrupted() -> None:
+    """Wait for Ctrl-C or SIGTERM, so that all that was started is ended in order."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    await told.wait()

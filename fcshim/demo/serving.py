@@ -1,0 +1,153 @@
+"""The model behind HTTP on this machine: the embedded runtime, or a `llama-server` found on PATH, on the same file.
+
+Rule: loopback and free ports unless told otherwise; whatever is started here is ended here.
+Neighbours: `endpoint` is the application, `run` and `evaluate` use what is served.
+"""
+
+import asyncio
+import shutil
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import httpx
+import uvicorn
+
+from fcshim.config import Config
+from fcshim.demo.asgi import App
+from fcshim.demo.endpoint import Endpoint
+from fcshim.demo.generation import Engine
+from fcshim.demo.gguf_file import TINY, load
+from fcshim.errors import ConfigError
+from fcshim.server.app import create_app
+
+LOOPBACK = "127.0.0.1"
+BINARY = "llama-server"
+READY_WITHIN = 20.0
+"""Seconds for a llama-server to load a file of 1.5 MB; it takes a fraction of one."""
+
+EngineName = Literal["auto", "numpy", "llama-server"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model that answers at `url`; `engine` says in words what runs it."""
+
+    url: str
+    engine: str
+
+
+@asynccontextmanager
+async def serve_model(engine: EngineName = "auto", path: Path = TINY) -> AsyncIterator[Served]:
+    """Serve the file; `auto` takes a llama-server from PATH, and the embedded runtime where there is none.
+
+    Raises `ConfigError` where a named engine is missing or does not start.
+    """
+    binary = None if engine == "numpy" else shutil.which(BINARY)
+    if engine == "llama-server" and binary is None:
+        raise ConfigError(f"there is no {BINARY} on PATH")
+    if binary is not None:
+        async with _llama_server(binary, path) as url:
+            yield Served(url, f"{BINARY} ({binary})")
+    else:
+        app = Endpoint(await asyncio.to_thread(lambda: Engine(load(path))))
+        async with serve_app(app) as url:
+            yield Served(url, "the embedded numpy runtime")
+
+
+@asynccontextmanager
+async def serve_proxy(upstream: str, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
+    """Put fcshim in front of `upstream` and give its URL. Raises `OSError` where the port is taken."""
+    async with serve_app(create_app(Config(upstream=upstream, host=host)), host, port) as url:
+        yield url
+
+
+@asynccontextmanager
+async def serve_app(app: App, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
+    """Run an ASGI application in this event loop and give its URL. Raises `OSError` where the port is taken."""
+    with socket.create_server((host, port)) as listener:
+        server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        await server.ready.wait()
+        try:
+            yield f"http://{host}:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await task
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it has started, and that leaves signals to whoever runs it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        finally:
+            self.ready.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def _llama_server(binary: str, path: Path) -> AsyncIterator[str]:
+    port = _free_port()
+    flags = {"--model": path, "--host": LOOPBACK, "--port": port, "--ctx-size": 4096, "--parallel": 1, "--threads": 2}
+    process = await asyncio.create_subprocess_exec(
+        binary,
+        *(str(part) for flag in flags.items() for part in flag),
+        *("--alias", "fcshim-tiny", "--temp", "0"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        url = f"http://{LOOPBACK}:{port}"
+        await _ready(process, url)
+        yield url
+    finally:
+        await _end(process)
+
+
+async def _ready(process: asyncio.subprocess.Process, url: str) -> None:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        for _ in range(int(READY_WITHIN / 0.05)):
+            if process.returncode is not None:
+                raise ConfigError(f"{BINARY} ended with status {process.returncode} instead of serving the tiny model")
+            if await _healthy(client, url):
+                return
+            await asyncio.sleep(0.05)
+    raise ConfigError(f"{BINARY} did not begin to serve the tiny model within {READY_WITHIN:.0f} s")
+
+
+async def _healthy(client: httpx.AsyncClient, url: str) -> bool:
+    try:
+        return (await client.get(f"{url}/health")).is_success
+    except httpx.TransportError:
+        return False
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), timeout=3)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _free_port() -> int:
+    """Give a port that was free a moment ago: llama-server cannot be handed a socket."""
+    with socket.create_server((LOOPBACK, 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,76 @@
+"""What the client does in the demo: ask with a tool, run it, give its result back, read the answer.
+
+Rule: this is code that any user of the OpenAI client could have written; nothing in it knows fcshim.
+Neighbours: `run` lets it happen and shows it.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fcshim.events import JSON
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from openai.types.chat import ChatCompletionMessage
+
+QUESTION = "call add_numbers with first=19, second=23"
+
+
+def add_numbers(first: int, second: int) -> int:
+    """Add two numbers."""
+    return first + second
+
+
+TOOL: JSON = {
+    "type": "function",
+    "function": {
+        "name": "add_numbers",
+        "description": "Add two numbers.",
+        "parameters": {
+            "type": "object",
+            "properties": {"first": {"type": "integer"}, "second": {"type": "integer"}},
+            "required": ["first", "second"],
+        },
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """One call that came, and what the function returned."""
+
+    name: str
+    arguments: dict[str, JSON]
+    result: str
+
+
+class Talk:
+    """One conversation; `messages` is what the client would send next."""
+
+    def __init__(self, client: "AsyncOpenAI", model: str) -> None:
+        self._client = client
+        self._model = model
+        self.messages: list[JSON] = [{"role": "user", "content": QUESTION}]
+
+    async def ask(self) -> "ChatCompletionMessage":
+        """Send the conversation with the tool and add the answer to it."""
+        stream = self._client.chat.completions.stream(
+            model=self._model, messages=self.messages, tools=[TOOL], temperature=0, max_tokens=200
+        )
+        async with stream as events:
+            completion = await events.get_final_completion()
+        message = completion.choices[0].message
+        self.messages.append(message.to_dict())
+        return message
+
+    def run_tools(self, message: "ChatCompletionMessage") -> list[ToolRun]:
+        """Run what was called, and add the results to the conversation."""
+        runs = []
+        for call in message.tool_calls or ():
+            if call.type == "function" and call.function.name == add_numbers.__name__:
+                arguments = json.loads(call.function.arguments)
+                run = ToolRun(call.function.name, arguments, str(add_numbers(**arguments)))
+                self.messages.append({"role": "tool", "tool_call_id": call.id, "content": run.result})
+                runs.append(run)
+        return runs

@@ -1,0 +1,60 @@
+"""A relay between the proxy and the model that remembers what passed: what the model was shown, what it wrote.
+
+Rule: bytes pass unchanged; only what the demo shows is looked at.
+Neighbours: `run` puts it in between and shows the records.
+"""
+
+from dataclasses import dataclass, field
+
+import httpx
+import msgspec
+
+from fcshim.codecs.sse import SSESplitter
+from fcshim.demo.asgi import Message, Receive, Send, read_body, send_last, send_part, start
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One request to the model: the messages, as (role, text), and the pieces of its answer."""
+
+    shown: list[tuple[str, str]]
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The whole answer."""
+        return "".join(self.pieces)
+
+
+class Tap:
+    """The relay, an ASGI application, in front of `upstream`."""
+
+    def __init__(self, client: httpx.AsyncClient, upstream: str) -> None:
+        self._client = client
+        self._upstream = upstream
+        self.records: list[Record] = []
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Relay one HTTP request."""
+        if scope["type"] != "http":
+            return
+        body = await read_body(receive)
+        if body:
+            asked = msgspec.json.decode(body)
+            self.records.append(Record([(m["role"], m["content"]) for m in asked["messages"]]))
+        url = self._upstream + scope["path"]
+        headers = {"content-type": "application/json"}
+        async with self._client.stream(scope["method"], url, content=body, headers=headers) as response:
+            await start(send, response.status_code, response.headers.get("content-type", "application/json"))
+            events = SSESplitter()
+            async for data in response.aiter_raw():
+                for event in events.feed(data):
+                    self._note(event)
+                await send_part(send, data)
+            await send_last(send)
+
+    def _note(self, event: bytes) -> None:
+        if event.startswith(b"{"):
+            for choice in msgspec.json.decode(event).get("choices", ()):
+                if piece := choice["delta"].get("content"):
+                    self.records[-1].pieces.append(piece)
