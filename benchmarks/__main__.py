@@ -1,0 +1,20 @@
+"""Run every benchmark: `python -m benchmarks [--quick]`.
+
+Rule: each in a process of its own, so that none warms or burdens another; the status says whether a bar was missed.
+Neighbours: `parser` and `proxy` can be run by themselves, with more options.
+"""
+
+import subprocess
+import sys
+
+BENCHMARKS = ("parser", "proxy")
+
+
+def main() -> int:
+    """Run them in turn with the options given."""
+    commands = [[sys.executable, "-m", f"benchmarks.{name}", *sys.argv[1:]] for name in BENCHMARKS]
+    return max(subprocess.run(command, check=False).returncode for command in commands)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

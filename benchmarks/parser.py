@@ -1,0 +1,206 @@
+"""What the parser costs: per chunk, beside re-parsing at each chunk, and on hostile replies.
+
+Rule: CPU time of this process, best of interleaved rounds; a bar compares numbers of one run.
+Neighbours: `report` prints, `tests.parse.hostile` holds the hostile families, the design holds the bars.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import jiter
+import json_repair
+import partial_json_parser
+
+from benchmarks.report import Report, arguments, slope
+from fcshim import StreamParser
+from tests.parse.hostile import BODY, FAMILIES
+
+TOOLS = [{"type": "function", "function": {"name": "f"}}]
+CHUNK = 4
+SIZES = [1_000, 10_000, 100_000, 1_000_000]
+PROSE = 'The **weather** in Paris is "fine": 21 °C, a < b.\n\n- see [the map](http://x.org/?a=1), or ask `again`\n'
+CODE = 'def f(a: int) -> str:\n\t"""Add one."""\n    return f"{a + 1}" if a < 7 else \'\\\\\'\n'
+ROUNDS = 7
+SAMPLES = 16
+REPARSERS: dict[str, tuple[Callable[[str], object], int]] = {
+    "jiter, partial": (lambda text: jiter.from_json(text.encode(), partial_mode="trailing-strings"), 1_000_000),
+    "partial-json-parser": (partial_json_parser.loads, 100_000),
+    "json-repair": (json_repair.loads, 10_000),
+}
+"""Each with the largest size that it is asked for: all of them read the whole text again at every chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What a parser is fed before the clock starts, and what while it runs."""
+
+    before: str
+    text: str
+
+
+class Empty:
+    """The floor: a method that is called and does nothing."""
+
+    def feed(self, text: str) -> None:
+        """Do nothing."""
+
+
+def main() -> int:
+    """Run all measurements; 1 when a bar was missed."""
+    options = arguments("Measure the parser.").parse_args()
+    report = Report("parser")
+    sizes = SIZES[:-1] if options.quick else SIZES
+    rounds = 3 if options.quick else ROUNDS
+    _per_chunk(report, sizes, rounds)
+    _beside_reparsing(report, sizes[:-1] if options.quick else sizes)
+    _hostile(report, [1_000, 10_000, 40_000] if options.quick else SIZES)
+    return report.finish(options.json)
+
+
+def text_stream(size: int) -> Stream:
+    """Prose with Markdown in it."""
+    return Stream("", (PROSE * (size // len(PROSE) + 1))[:size])
+
+
+def string_stream(size: int) -> Stream:
+    """One long string of code, as when a file is written."""
+    escaped = json.dumps(CODE)[1:-1]
+    return Stream(BODY + '{"path": "a.py", "content": "', escaped * (size // len(escaped) + 1))
+
+
+def values_stream(size: int) -> Stream:
+    """Many small members."""
+    rows = [{"id": number, "name": f"n{number}", "tags": ["x", None], "on": True} for number in range(size // 56 + 1)]
+    return Stream(BODY + '{"rows": [', json.dumps(rows)[1:-1])
+
+
+KINDS = {"text": text_stream, "a long string": string_stream, "small values": values_stream}
+
+
+def _per_chunk(report: Report, sizes: Sequence[int], rounds: int) -> None:
+    floor = _floor()
+    titles = [f"{size // 1000:,} KB" for size in sizes]
+    costs = {kind: _interleaved({size: make(size) for size in sizes}, rounds) for kind, make in KINDS.items()}
+    report.table(
+        f"StreamParser; floor: an empty method call, {floor * 1e9:.0f} ns",
+        [f"us per chunk of {CHUNK}", *titles, "x floor"],
+        [
+            [kind, *(cost * 1e6 for cost in by_size.values()), max(by_size.values()) / floor]
+            for kind, by_size in costs.items()
+        ],
+    )
+    for kind, by_size in costs.items():
+        report.bar(f"{kind}, dearest chunk", max(by_size.values()) * 1e6, 2, "us")
+        report.bar(f"{kind}, {titles[-1]} over {titles[0]}", by_size[sizes[-1]] / by_size[sizes[0]], 1.2, "x")
+
+
+def _floor() -> float:
+    parser, pieces = Empty(), ["abcd"] * 100_000
+    return min(_time_feed(parser.feed, pieces) for _ in range(5)) / len(pieces)
+
+
+def _interleaved(streams: dict[int, Stream], rounds: int) -> dict[int, float]:
+    """Give seconds per chunk for each size, best of rounds that take the sizes in turn."""
+    best = dict.fromkeys(streams, float("inf"))
+    for _ in range(rounds):
+        for size, stream in streams.items():
+            for _ in range(max(1, 20_000 // size)):
+                best[size] = min(best[size], _time_stream(stream))
+    return best
+
+
+def _time_stream(stream: Stream) -> float:
+    pieces = _cut(stream.text)
+    parser = StreamParser(tools=TOOLS)
+    parser.feed(stream.before)
+    return _time_feed(parser.feed, pieces) / len(pieces)
+
+
+def _time_feed(feed: Callable[[str], object], pieces: Sequence[str]) -> float:
+    began = time.process_time()
+    for piece in pieces:
+        feed(piece)
+    return time.process_time() - began
+
+
+def _beside_reparsing(report: Report, sizes: Sequence[int]) -> None:
+    """Compare with reading the arguments again at each chunk, at sampled places of the stream."""
+    rows: list[list[str | float | None]] = []
+    ours = {size: _interleaved({size: string_stream(size)}, 2)[size] * 1e6 for size in sizes}
+    rows.append(["StreamParser", *(ours[size] for size in sizes)])
+    for name, (read, largest) in REPARSERS.items():
+        costs = {size: _time_rereading(read, size) for size in sizes if size <= largest}
+        rows.append([name, *(costs.get(size) for size in sizes)])
+        rows.append(["  x StreamParser", *(costs[size] / ours[size] if size in costs else None for size in sizes)])
+    titles = [f"{size // 1000:,} KB" for size in sizes]
+    report.table("A chunk of arguments, beside re-parsing; us per chunk, mean over the stream", ["", *titles], rows)
+
+
+def _time_rereading(read: Callable[[str], object], size: int) -> float:
+    stream = string_stream(size)
+    text = '{"path": "a.py", "content": "' + stream.text
+    ends = [len(text) * sample // SAMPLES // CHUNK * CHUNK or CHUNK for sample in range(1, SAMPLES + 1)]
+    began = time.process_time()
+    for end in ends:
+        read(text[:end])
+    return (time.process_time() - began) / len(ends) * 1e6
+
+
+def _hostile(report: Report, sizes: Sequence[int]) -> None:
+    """Measure every family whole and in pieces; sizes after one that took seconds are left out."""
+    for make in FAMILIES.values():
+        _time_reply(make(1_000), 1_000)
+    rows = []
+    slopes, dearest = {}, {}
+    for way, chunk in (("whole", sizes[-1]), ("pieces", CHUNK)):
+        for name, make in FAMILIES.items():
+            costs = _growth(make, sizes, chunk)
+            per_character = {size: cost * 1e6 / size for size, cost in costs.items()}
+            slopes[name, way] = slope(list(costs), list(costs.values()))
+            dearest[name, way] = max(per_character.values())
+            rows.append([f"{name}, {way}", *(per_character.get(size) for size in sizes), slopes[name, way]])
+    titles = [f"{size // 1000:,} KB" for size in sizes]
+    report.table("Hostile replies, us per character", ["family", *titles, "slope"], rows)
+    _worst(report, "log-log slope", slopes, 1.1, "")
+    _worst(report, "dearest character", dearest, 10, "us")
+
+
+def _worst(report: Report, title: str, found: dict[tuple[str, str], float], limit: float, unit: str) -> None:
+    """Report every family that misses its bar, and the worst one in any case."""
+    ordered = sorted(found, key=found.__getitem__, reverse=True)
+    for at, key in enumerate(ordered):
+        if at == 0 or found[key] > limit:
+            report.bar(f"{title}: {', '.join(key)}", found[key], limit, unit)
+
+
+def _growth(make: Callable[[int], str], sizes: Sequence[int], chunk: int) -> dict[int, float]:
+    costs: dict[int, float] = {}
+    for size in sizes:
+        rounds = 5 if size <= 10_000 else 2 if size <= 100_000 else 1
+        text = make(size)
+        costs[size] = min(_time_reply(text, chunk) for _ in range(rounds))
+        if costs[size] > 3:
+            break
+    return costs
+
+
+def _time_reply(text: str, chunk: int) -> float:
+    pieces = _cut(text, chunk)
+    parser = StreamParser(tools=TOOLS)
+    gc.collect()
+    took = _time_feed(parser.feed, pieces)
+    began = time.process_time()
+    parser.close()
+    return took + time.process_time() - began
+
+
+def _cut(text: str, chunk: int = CHUNK) -> list[str]:
+    return [text[at : at + chunk] for at in range(0, len(text), chunk)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

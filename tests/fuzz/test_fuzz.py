@@ -1,0 +1,42 @@
+"""The fuzzer itself works, and a small share of its executions runs with every test run."""
+
+from tests.fuzz.documents import make
+from tests.fuzz.judge import Failure, judge, shrink
+from tests.fuzz.run import main
+
+DOCUMENTS = 400
+
+
+def test_a_seed_makes_one_document() -> None:
+    assert make(7) == make(7)
+    assert make(7) != make(8)
+
+
+def test_most_documents_have_a_meaning() -> None:
+    exact = [document for document in map(make, range(400)) if document.events is not None]
+
+    assert len(exact) > 150
+    assert any(document.finished for document in exact)
+
+
+def test_no_law_is_broken() -> None:
+    for seed in range(DOCUMENTS):
+        _, failure = judge(make(seed))
+
+        assert failure is None, str(failure)
+
+
+def test_a_broken_law_is_found_and_made_small() -> None:
+    document = next(document for document in map(make, range(400)) if document.events and len(document.events) > 3)
+    document.events = [{"stop": "error"}]
+    executions, failure = judge(document)
+
+    assert executions == 1
+    assert isinstance(failure, Failure)
+    assert "meaning" in failure.reason
+    assert shrink(failure) == failure
+
+
+def test_the_command_counts_executions() -> None:
+    assert main(["--executions", "300", "--seed", "0", "--workers", "1"]) == 0
+    assert main(["--replay", "3"]) == 0

@@ -1,0 +1,104 @@
+"""Whatever a model can make longer ends at a limit, with an error and not with a crash or a full memory."""
+
+import tracemalloc
+
+import pytest
+
+from fcshim import Limits, StreamParser
+from fcshim.events import StopReason
+from tests.parse.cases import Case, check, run
+from tests.parse.hostile import BODY, CLOSE, FAMILIES, OPEN
+from tests.parse.laws import check_reply, executable
+
+SMALL = Limits(arguments=4_000, mend=1_000, hold=4_000, look_ahead=500)
+TOOLS = [{"type": "function", "function": {"name": "f"}}]
+
+
+def _limited(name: str, text: str, *, stop_reason: StopReason = "complete", limits: Limits | None = None) -> None:
+    options = {} if limits is None else {"limits": limits}
+    stop = {"stop": stop_reason}
+    check(Case(name, text, [{"call": "f", "error": "limit"}, stop], stop_reason=stop_reason, options=options))
+
+
+def _fours(text: str) -> list[str]:
+    return [text[at : at + 4] for at in range(0, len(text), 4)]
+
+
+@pytest.mark.parametrize("opener", ["[", '{"a":', '[{"a":'])
+def test_nesting_beyond_the_limit_ends_the_call(opener: str) -> None:
+    _limited("nesting", BODY + '{"a": ' + opener * 65 + CLOSE)
+
+
+@pytest.mark.parametrize("tail", ["", "]" * 100_000 + "}}" + CLOSE])
+def test_a_hundred_thousand_brackets_do_no_harm(tail: str) -> None:
+    case = Case("brackets", BODY + '{"a": ' + "[" * 100_000 + tail, [])
+    for pieces in ([case.input], _fours(case.input)):
+        events, finished = run(case, pieces)
+        actual = check_reply(case.input, "complete", events, finished=finished)
+
+        assert [piece["error"]["kind"] for piece in actual if "call" in piece] == ["limit"]
+
+
+@pytest.mark.parametrize("key", ["x", "arguments"])
+def test_nesting_before_the_name_does_no_harm(key: str) -> None:
+    text = f'{OPEN}{{"{key}": {{"a": {"[" * 100_000}{"]" * 100_000}}}, "name": "f"}}{CLOSE}'
+    events, _ = run(Case("first", text), _fours(text))
+
+    assert executable(check_reply(text, "complete", events)) == []
+
+
+def test_a_body_too_long_to_mend_ends_the_call() -> None:
+    _limited("mend", BODY + "{'a': '" + "x" * 20_000 + "'}}" + CLOSE)
+
+
+def test_a_body_short_enough_is_mended() -> None:
+    text = BODY + "{'a': '" + "x" * 15_000 + "'}}" + CLOSE
+
+    check(Case("mend", text, [{"call": "f", "value": {"a": "x" * 15_000}}, {"stop": "tool_use"}]))
+
+
+def test_strict_arguments_have_no_such_limit() -> None:
+    arguments = '{"a": "' + "x" * 50_000 + '", "b": [' + "1, " * 20_000 + "1]}"
+
+    check(Case("long", BODY + arguments + "}" + CLOSE, [{"call": "f", "arguments": arguments}, {"stop": "tool_use"}]))
+
+
+@pytest.mark.parametrize("value", ["7" * 20_000, "-" + "7" * 5_000, "[1, " + "7" * 5_000 + "]"])
+def test_a_number_that_python_cannot_read_ends_the_call(value: str) -> None:
+    case = Case("digits", BODY + '{"a": ' + value + "}}" + CLOSE)
+    for pieces in ([case.input], _fours(case.input)):
+        events, finished = run(case, pieces)
+        actual = check_reply(case.input, "complete", events, finished=finished)
+
+        assert [piece["error"]["kind"] for piece in actual if "call" in piece] == ["limit"]
+
+
+def test_arguments_beyond_the_limit_end_the_call() -> None:
+    _limited("arguments", BODY + '{"a": "' + "x" * 5_000 + '"}}' + CLOSE, limits=SMALL)
+
+
+def test_the_reply_goes_on_after_a_call_beyond_a_limit() -> None:
+    text = BODY + '{"a": "' + "x" * 5_000 + '"}}' + CLOSE + "so" + BODY + "{}}" + CLOSE
+    after = [{"text": "so"}, {"call": "f", "arguments": "{}"}, {"stop": "tool_use"}]
+
+    check(Case("arguments", text, [{"call": "f", "error": "limit"}, *after], options={"limits": SMALL}))
+
+
+@pytest.mark.parametrize("reasoning", ["ignore", "recover", "promote"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_memory_is_bounded_by_the_limits(name: str, reasoning: str) -> None:
+    text = FAMILIES[name](200_000)
+    parser = StreamParser(tools=TOOLS, reasoning=reasoning, limits=SMALL)
+    pieces = [text[at : at + 50] for at in range(0, len(text), 50)]
+    for piece in pieces[:100]:
+        parser.feed(piece)
+    tracemalloc.start()
+    try:
+        for piece in pieces[100:]:
+            parser.feed(piece)
+        grown, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert grown < 100_000
+    assert peak < 500_000
