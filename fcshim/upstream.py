@@ -7,6 +7,7 @@ Neighbours: `client` and `server` read replies from here and feed them to an `Ex
 
 import asyncio
 import contextlib
+import contextvars
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from types import TracebackType
@@ -37,6 +38,9 @@ _SLICE = 2**18
 _VERSION = re.compile(r"/v\d")
 _REDIRECTS = {301, 302, 303, 307, 308}
 _FAULTS = (httpx.HTTPError, aiohttp.ClientError, OSError)
+
+_reused: contextvars.ContextVar[bool] = contextvars.ContextVar("reused", default=False)
+"""Whether the request of this task went out on a connection that an earlier one had left."""
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +95,7 @@ class Upstream:
         patience = Patience(self.timeouts.first_chunk)
         try:
             try:
-                response = await self._opened().send(self._request(method, path, headers, content), stream=True)
+                response = await self._respond(method, path, headers, content)
             except asyncio.CancelledError:
                 patience.check()
                 raise
@@ -106,6 +110,22 @@ class Upstream:
                 await reply.aclose()
         finally:
             patience.close()
+
+    async def _respond(
+        self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
+    ) -> httpx.Response:
+        """Send, and send again where a kept connection had been closed over there before it was used.
+
+        llama-server closes after every stream although its headers promise the opposite, so this is no rare race.
+        """
+        while True:
+            _reused.set(False)
+            try:
+                return await self._opened().send(self._request(method, path, headers, content), stream=True)
+            except _FAULTS as error:
+                hung_up = isinstance(error.__cause__ or error, (aiohttp.ClientConnectionError, OSError))
+                if not (hung_up and _reused.get() and isinstance(content, bytes)):
+                    raise
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
@@ -206,12 +226,19 @@ def api_url(url: str) -> str:
 
 def _session() -> aiohttp.ClientSession:
     """Make the connection pool: no limit, or a thousand streams would wait for one another; no cookies, no proxies."""
+    tracing = aiohttp.TraceConfig()
+    tracing.on_connection_reuseconn.append(_note_reuse)
     return aiohttp.ClientSession(
+        trace_configs=[tracing],
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE),
         cookie_jar=aiohttp.DummyCookieJar(),
         skip_auto_headers=("accept", "user-agent", "content-type"),
         trust_env=False,
     )
+
+
+async def _note_reuse(*_: object) -> None:
+    _reused.set(True)
 
 
 async def _slices(content: bytes) -> AsyncIterator[bytes]:

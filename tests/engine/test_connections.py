@@ -1,0 +1,26 @@
+"""Connections to a real llama-server, which hangs up after every stream although its headers say keep-alive."""
+
+import asyncio
+import json
+
+from fcshim.codecs.base import Outgoing
+from fcshim.upstream import Upstream
+from tests.engine.llama_server import LlamaServer
+
+
+async def ask(upstream: Upstream, text: str) -> bytes:
+    body = {"messages": [{"role": "user", "content": text}], "max_tokens": 3, "stream": True}
+    async with upstream.ask(Outgoing("/chat/completions", json.dumps(body).encode())) as reply:
+        return b"".join([piece async for piece in reply])
+
+
+async def test_no_request_is_lost_on_a_connection_that_was_hung_up(random_server: LlamaServer) -> None:
+    """One right after the other, so that the end of the last connection has not been noticed yet; and side by side."""
+
+    async def several(upstream: Upstream, name: int) -> list[bytes]:
+        return [await ask(upstream, f"{name} {turn}") for turn in range(20)]
+
+    async with Upstream(random_server.url) as upstream:
+        replies = [*await several(upstream, 0), *sum(await asyncio.gather(*(several(upstream, n) for n in (1, 2))), [])]
+
+    assert all(reply.endswith(b"data: [DONE]\n\n") for reply in replies)
