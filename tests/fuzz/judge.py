@@ -23,6 +23,11 @@ class Failure:
     pieces: list[str]
     reason: str
 
+    @property
+    def law(self) -> str:
+        """The law's name: the reason without what is particular to this text."""
+        return ":".join(self.reason.split(":")[:2])
+
     def __str__(self) -> str:
         document = self.document
         return (
@@ -46,8 +51,8 @@ def judge(document: Document) -> tuple[int, Failure | None]:
 
 
 def shrink(failure: Failure) -> Failure:
-    """Cut the text of a failure down as long as it still breaks a law under some split."""
-    best = _without_meaning(failure)
+    """Cut the text of a failure down as long as it still breaks the same law under some split."""
+    best = _retry(failure, failure.document.text)
     if best is None:
         return failure
     width = max(1, len(best.document.text) // 2)
@@ -57,12 +62,10 @@ def shrink(failure: Failure) -> Failure:
     return best
 
 
-def _without_meaning(failure: Failure) -> Failure | None:
-    return _retry(failure, failure.document.text)
-
-
 def _retry(failure: Failure, text: str) -> Failure | None:
-    return judge(replace(failure.document, text=text, events=None))[1]
+    """Judge a smaller text, whose meaning is not known."""
+    found = judge(replace(failure.document, text=text, events=None))[1]
+    return found if found is not None and found.law == failure.law else None
 
 
 def _cuts(text: str, width: int) -> Iterator[str]:
