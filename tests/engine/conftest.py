@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from fcshim import demo
 from tests.engine.llama_server import LlamaServer, running
 from tests.engine.program import UnavailableError, find_llama_server
+from tests.engine.proxy import proxying
 from tests.engine.random_models import write_random_model
 from tests.engine.vocabulary import byte_level_vocabulary, sentencepiece_vocabulary
 
 VOCABULARIES = {"sentencepiece": sentencepiece_vocabulary, "byte_level": byte_level_vocabulary}
+TINY = Path(demo.__file__).parent / "tiny.gguf"
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +38,17 @@ def random_server(
     write_random_model(model, VOCABULARIES[request.param]())
     with running(program, model, folder) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def trained_server(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
+    """A server with the demo's model, which copies names and values from a command into calls."""
+    with running(program, TINY, tmp_path_factory.mktemp("trained"), "--embeddings", "--pooling", "mean") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def proxy(trained_server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL, without a path, of a proxy in front of the trained server."""
+    with proxying(trained_server.url, tmp_path_factory.mktemp("proxy")) as url:
+        yield url
