@@ -1,0 +1,76 @@
+"""What the templates write."""
+
+import json
+
+import pytest
+
+from fcshim.messages import Tool, ToolChoice
+from fcshim.parse.dialect import FUNCTION_CALL
+from fcshim.prompt.render import render_call, render_result, render_system
+
+TOOLS = (
+    Tool("get_weather", "Ask for 天気.", {"type": "object", "properties": {"city": {"type": "string"}}}),
+    Tool("ping"),
+)
+
+
+def test_each_tool_is_one_line_of_json_in_the_clients_order() -> None:
+    prompt = render_system(FUNCTION_CALL, TOOLS)
+    lines = [
+        json.loads(line)
+        for line in prompt.splitlines()
+        if line.startswith(('{"name": "get_weather"', '{"name": "ping"'))
+    ]
+
+    assert [
+        {"name": "get_weather", "description": "Ask for 天気.", "parameters": TOOLS[0].parameters},
+        {"name": "ping", "parameters": {"type": "object", "properties": {}}},
+    ] == lines
+
+
+def test_characters_of_every_script_stay_themselves() -> None:
+    assert '"description": "Ask for 天気."' in render_system(FUNCTION_CALL, TOOLS)
+
+
+def test_the_example_is_no_tool_that_could_be_copied() -> None:
+    assert '<function_call>\n{"name": "<function name>", "arguments": {"<parameter>": <value>}}\n</function_call>' in (
+        render_system(FUNCTION_CALL, TOOLS)
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "rule"),
+    [
+        (ToolChoice("required"), "- Now you must call at least one function."),
+        (ToolChoice("required", ("ping",)), '- Now you must call the function "ping".'),
+        (ToolChoice("required", ("ping", "pong")), "- Now you must call at least one function of these: ping, pong."),
+        (ToolChoice("auto", ("ping",)), "- Now you may call only these functions: ping."),
+    ],
+)
+def test_a_choice_of_tools_is_the_last_rule(choice: ToolChoice, rule: str) -> None:
+    free = render_system(FUNCTION_CALL, TOOLS)
+
+    assert f"{free}\n{rule}" == render_system(FUNCTION_CALL, TOOLS, choice)
+
+
+def test_one_call_per_reply_is_a_rule_where_it_is_wanted() -> None:
+    rule = " But write at most one block per reply."
+
+    assert render_system(FUNCTION_CALL, TOOLS) == render_system(FUNCTION_CALL, TOOLS, parallel=False).replace(rule, "")
+    assert rule in render_system(FUNCTION_CALL, TOOLS, parallel=False)
+
+
+def test_a_past_call_is_written_as_the_model_is_asked_to() -> None:
+    assert '<function_call>\n{"name": "f", "arguments": {"a":  1}}\n</function_call>' == render_call(
+        FUNCTION_CALL, "f", '{"a":  1}'
+    )
+
+
+def test_a_result_says_whose_it_is() -> None:
+    assert '<function_result name="f">\n4\n</function_result>' == render_result(FUNCTION_CALL, "f", "4")
+
+
+def test_a_failed_result_says_so() -> None:
+    assert '<function_result name="f" error="true">\nno\n</function_result>' == render_result(
+        FUNCTION_CALL, "f", "no", is_error=True
+    )
