@@ -1,0 +1,96 @@
+"""`fcshim render`: the prompt that would be sent.
+
+Rule: what is shown is what the shim prepares and the codec writes, to the byte.
+Neighbours: `shim` prepares, `codecs.openai_chat` reads the messages and writes the request.
+"""
+
+import argparse
+import json
+
+import msgspec
+
+from fcshim.cli.text import parse_json, read_text, write_line
+from fcshim.cli.tools_file import load_tools
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.errors import ConfigError
+from fcshim.events import JSON
+from fcshim.messages import Message, Request, SystemMessage, UserMessage, text_of
+from fcshim.parse.dialect import DIALECTS
+from fcshim.profiles import PROFILES
+from fcshim.shim import Shim
+
+_DESCRIPTION = """\
+Show the prompt that offers tools to a model: what fcshim sends in place of the tools.
+Without --messages, the tools' part alone; with them, the whole conversation as it is sent.
+"""
+
+_EPILOG = """\
+examples:
+  fcshim render --tools tools.json
+  fcshim render --tools tools.json --messages chat.json --profile no-system
+  fcshim render --tools tools.json --messages chat.json --json | jq .messages
+  fcshim render --tools tools.json --tool-choice get_weather
+
+tools.json holds an array of tools as the OpenAI API takes them, chat.json an array of its messages.
+"""
+
+_CHOICES = ("auto", "none", "required")
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Give the parser the command's description and arguments."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("--tools", required=True, metavar="FILE", help="JSON file of the offered tools (-: stdin)")
+    parser.add_argument("--messages", metavar="FILE", help="JSON file of the conversation (-: stdin)")
+    parser.add_argument("--dialect", default="function_call", metavar="D", help=f"one of: {', '.join(DIALECTS)}")
+    parser.add_argument("--profile", default="default", metavar="P", help=f"one of: {', '.join(PROFILES)}")
+    parser.add_argument("--tool-choice", default="auto", metavar="C", help="auto, none, required, or a tool's name")
+    parser.add_argument("--json", action="store_true", help="write the whole request body as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the prompt."""
+    request = Shim(_request(arguments), dialect=arguments.dialect, profile=arguments.profile).prepare()
+    if arguments.json:
+        body = json.loads(OPENAI_CHAT.encode_request(request).body)
+        write_line(json.dumps(body, ensure_ascii=False, indent=2))
+    elif arguments.messages:
+        write_line("\n\n".join(f"=== {_role(message)} ===\n{text_of(message.content)}" for message in request.messages))
+    else:
+        write_line("".join(text_of(message.content) for message in request.messages))
+    return 0
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    """Read the files as the codec reads a client's request."""
+    tools = load_tools(arguments.tools)
+    body = {
+        "messages": _messages(arguments.messages) if arguments.messages else [{"role": "user"}],
+        "tools": [{"type": "function", "function": msgspec.to_builtins(tool)} for tool in tools],
+        "tool_choice": _choice(arguments.tool_choice),
+    }
+    request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))
+    return request if arguments.messages else msgspec.structs.replace(request, messages=())
+
+
+def _messages(path: str) -> JSON:
+    messages = parse_json(read_text(path), path)
+    if isinstance(messages, dict) and "messages" in messages:
+        return messages["messages"]
+    if not isinstance(messages, list):
+        raise ConfigError(f"{path}: expected a JSON array of messages")
+    return messages
+
+
+def _choice(name: str) -> JSON:
+    return name if name in _CHOICES else {"type": "function", "function": {"name": name}}
+
+
+def _role(message: Message) -> str:
+    match message:
+        case SystemMessage():
+            return "system"
+        case UserMessage():
+            return "user"
+        case _:
+            return "assistant"

@@ -1,0 +1,297 @@
+"""The async client: an endpoint without tool calling, used as if it had it.
+
+Rule: before the reply begins, what goes wrong is raised; after that it is an `Error` event, as in every stream.
+Neighbours: `exchange` does the thinking and `upstream` the talking; `agent` is the loop behind `run`.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Self, TypeAlias
+
+import msgspec
+
+from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.config import ArgumentsPolicy, ReasoningPolicy, Secret
+from fcshim.errors import RequestError, UpstreamError
+from fcshim.events import JSON, Event
+from fcshim.exchange import Exchange
+from fcshim.messages import (
+    AUTO,
+    AssistantMessage,
+    Message,
+    Request,
+    TextPart,
+    Tool,
+    ToolMessage,
+    UserMessage,
+    as_tools,
+)
+from fcshim.parse.dialect import Dialect, get_dialect
+from fcshim.profiles import Profile, get_profile, profile_for
+from fcshim.reply import Reply, fold
+from fcshim.shim import Shim
+from fcshim.tools import Executor, FunctionTool
+from fcshim.upstream import Timeouts, Upstream
+
+Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
+"""What is said so far: one user's text, or messages, as objects or as the Chat API's dicts."""
+Functions: TypeAlias = Executor | Iterable[FunctionTool | Callable[..., JSON]]
+"""Tools that run here; an `Executor` where limits other than the usual ones are wanted."""
+
+_DEFAULT_TIMEOUTS = Timeouts()
+_MODELS_LIMIT = 4 * 2**20
+"""Bytes of a list of models that are read; the longest lists in use come to a few hundred KB."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How the upstream's model is asked for calls and how they are read; `dialect` null: it calls natively."""
+
+    dialect: Dialect | None
+    profile: Profile | None
+    rescue: bool
+    reasoning: ReasoningPolicy
+    arguments: ArgumentsPolicy
+    new_id: Callable[[], str] | None
+
+
+class Client:
+    """Ask the model at `url` (with or without `/v1`) for replies with tool calls. Use it as a context manager.
+
+    Without `model`, the first one that the endpoint lists. `dialect`: the format in which the model is asked to write
+    its calls, `None` for an endpoint that calls tools natively. `profile`: what the model's template accepts, by
+    default chosen by the model's name. `rescue`, `reasoning`, `arguments`, `new_id`: as for `StreamParser`.
+    Raises `ConfigError` for an unknown dialect or profile.
+    """
+
+    def __init__(  # noqa: PLR0913 - each of them has a default
+        self,
+        url: str,
+        *,
+        model: str | None = None,
+        dialect: str | Dialect | None = "function_call",
+        profile: str | Profile | None = None,
+        api_key: str | None = None,
+        rescue: bool = True,
+        reasoning: ReasoningPolicy = "ignore",
+        arguments: ArgumentsPolicy = "stream",
+        timeouts: Timeouts = _DEFAULT_TIMEOUTS,
+        new_id: Callable[[], str] | None = None,
+    ) -> None:
+        self._upstream = Upstream(url, key=Secret(api_key) if api_key else None, timeouts=timeouts)
+        self._model = model
+        self._asking_for_model = asyncio.Lock()
+        self._options = Options(
+            dialect=None if dialect is None else get_dialect(dialect),
+            profile=None if profile is None else get_profile(profile),
+            rescue=rescue,
+            reasoning=reasoning,
+            arguments=arguments,
+            new_id=new_id,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._upstream.aclose()
+
+    def stream(
+        self, messages: Messages, tools: Sequence[Tool | dict[str, JSON]] | None = None, **sampling: JSON
+    ) -> "EventStream":
+        """Ask for a reply and give its events as they come.
+
+        `sampling` are fields of the Chat API: `temperature`, `max_tokens`, `tool_choice`, `stop`, ... Raises
+        `RequestError` at once, and `UpstreamError` with the first event that is asked for; once there were events, an
+        upstream that breaks ends them with an `Error`.
+        """
+        return EventStream(self._events(read_request(messages, as_tools(tools), sampling)))
+
+    async def complete(
+        self, messages: Messages, tools: Sequence[Tool | dict[str, JSON]] | None = None, **sampling: JSON
+    ) -> Reply:
+        """Ask for a reply and give it whole. Raises `RequestError` and `UpstreamError`."""
+        return await self._complete(read_request(messages, as_tools(tools), sampling))
+
+    async def run(
+        self,
+        messages: Messages,
+        tools: Functions,
+        *,
+        max_rounds: int = DEFAULT_MAX_ROUNDS,
+        on_event: Callable[[Event], None] | None = None,
+        **sampling: JSON,
+    ) -> Reply:
+        """Let the model call Python functions until it answers; give the answer, with the usage of all replies.
+
+        `on_event` sees every event of every reply. Raises as `complete` does, and `ModelOutputError` (kind
+        `max_rounds`) where the last allowed reply calls again.
+        """
+        steps = [
+            each async for each in self.rounds(messages, tools, max_rounds=max_rounds, on_event=on_event, **sampling)
+        ]
+        return msgspec.structs.replace(steps[-1].reply, usage=total_usage(each.reply.usage for each in steps))
+
+    async def rounds(
+        self,
+        messages: Messages,
+        tools: Functions,
+        *,
+        max_rounds: int = DEFAULT_MAX_ROUNDS,
+        on_event: Callable[[Event], None] | None = None,
+        **sampling: JSON,
+    ) -> AsyncIterator[Round]:
+        """Do what `run` does and give every round: the reply, and the conversation to go on with."""
+        executor = tools if isinstance(tools, Executor) else Executor(tools)
+        first = read_request(messages, executor.definitions, sampling)
+
+        async def ask(conversation: tuple[Message, ...]) -> Reply:
+            return await self._complete(_continued(first, conversation), on_event)
+
+        async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds):
+            yield each
+
+    async def _complete(self, request: Request, on_event: Callable[[Event], None] | None = None) -> Reply:
+        events: list[Event] = []
+        async with EventStream(self._events(request)) as stream:
+            async for event in stream:
+                events.append(event)
+                if on_event is not None:
+                    on_event(event)
+        reply = fold(events)
+        if reply.error is not None:
+            raise UpstreamError(reply.error.message, kind=reply.error.kind)
+        return reply
+
+    async def _events(self, request: Request) -> AsyncGenerator[Event, None]:
+        if not request.model:
+            request = msgspec.structs.replace(request, model=await self._default_model())
+        exchange = Exchange(request, upstream=OPENAI_CHAT, shim=_shim(request, self._options))
+        async with self._upstream.ask(exchange.outgoing) as reply:
+            if reply.status != 200:
+                raise OPENAI_CHAT.decode_error(reply.status, {}, await reply.read_error())
+            try:
+                async for data in reply:
+                    for _, event in exchange.feed(data):
+                        yield event
+                    if exchange.finished:
+                        break
+            except UpstreamError as error:
+                rest = exchange.fail(error)
+            else:
+                rest = exchange.close()
+            for _, event in rest:
+                yield event
+
+    async def _default_model(self) -> str:
+        async with self._asking_for_model:
+            if self._model is None:
+                self._model = await _first_model(self._upstream)
+            return self._model
+
+
+class EventStream:
+    """The events of one reply, as they come; leaving it (`async with`) or `aclose` stops the upstream too.
+
+    Read it in the task that read its first event.
+    """
+
+    def __init__(self, events: AsyncGenerator[Event, None]) -> None:
+        self._events = events
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        return await anext(self._events)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the stream; the upstream is told by the closed connection."""
+        await self._events.aclose()
+
+
+def read_request(messages: Messages, tools: Sequence[Tool], sampling: dict[str, JSON]) -> Request:
+    """Make a request of what the caller gave: the Chat API's fields are read as its codec reads them.
+
+    Raises `RequestError`.
+    """
+    listed: list[Message | dict[str, JSON]]
+    listed = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else list(messages)
+    body = {**sampling, "messages": [item if isinstance(item, dict) else _PLACEHOLDER for item in listed]}
+    body["tools"] = [{"type": "function", "function": msgspec.to_builtins(tool)} for tool in tools] or None
+    try:
+        request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))
+    except TypeError as error:
+        raise RequestError(f"the request cannot be written as JSON: {error}") from error
+    if request.n > 1:
+        raise RequestError("n: the client reads one choice; ask again for more", param="n")
+    said = tuple(read if isinstance(item, dict) else item for item, read in zip(listed, request.messages, strict=True))
+    return msgspec.structs.replace(request, messages=said, tools=tuple(tools))
+
+
+_PLACEHOLDER = {"role": "user"}
+"""Stands in the JSON for a message that is an object already; the codec reads message for message."""
+
+
+def _continued(first: Request, conversation: tuple[Message, ...]) -> Request:
+    """Go on with a request; a call that was demanded has been made by then, or the model would call for ever."""
+    demanded = first.tool_choice.mode == "required" and len(conversation) > len(first.messages)
+    choice = AUTO if demanded else first.tool_choice
+    return msgspec.structs.replace(first, messages=conversation, tool_choice=choice)
+
+
+def _shim(request: Request, options: Options) -> Shim | None:
+    """Make the shim, where there is anything for it to do."""
+    if options.dialect is None or not (request.tools or any(map(_has_tools, request.messages))):
+        return None
+    return Shim(
+        request,
+        dialect=options.dialect,
+        profile=options.profile or profile_for(request.model),
+        rescue=options.rescue,
+        reasoning=options.reasoning,
+        arguments=options.arguments,
+        new_id=options.new_id,
+    )
+
+
+def _has_tools(message: Message) -> bool:
+    return isinstance(message, ToolMessage) or (isinstance(message, AssistantMessage) and bool(message.tool_calls))
+
+
+class _Model(msgspec.Struct):
+    id: str
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model]
+
+
+async def _first_model(upstream: Upstream) -> str:
+    body = bytearray()
+    async with upstream.send("GET", "/models") as reply:
+        async for data in reply:
+            body += data
+            if len(body) > _MODELS_LIMIT:
+                break
+    with contextlib.suppress(ValueError, RecursionError):
+        models = msgspec.json.decode(body, type=_Models)
+        if reply.status == 200 and models.data:
+            return models.data[0].id
+    raise UpstreamError("no model was given, and the upstream's list of models names none: Client(..., model=...)")

@@ -1,0 +1,71 @@
+"""`fcshim serve`: its flags; the server itself has its own tests."""
+
+import argparse
+
+import pytest
+
+from fcshim.cli import serve
+from fcshim.cli.text import help_formatter
+from fcshim.config import settings
+from tests.cli.command import fcshim
+
+
+@pytest.fixture
+def parser():
+    parser = argparse.ArgumentParser(formatter_class=help_formatter)
+    serve.fill(parser)
+    return parser
+
+
+def test_every_setting_has_its_flag_and_its_variable_in_the_help(parser):
+    text = parser.format_help()
+
+    for setting in settings():
+        assert f"{setting.flag} " in text or f"{setting.flag}," in text
+        assert setting.env in text
+
+
+def test_flags_that_are_not_given_leave_no_trace(parser):
+    assert {"config": None} == vars(parser.parse_args([]))
+
+
+def test_flags_are_handed_on_under_the_names_of_the_settings(parser):
+    given = ["--port", "9000", "--no-rescue", "--api-key", "a", "--api-key", "b", "--arguments", "validated"]
+
+    assert {
+        "config": None,
+        "port": "9000",
+        "rescue": False,
+        "api_keys": ["a", "b"],
+        "arguments": "validated",
+    } == vars(parser.parse_args(given))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--upstream", "localhost:8080"), "upstream"),
+        (("--upstream", "http://127.0.0.1:1", "--port", "http"), "--port"),
+        (("--dialect", "nonsense"), "unknown dialect 'nonsense'"),
+        (("--config", "missing.toml"), "missing.toml"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_told_in_one_line(arguments, message):
+    outcome = fcshim("serve", *arguments)
+
+    assert (2, "") == (outcome.code, outcome.out)
+    assert message in outcome.err
+    assert 1 == outcome.err.count("\n")
+
+
+def test_a_choice_is_checked_by_the_parser():
+    assert "invalid choice: 'some'" in fcshim("serve", "--arguments", "some").err
+
+
+def test_the_file_may_be_named_by_a_variable(tmp_path):
+    path = tmp_path / "fcshim.toml"
+    path.write_text("prot = 1\n", "utf-8")
+    outcome = fcshim("serve", env={"FCSHIM_CONFIG": str(path)})
+
+    assert 2 == outcome.code
+    assert "did you mean 'port'?" in outcome.err

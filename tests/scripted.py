@@ -1,0 +1,125 @@
+"""An upstream on loopback that answers with the bytes a test has written for it, as llama-server sends them."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+HANG = object()
+"""In a script: say nothing more until the client has left."""
+CUT = object()
+"""In a script: drop the connection in the middle of the body."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict
+
+
+@dataclass(frozen=True)
+class Script:
+    """One answer: its status, and its body in the pieces in which it is sent."""
+
+    pieces: tuple
+    status: int = 200
+
+
+@dataclass
+class ScriptedUpstream:
+    """What the test sees: the address, the requests, and whether the client left a hanging answer."""
+
+    url: str = ""
+    asked: list[Asked] = field(default_factory=list)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@contextlib.asynccontextmanager
+async def scripted_upstream(*scripts: Script) -> AsyncIterator[ScriptedUpstream]:
+    """Serve the scripts, one per request, in their order."""
+    upstream = ScriptedUpstream()
+    waiting = iter(scripts)
+    handlers: set[asyncio.Task] = set()
+
+    async def handle(reader, writer):
+        handlers.add(asyncio.current_task())
+        try:
+            while asked := await _read(reader):
+                upstream.asked.append(asked)
+                await _play(next(waiting), reader, writer, upstream)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    upstream.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield upstream
+    finally:
+        server.close()
+        for task in handlers:
+            task.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
+
+
+async def _read(reader):
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    first, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    method, path, _ = first.split(" ")
+    return Asked(method, path, headers, json.loads(body) if body else {})
+
+
+async def _play(script, reader, writer, upstream):
+    head = f"HTTP/1.1 {script.status} -\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    writer.write(head.encode())
+    for piece in script.pieces:
+        if piece is CUT:
+            writer.transport.abort()
+            return
+        if piece is HANG:
+            await reader.read()
+            upstream.left.set()
+            return
+        writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+        await writer.drain()
+        await asyncio.sleep(0)
+    writer.write(b"0\r\n\r\n")
+
+
+def event(**fields) -> bytes:
+    """Write one SSE event of the Chat API."""
+    return b"data: " + json.dumps(fields).encode() + b"\n\n"
+
+
+def said(text: str) -> bytes:
+    """Write a chunk with a piece of the answer."""
+    return event(choices=[{"index": 0, "delta": {"content": text}}])
+
+
+def ended(reason: str = "stop") -> bytes:
+    """Write the last chunks: why it ended, the usage, the end of the stream."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    finish = event(choices=[{"index": 0, "delta": {}, "finish_reason": reason}])
+    return finish + event(choices=[], usage=usage) + b"data: [DONE]\n\n"
+
+
+ROLE = event(choices=[{"index": 0, "delta": {"role": "assistant", "content": None}}])
+
+
+def answering(*texts: str, reason: str = "stop") -> Script:
+    """Make the script of a reply that says these texts, piece by piece."""
+    return Script((ROLE, *map(said, texts), ended(reason)))
+
+
+def models(*names: str) -> Script:
+    """Make the script of a list of models."""
+    return Script((json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode(),))
