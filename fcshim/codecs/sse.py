@@ -14,6 +14,7 @@ PING = b": ping\n\n"
 """A comment: it keeps a connection alive and means nothing."""
 
 _BOM = b"\xef\xbb\xbf"
+_LINE_COST = 50  # bytes of memory that a line takes beside its text: many short lines are no way around the limit
 
 
 def write_data(payload: bytes) -> bytes:
@@ -79,23 +80,25 @@ class SSESplitter:
         return data.removeprefix(_BOM)
 
     def _lines(self, data: bytes) -> list[bytes]:
-        if self._overflow:
-            raise self._too_long()
         payloads: list[bytes] = []
         *lines, rest = data.split(b"\n")
         for line in lines:
-            if self._line:
-                self._line += line
-                line = bytes(self._line)  # noqa: PLW2901  # the line is whole only with what came before
-                self._line.clear()
-            self._take(line, payloads)
-        self._line += rest
-        if len(self._line) + self._data_bytes > self._limit:
-            self._overflow = True
+            self._line += line
+            if self._is_too_long():
+                break
+            self._take(bytes(self._line) if len(self._line) > len(line) else line, payloads)
             self._line.clear()
-            if not payloads:
-                raise self._too_long()
+        else:
+            self._line += rest
+        if self._is_too_long() and not payloads:
+            self._line.clear()
+            raise UpstreamError(f"the upstream sent an event of more than {self._limit} bytes")
         return payloads
+
+    def _is_too_long(self) -> bool:
+        """Tell whether the event that is being read is beyond the limit; once it was, all that follows is."""
+        self._overflow = self._overflow or len(self._line) + self._data_bytes > self._limit
+        return self._overflow
 
     def _take(self, line: bytes, payloads: list[bytes]) -> None:
         if not line:
@@ -108,7 +111,4 @@ class SSESplitter:
             name, _, value = line.partition(b":")
             if name == b"data":
                 self._data.append(value.removeprefix(b" "))
-                self._data_bytes += len(value) + 1
-
-    def _too_long(self) -> UpstreamError:
-        return UpstreamError(f"the upstream sent an event of more than {self._limit} bytes")
+                self._data_bytes += len(value) + _LINE_COST

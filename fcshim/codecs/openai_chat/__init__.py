@@ -7,8 +7,8 @@ spoil, reply: the client's; errors; style.
 
 How a client sees a call that ends with an error after its start was sent: never as a finished tool use.
 
-- Its arguments are no JSON at any moment: the last brace is held back until the call has ended well; and when it ends
-  badly, a closing bracket of the wrong kind spoils them, because some clients mend what is merely incomplete and run it.
+- Its arguments are no JSON at any moment: the last brace is held back until the call has ended well; when it ends
+  badly, a closing bracket of the wrong kind spoils them, because some clients mend what is merely incomplete.
 - Cut off (`truncated`): finish_reason is `length`.
 - Malformed, invalid or beyond a limit, with good calls beside it: finish_reason is `tool_calls`; the good ones run, and
   clients treat the bad one as they treat a native model's bad JSON.

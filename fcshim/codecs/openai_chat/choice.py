@@ -39,6 +39,10 @@ STOP_REASONS: dict[str, StopReason] = {
 }
 """Finish reasons of OpenAI and of its imitators; any other means that the reply is complete."""
 
+_UNFINISHED: dict[CallErrorKind, str] = {
+    "truncated": "the reply was cut off inside the arguments",
+    "malformed": "the arguments are not one JSON object",
+}
 _EXCERPT = 200
 _is_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -93,7 +97,7 @@ class ChoiceReader:
             self._piece("function_call", "", delta.function_call, out)
 
     def finish(self, reason: str, stop_reason: JSON, out: list[Event]) -> None:
-        """End the choice with the upstream's finish reason; `stop_reason` is the stop string that matched, if one did."""
+        """End the choice with the upstream's finish reason; `stop_reason` is the stop string that matched."""
         stop = STOP_REASONS.get(reason, "complete")
         self._end_all("malformed" if stop == "complete" else "truncated", out)
         if stop == "complete" and self._good:
@@ -203,7 +207,7 @@ class ChoiceReader:
         if not call.name:
             return CallError("malformed", "the upstream sent a call without a name", raw)
         if not _is_strict(arguments):
-            return CallError(unfinished, "the arguments are not one JSON object", raw)
+            return CallError(unfinished, _UNFINISHED[unfinished], raw)
         return None
 
     def _end_all(self, unfinished: CallErrorKind, out: list[Event]) -> None:

@@ -14,9 +14,11 @@ from fcshim.events import JSON
 from fcshim.messages import Request
 
 _NAMED = frozenset(
-    ("model", "messages", "stream", "stream_options", "n", "stop", "max_tokens", "max_completion_tokens")
-    + ("temperature", "top_p", "seed")
-    + ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
+    [
+        *("model", "messages", "stream", "stream_options", "n", "stop", "max_tokens", "max_completion_tokens"),
+        *("temperature", "top_p", "seed"),
+        *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
+    ]
 )
 
 
