@@ -25,19 +25,20 @@ _choice_of = itemgetter(0)
 
 
 class Answer(Protocol):
-    """What the server writes of one exchange."""
+    """What is written of one exchange."""
 
-    error: Error | None
-    """What broke the reply, if it broke."""
     begun: bool
     """Whether bytes were given out: from then on an error can only be told in them."""
 
     def feed(self, events: Batch) -> bytes:
-        """Take the events of one upstream read; give the bytes to send now, often none."""
+        """Take the events of one upstream read; give the bytes to send now, often none.
+
+        Raises `UpstreamError` where the reply broke before anything was said.
+        """
         ...
 
     def close(self) -> bytes:
-        """Give the bytes that end the answer. Raises `UpstreamError` where a whole reply broke."""
+        """Give the bytes that end the answer. Raises `UpstreamError` where a whole reply cannot be written."""
         ...
 
     def ping(self) -> bytes:
@@ -45,9 +46,11 @@ class Answer(Protocol):
         ...
 
 
-def answer_for(request: Request, identity: Identity, codec: Codec) -> Answer:
+def answer_for(request: Request, identity: Identity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY) -> Answer:
     """Make the answer that `request` asks for, streamed or whole."""
-    return (StreamedAnswer if request.stream else WholeAnswer)(request, identity, codec)
+    if request.stream:
+        return StreamedAnswer(request, identity, codec)
+    return WholeAnswer(request, identity, codec, max_reply=max_reply)
 
 
 class StreamedAnswer:
@@ -55,33 +58,29 @@ class StreamedAnswer:
 
     def __init__(self, request: Request, identity: Identity, codec: Codec) -> None:
         self._encoder = codec.encoder(request, identity)
-        self.error: Error | None = None
         self.begun = False
 
     def feed(self, events: Batch) -> bytes:
-        """Give the bytes for `events`; none for an error that comes before everything else."""
+        """Give the bytes for `events`. Raises `UpstreamError` for an error that comes before everything else."""
         if not events:
             return b""
-        last = events[-1][1]
-        if isinstance(last, Error):
-            self.error = last
-            if not self.begun and len(events) == 1:
-                return b""
-        self.begun = True
-        return b"".join(self._encoder.encode(choice, run) for choice, run in _runs(events))
+        if not self.begun:
+            _raise_error(events[0][1])
+            self.begun = True
+        return b"".join([self._encoder.encode(choice, run) for choice, run in _runs(events)])
 
     def close(self) -> bytes:
         """Give the clean end of the stream; none after an error."""
         return self._encoder.close()
 
     def ping(self) -> bytes:
-        """Give a ping; after one the answer has begun."""
+        """Give a ping; with it the answer has begun."""
         self.begun = True
         return self._encoder.ping()
 
 
 class WholeAnswer:
-    """Fold events and write them at the end."""
+    """Collect events and write them at the end."""
 
     def __init__(
         self, request: Request, identity: Identity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
@@ -91,14 +90,12 @@ class WholeAnswer:
         self._codec = codec
         self._choices: dict[int, list[Event]] = {0: []}
         self._room = max_reply
-        self.error: Error | None = None
         self.begun = False
 
     def feed(self, events: Batch) -> bytes:
-        """Keep `events`. Raises `UpstreamError` when the reply grows beyond the limit."""
+        """Keep `events`. Raises `UpstreamError` for an error, and when the reply grows beyond the limit."""
         for choice, event in events:
-            if isinstance(event, Error):
-                self.error = event
+            _raise_error(event)
             self._room -= _size(event)
             self._choices.setdefault(choice, []).append(event)
         if self._room < 0:
@@ -106,16 +103,20 @@ class WholeAnswer:
         return b""
 
     def close(self) -> bytes:
-        """Give the whole reply. Raises `UpstreamError` where it broke."""
-        if self.error is not None:
-            raise UpstreamError(self.error.message, kind=self.error.kind)
-        self.begun = True
+        """Give the whole reply."""
         replies: list[Reply] = [fold(self._choices[choice]) for choice in sorted(self._choices)]
-        return self._codec.encode_reply(self._request, self._identity, replies)
+        body = self._codec.encode_reply(self._request, self._identity, replies)
+        self.begun = True
+        return body
 
     def ping(self) -> bytes:
         """Give nothing: the status of a whole reply stays open until its end."""
         return b""
+
+
+def _raise_error(event: Event) -> None:
+    if isinstance(event, Error):
+        raise UpstreamError(event.message, kind=event.kind)
 
 
 def _runs(events: Batch) -> Iterable[tuple[int, list[Event]]]:

@@ -23,9 +23,9 @@ class Exchange:
     """Drive one request through the upstream's codec and the shim.
 
     `outgoing` is what to send. Give every read of the upstream's body to `feed`, its end to `close`, its failure to
-    `fail`. Per choice the events end with one `Stop`, or the whole exchange ends with one `Error`. `Usage` comes once,
-    on choice 0, before the stops; where the upstream sends none it is estimated at four characters a token, from the
-    text of the prompt that was sent and the text that came back.
+    `fail`. Per choice the events end with one `Stop`, or the whole exchange ends with one `Error`, kept in `error`.
+    `Usage` comes once, on choice 0, before the stops; where the upstream sends none it is estimated at four characters
+    a token, from the text of the prompt that was sent and the text that came back.
     """
 
     def __init__(self, request: Request, *, upstream: Codec, shim: Shim | None = None) -> None:
@@ -39,6 +39,7 @@ class Exchange:
         self._usage: Usage | None = None
         self._characters = 0
         self._ended = False
+        self.error: Error | None = None
 
     @property
     def finished(self) -> bool:
@@ -100,6 +101,7 @@ class Exchange:
 
     def _break(self, error: Error) -> Batch:
         self._ended = True
+        self.error = error
         events: Batch = [(index, event) for index, choice in self._choices.items() for event in choice.abandon()]
         return [*events, (0, error)]
 

@@ -1,0 +1,125 @@
+"""The proxy as an ASGI application: who serves which path, and how errors are told.
+
+Rule: the only place where every exception is caught; a client always gets an answer in its API's form, or a cut line.
+Neighbours: `guard` refuses, `chat` and `relay` serve, `run` puts it behind a socket.
+"""
+
+import logging
+import time
+
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.config import Config
+from fcshim.errors import FcshimError, RequestError, UpstreamError
+from fcshim.server.asgi import Receive, Scope, Send
+from fcshim.server.chat import Chat
+from fcshim.server.guard import Guard
+from fcshim.server.line import ClientGone, Line
+from fcshim.server.relay import Relay
+from fcshim.upstream import Timeouts, Upstream
+
+logger = logging.getLogger("fcshim.server")
+
+_METHODS = b"GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS"
+
+
+class App:
+    """One proxy. `stop` ends the streams that are still running."""
+
+    def __init__(self, config: Config) -> None:
+        timeouts = Timeouts(
+            connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout
+        )
+        self._upstream = Upstream(config.upstream, key=config.upstream_key, timeouts=timeouts)
+        self._codec = OPENAI_CHAT
+        self._guard = Guard(config)
+        self._relay = Relay(config, self._upstream, self._codec)
+        self._chat = Chat(config, self._upstream, self._codec, self._relay)
+        self._lines: set[Line] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "http":
+            await self._serve(Line(scope, receive, send))
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    def stop(self) -> None:
+        """End every running request: in the stream where it has begun, else with 503."""
+        for line in list(self._lines):
+            line.interrupt(UpstreamError("the proxy is shutting down", status=503, kind="unavailable"))
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._upstream.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, line: Line) -> None:
+        begin = time.monotonic()
+        self._lines.add(line)
+        outcome = ""
+        try:
+            await self._route(line)
+        except ClientGone:
+            outcome = ", the client left"
+        except FcshimError as error:
+            outcome = f", {error.message}"
+            await self._refuse(line, error)
+        except Exception:
+            logger.exception("%s %s failed", line.method, line.path)
+            await self._refuse(line, FcshimError("something went wrong inside the proxy"))
+        finally:
+            self._lines.discard(line)
+            took = time.monotonic() - begin
+            logger.info("%s %s %s in %.3f s%s", line.method, line.path, line.status or "-", took, outcome)
+
+    async def _route(self, line: Line) -> None:
+        self._guard.check(line)
+        line.extra_headers += self._guard.cors(line)
+        if line.method == "OPTIONS" and line.header(b"access-control-request-method"):
+            await _allow(line)
+        elif line.path == "/health":
+            await line.answer(200, b'{"status":"ok"}')
+        elif line.path.startswith("/v1/"):
+            self._guard.check_key(line)
+            await self._serve_api(line)
+        else:
+            raise RequestError(
+                f"there is nothing at {line.path!r:.200}; the API is at /v1", status=404, kind="not_found"
+            )
+
+    async def _serve_api(self, line: Line) -> None:
+        if line.path != "/v1/chat/completions":
+            await self._relay.serve(line)
+        elif line.method == "POST":
+            await self._chat.serve(line)
+        else:
+            raise RequestError(f"{line.method} is not for chat completions, POST is", status=405)
+
+    async def _refuse(self, line: Line, error: FcshimError) -> None:
+        """Tell an error, or where the response has begun, leave it unfinished: the server then cuts the connection."""
+        if not line.started:
+            # What is left of a refused request's body would be read as the next request's.
+            closing = [(b"connection", b"close")] if error.status in {413, 431} else []
+            await line.answer(error.status, self._codec.encode_error(error), *closing)
+
+
+async def _allow(line: Line) -> None:
+    """Answer a browser that asks before it sends; the guard has let its origin pass."""
+    asked = line.header(b"access-control-request-headers")
+    line.plan(
+        204,
+        [
+            (b"access-control-allow-methods", _METHODS),
+            (b"access-control-allow-headers", asked),
+            (b"access-control-max-age", b"600"),
+        ],
+    )
+    await line.start()
+    await line.end()
+
+
+def create_app(config: Config) -> App:
+    """Make the ASGI application for `config`."""
+    return App(config)

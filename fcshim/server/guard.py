@@ -1,0 +1,109 @@
+"""Who may call: host names, web origins, keys, content types.
+
+Rule: everything is refused before the body is read and before the upstream hears of it.
+Neighbours: `app` asks for every request.
+"""
+
+import hmac
+import ipaddress
+
+from fcshim.config import Config
+from fcshim.errors import RequestError
+from fcshim.server.asgi import Headers
+from fcshim.server.line import Line
+
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_FORM = b"multipart/form-data"
+_SIMPLE = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
+"""Content types that a web page may send to anybody without asking; `multipart/form-data` is one too."""
+
+
+class Guard:
+    """The checks of one configuration."""
+
+    def __init__(self, config: Config) -> None:
+        self._keys = [key.reveal().encode() for key in config.api_keys]
+        self._origins = frozenset(config.allow_origins)
+        self._max_headers = config.max_headers
+        self._hosts = frozenset(host.lower() for host in config.allowed_hosts)
+        if is_loopback(config.host):
+            self._hosts |= _LOCAL_NAMES | {config.host.lower()}
+
+    def check(self, line: Line) -> None:
+        """Raise `RequestError` where the request may not go on; the key is left to `check_key`."""
+        if sum(len(name) + len(value) + 4 for name, value in line.headers) > self._max_headers:
+            raise RequestError("the request's head is too large", status=431, kind="headers_too_large")
+        self._check_host(line)
+        self._check_origin(line)
+        self._check_content_type(line)
+
+    def check_key(self, line: Line) -> None:
+        """Raise `RequestError` (401) unless the client sent one of the keys; every key is compared in constant time."""
+        given = client_key(line.headers)
+        if self._keys and not any([hmac.compare_digest(given, key) for key in self._keys]):  # noqa: C419 - no early end
+            problem = "an API key is needed" if not given else "this API key is not known"
+            raise RequestError(
+                f"{problem}; send it as 'Authorization: Bearer KEY'", status=401, kind="authentication_error"
+            )
+
+    def cors(self, line: Line) -> list[tuple[bytes, bytes]]:
+        """Give the headers that let an allowed origin read the response; none where no origin may."""
+        origin = line.header(b"origin")
+        if not self._origins or not origin:
+            return []
+        return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
+
+    def _check_host(self, line: Line) -> None:
+        """Refuse names that are not ours: a web page whose name is rebound to a loopback address has another name."""
+        if self._hosts and _host_name(line.header(b"host")) not in self._hosts:
+            raise RequestError(
+                f"host {line.header(b'host').decode('latin-1')!r:.100} is not served here; "
+                "allow it with --allowed-host",
+                status=403,
+                kind="forbidden",
+            )
+
+    def _check_origin(self, line: Line) -> None:
+        origin = line.header(b"origin").decode("latin-1")
+        if origin and not self._origins & {origin, "*"}:
+            raise RequestError(
+                f"web origin {origin!r:.100} may not call; allow it with --allow-origin", status=403, kind="forbidden"
+            )
+
+    def _check_content_type(self, line: Line) -> None:
+        """Refuse bodies that a web page could send unasked; uploads pass where nothing says that a page sent them."""
+        if line.method not in {"POST", "PUT", "PATCH"} or not _has_body(line):
+            return
+        kind = line.header(b"content-type").partition(b";")[0].strip().lower()
+        if kind in _SIMPLE or (kind == _FORM and line.path == "/v1/chat/completions"):
+            raise RequestError(
+                "expected the header 'Content-Type: application/json'", status=415, kind="unsupported_media_type"
+            )
+
+
+def client_key(headers: Headers) -> bytes:
+    """Give the key that the client sent: as a bearer token, or as `x-api-key`; empty where there is none."""
+    found = dict(reversed(headers))
+    scheme, _, token = found.get(b"authorization", b"").partition(b" ")
+    return token.strip() if scheme.lower() == b"bearer" else found.get(b"x-api-key", b"")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches a server that listens there."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_name(header: bytes) -> str:
+    text = header.decode("latin-1").strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.rpartition(":")[0] if ":" in text else text
+
+
+def _has_body(line: Line) -> bool:
+    return line.header(b"content-length") not in {b"", b"0"} or bool(line.header(b"transfer-encoding"))

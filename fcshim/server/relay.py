@@ -1,0 +1,102 @@
+"""Requests that need no shim: relayed as they are, both ways.
+
+Rule: method, path, query, body, status and headers pass unchanged, minus what belongs to one connection, one key or one
+browser; a reply that breaks off is never ended as if it were whole.
+Neighbours: `chat` sends its requests without tools here, `app` everything else below `/v1`.
+"""
+
+from collections.abc import AsyncIterable
+
+from fcshim.codecs.base import Codec
+from fcshim.codecs.sse import write_data
+from fcshim.config import Config
+from fcshim.errors import RequestError, UpstreamError
+from fcshim.server.asgi import Headers, header
+from fcshim.server.line import Line
+from fcshim.upstream import Upstream, UpstreamReply
+
+_HOP_BY_HOP = frozenset(
+    {
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
+    }
+)
+_KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_OURS = frozenset(
+    {
+        *(b"host", b"content-length", b"accept-encoding"),  # of our own connection
+        *(b"cookie", b"origin", b"referer"),  # meant for whatever else runs under this host name
+        b"x-conversation-id",  # makes llama-server go on when the client has left
+    }
+)
+
+
+class Relay:
+    """Relays requests to one upstream; errors are told in the form of `codec`."""
+
+    def __init__(self, config: Config, upstream: Upstream, codec: Codec) -> None:
+        self._config = config
+        self._upstream = upstream
+        self._codec = codec
+
+    async def serve(self, line: Line) -> None:
+        """Relay a request below `/v1`, its body as it comes."""
+        has_body = line.header(b"content-length") or line.header(b"transfer-encoding")
+        await self.pass_on(line, line.parts(self._config.max_body) if has_body else b"")
+
+    async def pass_on(self, line: Line, content: bytes | AsyncIterable[bytes]) -> None:
+        """Relay a request whose body has been read, or is read now."""
+        headers = self.forwarded(line.headers)
+        length = line.header(b"content-length")
+        if length and not isinstance(content, bytes):
+            headers.append((b"content-length", length))
+        async with (
+            line.attended(),
+            self._upstream.send(line.method, _below_v1(line), headers=headers, content=content) as reply,
+        ):
+            line.plan(reply.status, _returned(reply.headers))
+            await line.start()
+            await self._copy(reply, line)
+
+    async def _copy(self, reply: UpstreamReply, line: Line) -> None:
+        tail = b"\n\n"
+        try:
+            async for data in reply:
+                await line.write(data)
+                tail = (tail + data)[-4:] if len(data) < 4 else data[-4:]
+        except UpstreamError as error:
+            if not reply.header("content-type").startswith("text/event-stream") or not _between_events(tail):
+                raise
+            await line.write(write_data(self._codec.encode_error(error)))
+        await line.end()
+
+    def forwarded(self, headers: Headers) -> list[tuple[bytes, bytes]]:
+        """Give the client's headers that the upstream may see."""
+        dropped = _HOP_BY_HOP | _OURS | _named_by_connection(headers)
+        if not self._config.forward_client_key or self._config.upstream_key is not None:
+            dropped |= _KEYS
+        return [(name, value) for name, value in headers if name.lower() not in dropped]
+
+
+def _below_v1(line: Line) -> str:
+    """Give path and query below `/v1`. Raises `RequestError` where the path leads out of it."""
+    if {".", ".."} & set(line.path.replace("\\", "/").split("/")):
+        raise RequestError("the path has dot segments")
+    path = line.raw_path.decode("latin-1").removeprefix("/v1")
+    return path + ("?" + line.query.decode("latin-1") if line.query else "")
+
+
+def _returned(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Give the upstream's headers that the client may see; whether a web page may read them is for us to say."""
+    dropped = _HOP_BY_HOP | {b"date"} | _named_by_connection(headers)
+    lowered = [(name.lower(), value) for name, value in headers]
+    return [(name, value) for name, value in lowered if name not in dropped and not name.startswith(b"access-control-")]
+
+
+def _named_by_connection(headers: Headers) -> frozenset[bytes]:
+    named = header([(name.lower(), value) for name, value in headers], b"connection")
+    return frozenset(name.strip().lower() for name in named.split(b","))
+
+
+def _between_events(tail: bytes) -> bool:
+    return tail.endswith((b"\n\n", b"\r\r", b"\r\n\r\n"))

@@ -1,0 +1,112 @@
+"""The proxy behind a socket: uvicorn with uvloop and httptools, and what signals do.
+
+Rule: the first SIGTERM or SIGINT refuses new requests and lets the running ones finish; a second one, or the end of
+`drain_timeout`, ends them.
+Neighbours: `cli` calls `serve`, tests run a `Server` in their own loop.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Generator
+
+import uvicorn
+
+from fcshim.config import Config
+from fcshim.errors import ConfigError
+from fcshim.server.app import App, create_app
+from fcshim.server.protocol import limited_protocol
+
+logger = logging.getLogger("fcshim.server")
+
+_GRACE = 1.0
+"""Seconds that streams get to say why they end before their connections are cut."""
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that drains."""
+
+    def __init__(self, config: Config, app: App) -> None:
+        self._app = app
+        self._drain = config.drain_timeout
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=limited_protocol(config.max_headers),
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+            )
+        )
+
+    def leave(self) -> None:
+        """Finish what runs and exit; called once more, end what runs."""
+        if self.should_exit:
+            self._end_streams()
+        self.should_exit = True
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals to `serve`, which must not die of one."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the listeners, then wait for the streams, `drain_timeout` seconds at most."""
+        patience = asyncio.get_running_loop().call_later(self._drain, self._end_streams)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            patience.cancel()
+
+    def _end_streams(self) -> None:
+        self._app.stop()
+        asyncio.get_running_loop().call_later(_GRACE, self._cut)
+
+    def _cut(self) -> None:
+        self.force_exit = True
+
+
+def serve(config: Config) -> None:
+    """Serve until a signal ends it. Raises `ConfigError` where it cannot listen."""
+    logging.basicConfig(level=config.log_level.upper(), format="%(levelname)-7s %(message)s")
+    quiet_libraries()
+    with listen(config) as listener:
+        server = Server(config, create_app(config))
+        with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+            runner.run(_serve(server, listener, config))
+
+
+def listen(config: Config) -> socket.socket:
+    """Bind the configured address. Raises `ConfigError`."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        return socket.create_server((config.host, config.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {config.host} port {config.port}: {error.strerror or error}") from error
+
+
+def quiet_libraries() -> None:
+    """Keep the libraries' routine messages out of the log."""
+    for name in ("httpx", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Drop the report that a response was left unfinished: here that is always done on purpose, and logged."""
+    return "without completing response" not in record.msg
+
+
+async def _serve(server: Server, listener: socket.socket, config: Config) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError):  # Windows
+            loop.add_signal_handler(number, server.leave)
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    logger.info("serving http://%s:%d/v1 for %s", host, listener.getsockname()[1], config.upstream)
+    await server.serve(sockets=[listener])
