@@ -16,7 +16,7 @@ import json_repair
 import partial_json_parser
 
 from benchmarks.report import Report, arguments, slope
-from fcshim import StreamParser
+from fcshim.parse.stream import StreamParser
 from tests.parse.hostile import BODY, FAMILIES
 
 TOOLS = [{"type": "function", "function": {"name": "f"}}]

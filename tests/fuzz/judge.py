@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from fcshim import StreamParser
+from fcshim.parse.stream import StreamParser
 from tests.fuzz.documents import Document
 from tests.parse.cases import matches, splits
 from tests.parse.laws import LawBrokenError, Piece, check_reply

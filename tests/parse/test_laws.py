@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fcshim import StreamParser, parse
 from fcshim.errors import ConfigError
 from fcshim.events import Event, StopReason, ToolCallStart
+from fcshim.parse.stream import StreamParser, parse
 from tests.fuzz.documents import JUNK, NASTY, WORDS
 from tests.parse.hostile import CALL, CLOSE, FAMILIES, OPEN
 from tests.parse.laws import Piece, check_reply, executable, spoken

@@ -4,8 +4,9 @@ import tracemalloc
 
 import pytest
 
-from fcshim import Limits, StreamParser
 from fcshim.events import StopReason
+from fcshim.parse.limits import Limits
+from fcshim.parse.stream import StreamParser
 from tests.parse.cases import Case, check, run
 from tests.parse.hostile import BODY, CLOSE, FAMILIES, OPEN
 from tests.parse.laws import check_reply, executable
