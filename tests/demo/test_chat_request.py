@@ -1,0 +1,92 @@
+import json
+from typing import Any
+
+import pytest
+
+from fcshim.demo.chat_request import UNLIMITED, error_body, read_request
+from fcshim.demo.generation import Sampling
+from fcshim.errors import RequestError
+
+HI = {"role": "user", "content": "hi"}
+
+
+def body(**fields: Any) -> bytes:
+    return json.dumps({"messages": [HI]} | fields).encode()
+
+
+def test_messages_become_chatml() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    asked = read_request(
+        body(messages=[{"role": "system", "content": parts}, {"role": "assistant", "content": None}, HI])
+    )
+
+    assert asked.prompt == (
+        "<|im_start|>system\nab<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n"
+        "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_tools_and_unknown_fields_are_ignored() -> None:
+    tools = [{"type": "function", "function": {"name": "f"}}]
+
+    assert read_request(body(tools=tools, tool_choice="required", logit_bias={})) == read_request(body())
+
+
+def test_without_options_it_is_greedy_unlimited_and_whole() -> None:
+    asked = read_request(body())
+
+    assert (asked.sampling, asked.most, asked.stops) == (Sampling(0.0, 1.0, None), UNLIMITED, ())
+    assert (asked.stream, asked.include_usage) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "most"),
+    [
+        ({"max_tokens": 5}, 5),
+        ({"max_completion_tokens": 6}, 6),
+        ({"max_tokens": 5, "max_completion_tokens": 6}, 5),
+        ({"max_tokens": -1}, UNLIMITED),
+        ({"max_tokens": None}, UNLIMITED),
+    ],
+)
+def test_the_limit_has_two_names(fields: dict[str, Any], most: int) -> None:
+    assert read_request(body(**fields)).most == most
+
+
+@pytest.mark.parametrize(("stop", "stops"), [("x", ("x",)), (["x", "", "yz"], ("x", "yz")), (None, ()), ("", ())])
+def test_stop_is_a_string_or_a_list(stop: Any, stops: tuple[str, ...]) -> None:
+    assert read_request(body(stop=stop)).stops == stops
+
+
+def test_sampling_and_streaming_are_read() -> None:
+    asked = read_request(body(temperature=0.5, top_p=0.9, seed=3, stream=True, stream_options={"include_usage": True}))
+
+    assert (asked.sampling, asked.stream, asked.include_usage) == (Sampling(0.5, 0.9, 3), True, True)
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        (b"", "not a chat request"),
+        (b"{", "not a chat request"),
+        (b"[]", "Expected `object`"),
+        (b"\xff", "not a chat request"),
+        (b"{}", "required field `messages`"),
+        (body(messages=[]), "empty"),
+        (body(messages=[{"role": "user", "content": 1}]), r"messages\[0\]\.content"),
+        (body(messages=[{"role": "user", "content": [{"type": "image_url"}]}]), "text only, not 'image_url'"),
+        (body(max_tokens="many"), r"\$\.max_tokens"),
+        (body(n=2), "'n' must be 1"),
+    ],
+)
+def test_what_cannot_be_served_is_the_clients_fault(sent: bytes, message: str) -> None:
+    with pytest.raises(RequestError, match=message) as caught:
+        read_request(sent)
+
+    assert caught.value.status == 400
+
+
+def test_an_error_has_llama_servers_form() -> None:
+    expected = {"error": {"code": 400, "message": "no", "type": "invalid_request_error", "n_ctx": 8}}
+
+    assert error_body(400, "invalid_request_error", "no", n_ctx=8) == expected

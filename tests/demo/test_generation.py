@@ -1,0 +1,129 @@
+import time
+from random import Random
+
+import httpx
+import numpy as np
+import pytest
+
+from fcshim.demo.chatml import write_prompt
+from fcshim.demo.conversations import make_exchange, make_scene
+from fcshim.demo.generation import Engine, Outcome, Sampling, choose
+from tests.engine.llama_server import LlamaServer
+
+GREEDY = Sampling()
+
+
+def generate(
+    engine: Engine, command: str, *, most: int = 100, stops: tuple[str, ...] = ()
+) -> tuple[list[str], Outcome]:
+    outcome = Outcome()
+    prompt = engine.tokenizer.encode(write_prompt([("user", command)]))
+    return list(engine.generate(prompt, outcome, most=most, stops=stops, sampling=GREEDY)), outcome
+
+
+def test_the_end_of_the_turn_ends_the_text(engine: Engine) -> None:
+    pieces, outcome = generate(engine, "say hello world")
+
+    assert "".join(pieces) == "hello world"
+    assert outcome.finish_reason == "stop"
+    assert outcome.output_tokens == len(engine.tokenizer.encode("hello world")) + 1
+
+
+def test_the_limit_ends_the_text(engine: Engine) -> None:
+    pieces, outcome = generate(engine, "say hello world", most=1)
+
+    assert "hello world".startswith("".join(pieces))
+    assert (outcome.finish_reason, outcome.output_tokens) == ("length", 1)
+
+
+def test_nothing_is_generated_where_nothing_is_allowed(engine: Engine) -> None:
+    pieces, outcome = generate(engine, "say hello", most=0)
+
+    assert ("".join(pieces), outcome.output_tokens, outcome.finish_reason) == ("", 0, "length")
+
+
+def test_the_context_ends_the_text(engine: Engine) -> None:
+    prompt = engine.tokenizer.encode("x" * 10_000)[: engine.context - 2]
+    outcome = Outcome()
+    list(engine.generate(prompt, outcome, most=100, sampling=GREEDY))
+
+    assert outcome.output_tokens <= 2
+
+
+@pytest.mark.parametrize("stops", [(" world",), ("o w",), ("nothing", " wor"), ("world", " ")])
+def test_a_stop_string_ends_the_text_before_it(engine: Engine, stops: tuple[str, ...]) -> None:
+    text = "hello world"
+    pieces, outcome = generate(engine, f"say {text}", stops=stops)
+
+    assert "".join(pieces) == text[: min(text.find(stop) for stop in stops if stop in text)]
+    assert outcome.finish_reason == "stop"
+
+
+def test_a_begun_stop_string_that_does_not_come_is_text(engine: Engine) -> None:
+    pieces, _ = generate(engine, "say hello world", stops=("world!", "ldx"))
+
+    assert "".join(pieces) == "hello world"
+
+
+def test_a_character_of_several_tokens_comes_whole(engine: Engine) -> None:
+    pieces, _ = generate(engine, "say 北京")
+
+    assert "".join(pieces) == "北京"
+    assert "\ufffd" not in "".join(pieces)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "picked"),
+    [
+        (GREEDY, {1}),
+        (Sampling(temperature=1.0, top_p=0.1, seed=1), {1}),
+        (Sampling(temperature=1.0, top_p=0.9, seed=1), {1, 2}),
+        (Sampling(temperature=5.0, seed=1), {0, 1, 2}),
+    ],
+)
+def test_sampling_picks_among_the_likeliest(sampling: Sampling, picked: set[int]) -> None:
+    logits = np.array([-1.0, 3.0, 2.5], np.float32)
+    rng = np.random.default_rng(sampling.seed)
+
+    assert {choose(logits, sampling, rng) for _ in range(300)} == picked
+
+
+def test_a_seed_gives_the_same_text_again(engine: Engine) -> None:
+    prompt = engine.tokenizer.encode(write_prompt([("user", "say rain")]))
+    hot = Sampling(temperature=3.0, seed=4)
+    texts = ["".join(engine.generate(prompt, Outcome(), most=30, sampling=hot)) for _ in range(2)]
+
+    assert texts[0] == texts[1]
+    assert texts[0] != "rain"
+
+
+def test_a_hundred_tokens_take_less_than_a_second(engine: Engine) -> None:
+    prompt = engine.tokenizer.encode("<|im_start|>user\n")
+    engine._ends, ends = frozenset(), engine._ends
+    try:
+        started = time.perf_counter()
+        outcome = Outcome()
+        list(engine.generate(prompt, outcome, most=100, sampling=GREEDY))
+    finally:
+        engine._ends = ends
+
+    assert outcome.output_tokens == 100
+    assert time.perf_counter() - started < 1
+
+
+def test_a_real_llama_server_writes_the_same_texts(engine: Engine, llama_server: LlamaServer) -> None:
+    """Not the same logits: llama.cpp quantises activations too; so a rare near-tie may fall the other way."""
+    rng = Random(77)
+    same = 0
+    with httpx.Client(base_url=llama_server.url, trust_env=False, timeout=30) as client:
+        for _ in range(30):
+            scene = make_scene(rng, plain=True)
+            messages = [("system", scene.system()), ("user", make_exchange(rng, scene, 1).command)]
+            ours = "".join(
+                engine.generate(engine.tokenizer.encode(write_prompt(messages)), Outcome(), most=200, sampling=GREEDY)
+            )
+            body = {"messages": [{"role": r, "content": t} for r, t in messages], "temperature": 0, "max_tokens": 200}
+            theirs = client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"]
+            same += ours == theirs
+
+    assert same >= 28
