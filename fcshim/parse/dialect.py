@@ -14,8 +14,10 @@ from fcshim.errors import ConfigError
 class Shape:
     """How a call body says which tool and which arguments; the first key of each is the one that is asked for."""
 
-    name_keys: tuple[str, ...] = ("name",)
-    argument_keys: tuple[str, ...] = ("arguments",)
+    name_keys: tuple[str, ...] = ("name", "tool", "tool_name")
+    argument_keys: tuple[str, ...] = ("arguments", "parameters", "args", "input")
+    wrapper_keys: tuple[str, ...] = ("function",)
+    """Keys whose object holds the name and the arguments instead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "
 _END = "\x00"
 """Stands for a closer that may be missing at the end; the grammar calls it END."""
 _MAX_MISSING = 65
+_HALVES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
 _ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
 
 
@@ -90,7 +91,7 @@ def _stand_in(containers: Sequence[str], rest: Rest) -> str:
 
 def _unmendable(error: LarkError, text: str) -> UnmendableError:
     if isinstance(error, UnexpectedCharacters):
-        at = error.pos_in_stream
+        at: int = error.pos_in_stream or 0
         return UnmendableError(f"unexpected {text[at : at + 20]!r}", in_string=text[at] in "\"'")
     if isinstance(error, UnexpectedToken):
         return UnmendableError(f"unexpected {str(error.token)[:20]!r}", in_string=False)
@@ -142,7 +143,8 @@ class _Writer:
             return ""
         if token.type == "K_WORD":
             return json.dumps(str(token), ensure_ascii=False) + ": "
-        return '"' + _strict_content(token[1:-1], token[0]) + '": '
+        content = _strict_content(token[1:-1], token[0])
+        return '"' + _HALVES.sub(_join_halves, content) + '": '
 
     def _scalar(self, token: Token) -> str:
         start = _start(token)
@@ -166,8 +168,8 @@ _BRACKETS = frozenset({"LBRACE", "RBRACE", "LSQB", "RSQB", "END"})
 _STRINGS = frozenset({"V_DOUBLE", "V_SINGLE"})
 
 
-def _body(tree: Tree[Token]) -> Tree[Token] | Token:
-    return next(child for child in tree.children if isinstance(child, Tree) or child.type not in {"FENCE", "END", *_BRACKETS})
+def _body(tree: Tree[Token]) -> Tree[Token]:
+    return next(child for child in tree.children if isinstance(child, Tree))
 
 
 def _start(node: Tree[Token] | Token) -> int:
@@ -177,7 +179,7 @@ def _start(node: Tree[Token] | Token) -> int:
 
 
 def _strict_content(raw: str, quote: str) -> str:
-    """Escape inner double quotes; `\\'` becomes `'`. The strict reader mends other escapes and control characters."""
+    r"""Escape inner double quotes; `\'` becomes `'`. The strict reader mends other escapes and control characters."""
 
     def spell(match: re.Match[str]) -> str:
         escaped = match[1]
@@ -186,6 +188,12 @@ def _strict_content(raw: str, quote: str) -> str:
         return "'" if escaped == "'" and quote == "'" else match[0]
 
     return _ESCAPE_OR_QUOTE.sub(spell, raw)
+
+
+def _join_halves(match: re.Match[str]) -> str:
+    """Spell a run of surrogate escapes so that no half is left alone."""
+    halves: str = json.loads(f'"{match[0]}"')
+    return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _strict_number(token: str) -> str:

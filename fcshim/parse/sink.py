@@ -37,13 +37,16 @@ class CallSink:
         self._size = 0
         self.open = False
         """True between the start and the end of a call."""
+        self.pending = False
+        """True when the open call is complete; it ends well with the next `finish` or `start`."""
 
     def offers(self, name: str) -> bool:
         """Say whether a call may have this name."""
         return bool(name) if self._tools is None else name in self._tools
 
     def start(self, name: str) -> None:
-        """Begin a call."""
+        """Begin a call; one that is complete ends first."""
+        self.finish()
         self._id, self._name, self._parts, self._size, self.open = self._new_id(), name, [], 0, True
         if not self._held:
             self.out.append(ToolCallStart(self._id, name, self.count))
@@ -59,8 +62,26 @@ class CallSink:
             self.out.append(ToolCallChunk(self._id, text, self.count - 1))
         return True
 
-    def end(self) -> None:
-        """End the call: it may be executed."""
+    def complete(self) -> None:
+        """Note that the open call is whole; whether it may be executed is known when its surroundings are."""
+        self.pending = self.open
+
+    def finish(self) -> None:
+        """End the open call if it is complete: it may be executed."""
+        if self.pending:
+            self._end()
+
+    def cut_off(self, message: str) -> None:
+        """End the open call, complete or not, as one that was cut off."""
+        if self.open:
+            self.fail("truncated", message, "".join(self._parts[-1:]))
+
+    def reset(self, count: int, good: int) -> None:
+        """Forget the calls since then: they turned out to be none."""
+        self.count, self.good = count, good
+        self.open = self.pending = False
+
+    def _end(self) -> None:
         arguments = "".join(self._parts)
         fault = self._fault(arguments) if self._held else None
         if fault is not None:
@@ -68,7 +89,7 @@ class CallSink:
             return
         self._announce(arguments)
         self.out.append(ToolCallEnd(self._id, self._name, arguments, self.count - 1))
-        self.open = False
+        self.open = self.pending = False
         self.good += 1
 
     def fail(self, kind: CallErrorKind, message: str, raw: str) -> None:
@@ -77,7 +98,7 @@ class CallSink:
         self._announce(arguments)
         error = CallError(kind, message, raw[:_EXCERPT])
         self.out.append(ToolCallEnd(self._id, self._name, arguments, self.count - 1, error=error))
-        self.open = False
+        self.open = self.pending = False
 
     def _announce(self, arguments: str) -> None:
         """Send what was held until the call's end."""

@@ -1,6 +1,6 @@
 """Check a value against a tool's JSON Schema.
 
-Rule: bounded work whatever the schema says: no remote reference is fetched, and a schema that cannot be used checks nothing.
+Rule: bounded work whatever the schema says; no remote reference is fetched; an unusable schema checks nothing.
 Neighbours: the parser in `validated` mode, the tool registry.
 """
 

@@ -1,0 +1,74 @@
+"""What around a call says that it is none: role markers, quotation, code, reasoning.
+
+Rule: an echo is told by its surroundings, never by being equal to something that was said before.
+Neighbours: `stream` consults this table and this line memory at each marker.
+"""
+
+import re
+
+ROLE_MARKERS = (
+    # Chat templates' own turn markers: a model that writes one goes on inventing the conversation.
+    "<|im_start|>",
+    "<|start_header_id|>",
+    "<start_of_turn>",
+    "<|turn>",
+    "<|start|>",
+    "[INST]",
+    "<|user|>",
+    "<|assistant|>",
+    "<｜User｜>",
+    "<｜Assistant｜>",
+    # The same in plain text, as models trained on transcripts write it.
+    "\nUser:",
+    "\nHuman:",
+    "\nAssistant:",
+)
+
+REASONING_TAGS = (("<think>", "</think>"), ("<thinking>", "</thinking>"))
+
+QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
+
+_HEAD = 16
+"""Characters of the current line that are remembered: enough to see indentation, a quotation mark, or neither."""
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+
+
+class Line:
+    """Remembers what the text so far means for the next marker: the line's head, the last character, code spans."""
+
+    def __init__(self) -> None:
+        self.head = ""
+        self.last = ""
+        self.runs: list[int] = []
+        """Lengths of backtick runs of this paragraph that nothing has closed yet."""
+
+    def add(self, text: str) -> None:
+        """Go on by a piece of text."""
+        if self.runs and _BLANK_LINE.search(text if self.head.strip() else f"\n{self.head}{text}"):
+            self.runs.clear()
+        newline = text.rfind("\n")
+        if newline >= 0:
+            self.head = text[newline + 1 : newline + 1 + _HEAD]
+        elif len(self.head) < _HEAD:
+            self.head += text[:_HEAD]
+        self.last = text[-1]
+
+    def run(self, length: int) -> None:
+        """Note a run of backticks: it closes the span that an equal one opened, or may open one."""
+        if length in self.runs:
+            del self.runs[self.runs.index(length) :]
+        else:
+            self.runs.append(length)
+
+    def at_start(self) -> bool:
+        """Say whether only white space stands before this place in its line."""
+        return len(self.head) < _HEAD and not self.head.strip()
+
+    def quoted(self) -> bool:
+        """Say whether the line is a Markdown quotation."""
+        return self.head.lstrip().startswith(">")
+
+    def after_call(self) -> None:
+        """Start anew behind a call."""
+        self.head, self.last = ".", "."
+        self.runs.clear()
