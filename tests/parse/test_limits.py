@@ -1,5 +1,6 @@
 """Whatever a model can make longer ends at a limit, with an error and not with a crash or a full memory."""
 
+import gc
 import tracemalloc
 
 import pytest
@@ -97,9 +98,11 @@ def test_memory_is_bounded_by_the_limits(name: str, reasoning: str) -> None:
     try:
         for piece in pieces[100:]:
             parser.feed(piece)
-        grown, peak = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
+        gc.collect()
+        grown, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
     assert grown < 100_000
-    assert peak < 500_000
+    assert peak < 1_000_000
