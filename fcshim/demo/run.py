@@ -19,7 +19,7 @@ from fcshim.demo import screen
 from fcshim.demo.gguf_file import require
 from fcshim.demo.talk import QUESTION, TOOL, Talk, ToolRun
 from fcshim.demo.tap import Record, Tap
-from fcshim.events import event_to_dict
+from fcshim.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.stream import StreamParser
 
 if TYPE_CHECKING:
@@ -119,7 +119,19 @@ def _events(record: Record) -> Iterable[str]:
     """Read the pieces once more with the parser that the proxy uses; ids differ from those that the client got."""
     parser = StreamParser(tools=[TOOL])
     events = [event for piece in record.pieces for event in parser.feed(piece)] + parser.close()
-    return (msgspec.json.encode(event_to_dict(event)).decode() for event in events)
+    return (f"{event.__struct_config__.tag:<16} {_gist(event)}" for event in events)
+
+
+def _gist(event: Event) -> str:
+    match event:
+        case ToolCallStart():
+            return event.tool_call_name
+        case ToolCallChunk():
+            return event.tool_call_arguments_chunk
+        case ToolCallEnd():
+            return f"{event.tool_call_name} {event.error or event.tool_call_arguments_complete}"
+        case _:
+            return " ".join(str(value) for value in msgspec.structs.astuple(event))
 
 
 def _ran(run: ToolRun) -> str:
