@@ -15,7 +15,7 @@ TOOLS = [{"name": "add", "parameters": {"type": "object"}}]
 
 
 def events_in(out):
-    return [json.loads(line) for line in out.splitlines()]
+    return [json.loads(line) for line in out.removesuffix("\n").split("\n")]
 
 
 def types_in(out):
@@ -75,9 +75,12 @@ def test_a_chunk_has_at_least_one_character(size):
 def test_only_offered_tools_are_called(tmp_path):
     path = tmp_path / "tools.json"
     path.write_text(json.dumps(TOOLS), "utf-8")
+    other = TEXT.replace("add", "sub")
 
     assert "tool_call_end" in types_in(fcshim("parse", "--tools", path, stdin=TEXT.encode()).out)
-    assert ["text", "stop"] == types_in(fcshim("parse", "--tools", path, stdin=TEXT.replace("add", "sub").encode()).out)
+    assert [{"type": "text", "text": other}, {"type": "stop", "stop_reason": "complete"}] == whole(
+        events_in(fcshim("parse", "--tools", path, stdin=other.encode()).out)
+    )
 
 
 def test_the_stop_reason_decides_about_a_call_that_is_cut_off():
@@ -132,7 +135,7 @@ def test_a_mistake_is_named(arguments, message):
 
 def test_events_come_while_the_text_is_still_coming():
     with subprocess.Popen([*COMMAND, "parse"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        process.stdin.write("Zür".encode()[:-1])
+        process.stdin.write("Zü".encode()[:-1])
         process.stdin.flush()
 
         assert {"type": "text", "text": "Z"} == json.loads(process.stdout.readline())
