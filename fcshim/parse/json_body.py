@@ -20,8 +20,8 @@ from fcshim.parse.mend import UnmendableError, mend
 from fcshim.parse.sink import CallSink
 from fcshim.parse.strict import LimitError, NotStrictError, State, StrictJson
 
-_EXCERPT = 200
 _FENCE = "```"
+_CLOSERS = frozenset("}]`")
 _TRAILER = 200
 """Characters between a complete body and its closing marker that are passed over: a full stop, a fence, a remark."""
 _MAX_MENDS = 2
@@ -65,6 +65,7 @@ class JsonBody(StrictJson):
         self._closer_at = -1
         self._mends = 0
         self._trailer: list[str] = []
+        self._next_due = False
         self._new_call()
 
     def _new_call(self) -> None:
@@ -81,6 +82,10 @@ class JsonBody(StrictJson):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
+        if self._next_due:
+            self._next_due = False
+            self.status = Status.NEXT
+            return pos
         self.status = Status.READING
         self._wait = False
         size = len(text)
@@ -91,8 +96,7 @@ class JsonBody(StrictJson):
                     break
             self._flush()
         except LimitError as error:
-            self._out.clear()
-            self._give_up("limit", str(error), text[pos : pos + _EXCERPT])
+            self._give_up("limit", str(error))
             self._state = self._skip
             if self.status is Status.READING:
                 pos = self._skip(text, pos)
@@ -107,10 +111,7 @@ class JsonBody(StrictJson):
         elif self._state == self._collect:
             self._close_lenient(tail, natural=natural)
         elif self._paused:
-            # The closing marker in the string that never closed was the end of the call.
-            held = self._withdraw()
-            self.rest = "" if self._dry else held[len(self._closer) :] + tail
-            self._give_up("malformed", "a string is not closed", held)
+            self._close_paused(tail, natural=natural)
         else:
             self._close_incomplete()
         if self.status is Status.READING:
@@ -119,6 +120,17 @@ class JsonBody(StrictJson):
     def refuse(self) -> None:
         """Take the call that is being read for text: it has become too long for something that was not sent."""
         self._go_dry()
+
+    def dispose(self) -> None:
+        """Break the reference to itself, so that a body's memory is free at once."""
+        self._state = _over
+
+    def string_piece(self, text: str) -> bool:
+        """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
+        plain = self._in_content and self._into is self._out and self._closer[0] not in text
+        if not plain or self._run.fullmatch(text) is None or not self._sink.has_room(len(text)):
+            return False
+        return self._sink.chunk(text)
 
     # The envelope.
 
@@ -238,7 +250,9 @@ class JsonBody(StrictJson):
                 self._go_dry()
             else:
                 self._complete()
-        if not self._mending:
+        if self.status is Status.UNKNOWN:
+            self._next_due = True
+        elif not self._mending:
             self.status = Status.NEXT
         if self._base_depth == 2:
             self._dry = False
@@ -279,7 +293,7 @@ class JsonBody(StrictJson):
         if self.status is Status.READING:
             self.status = Status.UNKNOWN
 
-    def _give_up(self, kind: CallErrorKind, message: str, raw: str) -> None:
+    def _give_up(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
         """This call must not run: end it with an error if its name says that it was meant, else it is text."""
         if self._dry:
             return
@@ -323,6 +337,9 @@ class JsonBody(StrictJson):
         if self._closer.startswith(text[pos:]):
             self._wait = True
             return pos
+        if self._dry:
+            self.status = Status.ENDED
+            return pos
         if text[pos] == "{" and self._base_depth == 1:
             self._dry = False
             self._new_call()
@@ -352,6 +369,8 @@ class JsonBody(StrictJson):
         self.status = Status.ENDED
 
     def _close_complete(self, tail: str, *, natural: bool) -> None:
+        if self._dry:
+            return
         begun = len(tail) > 1 and self._closer.startswith(tail)
         self.rest = "".join(self._trailer) + ("" if begun else tail)
         if natural or self._trailer:
@@ -359,12 +378,27 @@ class JsonBody(StrictJson):
         else:
             self._sink.cut_off("the reply ended before the closing marker")
 
+    def _close_paused(self, tail: str, *, natural: bool) -> None:
+        """The closing marker in a string that never closed was the end of the call: the closers are missing."""
+        if not natural or self._dry:
+            self._close_incomplete()
+            return
+        self.rest = self._withdraw()[len(self._closer) :] + tail
+        self._mending = True
+        self._state = self._string
+        closers = "".join("}" if container == "{" else "]" for container in reversed(self._containers))
+        try:
+            self.read_whole('"' + closers)
+        except NotStrictError:
+            self._give_up("malformed", "a string is not closed", self._closer)
+        self._sink.finish()
+
     def _close_incomplete(self) -> None:
         """The reply ended inside the body: a call whose name is known was cut off, all else is text."""
         if self._dry and not self._sink.pending:
             return
         self._withdraw()
-        self._give_up("truncated", "the reply ended inside the call", "".join(self._early))
+        self._give_up("truncated", "the reply ended inside the call")
         self._sink.cut_off("the reply ended inside the call")
 
     # Mending.
@@ -392,11 +426,14 @@ class JsonBody(StrictJson):
             return end
         if found[0] == self._closer:
             return self._closer_found(found.start(), found.end())
-        if not self._mends and self._mended():
+        if not self._mends and self._looks_complete() and self._mended():
             self.status = Status.ENDED
             return found.start()
         self._gather(found[0])
         return found.end()
+
+    def _looks_complete(self) -> bool:
+        return "".join(self._lenient[-2:]).rstrip()[-1:] in _CLOSERS
 
     def _gather(self, text: str) -> None:
         self._lenient.append(text)
@@ -408,13 +445,13 @@ class JsonBody(StrictJson):
         try:
             self._mend(closed=True)
         except UnmendableError as error:
-            if error.in_string and self._mends < _MAX_MENDS:
+            if error.where == "string" and self._mends < _MAX_MENDS:
                 if self._closer_at < 0:
                     self._closer_at = self._lenient_size
                 self._gather(self._closer)
                 return end
             self._malformed(error)
-            if self._closer_at >= 0 and not error.in_string:
+            if self._closer_at >= 0 and error.where == "syntax":
                 self.rest = "".join(self._lenient)[self._closer_at + len(self._closer) :]
                 self.status = Status.ENDED
                 return start
@@ -438,13 +475,13 @@ class JsonBody(StrictJson):
         markers = (self._dialect.open, self._dialect.close)
         mended = mend(self._dialect.grammar, self._containers, self._rest, lenient, markers)
         if not closed and not mended.complete:
-            raise UnmendableError("the body is not complete", in_string=False)
+            raise UnmendableError("the body is not complete", "syntax")
         self._mending = True
         self._state = self._firm_state()
         try:
             self.read_whole(mended.text)
         except NotStrictError:
-            self._malformed(UnmendableError("not JSON", in_string=False))
+            self._malformed(UnmendableError("not JSON", "value"))
 
     def _firm_state(self) -> State:
         match self._rest:
@@ -476,6 +513,10 @@ class JsonBody(StrictJson):
             self._give_up("malformed", "a string is not closed", lenient)
         elif not (natural and self._mended()):
             self._close_incomplete()
+
+
+def _over(_text: str, _pos: int) -> int:
+    raise AssertionError
 
 
 class _ObjectReader(StrictJson):

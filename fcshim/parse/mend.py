@@ -26,16 +26,17 @@ _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "
 _END = "\x00"
 """Stands for a closer that may be missing at the end; the grammar calls it END."""
 _MAX_MISSING = 65
+_CONTROLS = re.compile(r"[\x00-\x1f]")
 _HALVES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
 _ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
 
 
 class UnmendableError(Exception):
-    """The grammar does not admit the text; `in_string` when it ends inside a string that nothing closes."""
+    """The text cannot be made strict; `where` it fails: in a string that nothing closes, in the syntax, in a value."""
 
-    def __init__(self, message: str, *, in_string: bool) -> None:
+    def __init__(self, message: str, where: Literal["string", "syntax", "value"]) -> None:
         super().__init__(message)
-        self.in_string = in_string
+        self.where = where
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +93,12 @@ def _stand_in(containers: Sequence[str], rest: Rest) -> str:
 def _unmendable(error: LarkError, text: str) -> UnmendableError:
     if isinstance(error, UnexpectedCharacters):
         at: int = error.pos_in_stream or 0
-        return UnmendableError(f"unexpected {text[at : at + 20]!r}", in_string=text[at] in "\"'")
+        return UnmendableError(f"unexpected {text[at : at + 20]!r}", "string" if text[at] in "\"'" else "syntax")
     if isinstance(error, UnexpectedToken):
-        return UnmendableError(f"unexpected {str(error.token)[:20]!r}", in_string=False)
+        return UnmendableError(f"unexpected {str(error.token)[:20]!r}", "syntax")
     if isinstance(error, UnexpectedEOF):
-        return UnmendableError("the body ends too early", in_string=False)
-    return UnmendableError(str(error)[:100], in_string=False)
+        return UnmendableError("the body ends too early", "syntax")
+    return UnmendableError(str(error)[:100], "syntax")
 
 
 class _Writer:
@@ -143,7 +144,7 @@ class _Writer:
             return ""
         if token.type == "K_WORD":
             return json.dumps(str(token), ensure_ascii=False) + ": "
-        content = _strict_content(token[1:-1], token[0])
+        content = _CONTROLS.sub(_escaped, _strict_content(token[1:-1], token[0]))
         return '"' + _HALVES.sub(_join_halves, content) + '": '
 
     def _scalar(self, token: Token) -> str:
@@ -152,6 +153,8 @@ class _Writer:
             return self._string(token, sent=start < self._cut)
         if start < self._cut:
             return ""
+        if token.type == "NOT_A_NUMBER":
+            raise UnmendableError(f"{token} is no JSON", "value")
         if token.type == "LITERAL":
             return _LITERALS[token.lower()]
         return _strict_number(token)
@@ -160,7 +163,7 @@ class _Writer:
         raw = token[1:-1]
         content = _strict_content(raw, token[0])
         if content.count("\\") > raw.count("\\") and any(marker in raw for marker in self._markers):
-            raise UnmendableError("a string with unescaped quotes runs past a marker", in_string=False)
+            raise UnmendableError("a string with unescaped quotes runs past a marker", "syntax")
         return content + '"' if sent else f'"{content}"'
 
 
@@ -188,6 +191,10 @@ def _strict_content(raw: str, quote: str) -> str:
         return "'" if escaped == "'" and quote == "'" else match[0]
 
     return _ESCAPE_OR_QUOTE.sub(spell, raw)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]
 
 
 def _join_halves(match: re.Match[str]) -> str:

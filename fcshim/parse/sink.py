@@ -28,13 +28,16 @@ class CallSink:
         self.good = 0
         """Calls that ended without error."""
         self._tools = tools
-        self._held = arguments == "validated"
+        self._validated = arguments == "validated"
+        self.whole = False
+        """True while events are held back anyway: a call is then put out at its end, its arguments in one chunk."""
         self._new_id = new_id
         self._max_arguments = max_arguments
         self._id = ""
         self._name = ""
         self._parts: list[str] = []
         self._size = 0
+        self._late = False
         self.open = False
         """True between the start and the end of a call."""
         self.pending = False
@@ -48,19 +51,26 @@ class CallSink:
         """Begin a call; one that is complete ends first."""
         self.finish()
         self._id, self._name, self._parts, self._size, self.open = self._new_id(), name, [], 0, True
-        if not self._held:
+        self._late = self._validated or self.whole
+        if not self._late:
             self.out.append(ToolCallStart(self._id, name, self.count))
         self.count += 1
 
+    def has_room(self, size: int) -> bool:
+        """Say whether that many further characters of arguments are admitted."""
+        return self._size + size <= self._max_arguments
+
     def chunk(self, text: str) -> bool:
-        """Add a fragment of the arguments; False when they have become too long (the fragment is not taken then)."""
-        if self._size + len(text) > self._max_arguments:
-            return False
+        """Add a fragment of the arguments; False when they have become too long (what is beyond the limit is lost)."""
+        room = self._max_arguments - self._size
+        fits = len(text) <= room
+        if not fits:
+            text = text[:room]
         self._size += len(text)
         self._parts.append(text)
-        if not self._held:
+        if text and not self._late:
             self.out.append(ToolCallChunk(self._id, text, self.count - 1))
-        return True
+        return fits
 
     def complete(self) -> None:
         """Note that the open call is whole; whether it may be executed is known when its surroundings are."""
@@ -74,7 +84,7 @@ class CallSink:
     def cut_off(self, message: str) -> None:
         """End the open call, complete or not, as one that was cut off."""
         if self.open:
-            self.fail("truncated", message, "".join(self._parts[-1:]))
+            self.fail("truncated", message)
 
     def reset(self, count: int, good: int) -> None:
         """Forget the calls since then: they turned out to be none."""
@@ -83,7 +93,7 @@ class CallSink:
 
     def _end(self) -> None:
         arguments = "".join(self._parts)
-        fault = self._fault(arguments) if self._held else None
+        fault = self._fault(arguments) if self._validated else None
         if fault is not None:
             self.fail("invalid", fault, arguments)
             return
@@ -92,17 +102,17 @@ class CallSink:
         self.open = self.pending = False
         self.good += 1
 
-    def fail(self, kind: CallErrorKind, message: str, raw: str) -> None:
-        """End the call with an error: it must not be executed."""
+    def fail(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
+        """End the call with an error: it must not be executed. Without `raw` the end of its arguments is shown."""
         arguments = "".join(self._parts)
         self._announce(arguments)
-        error = CallError(kind, message, raw[:_EXCERPT])
+        error = CallError(kind, message, raw[:_EXCERPT] or arguments[-_EXCERPT:])
         self.out.append(ToolCallEnd(self._id, self._name, arguments, self.count - 1, error=error))
         self.open = self.pending = False
 
     def _announce(self, arguments: str) -> None:
         """Send what was held until the call's end."""
-        if self._held:
+        if self._late:
             self.out.append(ToolCallStart(self._id, self._name, self.count - 1))
             if arguments:
                 self.out.append(ToolCallChunk(self._id, arguments, self.count - 1))

@@ -54,19 +54,26 @@ class _Hold:
     count: int
     good: int
     size: int = 0
+    """Characters in `raw`."""
     events: list[Event] = field(default_factory=list)
     calls: int = 0
     closing_quote: str = ""
     looked: int = 0
+
+    def add(self, text: str) -> None:
+        """Hold a further piece."""
+        self.raw.append(text)
+        self.size += len(text)
 
 
 class StreamParser:
     """Finds the calls in one reply while it streams.
 
     `dialect` is a name or a `Dialect`; `tools` are the offered ones (`Tool` objects or OpenAI dicts), None admits any
-    name. `reasoning` says what becomes of a call inside reasoning, `arguments` whether they are sent as they come or
-    whole and validated. `new_id` makes the ids of calls. Raises `ConfigError` for an unknown dialect, `RequestError` for
-    unusable tools, and nothing whatever the text is.
+    name. With `rescue`, calls to offered tools in every other dialect of the table are read too. `reasoning` says what
+    becomes of a call inside reasoning, `arguments` whether they are sent as they come or whole and validated. `new_id`
+    makes the ids of calls. Raises `ConfigError` for an unknown dialect, `RequestError` for unusable tools, and nothing
+    whatever the text is.
     """
 
     def __init__(
@@ -74,6 +81,7 @@ class StreamParser:
         dialect: str | Dialect = "function_call",
         tools: Sequence[Tool | dict[str, JSON]] | None = None,
         *,
+        rescue: bool = False,
         reasoning: ReasoningPolicy = "ignore",
         arguments: Arguments = "stream",
         new_id: Callable[[], str] | None = None,
@@ -83,6 +91,7 @@ class StreamParser:
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
         self._fenced_calls = offered is not None
         self._policy = reasoning
+        self._rescue = rescue
         self._limits = limits
         self._sink = CallSink(offered, arguments, new_id or id_source(), limits.arguments)
         markers = (self._dialect.open, self._dialect.result_open, *ROLE_MARKERS)
@@ -105,6 +114,8 @@ class StreamParser:
         self._raw: list[str] = []
         self._raw_size = 0
         self._fate: Literal["keep", "drop", "say"] = "keep"
+        self._direct = False
+        """True inside a call that was started: its next piece may go to the body reader at once."""
         self._fence_char = ""
         self._fence_run = 0
         self.finished = False
@@ -112,7 +123,14 @@ class StreamParser:
 
     def feed(self, text: str) -> list[Event]:
         """Read the next piece of text; give the events it completes."""
-        if not text.isascii():
+        if self.finished:
+            return []
+        if self._direct and not self._carry:
+            assert self._body is not None
+            self._begin()
+            if self._body.string_piece(text):
+                return self._out
+        if not text.isascii() or self._high_half:
             text = self._join_halves(text)
         if self._state == self._text and not self._carry and not self._line.runs:
             plain = _PLAIN.match(text)
@@ -121,10 +139,11 @@ class StreamParser:
                 return [Text(text)]
         self._begin()
         self._read(text)
+        self._direct = self._body is not None and self._fate == "drop" and self._hold is None
         return self._finish()
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
-        """End the reply; give what was held, then one `Stop`: `tool_use` where calls were found and it ended by itself."""
+        """End the reply; give what was held, then one `Stop`: `tool_use` where it ended by itself with calls."""
         self._begin()
         if self._high_half:
             self._high_half = ""
@@ -137,6 +156,8 @@ class StreamParser:
             stop_reason = "tool_use" if self._sink.good else "complete" if stop_reason == "tool_use" else stop_reason
         events.append(Stop(stop_reason))
         self.finished = True
+        # Without its states the parser holds no reference to itself: its memory is free at once.
+        self._state = self._home = _over
         return events
 
     # The loop.
@@ -152,8 +173,6 @@ class StreamParser:
         return self._out
 
     def _read(self, text: str) -> None:
-        if self.finished:
-            return
         self._buffer = self._carry + text if self._carry else text
         self._carry = ""
         self._stall = False
@@ -336,7 +355,7 @@ class StreamParser:
         self._fence_char, self._fence_run = char, length
         self._line.runs.clear()
         if self._fenced_calls:
-            self._begin_hold("fence").raw.append(line)
+            self._begin_hold("fence").add(line)
             self._state = self._fence_calls
         else:
             self._say(line)
@@ -387,6 +406,10 @@ class StreamParser:
         """In a fence that so far holds nothing but calls."""
         hold, opener = self._held(), self._dialect.open
         pos = self._hold_space(pos)
+        if hold.size > self._limits.hold:
+            self._release()
+            self._state = self._fence
+            return pos
         rest = self._buffer[pos : pos + self._limits.line]
         if rest.startswith(opener):
             self._open_call(opener, self._fence)
@@ -413,7 +436,7 @@ class StreamParser:
             self._release()
             self._state = self._fence
             return pos
-        hold.raw.append(self._buffer[pos:line_end])
+        hold.add(self._buffer[pos:line_end])
         self._home = self._text
         self._state = self._only_space
         return line_end
@@ -421,13 +444,15 @@ class StreamParser:
     def _hold_space(self, pos: int) -> int:
         found = _SPACE.match(self._buffer, pos)
         assert found is not None
-        self._held().raw.append(found[0])
+        self._held().add(found[0])
         return found.end()
 
     def _only_space(self, pos: int) -> int:
         """Behind calls that count only if nothing but white space (or, in reasoning, further calls) follows them."""
         pos = self._hold_space(pos)
         opener, rest = self._dialect.open, self._buffer[pos : pos + len(self._dialect.open)]
+        if self._held().size > self._limits.hold:
+            rest = " "
         if self._reasons and rest and opener.startswith(rest):
             if rest == opener:
                 self._open_call(opener, self._reasoning)
@@ -484,7 +509,7 @@ class StreamParser:
             self._flush()
             self._sink.out = self._out
         else:
-            self._hold.raw.append(marker)
+            self._hold.add(marker)
         self._body = JsonBody(self._dialect, self._sink, self._limits)
         self._raw = [marker]
         self._raw_size = 0
@@ -500,9 +525,6 @@ class StreamParser:
         match body.status:
             case Status.READING:
                 self._stall = new < len(self._buffer)
-                if self._raw_size > self._limits.hold:
-                    body.refuse()
-                    self._unknown()
             case Status.STARTED:
                 self._fate = "drop"
                 self._forget()
@@ -515,14 +537,18 @@ class StreamParser:
                 return self._body_ended(body, new)
             case Status.REJECTED:
                 self._not_a_call("")
+                self._body = None
                 self._state = self._home
+                return new
+        if (self._hold.size if self._hold is not None else self._raw_size) > self._limits.hold:
+            body.refuse()
+            self._unknown()
         return new
 
     def _account(self, piece: str) -> None:
         """Put what the body reader consumed where it may be needed."""
         if self._hold is not None:
-            self._hold.raw.append(piece)
-            self._raw_size += len(piece)
+            self._hold.add(piece)
         elif self._fate == "keep":
             self._raw.append(piece)
             self._raw_size += len(piece)
@@ -531,8 +557,7 @@ class StreamParser:
 
     def _forget(self) -> None:
         self._raw.clear()
-        if self._hold is None:
-            self._raw_size = 0
+        self._raw_size = 0
 
     def _unknown(self) -> None:
         self._not_a_call("")
@@ -555,6 +580,7 @@ class StreamParser:
 
     def _body_ended(self, body: JsonBody, pos: int) -> int:
         rest = body.rest
+        body.dispose()
         self._body = None
         self._state = self._home
         if self._fate == "keep" and not body.calls:
@@ -570,7 +596,7 @@ class StreamParser:
         return pos
 
     def _held_call_ended(self, hold: _Hold) -> None:
-        if self._sink.good == hold.good + hold.calls:
+        if self._sink.good == hold.good + hold.calls or hold.size > self._limits.hold:
             # The call was no call, or one with an error: nothing in this place counts.
             self._release()
             return
@@ -587,6 +613,7 @@ class StreamParser:
     def _begin_hold(self, kind: Literal["fence", "span", "reasoning"]) -> _Hold:
         self._flush()
         self._hold = _Hold(kind, [], self._sink.count, self._sink.good)
+        self._sink.whole = True
         self._sink.out = self._hold.events
         return self._hold
 
@@ -595,6 +622,7 @@ class StreamParser:
         hold = self._held()
         self._hold = None
         self._sink.reset(hold.count, hold.good)
+        self._sink.whole = False
         self._sink.out = self._out
         self._say("".join(hold.raw))
 
@@ -603,6 +631,7 @@ class StreamParser:
         hold = self._held()
         self._hold = None
         self._out.extend(hold.events)
+        self._sink.whole = False
         self._sink.out = self._out
 
     # The end.
@@ -651,14 +680,21 @@ def parse(
     tools: Sequence[Tool | dict[str, JSON]] | None = None,
     *,
     stop_reason: StopReason = "complete",
+    rescue: bool = False,
     reasoning: ReasoningPolicy = "ignore",
     arguments: Arguments = "stream",
     new_id: Callable[[], str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> list[Event]:
     """Read a whole reply: `feed` and `close` of a `StreamParser`, which see."""
-    parser = StreamParser(dialect, tools, reasoning=reasoning, arguments=arguments, new_id=new_id, limits=limits)
+    parser = StreamParser(
+        dialect, tools, rescue=rescue, reasoning=reasoning, arguments=arguments, new_id=new_id, limits=limits
+    )
     return parser.feed(text) + parser.close(stop_reason)
+
+
+def _over(_pos: int) -> int:
+    raise AssertionError
 
 
 def _joined(found: re.Match[str]) -> str:

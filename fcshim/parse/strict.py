@@ -73,6 +73,10 @@ class StrictJson:
         self._token: list[str] = []
         self._paused = False
         self._in_string = False
+        self._quote_at = 0
+        self._in_content = False
+        """True inside a value's string while nothing is held."""
+        self._new_key: str | None = None
 
     # What a subclass decides.
 
@@ -123,12 +127,19 @@ class StrictJson:
 
     def _stand(self, rest: Rest) -> None:
         """Reach a firm place: what was held is right."""
+        held = self._held
         if self._in_string:
+            if self._into is not None:
+                self._into.extend(held[: self._quote_at])
+            held = held[self._quote_at :]
             self._in_string = False
             self._string_ended()
-        if self._held:
+        if self._new_key is not None:
+            self._keys[-1].add(self._new_key)
+            self._new_key = None
+        if held:
             if self._into is not None:
-                self._into.extend(self._held)
+                self._into.extend(held)
             self._held.clear()
             self._held_source.clear()
             self._held_size = 0
@@ -143,12 +154,15 @@ class StrictJson:
         self._token.clear()
         self._held_size = 0
         self._paused = False
+        self._new_key = None
         return source
 
     # States.
 
     def _space(self, text: str, pos: int) -> int:
         """Hold white space; give the place of what follows, or the end of the text."""
+        if pos < len(text) and text[pos] > " ":
+            return pos
         found = _SPACE.match(text, pos)
         assert found is not None
         if found.end() > pos:
@@ -165,6 +179,7 @@ class StrictJson:
             self._in_string = True
             self._value_begins(first)
             self._send(first)
+            self._in_content = True
             self._state = self._string
             return pos + 1
         if first in "{[":
@@ -256,7 +271,7 @@ class StrictJson:
         self._state = self._value
         if key in self._keys[-1]:
             self._key_twice(key)
-        self._keys[-1].add(key)
+        self._new_key = key
         self._key_read(key)
         return pos + 1
 
@@ -301,6 +316,8 @@ class StrictJson:
         self._content(text[pos:end])
         char = text[end]
         if char == '"':
+            self._quote_at = len(self._held)
+            self._in_content = False
             self._hold('"')
             self._state = self._after
             return end + 1
@@ -310,6 +327,7 @@ class StrictJson:
             self._content(char, _CONTROL.get(char) or f"\\u{ord(char):04x}")
             return end + 1
         self._paused = True
+        self._in_content = False
         self._content(self._closer)
         return end + len(self._closer)
 
