@@ -5,8 +5,6 @@ browser; a reply that breaks off is never ended as if it were whole.
 Neighbours: `chat` sends its requests without tools here, `app` everything else below `/v1`.
 """
 
-from collections.abc import AsyncIterable
-
 from fcshim.codecs.base import Codec
 from fcshim.codecs.sse import write_data
 from fcshim.config import Config
@@ -40,16 +38,16 @@ class Relay:
         self._codec = codec
 
     async def serve(self, line: Line) -> None:
-        """Relay a request below `/v1`, its body as it comes."""
-        has_body = line.header(b"content-length") or line.header(b"transfer-encoding")
-        await self.pass_on(line, line.parts(self._config.max_body) if has_body else b"")
+        """Relay a request below `/v1`.
 
-    async def pass_on(self, line: Line, content: bytes | AsyncIterable[bytes]) -> None:
-        """Relay a request whose body has been read, or is read now."""
+        The body is read first: whoever listens for the client's leaving would take parts of it, and only a request
+        that is whole can be sent once more where a kept connection turns out to be closed.
+        """
+        await self.pass_on(line, await line.body(self._config.max_body))
+
+    async def pass_on(self, line: Line, content: bytes) -> None:
+        """Relay a request whose body has been read."""
         headers = self.forwarded(line.headers)
-        length = line.header(b"content-length")
-        if length and not isinstance(content, bytes):
-            headers.append((b"content-length", length))
         async with (
             line.attended(),
             self._upstream.send(line.method, _below_v1(line), headers=headers, content=content) as reply,

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from fcshim import StreamParser, parse
-from fcshim.codecs.openai_chat import OpenAIChat
+from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import Event, Stop, Text, Usage
+from fcshim.parse.stream import StreamParser, parse
 from tests.engine.grammars import CLOSE, OPEN, read
 from tests.engine.llama_server import LlamaServer
 from tests.engine.recordings import Recording, record
@@ -23,7 +23,7 @@ def recordings(random_server: LlamaServer) -> list[Recording]:
 
 def through_fcshim(recording: Recording) -> list[Event]:
     """Read the bytes as they arrived: codec, then parser."""
-    decoder, parser = OpenAIChat().decoder(), StreamParser()
+    decoder, parser = OPENAI_CHAT.decoder(), StreamParser()
     decoded = [item for piece in recording.pieces for item in decoder.feed(piece)]
     events: list[Event] = []
     for choice, event in [*decoded, *decoder.close()]:

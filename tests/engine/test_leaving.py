@@ -1,0 +1,66 @@
+"""A client that leaves: the real server's slot is free again at once, since nobody reads what it would write."""
+
+import json
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.engine.llama_server import LlamaServer
+from tests.engine.proxy import proxying
+
+AT_ONCE = 0.5
+"""Seconds. The proxy needs a few milliseconds; what is left is for a machine that does other things as well."""
+
+
+@pytest.fixture(scope="module")
+def random_proxy(random_server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with proxying(random_server.url, tmp_path_factory.mktemp("leaving")) as url:
+        yield url
+
+
+def begin(url: str, *, stream: bool, tools: bool) -> socket.socket:
+    """Send a request that takes thousands of tokens, and read nothing."""
+    tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+    fields = {
+        "messages": [{"role": "user", "content": "Go on."}],
+        "max_tokens": 100_000,
+        # Text for ever, slowly, and never a call.
+        "grammar": "root ::= [a-z ]+",
+        "ignore_eos": True,
+        "stream": stream,
+        "tools": [tool] if tools else None,
+    }
+    body = json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
+    address = urlsplit(url)
+    host, port = address.netloc.split(":")
+    connection = socket.create_connection((host, int(port)), 10)
+    head = [
+        "POST /v1/chat/completions HTTP/1.1",
+        f"Host: {address.netloc}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+    ]
+    connection.sendall("\r\n".join([*head, "", ""]).encode() + body)
+    return connection
+
+
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+def test_a_stream_whose_client_leaves_frees_the_slot(
+    random_server: LlamaServer, random_proxy: str, tools: bool
+) -> None:
+    with begin(random_proxy, stream=True, tools=tools) as connection:
+        assert b"200 OK" in connection.recv(4096)
+
+        random_server.wait_until(busy=1, seconds=5)
+
+    random_server.wait_until(busy=0, seconds=AT_ONCE)
+
+
+def test_a_client_that_waits_for_a_whole_reply_and_leaves_frees_the_slot(
+    random_server: LlamaServer, random_proxy: str
+) -> None:
+    with begin(random_proxy, stream=False, tools=True):
+        random_server.wait_until(busy=1, seconds=5)
+    random_server.wait_until(busy=0, seconds=AT_ONCE)
