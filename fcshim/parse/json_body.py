@@ -63,6 +63,7 @@ class JsonBody(StrictJson):
         self._lenient: list[str] = []
         self._lenient_size = 0
         self._closer_at = -1
+        self._last_gathered = ""
         self._mends = 0
         self._trailer: list[str] = []
         self._next_due = False
@@ -413,6 +414,7 @@ class JsonBody(StrictJson):
         # What is held was sent to nobody; the string it may end is open again.
         self._lenient = [self._withdraw()]
         self._lenient_size = len(self._lenient[0])
+        self._last_gathered = self._lenient[0].rstrip()[-1:]
         self._state = self._collect
         return pos
 
@@ -433,11 +435,12 @@ class JsonBody(StrictJson):
         return found.end()
 
     def _looks_complete(self) -> bool:
-        return "".join(self._lenient[-2:]).rstrip()[-1:] in _CLOSERS
+        return self._last_gathered in _CLOSERS
 
     def _gather(self, text: str) -> None:
         self._lenient.append(text)
         self._lenient_size += len(text)
+        self._last_gathered = text.rstrip()[-1:] or self._last_gathered
         if self._lenient_size > self._limits.mend:
             raise LimitError(f"more than {self._limits.mend} characters that are not strict JSON")
 

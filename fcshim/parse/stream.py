@@ -125,13 +125,13 @@ class StreamParser:
         """Read the next piece of text; give the events it completes."""
         if self.finished:
             return []
+        if not text.isascii() or self._high_half:
+            text = self._join_halves(text)
         if self._direct and not self._carry:
             assert self._body is not None
             self._begin()
             if self._body.string_piece(text):
                 return self._out
-        if not text.isascii() or self._high_half:
-            text = self._join_halves(text)
         if self._state == self._text and not self._carry and not self._line.runs:
             plain = _PLAIN.match(text)
             if plain is not None and plain.end() == len(text) > 0 and not self._long_run:

@@ -136,7 +136,8 @@ def check_reply(
     _law(offered is None or all(piece["call"] in offered for piece in pieces if "call" in piece), "only offered tools")
     _law(is_encodable(pieces), "events are valid Unicode")
     _law(_is_subsequence(spoken(pieces), text), "text comes from the input, in order, unchanged")
-    if not finished and all("text" in piece or "stop" in piece for piece in pieces):
+    tagged = text.lstrip().startswith(("<think>", "<thinking>"))
+    if not finished and not tagged and all("text" in piece or "stop" in piece for piece in pieces):
         _law(spoken(pieces) == well_formed(text), "nothing lost: without a call and reasoning, the text is the input")
     return pieces
 
