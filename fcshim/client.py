@@ -66,7 +66,7 @@ class Client:
     Raises `ConfigError` for an unknown dialect or profile.
     """
 
-    def __init__(  # noqa: PLR0913 - each of them has a default
+    def __init__(
         self,
         url: str,
         *,

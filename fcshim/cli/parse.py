@@ -32,7 +32,6 @@ examples:
   fcshim parse reply.txt
   fcshim parse --tools tools.json --chunk 3 reply.txt      as if three characters came at a time
   some-model | fcshim parse | jq -c 'select(.type == "tool_call_end")'
-  echo 'It is {"name": "f", "arguments": {}}' | fcshim parse --rescue --tools tools.json
 
 events: text, reasoning, tool_call_start, tool_call_chunk, tool_call_end, stop
 """
