@@ -49,7 +49,7 @@ class Shim:
         self._prepared = _prepared(request, tools, neutralise, row, get_profile(profile))
         self._restores = neutralise.touched
         self._request = request
-        self._new_parser = lambda: StreamParser(
+        self._new_parser: Callable[[], StreamParser] = lambda: StreamParser(
             row, callable_tools, rescue=rescue, reasoning=reasoning, arguments=arguments, new_id=new_id, limits=limits
         )
 
