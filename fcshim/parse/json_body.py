@@ -87,15 +87,16 @@ class JsonBody(StrictJson):
             self._next_due = False
             self.status = Status.NEXT
             return pos
-        self.status = Status.READING
+        reading = self.status = Status.READING
         self._wait = False
         size = len(text)
         try:
-            while pos < size and self.status is Status.READING:
+            while pos < size:
                 pos = self._state(text, pos)
-                if self._wait:
+                if self._wait or self.status is not reading:
                     break
-            self._flush()
+            if self._out:
+                self._flush()
         except LimitError as error:
             self._give_up("limit", str(error))
             self._state = self._skip

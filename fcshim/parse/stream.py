@@ -127,11 +127,8 @@ class StreamParser:
             return []
         if not text.isascii() or self._high_half:
             text = self._join_halves(text)
-        if self._direct and not self._carry:
-            assert self._body is not None
-            self._begin()
-            if self._body.string_piece(text):
-                return self._out
+        if self._direct and self._body is not None:
+            return self._feed_body(self._body, text)
         if self._state == self._text and not self._carry and not self._line.runs:
             plain = _PLAIN.match(text)
             if plain is not None and plain.end() == len(text) > 0 and not self._long_run:
@@ -139,8 +136,27 @@ class StreamParser:
                 return [Text(text)]
         self._begin()
         self._read(text)
-        self._direct = self._body is not None and self._fate == "drop" and self._hold is None
+        self._direct = self._is_direct()
         return self._finish()
+
+    def _feed_body(self, body: JsonBody, text: str) -> list[Event]:
+        """Inside a call that was started: what its reader consumes needs no account."""
+        self._sink.out = out = self._out = []
+        if self._carry:
+            text, self._carry = self._carry + text, ""
+        elif body.string_piece(text):
+            return out
+        pos = body.feed(text, 0)
+        if body.status is Status.READING:
+            self._carry = text[pos:]
+            return out
+        self._buffer = text
+        self._loop(self._act(body, pos))
+        self._direct = self._is_direct()
+        return self._finish()
+
+    def _is_direct(self) -> bool:
+        return self._body is not None and self._fate == "drop" and self._hold is None
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
         """End the reply; give what was held, then one `Stop`: `tool_use` where it ended by itself with calls."""
@@ -175,8 +191,10 @@ class StreamParser:
     def _read(self, text: str) -> None:
         self._buffer = self._carry + text if self._carry else text
         self._carry = ""
+        self._loop(0)
+
+    def _loop(self, pos: int) -> None:
         self._stall = False
-        pos = 0
         while pos < len(self._buffer):
             pos = self._state(pos)
             if self._stall:
@@ -522,6 +540,10 @@ class StreamParser:
         assert body is not None
         new = body.feed(self._buffer, pos)
         self._account(self._buffer[pos:new])
+        return self._act(body, new)
+
+    def _act(self, body: JsonBody, new: int) -> int:
+        """Do what the body reader's status says; `new` is where it stands."""
         match body.status:
             case Status.READING:
                 self._stall = new < len(self._buffer)

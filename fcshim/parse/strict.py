@@ -58,6 +58,7 @@ class StrictJson:
 
     def __init__(self, closer: str, limits: Limits) -> None:
         self._limits = limits
+        self._most_held = limits.mend
         self._closer = closer
         run = rf'(?:[^"\\\x00-\x1f{closer[0]}]++|\\["\\/bfnrt]|{re.escape(closer[0])}(?!{re.escape(closer[1:])}))*+'
         self._run = re.compile(run)
@@ -68,7 +69,8 @@ class StrictJson:
         self._keys: list[set[str]] = []
         self._into: list[str] | None = None
         self._held: list[str] = []
-        self._held_source: list[str] = []
+        self._held_source: list[str] | None = None
+        """What is held as it was written, where that differs: from a closing marker in a string on."""
         self._held_size = 0
         self._token: list[str] = []
         self._paused = False
@@ -118,12 +120,12 @@ class StrictJson:
             self._into.append(text)
 
     def _hold(self, text: str) -> None:
-        if text:
-            self._held.append(text)
+        self._held.append(text)
+        if self._held_source is not None:
             self._held_source.append(text)
-            self._held_size += len(text)
-            if self._held_size > self._limits.mend and not self._paused:
-                raise LimitError(f"more than {self._limits.mend} characters between two values")
+        size = self._held_size = self._held_size + len(text)
+        if size > self._most_held and not self._paused:
+            raise LimitError(f"more than {self._most_held} characters between two values")
 
     def _stand(self, rest: Rest) -> None:
         """Reach a firm place: what was held is right."""
@@ -141,16 +143,16 @@ class StrictJson:
             if self._into is not None:
                 self._into.extend(held)
             self._held.clear()
-            self._held_source.clear()
+            self._held_source = None
             self._held_size = 0
-        self._paused = False
+            self._paused = False
         self._rest = rest
 
     def _withdraw(self) -> str:
         """Give what is held as it was written, and go back to the last firm place."""
-        source = "".join(self._held_source)
+        source = "".join(self._held if self._held_source is None else self._held_source)
         self._held.clear()
-        self._held_source.clear()
+        self._held_source = None
         self._token.clear()
         self._held_size = 0
         self._paused = False
@@ -241,9 +243,11 @@ class StrictJson:
     def _key_string(self, text: str, pos: int) -> int:
         found = _KEY_RUN.match(text, pos)
         assert found is not None
-        run, end = found[0], found.end()
-        self._token.append(run)
-        self._hold(run)
+        end = found.end()
+        if end > pos:
+            run = found[0]
+            self._token.append(run)
+            self._hold(run)
         if end == len(text):
             return end
         if text[end] == '"':
@@ -326,7 +330,9 @@ class StrictJson:
         if char < " ":
             self._content(char, _CONTROL.get(char) or f"\\u{ord(char):04x}")
             return end + 1
-        self._paused = True
+        if not self._paused:
+            self._paused = True
+            self._held_source = []
         self._in_content = False
         self._content(self._closer)
         return end + len(self._closer)
@@ -346,6 +352,7 @@ class StrictJson:
             if self._into is not None:
                 self._into.append(strict or source)
             return
+        assert self._held_source is not None
         self._held_source.append(source)
         self._held.append(strict or source)
         self._held_size += len(source)
