@@ -1,0 +1,110 @@
+"""The README's examples run, with the embedded model behind the addresses that they name."""
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fcshim.config import load_config
+from fcshim.demo.serving import serve_model, serve_proxy
+
+README = Path(__file__).parent.parent / "README.md"
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@dataclass
+class Addresses:
+    upstream: str
+    proxy: str
+
+
+@pytest.fixture(scope="module")
+def addresses() -> Iterator[Addresses]:
+    """The model and a proxy in front of it, in a loop of their own."""
+    found: list[tuple[Addresses, asyncio.AbstractEventLoop, asyncio.Event]] = []
+    started = threading.Event()
+
+    async def serve() -> None:
+        async with AsyncExitStack() as stack:
+            model = await stack.enter_async_context(serve_model("numpy"))
+            proxy = await stack.enter_async_context(serve_proxy(model.url))
+            over = asyncio.Event()
+            found.append((Addresses(model.url, proxy), asyncio.get_running_loop(), over))
+            started.set()
+            await over.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert started.wait(30)
+    served, loop, over = found[0]
+    yield served
+    loop.call_soon_threadsafe(over.set)
+    thread.join(30)
+
+
+def _python(block: str, addresses: Addresses) -> str:
+    """Run a block as a program of its own and give what it prints."""
+    program = block.replace("http://127.0.0.1:8080", addresses.upstream).replace(
+        "http://127.0.0.1:8181", addresses.proxy
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+    return done.stdout
+
+
+def _blocks(language: str, holding: str) -> str:
+    (block,) = [text for kind, text in BLOCKS if kind == language and holding in text]
+    return block
+
+
+def test_the_official_client_gets_a_call(addresses: Addresses) -> None:
+    """The first example prints the arguments of one call."""
+    assert _python(_blocks("python", "OpenAI("), addresses) == '{"city": "Paris"}'
+
+
+def test_the_loop_runs_a_function(addresses: Addresses) -> None:
+    """The second example prints the answer that was made from the function's result."""
+    assert _python(_blocks("python", "client.run("), addresses).strip() == "add_numbers returned 42"
+
+
+def test_the_parser_gives_events(addresses: Addresses) -> None:
+    """The third example prints events, the last of which says that there was a call."""
+    lines = _python(_blocks("python", "StreamParser("), addresses).splitlines()
+
+    assert "{'type': 'text', 'text': 'Let me look. '}" == lines[0]
+    assert "{'type': 'stop', 'stop_reason': 'tool_use'}" == lines[-1]
+
+
+def test_the_settings_file_is_one(tmp_path: Path) -> None:
+    """The TOML example holds known settings."""
+    file = tmp_path / "fcshim.toml"
+    file.write_text(_blocks("toml", "upstream ="), encoding="utf-8")
+
+    config = load_config({}, env={}, file=file)
+
+    assert config.port == 8181
+    assert config.for_model("gemma-2b").profile == "no-system"
+
+
+def test_the_command_line_parses_a_text() -> None:
+    """The shell example runs, and its call is mended."""
+    line = next(row for row in _blocks("console", "fcshim parse").splitlines() if "fcshim parse" in row)
+    command = line.removeprefix("$ ").replace("fcshim parse", f"{sys.executable} -m fcshim parse")
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=True, env=dict(os.environ)
+    )
+
+    ends = [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "tool_call_end"]
+
+    assert [{"a": 1}] == [json.loads(event["tool_call_arguments_complete"]) for event in ends]
