@@ -1,9 +1,8 @@
 """Spoiling: what is added to the arguments of a call that must not run, once some of them were sent.
 
-Rule: `arguments + spoil(arguments)` is JSON for no reader, strict, streaming or mending: it closes what never
-was opened.
-Why: measured, LangChain completes a truncated `{"path": "/e` to `{"path": "/e"}` and runs the call, whatever the
-finish reason says; a closing bracket of the wrong kind makes it an invalid call there, as in every strict reader.
+Rule: `arguments + spoil(arguments)` is no JSON and no beginning of JSON: it closes what never was opened.
+Why: measured, LangChain completes a truncated `{"path": "/e` to `{"path": "/e"}` and runs the call, whatever the finish
+reason says; a closing bracket of the wrong kind makes it an invalid call there, as in every strict reader.
 Neighbours: the stream encoder.
 """
 
