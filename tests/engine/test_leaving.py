@@ -10,8 +10,9 @@ import pytest
 from tests.engine.llama_server import LlamaServer
 from tests.engine.proxy import proxying
 
-AT_ONCE = 0.5
-"""Seconds. The proxy needs a few milliseconds; what is left is for a machine that does other things as well."""
+AT_ONCE = 0.1
+"""Seconds: some 17 ms on an idle machine. The best of a few tries counts, for a machine that does other things too."""
+TRIES = 3
 
 
 @pytest.fixture(scope="module")
@@ -46,21 +47,23 @@ def begin(url: str, *, stream: bool, tools: bool) -> socket.socket:
     return connection
 
 
+def leave(server: LlamaServer, url: str, *, stream: bool, tools: bool) -> float:
+    """Begin, leave while the model writes, and give the seconds until it stops."""
+    with begin(url, stream=stream, tools=tools) as connection:
+        if stream:
+            assert b"200 OK" in connection.recv(4096)
+        server.wait_until(busy=1, seconds=5)
+    return server.wait_until(busy=0, seconds=2)
+
+
 @pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
 def test_a_stream_whose_client_leaves_frees_the_slot(
     random_server: LlamaServer, random_proxy: str, tools: bool
 ) -> None:
-    with begin(random_proxy, stream=True, tools=tools) as connection:
-        assert b"200 OK" in connection.recv(4096)
-
-        random_server.wait_until(busy=1, seconds=5)
-
-    random_server.wait_until(busy=0, seconds=AT_ONCE)
+    assert min(leave(random_server, random_proxy, stream=True, tools=tools) for _ in range(TRIES)) < AT_ONCE
 
 
 def test_a_client_that_waits_for_a_whole_reply_and_leaves_frees_the_slot(
     random_server: LlamaServer, random_proxy: str
 ) -> None:
-    with begin(random_proxy, stream=False, tools=True):
-        random_server.wait_until(busy=1, seconds=5)
-    random_server.wait_until(busy=0, seconds=AT_ONCE)
+    assert min(leave(random_server, random_proxy, stream=False, tools=True) for _ in range(TRIES)) < AT_ONCE
