@@ -1,0 +1,41 @@
+"""Values against schemas."""
+
+import pytest
+
+from fcshim.schema.validate import first_fault
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def test_a_value_that_the_schema_admits_has_no_fault() -> None:
+    assert first_fault(CITY, {"city": "Oslo"}) is None
+
+
+def test_a_fault_is_told_with_its_path() -> None:
+    assert first_fault(CITY, {"city": 5}) == "$.city: 5 is not of type 'string'"
+
+
+def test_a_missing_member_is_named() -> None:
+    assert first_fault(CITY, {}) == "$: 'city' is a required property"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        {},
+        "text",
+        {"type": "no such type"},
+        {"$ref": "https://example.com/schema.json"},
+        {"$ref": "#/$defs/missing"},
+        {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
+    ],
+)
+def test_a_schema_that_cannot_be_used_admits_everything(schema: object) -> None:
+    assert first_fault(schema, {"city": 5}) is None
+
+
+def test_a_catastrophic_pattern_costs_nothing() -> None:
+    schema = {"type": "string", "pattern": "^(a+)+$"}
+
+    assert first_fault(schema, "a" * 60 + "b") is None
