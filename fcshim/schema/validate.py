@@ -22,7 +22,8 @@ def first_fault(schema: JSON, value: JSON) -> str | None:
     from jsonschema.validators import extend  # noqa: PLC0415
     from referencing.exceptions import Unresolvable  # noqa: PLC0415
 
-    validator = extend(Draft202012Validator, {"pattern": _unchecked, "patternProperties": _unchecked})
+    unchecked = {"pattern": _unchecked, "patternProperties": _unchecked}
+    validator = extend(Draft202012Validator, unchecked)  # type: ignore[no-untyped-call] # its stub has no types
     try:
         Draft202012Validator.check_schema(schema)
         fault = best_match(validator(schema).iter_errors(value))
