@@ -1,6 +1,6 @@
 """Ids for calls and replies.
 
-Rule: an id is unique in a conversation that lasts days and crosses processes; whoever needs another source passes one in.
+Rule: an id is unique in a conversation that lasts days and crosses processes; who needs another source passes one in.
 Neighbours: the parser, the codecs and the client take a `new_id` function.
 """
 

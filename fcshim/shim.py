@@ -29,7 +29,7 @@ WHITE_SPACE_LIMIT = 4_096
 class Shim:
     """One request for an upstream without tools of its own; the other options are the parser's."""
 
-    def __init__(  # noqa: PLR0913 - the parser's options, under the parser's names
+    def __init__(
         self,
         request: Request,
         *,
