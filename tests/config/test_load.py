@@ -1,0 +1,146 @@
+"""Where settings come from, which source wins, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from fcshim.config import Config, ModelConfig, load_config
+from fcshim.errors import ConfigError
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "fcshim.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_without_any_source_every_setting_has_its_default():
+    assert load_config() == Config()
+
+
+def test_the_file_wins_over_defaults_the_environment_over_the_file_and_flags_over_all(tmp_path):
+    file = written(tmp_path, 'port = 1\nhost = "::1"\nlog_level = "error"\nping = 1')
+    config = load_config({"port": "3"}, env={"FCSHIM_PORT": "2", "FCSHIM_HOST": "localhost"}, file=file)
+
+    assert (3, "localhost", "error", 1.0) == (config.port, config.host, config.log_level, config.ping)
+
+
+def test_lists_come_separated_by_commas_repeated_or_as_arrays(tmp_path):
+    file = written(tmp_path, 'allowed_hosts = ["a", "b"]')
+
+    assert ("a", "b") == load_config(file=file).allowed_hosts
+    assert ("a", "b") == load_config(env={"FCSHIM_ALLOWED_HOSTS": "a, b"}).allowed_hosts
+    assert ("a", "b") == load_config({"allowed_hosts": ["a", "b"]}).allowed_hosts
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", True), ("Yes", True), ("on", True), ("false", False), ("0", False)])
+def test_a_switch_reads_the_usual_words(text, value):
+    assert value == load_config(env={"FCSHIM_RESCUE": text}).rescue
+
+
+def test_an_empty_variable_counts_as_unset():
+    assert Config().port == load_config(env={"FCSHIM_PORT": ""}).port
+
+
+def test_the_variable_that_names_the_file_is_no_setting():
+    assert load_config(env={"FCSHIM_CONFIG": "x.toml", "HOME": "/"}) == Config()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"prt": "1"}, "flags: there is no setting 'prt', did you mean 'port'?"),
+        ({"port": "x"}, "--port: expected a whole number from 0 up to 65535, got 'x'"),
+        ({"port": "70000"}, "--port: expected a whole number from 0 up to 65535, got '70000'"),
+        ({"ping": "-1"}, "--ping: expected a number from 0 up to 86400, got '-1'"),
+        ({"reasoning": "maybe"}, "--reasoning: expected one of ignore, recover, promote, got 'maybe'"),
+        ({"rescue": "maybe"}, "--rescue: expected true or false, got 'maybe'"),
+        ({"upstream": "8080"}, "upstream: expected a URL such as http://127.0.0.1:8080, got '8080'"),
+        ({"upstream": "http://h:x"}, "upstream: expected a URL such as http://127.0.0.1:8080, got 'http://h:x'"),
+        ({"dialect": "functioncall"}, "unknown dialect 'functioncall', did you mean 'function_call'?"),
+        ({"profile": "no-sytem"}, "unknown profile 'no-sytem', did you mean 'no-system'?"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(flags, message):
+    with pytest.raises(ConfigError) as caught:
+        load_config(flags)
+
+    assert caught.value.message.startswith(message)
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_known_one():
+    with pytest.raises(ConfigError, match="environment: there is no setting 'FCSHIM_PROT', did you mean 'FCSHIM_PORT'"):
+        load_config(env={"FCSHIM_PROT": "1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("port = '1'", "port: expected a whole number from 0 up to 65535, got '1'"),
+        ("prot = 1", "there is no setting 'prot', did you mean 'port'?"),
+        ("port = ", "is not TOML"),
+        ("models = 1", "models: expected tables"),
+        ("[models.a]\ndialekt = 'x'", "[models.\"a\"]: there is no setting 'dialekt', did you mean 'dialect'?"),
+        ("[models.a]\nrescue = 'x'", '[models."a"]: Expected `bool | null`, got `str` - at `$.rescue`'),
+        ("[models.a]\ndialect = 'x'", "unknown dialect 'x'"),
+        ("[models]\na = 1", '[models."a"]: Expected `object`, got `int`'),
+    ],
+)
+def test_a_wrong_line_of_the_file_is_refused_by_name(tmp_path, text, message):
+    with pytest.raises(ConfigError) as caught:
+        load_config(file=written(tmp_path, text))
+
+    assert message in caught.value.message
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot read .*nowhere.toml: No such file"):
+        load_config(file=tmp_path / "nowhere.toml")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "x").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(ConfigError, match="is not TOML"):
+        load_config(file=tmp_path / "x")
+
+
+@pytest.mark.parametrize("key", [" ", "clé", "a\nb"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(key):
+    with pytest.raises(ConfigError) as caught:
+        load_config({"upstream_key": key})
+
+    assert "printable ASCII" in caught.value.message
+    assert repr(key)[1:-1] not in caught.value.message.replace("expected a key", "") or key == " "
+
+
+def test_a_key_in_the_upstream_url_is_refused_and_not_shown():
+    with pytest.raises(ConfigError) as caught:
+        load_config({"upstream": "http://user:canary@host"})
+
+    assert "canary" not in caught.value.message
+
+
+def test_secrets_do_not_show_in_the_configuration():
+    config = load_config({"upstream_key": "canary", "api_keys": ["canary2"]})
+
+    assert "canary" not in f"{config!r} {config} {config.upstream_key} {config.api_keys!r:s}"
+    assert ("canary", "canary2") == (config.upstream_key.reveal(), config.api_keys[0].reveal())
+
+
+def test_an_exact_model_name_wins_over_patterns_and_the_first_pattern_over_later_ones(tmp_path):
+    rows = '[models."q*"]\nrescue = false\n[models."qw*"]\nreasoning = "promote"\n[models.qwen]\nprofile = "free"'
+    config = load_config({"reasoning": "recover"}, file=written(tmp_path, rows))
+
+    def row(profile="auto", *, rescue=True):
+        return ModelConfig(
+            dialect="function_call", profile=profile, rescue=rescue, reasoning="recover", arguments="stream"
+        )
+
+    assert [row("free"), row(rescue=False), row()] == [config.for_model(name) for name in ("qwen", "qwen2", "llama")]
+
+
+def test_a_model_may_have_another_name_upstream(tmp_path):
+    config = load_config(file=written(tmp_path, '[models.gpt-4]\nupstream_model = "qwen3"'))
+
+    assert ["qwen3", None] == [config.for_model(name).upstream_model for name in ("gpt-4", "qwen3")]

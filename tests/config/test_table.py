@@ -1,0 +1,30 @@
+"""The table that flags, variables and help are made from."""
+
+import msgspec
+
+from fcshim.config import Config, settings
+
+
+def test_every_field_but_the_models_is_a_setting_with_flag_variable_group_and_help():
+    table = settings()
+
+    assert [name for name in Config.__struct_fields__ if name != "models"] == [setting.name for setting in table]
+    assert all(setting.help and setting.group for setting in table)
+    assert len(table) == len({setting.flag for setting in table}) == len({setting.env for setting in table})
+
+
+def test_a_setting_says_how_it_is_given():
+    rows = {setting.name: setting for setting in settings()}
+    port, keys, rescue, reasoning = (rows[name] for name in ("port", "api_keys", "rescue", "reasoning"))
+
+    assert ("value", "--port", "FCSHIM_PORT", "8181") == (port.kind, port.flag, port.env, port.default)
+    assert ("list", "--api-key", "FCSHIM_API_KEYS", "") == (keys.kind, keys.flag, keys.env, keys.default)
+    assert ("switch", "yes") == (rescue.kind, rescue.default)
+    assert ("ignore", "recover", "promote") == reasoning.choices
+    assert {"upstream_key", "api_keys"} == {name for name, row in rows.items() if row.secret}
+
+
+def test_every_default_passes_its_own_check():
+    for field in msgspec.structs.fields(Config):
+        if isinstance(field.default, bool | int | float | str):
+            assert field.default == msgspec.convert(field.default, field.type)
