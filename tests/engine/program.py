@@ -63,10 +63,10 @@ def find_llama_server(*, patient: bool) -> Path:
 
 
 def _installed() -> Path:
-    named = os.environ.get("FCSHIM_LLAMA_SERVER")
+    named = os.environ.get("LLAMA_SERVER")
     found = shutil.which(named or "llama-server")
     if found is None:
-        raise UnavailableError(f"FCSHIM_LLAMA_SERVER={named} is no program" if named else "not on PATH")
+        raise UnavailableError(f"LLAMA_SERVER={named} is no program" if named else "not on PATH")
     return Path(found)
 
 
