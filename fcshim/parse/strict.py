@@ -34,7 +34,10 @@ State: TypeAlias = Callable[[str, int], int]
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
-_KEY_RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+')
+_MOST_RUNS = 4_096
+"""Repetitions of one search, which is continued after them: each takes memory. (A possessive group takes none, but
+before Python 3.11.5 it ends in the wrong place: https://github.com/python/cpython/issues/106052.)"""
+_KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{_MOST_RUNS}}}')
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _CONTROL = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
@@ -60,8 +63,8 @@ class StrictJson:
         self._limits = limits
         self._most_held = limits.mend
         self._closer = closer
-        run = rf'(?:[^"\\\x00-\x1f{closer[0]}]++|\\["\\/bfnrt]|{re.escape(closer[0])}(?!{re.escape(closer[1:])}))*+'
-        self._run = re.compile(run)
+        run = rf'[^"\\\x00-\x1f{closer[0]}]++|\\["\\/bfnrt]|{re.escape(closer[0])}(?!{re.escape(closer[1:])})'
+        self._run = re.compile(f"(?:{run}){{0,{_MOST_RUNS}}}")
         self._state: State = self._value
         self._wait = False
         self._rest: Rest = "start"
@@ -248,7 +251,7 @@ class StrictJson:
             run = found[0]
             self._token.append(run)
             self._hold(run)
-        if end == len(text):
+        if end == len(text) or end - pos >= _MOST_RUNS:
             return end
         if text[end] == '"':
             self._hold('"')
@@ -318,6 +321,8 @@ class StrictJson:
         if end == len(text):
             return self._string_tail(text, pos)
         self._content(text[pos:end])
+        if end - pos >= _MOST_RUNS:
+            return end
         char = text[end]
         if char == '"':
             self._quote_at = len(self._held)

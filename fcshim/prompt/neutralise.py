@@ -62,9 +62,9 @@ _NAME = rf"[\w:\-{_INVISIBLE}]{{1,80}}+"
 _BARRED = r"[^\s<＜\[\]&\\>＞|｜]{1,64}+"
 
 _CANDIDATE = re.compile(
-    rf"{_OPEN}{_GAP}(?:\\?/{_GAP})?+"
-    rf"(?:(?P<wide>｜|(?i:{_UNFINISHED}))|(?P<bar>\|){_GAP}{_BARRED}{_GAP}(?:[|｜]{_GAP})?+{_END}"
-    rf"|(?P<name>{_NAME})(?![\w:\-{_INVISIBLE}])(?:{_GAP}(?P<end>{_END}|\]))?+)"
+    rf"{_OPEN}{_GAP}(?:\\?/{_GAP})?"
+    rf"(?:(?P<wide>｜|(?i:{_UNFINISHED}))|(?P<bar>\|){_GAP}{_BARRED}{_GAP}(?:[|｜]{_GAP})?{_END}"
+    rf"|(?P<name>{_NAME})(?![\w:\-{_INVISIBLE}])(?:{_GAP}(?P<end>{_END}|\]))?)"
 )
 
 
@@ -76,8 +76,8 @@ def _prefixes(*words: str) -> str:
 _OPEN_PREFIX = _prefixes("&lt;", "&#000060;", "&#60;", "&#x00003c;", "&#x3c;", "\\u003c", "\\x3c")
 _END_PREFIX = _prefixes("&gt;", "&#62;", "&#x3e;", "\\u003e", "\\x3e")
 _PENDING = re.compile(
-    rf"(?:(?i:{_OPEN_PREFIX})|{_OPEN}(?:(?<=_){_GAP}(?:\\|(?:\\?/{_GAP})?+"
-    rf"(?:\|{_GAP}(?:{_BARRED}{_GAP}(?:[|｜]{_GAP})?+(?i:{_END_PREFIX})?)?"
+    rf"(?:(?i:{_OPEN_PREFIX})|{_OPEN}(?:(?<=_){_GAP}(?:\\|(?:\\?/{_GAP})?"
+    rf"(?:\|{_GAP}(?:{_BARRED}{_GAP}(?:[|｜]{_GAP})?(?i:{_END_PREFIX})?)?"
     rf"|(?P<name>{_NAME})(?P<after>{_GAP}(?i:{_END_PREFIX})?))?))?)\Z"
 )
 
