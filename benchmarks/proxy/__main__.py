@@ -1,0 +1,145 @@
+"""The proxy with the shim on, beside a bare relay on the same stack and beside nginx, in one run.
+
+Rule: loopback only, every loop bounded; CPU is the proxy process's own, read before and after a paced load.
+Neighbours: `processes` runs what is measured, `load` reads the streams, `report` prints.
+"""
+
+import asyncio
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.proxy.load import Seen, request, streams
+from benchmarks.proxy.processes import Process, proxy, scripted_upstream
+from benchmarks.proxy.upstream import CALL, TEXT
+from benchmarks.report import Report, arguments
+
+_RATES = {1_000: (20, 0.02), 4_000: (80, 0.02)}
+"""Chunks a second in all: how many streams, and the seconds between the chunks of each."""
+_LIVE = 1_000
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one proxy costs: microseconds of CPU per chunk, and the median age of a chunk when the client has it."""
+
+    cpu: float
+    age: float
+
+
+def main() -> int:
+    """Measure and report."""
+    options = arguments(__doc__.partition("\n")[0]).parse_args()
+    report = Report("proxy")
+    seconds, live = (2, 200) if options.quick else (6, _LIVE)
+    with scripted_upstream() as upstream, tempfile.TemporaryDirectory() as folder:
+        _measure_chunks(report, upstream, Path(folder), seconds)
+        _measure_streams(report, upstream, Path(folder), live)
+    return report.finish(options.json)
+
+
+def _measure_chunks(report: Report, upstream: Process, folder: Path, seconds: float) -> None:
+    cases = [("relay", TEXT), ("fcshim", TEXT), ("relay", CALL), ("fcshim", CALL)]
+    if shutil.which("nginx"):
+        cases += [("nginx", TEXT)]
+    else:
+        print("nginx is not installed: it is left out", file=sys.stderr)
+    for rate in _RATES:
+        found = {case: _chunks(*case, rate, upstream, folder, seconds) for case in cases}
+        direct = _direct(upstream, rate, seconds)
+        nginx = found.get(("nginx", TEXT))
+        rows = [
+            (f"{name}, {kind}", it.cpu, it.cpu / found["relay", kind].cpu, it.cpu / nginx.cpu if nginx else None,
+             (it.age - direct) * 1e6, (it.age - direct) / (nginx.age - direct) if nginx else None)
+            for (name, kind), it in found.items()
+        ]  # fmt: skip
+        columns = ("proxy, reply", "us CPU a chunk", "x relay", "x nginx", "added p50, us", "x nginx ")
+        report.table(f"{rate:,} chunks a second", columns, rows)
+        for kind in (TEXT, CALL):
+            ratio = found["fcshim", kind].cpu / found["relay", kind].cpu
+            report.bar(f"{kind}, {rate:,}/s: CPU beside the bare relay", ratio, 1.4, "x")
+            if nginx:
+                report.bar(f"{kind}, {rate:,}/s: CPU beside nginx", found["fcshim", kind].cpu / nginx.cpu, 3.5, "x")
+        if nginx:
+            added = (found["fcshim", TEXT].age - direct) / (nginx.age - direct)
+            report.bar(f"{rate:,}/s: added latency beside nginx's", added, 2.5, "x")
+
+
+def _chunks(name: str, kind: str, rate: int, upstream: Process, folder: Path, seconds: float) -> Figures:
+    with proxy(name, upstream, folder) as process:
+        _load(process.port, kind, rate, 0.5)
+        before = process.cpu()
+        seen = _load(process.port, kind, rate, seconds)
+        return Figures((process.cpu() - before) / len(seen.ages) * 1e6, seen.median_age)
+
+
+def _direct(upstream: Process, rate: int, seconds: float) -> float:
+    """Give the median age of a chunk without any proxy: what the measuring itself costs."""
+    return _load(upstream.port, TEXT, rate, seconds).median_age
+
+
+def _load(port: int, kind: str, rate: int, seconds: float) -> Seen:
+    count, pause = _RATES[rate]
+    chunks = round(seconds / pause)
+    seen = uvloop.run(streams(port, count, f"{kind}:{chunks}:{pause}"))
+    if seen.clean != count or len(seen.ages) < 0.99 * count * chunks:
+        raise RuntimeError(f"{count - seen.clean} of {count} streams broke; {len(seen.ages)} stamps were seen")
+    return seen
+
+
+def _measure_streams(report: Report, upstream: Process, folder: Path, live: int) -> None:
+    names = ["relay", "fcshim", *(["nginx"] if shutil.which("nginx") else [])]
+    rows = []
+    for name in names:
+        with proxy(name, upstream, folder) as process:
+            _load(process.port, TEXT, 1_000, 0.2)
+            base = process.memory()
+            grown, gone = uvloop.run(_live(process, upstream, live))
+            rows.append((name, base / 1e6, (grown - base) / live / 1024, gone))
+    report.table(f"{live:,} live streams", ("proxy", "base, MB", "KB a stream", "s until upstream is free"), rows)
+    (_, base_mb, stream_kb, gone) = next(row for row in rows if row[0] == "fcshim")
+    report.bar("base memory", base_mb, 80, "MB")
+    report.bar("memory of a live stream", stream_kb, 64, "KB")
+    report.bar("upstream connections gone after the last client", gone, 1, "s")
+
+
+async def _live(process: Process, upstream: Process, count: int) -> tuple[int, float]:
+    """Open streams that go on for long, measure the memory, leave them all, and wait until the upstream is free."""
+    ask = request(f"{TEXT}:1200:0.5")
+    connections = []
+    for at in range(count):
+        reader, writer = await asyncio.open_connection("127.0.0.1", process.port)
+        writer.write(ask)
+        connections.append((reader, writer))
+        if at % 50 == 49:
+            await asyncio.sleep(0.05)
+    for reader, _ in connections:
+        await asyncio.wait_for(reader.readuntil(b"@"), 60)
+    memory = process.memory()
+    if await _open_streams(upstream) != count:
+        raise RuntimeError("not every stream is open")
+    left = time.monotonic()
+    for _, writer in connections:
+        writer.transport.abort()
+    for _ in range(3_000):
+        if not await _open_streams(upstream):
+            break
+        await asyncio.sleep(0.01)
+    return memory, time.monotonic() - left
+
+
+async def _open_streams(upstream: Process) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", upstream.port)
+    writer.write(b"GET /open HTTP/1.1\r\n\r\n")
+    answer = (await reader.readuntil(b"\r\n\r\n")) + await reader.read(100)
+    writer.close()
+    return int(answer.rpartition(b"\r\n\r\n")[2])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

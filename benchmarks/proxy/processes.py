@@ -1,0 +1,123 @@
+"""What is measured, as processes of their own: started, read from /proc, ended by their ids.
+
+Rule: loopback and free ports; everything that was started here is ended here.
+Neighbours: `__main__` measures them.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_NGINX = """
+daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
+events {{ worker_connections 8192; }}
+http {{
+  access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/temp;
+  fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  upstream behind {{ server {upstream}; keepalive 64; }}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;
+    }}
+  }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that listens on a port of loopback; nginx answers in a child of it."""
+
+    port: int
+    pid: int
+
+    def cpu(self) -> float:
+        """Seconds of CPU that it and its children have used."""
+        return sum(map(_cpu, self._all()))
+
+    def memory(self) -> int:
+        """Resident bytes of it and its children."""
+        return sum(map(_memory, self._all()))
+
+    def _all(self) -> list[int]:
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return [self.pid, *map(int, children)]
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def _memory(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+
+def free_port() -> int:
+    """Give a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def scripted_upstream() -> Iterator[Process]:
+    """Run the scripted endpoint."""
+    port = free_port()
+    with _running([sys.executable, "-m", "benchmarks.proxy.upstream", str(port)], port) as process:
+        yield process
+
+
+@contextmanager
+def proxy(name: str, upstream: Process, folder: Path) -> Iterator[Process]:
+    """Run `fcshim`, the bare `relay` or `nginx` in front of the endpoint."""
+    port, url = free_port(), f"http://127.0.0.1:{upstream.port}"
+    python = [sys.executable, "-m"]
+    commands: dict[str, Sequence[str]] = {
+        "fcshim": [*python, "fcshim", "serve", "--upstream", url, "--port", str(port), "--log-level", "error"],
+        "relay": [*python, "benchmarks.proxy.relay", str(port), url],
+        "nginx": [shutil.which("nginx") or "", "-p", str(folder), "-c", str(folder / "nginx.conf")],
+    }
+    if name == "nginx":
+        settings = _NGINX.format(folder=folder, upstream=f"127.0.0.1:{upstream.port}", port=port)
+        (folder / "nginx.conf").write_text(settings)
+    with _running(commands[name], port) as process:
+        yield process
+
+
+@contextmanager
+def _running(command: Sequence[str], port: int) -> Iterator[Process]:
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        _wait(child, port)
+        yield Process(port, child.pid)
+    finally:
+        child.terminate()
+        try:
+            child.wait(5)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:
+    for _ in range(300):
+        if child.poll() is not None:
+            raise RuntimeError(f"{child.args!r} ended with status {child.returncode}")
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise RuntimeError(f"{child.args!r} does not listen")

@@ -1,0 +1,97 @@
+"""A scripted endpoint: streams that were made beforehand, one event of about 190 bytes in each HTTP chunk, at a pace.
+
+Rule: it costs as little as possible, and knows how many streams are open (`GET /open`), so that others can be measured.
+Neighbours: `__main__` starts it as a process of its own; what it sends is what `load` waits for.
+"""
+
+import asyncio
+import json
+import sys
+import time
+
+import uvloop
+
+FILLER = "the quick brown fox jumps "
+TEXT, CALL = "text", "call"
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+_OPENING = '<function_call>\n{"name": "write", "arguments": {"text": "'
+_CLOSING = '"}}\n</function_call>'
+_open: set["Stream"] = set()
+
+
+def event(content: str | None, finish: str | None = None) -> bytes:
+    """Write one HTTP chunk that holds one event."""
+    delta = {} if content is None else {"content": content}
+    chunk = {
+        "id": "chatcmpl-0123456789abcdef",
+        "object": "chat.completion.chunk",
+        "created": 1700000000,
+        "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
+    return framed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+
+
+def framed(data: bytes) -> bytes:
+    """Wrap bytes as one HTTP chunk."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+class Stream(asyncio.Protocol):
+    """One connection; each request on it is answered by a paced stream, or by the number of open streams."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.buffer = b""
+        self.task: asyncio.Task[None] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        head, end, body = self.buffer.partition(b"\r\n\r\n")
+        if not end:
+            return
+        if head.startswith(b"GET"):
+            self.buffer = b""
+            text = str(len(_open)).encode()
+            self.transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(text), text))
+            return
+        lines = head.lower().split(b"\r\n")
+        (length,) = [int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length")] or [0]
+        if len(body) >= length:
+            self.buffer = b""
+            self.task = asyncio.ensure_future(self.answer(json.loads(body)["user"]))
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+    async def answer(self, script: str) -> None:
+        """Play `kind:chunks:seconds between them`."""
+        kind, count, pause = script.split(":")
+        _open.add(self)
+        try:
+            self.transport.write(_HEAD + event(""))
+            if kind == CALL:
+                self.transport.write(event(_OPENING))
+            due = time.monotonic()
+            for _ in range(int(count)):
+                due += float(pause)
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                self.transport.write(event(f"@{time.monotonic():.6f} {FILLER}"))
+            if kind == CALL:
+                self.transport.write(event(_CLOSING))
+            self.transport.write(event(None, "stop") + framed(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+        finally:
+            _open.discard(self)
+
+
+async def main(port: int) -> None:
+    """Serve on loopback until the process is ended."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Stream, "127.0.0.1", port, backlog=4096)
+    print("ready", flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(main(int(sys.argv[1])))
