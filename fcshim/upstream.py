@@ -228,6 +228,7 @@ def _session() -> aiohttp.ClientSession:
     """Make the connection pool: no limit, or a thousand streams would wait for one another; no cookies, no proxies."""
     tracing = aiohttp.TraceConfig()
     tracing.on_connection_reuseconn.append(_note_reuse)
+    tracing.on_request_end.append(_watch)
     return aiohttp.ClientSession(
         trace_configs=[tracing],
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE),
@@ -239,6 +240,32 @@ def _session() -> aiohttp.ClientSession:
 
 async def _note_reuse(*_: object) -> None:
     _reused.set(True)
+
+
+async def _watch(_session: object, _context: object, ended: aiohttp.TraceRequestEndParams) -> None:
+    """Break the body off when its connection closes under it: after malformed framing, aiohttp leaves it open."""
+    content, connection = ended.response.content, ended.response.connection
+    protocol = None if connection is None else connection.protocol
+    if protocol is None:
+        return
+    closed = protocol.closed
+    if closed is None:
+        _break_off(content)
+        return
+
+    def lost(_: object) -> None:
+        _break_off(content)
+
+    def whole() -> None:
+        closed.remove_done_callback(lost)  # a kept connection must not remember every body that it carried
+
+    closed.add_done_callback(lost)
+    content.on_eof(whole)
+
+
+def _break_off(content: aiohttp.StreamReader) -> None:
+    if not content.is_eof() and content.exception() is None:
+        content.set_exception(aiohttp.ClientPayloadError("its framing is malformed"))
 
 
 async def _slices(content: bytes) -> AsyncIterator[bytes]:
