@@ -1,0 +1,229 @@
+"""What needs no shim: relayed byte for byte, both ways."""
+
+import asyncio
+
+import pytest
+
+from fcshim.config import Secret
+from tests.scripted import ROLE, ended, said
+from tests.server.front import CHAT, asking, connected, exchange, fronting, http, posted
+from tests.server.raw import END, SSE, begun, chunked, half_close, hang, raw, raw_upstream, reset, whole
+
+ODD = b'{ "model" :"m","messages":[{"role":"user","content":"\\u00e9"}] , "zzz": 1.0e0, "stream":true}\n'
+
+
+async def test_a_request_without_tools_goes_up_byte_for_byte():
+    async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url) as url:
+        await exchange(url, posted(url, ODD, CHAT + "?a=%2B%26&b", "Connection: close"))
+
+    assert ODD == upstream.heard[0].body
+    assert "POST /v1/chat/completions?a=%2B%26&b HTTP/1.1" == upstream.heard[0].line
+
+
+async def test_a_stream_comes_down_byte_for_byte_and_each_piece_at_once():
+    pieces = [ROLE, b": odd\r\n\r\n", said("Hel") + said("lo")[:10], said("lo")[10:], b"data:{}\n\n", ended(), b"junk"]
+    seen = asyncio.Queue()
+
+    async def in_step(peer):
+        await peer.send(SSE)
+        for piece in pieces:
+            await peer.chunk(piece)
+            assert piece == await asyncio.wait_for(seen.get(), 2)
+        await peer.send(END)
+
+    async with raw_upstream(in_step) as upstream, fronting(upstream.url) as url, http(url) as client:
+        async with client.stream("POST", CHAT, json=asking(tools=False)) as response:
+            async for data in response.aiter_raw():
+                seen.put_nowait(data)
+        assert 1 == len(upstream.heard)
+
+    assert response.extensions["http_version"] == b"HTTP/1.1"
+    assert seen.empty()
+
+
+async def test_headers_pass_up_but_for_those_of_one_connection_one_key_or_one_browser():
+    kept = ["X-Trace: 7", "Accept: text/event-stream", "User-Agent: odd/1", "OpenAI-Organization: org"]
+    dropped = [
+        *("Authorization: Bearer client-key", "X-Api-Key: client-key", "Api-Key: client-key", "Cookie: a=client-key"),
+        *("X-Conversation-Id: 5", "Connection: close, X-Hop", "X-Hop: 1", "TE: trailers", "Referer: http://localhost/"),
+        *("Accept-Encoding: gzip, br", "Expect: 100-continue"),
+    ]
+    for tools in (True, False):
+        async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url) as url:
+            await exchange(url, posted(url, asking(tools=tools), CHAT, *kept, *dropped))
+        headers = upstream.heard[0].headers
+
+        assert ("7", "odd/1", "org") == (headers["x-trace"], headers["user-agent"], headers["openai-organization"])
+        assert upstream.url.removeprefix("http://") == headers["host"]
+        assert "identity" == headers["accept-encoding"]
+        assert b"client-key" not in upstream.heard[0].head
+        assert not {"x-conversation-id", "x-hop", "te", "referer", "cookie", "expect"} & set(headers)
+
+
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+async def test_the_clients_key_goes_up_only_when_told_to(tools):
+    headers = {"Authorization": "Bearer client-key"}
+    async with (
+        raw_upstream(whole(200, b"{}")) as upstream,
+        fronting(upstream.url, forward_client_key=True) as url,
+        http(url) as client,
+    ):
+        await client.post(CHAT, json=asking(tools=tools), headers=headers)
+
+    assert "Bearer client-key" == upstream.heard[0].headers["authorization"]
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+async def test_the_upstreams_own_key_is_sent_and_always_wins(tools, forward):
+    settings = {"upstream_key": Secret("upstream-key"), "forward_client_key": forward}
+    headers = {"Authorization": "Bearer client-key", "X-Api-Key": "client-key"}
+    async with (
+        raw_upstream(whole(200, b"{}")) as upstream,
+        fronting(upstream.url, **settings) as url,
+        http(url) as client,
+    ):
+        await client.post(CHAT, json=asking(tools=tools), headers=headers)
+    (heard,) = upstream.heard
+
+    assert 1 == heard.head.lower().count(b"authorization:")
+    assert "Bearer upstream-key" == heard.headers["authorization"]
+    assert b"client-key" not in heard.head
+
+
+async def test_headers_pass_down_but_for_those_of_one_connection_and_of_cors():
+    sent = ["X-Request-Id: 9", "Retry-After: 3", "Access-Control-Allow-Origin: *", "Keep-Alive: timeout=5"]
+    async with (
+        raw_upstream(whole(418, b'{"a":1}', *sent)) as upstream,
+        fronting(upstream.url) as url,
+        http(url) as client,
+    ):
+        response = await client.post("/v1/embeddings", json={})
+
+    assert (418, b'{"a":1}') == (response.status_code, response.content)
+    assert ("9", "3") == (response.headers["x-request-id"], response.headers["retry-after"])
+    assert not {"access-control-allow-origin", "keep-alive"} & set(response.headers)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+async def test_whatever_else_is_below_v1_is_the_upstreams_to_answer(method):
+    async with (
+        raw_upstream(whole(404, b'{"error":{"message":"File Not Found"}}')) as upstream,
+        fronting(upstream.url) as url,
+        http(url) as client,
+    ):
+        response = await client.request(method, "/v1/files/a%2Fb?x=1")
+
+    assert (404, "File Not Found") == (response.status_code, response.json()["error"]["message"])
+    assert f"{method} /v1/files/a%2Fb?x=1 HTTP/1.1" == upstream.heard[0].line
+
+
+@pytest.mark.parametrize("path", ["/v1/../slots", "/v1/%2e%2e/slots", "/v1/a/..%2f..%2fslots", "/v1/..%5cslots"])
+async def test_a_path_that_leads_out_of_v1_is_refused(path):
+    async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url) as url:
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        answer = await exchange(url, head.encode())
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert not upstream.heard
+
+
+@pytest.mark.parametrize("fault", [raw(b""), reset, half_close, raw(b"zz\r\n")], ids=["FIN", "RST", "half", "framing"])
+async def test_a_stream_that_breaks_between_events_says_so_in_band(fault):
+    async with (
+        raw_upstream(begun(ROLE, said("Once"), then=fault)) as upstream,
+        fronting(upstream.url) as url,
+        http(url) as client,
+    ):
+        response = await client.post(CHAT, json=asking(tools=False))
+
+    assert (ROLE + said("Once")).decode() == response.text[: len(ROLE + said("Once"))]
+    assert '"error"' in response.text.rstrip().rpartition("\n")[2]
+    assert "[DONE]" not in response.text
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        begun(ROLE, said("Once")[:-1], then=raw(b"")),
+        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"),
+        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(b"{")),
+    ],
+    ids=["inside an event", "length", "chunks"],
+)
+async def test_what_breaks_where_nothing_can_be_said_is_never_ended_as_if_it_were_whole(play):
+    async with raw_upstream(play) as upstream, fronting(upstream.url) as url:
+        answer = await exchange(url, posted(url, asking(tools=False)))
+
+    assert b" 200 " in answer.partition(b"\r\n")[0]
+    assert not answer.endswith(END)
+    assert b"error" not in answer
+
+
+@pytest.mark.parametrize(
+    ("play", "status", "message"),
+    [
+        (hang, 504, "sent nothing"),
+        (raw(b""), 502, "closed the connection"),
+        (whole(301, b"", "Location: http://evil.example/"), 502, "redirects"),
+        (whole(200, b"\x1f\x8b" + b"\0" * 1000, "Content-Encoding: gzip"), 502, "compressed"),
+    ],
+    ids=["silent", "closed", "redirect", "gzip"],
+)
+async def test_what_fails_before_the_answer_is_an_error_in_openais_form(play, status, message):
+    async with (
+        raw_upstream(play) as upstream,
+        fronting(upstream.url, first_chunk_timeout=0.2) as url,
+        http(url) as client,
+    ):
+        response = await client.get("/v1/models")
+
+    assert status == response.status_code
+    assert message in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/", "/proxy/v1"])
+async def test_the_upstream_may_be_given_with_and_without_v1(suffix):
+    async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url + suffix) as url, http(url) as client:
+        await client.get("/v1/models")
+    path = "/proxy/v1/models" if "proxy" in suffix else "/v1/models"
+
+    assert f"GET {path} HTTP/1.1" == upstream.heard[0].line
+
+
+async def test_an_upload_and_its_answer_pass_at_any_size():
+    content = bytes(range(256)) * 8192
+    async with (
+        raw_upstream(whole(200, content, kind="audio/wav")) as upstream,
+        fronting(upstream.url) as url,
+        http(url) as client,
+    ):
+        response = await client.post(
+            "/v1/audio/transcriptions", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"}
+        )
+
+    assert content == upstream.heard[0].body == response.content
+
+
+async def test_a_kept_connection_that_was_closed_meanwhile_costs_no_request():
+    async def once(peer):
+        await whole(200, b"{}")(peer)
+        peer.half_close()
+
+    async with raw_upstream(once) as upstream, fronting(upstream.url) as url, http(url) as client:
+        answers = [await client.get("/v1/models") for _ in range(5)]
+
+    assert {200} == {answer.status_code for answer in answers}
+
+
+async def test_a_pipelined_second_request_is_not_heard_as_the_first_ones_body():
+    async with (
+        raw_upstream(whole(200, b"{}")) as upstream,
+        fronting(upstream.url) as url,
+        connected(url) as (_, writer),
+    ):
+        writer.write(posted(url, b"{}", "/v1/a") + posted(url, b"[]", "/v1/b", "Connection: close"))
+        await upstream.asked.wait()
+        await asyncio.sleep(0.1)
+
+        assert [b"{}", b"[]"] == [heard.body for heard in upstream.heard]
