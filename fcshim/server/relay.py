@@ -1,7 +1,7 @@
 """Requests that need no shim: relayed as they are, both ways.
 
 Rule: method, path, query, body, status and headers pass unchanged, minus what belongs to one connection, one key or one
-browser; a reply that breaks off is never ended as if it were whole.
+browser (a refusal of our own key is told as ours); a reply that breaks off is never ended as if it were whole.
 Neighbours: `chat` sends its requests without tools here, `app` everything else below `/v1`.
 """
 
@@ -20,6 +20,7 @@ _HOP_BY_HOP = frozenset(
     }
 )
 _KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_KEY_REFUSED = frozenset({401, 403})
 _OURS = frozenset(
     {
         *(b"host", b"content-length", b"accept-encoding"),  # of our own connection
@@ -52,6 +53,9 @@ class Relay:
             line.attended(),
             self._upstream.send(line.method, _below_v1(line), headers=headers, content=content) as reply,
         ):
+            if reply.status in _KEY_REFUSED and self._config.upstream_key is not None:
+                # The client would look for the fault in its own key, and such messages like to show the key they got.
+                raise self._codec.decode_error(reply.status, {}, b"")
             line.plan(reply.status, _returned(reply.headers))
             await line.start()
             await self._copy(reply, line)

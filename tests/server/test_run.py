@@ -1,0 +1,133 @@
+"""`python -m fcshim serve` as a process: what signals do to running streams."""
+
+import asyncio
+import contextlib
+import signal
+import sys
+
+import pytest
+
+from fcshim.config import Config
+from fcshim.errors import ConfigError
+from fcshim.server.run import listen
+from tests.engine.process import free_port
+from tests.scripted import ROLE, ended, said
+from tests.server.front import CHAT, asking, connected, http, posted
+from tests.server.raw import END, SSE, begun, hang, raw_upstream
+
+
+@contextlib.asynccontextmanager
+async def serving(upstream, *options):
+    """Run the command in front of `upstream`; give its process and its URL."""
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "fcshim", "serve", "--upstream", upstream, "--port", str(port), *options),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(20):
+            while b"serving http" not in await process.stderr.readline():
+                pass
+            yield process, url
+    finally:
+        if process.returncode is None:
+            process.kill()
+        # Reads what is left, so that the pipe is closed with the process.
+        await process.communicate()
+
+
+@pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
+async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(tools):
+    go_on = asyncio.Event()
+
+    async def patient(peer):
+        await peer.send(SSE)
+        await peer.chunk(ROLE, said("Once"))
+        await go_on.wait()
+        await peer.chunk(said(" upon"), ended())
+        await peer.send(END)
+
+    async with raw_upstream(patient) as upstream, serving(upstream.url) as (process, url):
+        async with connected(url) as (reader, writer):
+            writer.write(posted(url, asking(tools=tools)))
+            begin = await reader.readuntil(b'"Once"')
+            process.send_signal(signal.SIGTERM)
+            await refused(url)
+            go_on.set()
+            rest = await reader.read()
+        code = await asyncio.wait_for(process.wait(), 5)
+
+    assert b" 200 " in begin
+    assert b" upon" in rest
+    assert b"data: [DONE]\n\n" in rest
+    assert rest.endswith(END)
+    assert 0 == code
+    assert 1 == len(upstream.heard)
+
+
+async def refused(url):
+    """Wait until the address refuses connections, which a signal needs a moment for."""
+    async with asyncio.timeout(3):
+        with contextlib.suppress(ConnectionError):
+            while True:
+                async with connected(url) as (_, writer):
+                    writer.write(b"")
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
+    async with raw_upstream(begun(ROLE, said("Once"), then=hang)) as upstream, serving(upstream.url) as (process, url):
+        async with connected(url) as (reader, writer):
+            writer.write(posted(url, asking()))
+            await reader.readuntil(b'"Once"')
+            process.send_signal(number)
+            await refused(url)
+
+            assert process.returncode is None
+            process.send_signal(number)
+            rest = await asyncio.wait_for(reader.read(), 3)
+        code = await asyncio.wait_for(process.wait(), 3)
+        await asyncio.wait_for(upstream.gone.wait(), 1)
+
+    assert b"the proxy is shutting down" in rest
+    assert b"[DONE]" not in rest
+    assert 0 == code
+
+
+async def test_after_the_drain_timeout_a_silent_relayed_stream_is_cut():
+    async with (
+        raw_upstream(begun(ROLE, said("Once"), then=hang)) as upstream,
+        serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
+        connected(url) as (reader, writer),
+    ):
+        writer.write(posted(url, asking(tools=False)))
+        await reader.readuntil(b'"Once"')
+        process.send_signal(signal.SIGTERM)
+        rest = await asyncio.wait_for(reader.read(), 3)
+        code = await asyncio.wait_for(process.wait(), 3)
+
+    assert b"[DONE]" not in rest
+    assert not rest.endswith(END)
+    assert 0 == code
+
+
+async def test_a_client_that_waits_for_a_whole_reply_is_told_that_the_proxy_ends():
+    async with (
+        raw_upstream(begun(ROLE, said("Once"), then=hang)) as upstream,
+        serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
+        http(url) as client,
+    ):
+        answer = asyncio.create_task(client.post(CHAT, json=asking(stream=False)))
+        await upstream.asked.wait()
+        process.send_signal(signal.SIGTERM)
+        response = await answer
+        await asyncio.wait_for(process.wait(), 3)
+
+    assert (503, "unavailable") == (response.status_code, response.json()["error"]["type"])
+
+
+def test_a_port_that_is_taken_is_a_mistake_in_the_settings():
+    message = r"cannot listen on 127\.0\.0\.1 port \d+: Address already in use"
+    with listen(Config(port=0)) as taken, pytest.raises(ConfigError, match=message):
+        listen(Config(port=taken.getsockname()[1]))
