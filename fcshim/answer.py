@@ -122,7 +122,7 @@ def _raise_error(event: Event) -> None:
 def _runs(events: Batch) -> Iterable[tuple[int, list[Event]]]:
     """Group neighbours of one choice: almost always all of them."""
     first = events[0][0]
-    if all(choice == first for choice, _ in events):
+    if len(events) == 1 or all(choice == first for choice, _ in events):
         yield first, [event for _, event in events]
         return
     for choice, run in itertools.groupby(events, key=_choice_of):

@@ -48,7 +48,14 @@ class Exchange:
 
     def feed(self, data: bytes) -> Batch:
         """Take the next bytes of the upstream's body; give the events that they complete."""
-        return [] if self._ended else self._take(self._decoder.feed(data))
+        if self._ended:
+            return []
+        decoded = self._decoder.feed(data)
+        if len(decoded) == 1:
+            index, event = decoded[0]
+            if type(event) is Text:  # nearly every read of a live stream
+                return self._flow(index, event)
+        return self._take(decoded)
 
     def close(self) -> Batch:
         """Take note that the body has ended, or that reading stopped because the exchange was finished."""
@@ -64,6 +71,14 @@ class Exchange:
         if self._choices and all(choice.stopped for choice in self._choices.values()):
             return self._end()
         return self._break(Error(kind=error.kind, message=error.message))
+
+    def _flow(self, index: int, text: Text) -> Batch:
+        """Take one piece of text, the short way."""
+        choice = self._choices.get(index)
+        if choice is None:
+            return self._take([(index, text)])
+        self._characters += len(text.text)
+        return [(index, event) for event in choice.feed(text)]
 
     def _take(self, decoded: Iterable[tuple[int, Event]]) -> Batch:
         events: Batch = []
@@ -122,7 +137,7 @@ class _Choice:
     def feed(self, event: Event) -> list[Event]:
         if self.stopped:
             return []
-        if isinstance(event, Stop):
+        if type(event) is Stop:
             self.stopped = True
         return self._without_stop([event] if self._stream is None else self._stream.feed(event))
 
@@ -138,7 +153,7 @@ class _Choice:
         return self.feed(Stop(stop_reason="error")) + self.close()
 
     def _without_stop(self, events: list[Event]) -> list[Event]:
-        if events and isinstance(events[-1], Stop):
+        if events and type(events[-1]) is Stop:
             self.stop = events[-1]
             return events[:-1]
         return events

@@ -4,7 +4,6 @@ Rule: loopback and free ports; everything that was started here is ended here.
 Neighbours: `__main__` measures them.
 """
 
-import os
 import shutil
 import socket
 import subprocess
@@ -15,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-_TICK = os.sysconf("SC_CLK_TCK")
 _NGINX = """
 daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 8192; }}
@@ -54,8 +52,9 @@ class Process:
 
 
 def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+    """Give seconds by the scheduler's own clock: the ticks of `stat` mislead where the load itself is periodic."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
 def _memory(pid: int) -> int:

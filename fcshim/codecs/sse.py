@@ -39,7 +39,7 @@ class SSESplitter:
 
         Raises `UpstreamError` when an event grows beyond the limit (what was complete before is given first).
         """
-        if self._is_plain_event(data):
+        if self.is_plain_event(data):
             return [data[6:-2]]
         return self._lines(self._unified(data))
 
@@ -47,12 +47,12 @@ class SSESplitter:
         """The body has ended; give the data of an event whose closing blank line is missing."""
         return self._lines(b"\n\n")
 
-    def _is_plain_event(self, data: bytes) -> bool:
-        """Tell whether `data` is one event of one line, as nearly every read of a live stream is."""
+    def is_plain_event(self, data: bytes) -> bool:
+        """Tell whether `data` is one event of one line (its data is `data[6:-2]`), as nearly every read is."""
         return (
             data.startswith(b"data: ")
-            and data.endswith(b"\n\n")
             and data.find(b"\n") == len(data) - 2
+            and data.endswith(b"\n\n")
             and not (self._line or self._data or self._after_cr or self._overflow)
             and len(data) <= self._limit
             and b"\r" not in data

@@ -111,11 +111,13 @@ class Line:
 
     async def write(self, data: bytes) -> None:
         """Send a piece of the body; waits while the client is slow to read."""
-        if data:
-            async with self._turn:
-                if not self.status:
-                    await self._start()
-                await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        if data and not self._ended:
+            if not self.status:
+                async with self._turn:
+                    if not self.status:
+                        await self._start()
+            # Each piece goes out whole, also beside a ping: only the beginning and the end take turns.
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
             self._written = self._loop.time()
 
     async def end(self, data: bytes = b"") -> None:

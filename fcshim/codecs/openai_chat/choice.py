@@ -82,6 +82,11 @@ class ChoiceReader:
         self._started = 0
         self._good = 0
 
+    @property
+    def flowing(self) -> bool:
+        """Whether text may pass as it comes: the choice goes on, and no native call is open."""
+        return not self.finished and self._open is None
+
     def read(self, delta: Delta, out: list[Event], *, whole: bool = False) -> None:
         """Read one delta, or the message of a `whole` reply, whose calls come without indexes."""
         reasoning = delta.reasoning_content or delta.reasoning

@@ -11,10 +11,10 @@ import msgspec
 
 from fcshim.codecs.openai_chat.choice import ChoiceReader
 from fcshim.codecs.openai_chat.errors import error_kind, excerpt, problem_in
-from fcshim.codecs.openai_chat.wire import Choice, Chunk, Delta, read_chunk
+from fcshim.codecs.openai_chat.wire import Choice, Chunk, Delta, read_chunk, read_plain_chunk
 from fcshim.codecs.sse import LINE_BYTES, SSESplitter
 from fcshim.errors import UpstreamError
-from fcshim.events import JSON, Error, Event, Usage
+from fcshim.events import JSON, Error, Event, Text, Usage
 
 _HEAD_BYTES = 4096
 
@@ -49,6 +49,9 @@ class ChatDecoder:
         if self._over:
             return out
         if self._streaming:
+            piece = self._only_text(data)
+            if piece is not None:
+                return [piece]
             self._stream(data, out)
         elif self._body is not None:
             self._collect(data, out)
@@ -66,6 +69,19 @@ class ChatDecoder:
         else:
             self._rest(out)
         return out
+
+    def _only_text(self, data: bytes) -> tuple[int, Text] | None:
+        """Read one whole event that holds nothing but text, as nearly every read of a live stream does; else None."""
+        if not self._choices or not self._sse.is_plain_event(data):
+            return None
+        chunk = read_plain_chunk(data[6:-2])
+        if chunk is None or len(chunk.choices) != 1:
+            return None
+        (choice,) = chunk.choices
+        reader = self._choices.get(choice.index)
+        if reader is None or not reader.flowing or choice.finish_reason is not None or not choice.delta.content:
+            return None
+        return choice.index, Text(choice.delta.content)
 
     def _begin(self, data: bytes, out: list[tuple[int, Event]]) -> None:
         """Look for the first significant byte and go on as it says."""

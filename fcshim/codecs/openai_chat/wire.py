@@ -55,7 +55,43 @@ class Chunk(msgspec.Struct, gc=False):
     error: JSON = None
 
 
+class PlainDelta(msgspec.Struct, gc=False):
+    """A delta that holds text and nothing else that counts."""
+
+    content: str | None = None
+    reasoning_content: None = None
+    reasoning: None = None
+    refusal: None = None
+    tool_calls: None = None
+    function_call: None = None
+
+
+class PlainChoice(msgspec.Struct, gc=False):
+    """A choice that goes on with text."""
+
+    delta: PlainDelta
+    index: int = 0
+    finish_reason: str | None = None
+
+
+class PlainChunk(msgspec.Struct, gc=False):
+    """A chunk that holds text alone; whatever holds more is refused by its types, and read as a `Chunk`."""
+
+    choices: list[PlainChoice]
+    usage: None = None
+    error: None = None
+
+
 _decode = msgspec.json.Decoder(Chunk).decode
+_decode_plain = msgspec.json.Decoder(PlainChunk).decode
+
+
+def read_plain_chunk(payload: bytes) -> PlainChunk | None:
+    """Read a chunk that holds text alone; None for every other."""
+    try:
+        return _decode_plain(payload)
+    except (ValueError, RecursionError):
+        return None
 
 
 def read_chunk(payload: bytes) -> Chunk | None:
