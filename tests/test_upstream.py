@@ -1,0 +1,212 @@
+"""The endpoint behind us, over real sockets: one kind of error, connections closed when left, kept when read."""
+
+import asyncio
+import contextlib
+import socket
+import time
+
+import pytest
+
+from fcshim.codecs.base import Outgoing
+from fcshim.config import Secret
+from fcshim.errors import UpstreamError
+from fcshim.upstream import Timeouts, Upstream, api_url
+from tests.scripted import ROLE, said
+from tests.server.raw import SSE, begun, chunked, hang, raw, raw_upstream, reset, saying, whole
+
+ASKED = Outgoing("/chat/completions", b"{}")
+
+
+async def read(upstream, path="/models"):
+    async with upstream.send("GET", path) as reply:
+        return b"".join([data async for data in reply])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("http://h:1", "http://h:1/v1"),
+        ("http://h:1/", "http://h:1/v1"),
+        ("http://h:1/v1", "http://h:1/v1"),
+        ("http://h:1/v1/", "http://h:1/v1"),
+        ("http://h/api/paas/v4", "http://h/api/paas/v4"),
+        ("http://h/v1beta/openai", "http://h/v1beta/openai"),
+        ("http://h/proxy", "http://h/proxy/v1"),
+        ("http://v1.example", "http://v1.example/v1"),
+        ("http://v1", "http://v1/v1"),
+    ],
+)
+def test_v1_is_added_where_no_version_is_named(given, expected):
+    assert expected == api_url(given)
+
+
+async def test_a_codecs_request_goes_out_with_its_headers_and_the_key():
+    async with (
+        raw_upstream(saying("ok")) as server,
+        Upstream(server.url, key=Secret("key")) as upstream,
+        upstream.ask(ASKED, headers=[(b"x-trace", b"7")]) as reply,
+    ):
+        body = b"".join([data async for data in reply])
+    (heard,) = server.heard
+
+    assert (200, "text/event-stream") == (reply.status, reply.header("Content-Type"))
+    assert body.endswith(b"data: [DONE]\n\n")
+    assert ("POST /v1/chat/completions HTTP/1.1", b"{}") == (heard.line, heard.body)
+    assert ("Bearer key", "7", "identity") == tuple(
+        heard.headers[name] for name in ("authorization", "x-trace", "accept-encoding")
+    )
+    assert "application/json" == heard.headers["content-type"]
+    assert "user-agent" not in heard.headers
+
+
+async def test_pieces_arrive_as_they_are_sent():
+    async with (
+        raw_upstream(begun(ROLE, said("Once"), then=hang)) as server,
+        Upstream(server.url) as upstream,
+        upstream.ask(ASKED) as reply,
+    ):
+        got = b""
+        while said("Once") not in got:
+            got += await asyncio.wait_for(anext(reply), 1)
+
+    assert ROLE + said("Once") == got
+
+
+async def test_leaving_early_closes_the_connection():
+    async with raw_upstream(begun(ROLE, then=hang)) as server, Upstream(server.url) as upstream:
+        async with upstream.ask(ASKED) as reply:
+            await anext(reply)
+        await asyncio.wait_for(server.gone.wait(), 0.5)
+
+
+async def test_a_body_that_was_read_leaves_its_connection_to_the_next_request():
+    ports = set()
+
+    async def noting(peer):
+        ports.add(peer._writer.get_extra_info("peername"))
+        await whole(200, b"{}")(peer)
+
+    async with raw_upstream(noting) as server, Upstream(server.url) as upstream:
+        for _ in range(3):
+            await read(upstream)
+
+    assert 3 == len(server.heard)
+    assert 1 == len(ports)
+
+
+async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced():
+    async def once(peer):
+        await whole(200, b"{}")(peer)
+        peer.reset()
+
+    async with raw_upstream(once) as server, Upstream(server.url) as upstream:
+        assert [b"{}"] * 5 == [await read(upstream) for _ in range(5)]
+
+
+async def test_a_request_that_was_heard_is_not_sent_twice():
+    async with raw_upstream(raw(b"")) as server, Upstream(server.url) as upstream:
+        with pytest.raises(UpstreamError, match="closed the connection"):
+            async with upstream.ask(ASKED):
+                pass
+
+    assert 1 == len(server.heard)
+
+
+async def test_large_bodies_go_out_whole():
+    content = bytes(range(256)) * 4096
+    async with (
+        raw_upstream(whole(200, b"{}")) as server,
+        Upstream(server.url) as upstream,
+        upstream.send("POST", "/files", content=content) as reply,
+    ):
+        assert 200 == reply.status
+
+    assert content == server.heard[0].body
+
+
+@pytest.mark.parametrize(
+    ("play", "message"),
+    [
+        (raw(b"junk\r\n\r\n"), "not HTTP"),
+        (reset, "closed the connection"),
+        (whole(307, b"", "Location: /elsewhere"), "redirects"),
+        (whole(200, b"\x1f\x8b", "Content-Encoding: gzip"), "compressed"),
+        (begun(ROLE, then=raw(b"")), "broke off"),
+        (begun(ROLE, then=reset), "broke off"),
+        (begun(ROLE, then=raw(b"zz\r\n")), "framing is malformed"),
+        (begun(ROLE, then=raw(b"5\r\nhello, world\r\n")), "framing is malformed"),
+        (raw(SSE + chunked(b"a") + b"zz\r\n"), "not HTTP"),
+    ],
+)
+async def test_whatever_goes_wrong_is_one_kind_of_error(play, message):
+    async with raw_upstream(play) as server, Upstream(server.url) as upstream:
+        with pytest.raises(UpstreamError, match=message) as caught:
+            async with asyncio.timeout(5):
+                await read(upstream)
+
+    assert 502 == caught.value.status
+
+
+async def test_a_silent_address_is_a_timeout():
+    with full_backlog() as url:
+        async with Upstream(url, timeouts=Timeouts(connect=0.2)) as upstream:
+            begin = time.monotonic()
+            with pytest.raises(UpstreamError, match=r"accepted no connection within 0\.2 s") as caught:
+                await read(upstream)
+
+    assert (504, "timeout") == (caught.value.status, caught.value.kind)
+    assert time.monotonic() - begin < 2
+
+
+@contextlib.contextmanager
+def full_backlog():
+    """Listen without ever accepting, with the queue full: the system then lets further connections wait."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("play", [hang, begun(then=hang)], ids=["no answer", "no body"])
+async def test_the_first_byte_of_the_body_has_a_limit(play):
+    async with raw_upstream(play) as server, Upstream(server.url, timeouts=Timeouts(first_chunk=0.1)) as upstream:
+        with pytest.raises(UpstreamError, match=r"sent nothing for 0\.1 s"):
+            await read(upstream)
+        await asyncio.wait_for(server.gone.wait(), 0.5)
+
+
+async def test_a_slow_consumer_is_not_the_upstreams_fault():
+    timeouts = Timeouts(first_chunk=0.2, chunk=0.1)
+    async with (
+        raw_upstream(saying("ok")) as server,
+        Upstream(server.url, timeouts=timeouts) as upstream,
+        upstream.ask(ASKED) as reply,
+    ):
+        async for _ in reply:
+            await asyncio.sleep(0.15)
+
+
+async def test_an_upstream_can_be_used_again_after_it_was_closed():
+    async with raw_upstream(whole(200, b"{}")) as server:
+        upstream = Upstream(server.url)
+        first = await read(upstream)
+        await upstream.aclose()
+        await upstream.aclose()
+        second = await read(upstream)
+        await upstream.aclose()
+
+    assert b"{}" == first == second
+
+
+async def test_an_error_body_is_read_as_far_as_it_is_for_people():
+    async with (
+        raw_upstream(whole(500, b"x" * 10**6)) as server,
+        Upstream(server.url) as upstream,
+        upstream.send("GET", "/models") as reply,
+    ):
+        assert 2**16 == len(await reply.read_error())
