@@ -99,10 +99,14 @@ class App:
 
     async def _refuse(self, line: Line, error: FcshimError) -> None:
         """Tell an error, or where the response has begun, leave it unfinished: the server then cuts the connection."""
-        if not line.started:
+        if line.started:
+            return
+        body = self._codec.encode_error(error)
+        if error.status in {413, 431}:
             # What is left of a refused request's body would be read as the next request's.
-            closing = [(b"connection", b"close")] if error.status in {413, 431} else []
-            await line.answer(error.status, self._codec.encode_error(error), *closing)
+            await line.refuse(error.status, body)
+        else:
+            await line.answer(error.status, body)
 
 
 async def _allow(line: Line) -> None:

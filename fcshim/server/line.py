@@ -11,6 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from fcshim.errors import RequestError
 from fcshim.server.asgi import Headers, Receive, Scope, Send, header
 
+_PATIENCE = 1.0
+"""Seconds that a refused client gets to send the rest of its body."""
+
 
 class ClientGone(Exception):  # noqa: N818 - nobody did anything wrong
     """The client has left; there is nobody to answer."""
@@ -134,6 +137,22 @@ class Line:
         """Send a whole JSON response."""
         self.plan(status, [(b"content-type", b"application/json"), *headers])
         await self.end(body)
+
+    async def refuse(self, status: int, body: bytes) -> None:
+        """Send a whole JSON response to a request whose body is still coming, and let it come for a moment.
+
+        A connection that is closed with bytes unread is reset, and the client would lose the response.
+        """
+        size = (b"content-length", str(len(body)).encode())
+        self.plan(status, [(b"content-type", b"application/json"), (b"connection", b"close"), size])
+        await self.write(body)
+        self._ended = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                while self._more:
+                    message = await self._receive()
+                    self._more = message.get("more_body", False)
+        await self.end()
 
     async def _start(self) -> None:
         status, headers = self._planned

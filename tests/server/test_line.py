@@ -98,6 +98,13 @@ async def test_a_body_that_is_too_large_is_refused_declared_or_not():
     assert not upstream.heard
 
 
+async def test_a_client_that_still_sends_its_large_body_gets_to_read_why_it_is_refused():
+    async with fronting("http://127.0.0.1:9", max_body=2000) as url, http(url) as client:
+        answers = [await client.post(CHAT, json=asking(padding="x" * 10_000_000)) for _ in range(3)]
+
+    assert [413] * 3 == [answer.status_code for answer in answers]
+
+
 async def test_requests_on_one_connection_are_served_one_after_the_other():
     async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url) as url:
         last = posted(url, asking(), CHAT, "Connection: close")
