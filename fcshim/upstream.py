@@ -37,6 +37,7 @@ _SLICE = 2**18
 """Bytes of a request body that are written at once."""
 _VERSION = re.compile(r"/v\d")
 _REDIRECTS = {301, 302, 303, 307, 308}
+_BODY = "fcshim_body"
 _FAULTS = (httpx.HTTPError, aiohttp.ClientError, OSError)
 
 _reused: contextvars.ContextVar[bool] = contextvars.ContextVar("reused", default=False)
@@ -130,7 +131,7 @@ class Upstream:
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
             # The session verifies certificates by itself; the transport would load them all once more.
-            transport = AiohttpTransport(client=_session, verify=False)
+            transport = _Transport(client=_session, verify=False)
             self._client = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
         return self._client
 
@@ -155,7 +156,7 @@ class UpstreamReply:
         self.headers: Headers = response.headers.raw
         self._response = response
         # httpx declares an iterator; it is a generator, which has to be closed where it is left early.
-        self._body = cast("AsyncGenerator[bytes]", response.aiter_raw())
+        self._body = cast("AsyncGenerator[bytes]", aiter(response.extensions[_BODY]))
         self._patience = patience
         self._timeouts = timeouts
         self._ended = False
@@ -213,6 +214,15 @@ class UpstreamReply:
         await self._body.aclose()
         with contextlib.suppress(*_FAULTS):
             await self._response.aclose()
+
+
+class _Transport(AiohttpTransport):
+    """The transport, which also hands out its own stream: httpx's two layers around it cost as much as reading it."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        response.extensions[_BODY] = response.stream
+        return response
 
 
 def api_url(url: str) -> str:
