@@ -46,11 +46,22 @@ FUNCTION_CALL = Dialect(
     close="</function_call>",
     result_open="<function_result",
     result_close="</function_result>",
-    grammar="function_call",
+    grammar="json_call",
     templates="function_call",
 )
 
-DIALECTS: dict[str, Dialect] = {row.name: row for row in (FUNCTION_CALL,)}
+HERMES = Dialect(
+    name="hermes",
+    summary="Hermes, Qwen and many others: a JSON object with name and arguments between <tool_call> tags",
+    open="<tool_call>",
+    close="</tool_call>",
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    grammar="json_call",
+    templates="hermes",
+)
+
+DIALECTS: dict[str, Dialect] = {row.name: row for row in (FUNCTION_CALL, HERMES)}
 
 
 def get_dialect(dialect: str | Dialect) -> Dialect:

@@ -29,7 +29,7 @@ from typing import Literal
 from fcshim.events import JSON, Event, Reasoning, Stop, StopReason, Text
 from fcshim.ids import id_source
 from fcshim.messages import Tool, as_tools
-from fcshim.parse.dialect import Dialect, get_dialect
+from fcshim.parse.dialect import DIALECTS, Dialect, get_dialect
 from fcshim.parse.json_body import JsonBody, Status
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.markers import MarkerSet
@@ -87,14 +87,18 @@ class StreamParser:
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._dialect = get_dialect(dialect)
+        asked = get_dialect(dialect)
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
         self._fenced_calls = offered is not None
         self._policy = reasoning
-        self._rescue = rescue
         self._limits = limits
         self._sink = CallSink(offered, arguments, new_id or id_source(), limits.arguments)
-        markers = (self._dialect.open, self._dialect.result_open, *ROLE_MARKERS)
+        rows: tuple[Dialect, ...] = (asked, *(DIALECTS.values() if rescue and offered is not None else ()))
+        # The asked dialect stands last, so that its markers are its own where another row shares them.
+        self._openers = {row.open: row for row in reversed(rows)}
+        self._results = {row.result_open: row.result_close for row in reversed(rows)}
+        self._longest_opener = max(map(len, self._openers))
+        markers = (*self._openers, *self._results, *ROLE_MARKERS)
         self._markers = MarkerSet(markers, also="`+|~+")
         self._state: Callable[[int], int] = self._lead
         self._home: Callable[[int], int] = self._text
@@ -114,6 +118,7 @@ class StreamParser:
         self._raw: list[str] = []
         self._raw_size = 0
         self._fate: Literal["keep", "drop", "say"] = "keep"
+        self._echo_close = ""
         self._direct = False
         """True inside a call that was started: its next piece may go to the body reader at once."""
         self._fence_char = ""
@@ -246,7 +251,7 @@ class StreamParser:
         self._flush()
         self._reasons = True
         self._reasoning_close = closer
-        seen = () if self._policy == "ignore" else (self._dialect.open,)
+        seen = () if self._policy == "ignore" else tuple(self._openers)
         self._reasoning_markers = MarkerSet((closer, *seen))
         self._state = self._reasoning
 
@@ -284,9 +289,9 @@ class StreamParser:
         self._say(buffer[pos:start])
         if marker[0] in "`~":
             return self._run(start, end)
-        if marker == self._dialect.open:
+        if marker in self._openers:
             return self._marker(marker, end)
-        if marker == self._dialect.result_open:
+        if marker in self._results:
             return self._result(marker, end)
         self._say(marker)
         self._state = self._rest
@@ -309,11 +314,12 @@ class StreamParser:
             self.finished = True
             return len(self._buffer)
         self._say(marker)
+        self._echo_close = self._results[marker]
         self._state = self._echo
         return end
 
     def _echo(self, pos: int) -> int:
-        closer = self._dialect.result_close
+        closer = self._echo_close
         at = self._buffer.find(closer, pos)
         if at < 0:
             return self._say_up_to(MarkerSet((closer,)).tail(self._buffer, pos), pos)
@@ -422,21 +428,17 @@ class StreamParser:
 
     def _fence_calls(self, pos: int) -> int:
         """In a fence that so far holds nothing but calls."""
-        hold, opener = self._held(), self._dialect.open
+        hold = self._held()
         pos = self._hold_space(pos)
-        if hold.size > self._limits.hold:
-            self._release()
-            self._state = self._fence
-            return pos
-        rest = self._buffer[pos : pos + self._limits.line]
-        if rest.startswith(opener):
-            self._open_call(opener, self._fence)
-            return pos + len(opener)
-        if opener.startswith(rest):
-            self._stall = bool(rest)
-            return pos
-        if hold.calls and rest[0] == self._fence_char:
-            return self._fence_calls_end(hold, pos)
+        if hold.size <= self._limits.hold:
+            opener = self._opener(pos)
+            if opener:
+                self._open_call(opener, self._fence)
+                return pos + len(opener)
+            if self._stall or pos == len(self._buffer):
+                return pos
+            if hold.calls and self._buffer[pos] == self._fence_char:
+                return self._fence_calls_end(hold, pos)
         self._release()
         self._state = self._fence
         return pos
@@ -459,6 +461,15 @@ class StreamParser:
         self._state = self._only_space
         return line_end
 
+    def _opener(self, pos: int) -> str:
+        """Give the opening marker that stands here; stalls where one may only have begun."""
+        rest = self._buffer[pos : pos + self._longest_opener]
+        for opener in self._openers:
+            if rest.startswith(opener):
+                return opener
+        self._stall = any(opener.startswith(rest) for opener in self._openers) if rest else False
+        return ""
+
     def _hold_space(self, pos: int) -> int:
         found = _SPACE.match(self._buffer, pos)
         assert found is not None
@@ -468,17 +479,17 @@ class StreamParser:
     def _only_space(self, pos: int) -> int:
         """Behind calls that count only if nothing but white space (or, in reasoning, further calls) follows them."""
         pos = self._hold_space(pos)
-        opener, rest = self._dialect.open, self._buffer[pos : pos + len(self._dialect.open)]
-        if self._held().size > self._limits.hold:
-            rest = " "
-        if self._reasons and rest and opener.startswith(rest):
-            if rest == opener:
+        if pos == len(self._buffer):
+            return pos
+        if self._reasons and self._held().size <= self._limits.hold:
+            opener = self._opener(pos)
+            if opener:
                 self._open_call(opener, self._reasoning)
                 return pos + len(opener)
-            self._stall = True
-        elif rest:
-            self._release()
-            self._state = self._home
+            if self._stall:
+                return pos
+        self._release()
+        self._state = self._home
         return pos
 
     def _span_end(self, pos: int) -> int:
@@ -528,7 +539,7 @@ class StreamParser:
             self._sink.out = self._out
         else:
             self._hold.add(marker)
-        self._body = JsonBody(self._dialect, self._sink, self._limits)
+        self._body = JsonBody(self._openers[marker], self._sink, self._limits)
         self._raw = [marker]
         self._raw_size = 0
         self._fate = "keep"

@@ -1,7 +1,12 @@
 """Every vector, in every way a stream can be cut."""
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from fcshim.parse.dialect import FUNCTION_CALL, HERMES
 from tests.parse.cases import VECTORS, Case, check, load
 
 LATER = "tolerance_later"
@@ -18,6 +23,63 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 def test_a_vector_means_the_same_under_every_split(case: Case) -> None:
     check(case)
+
+
+TRANSLATABLE = [
+    case
+    for case in CASES
+    if "tool_call" not in case.values[0].input and not case.values[0].input.endswith("</functio")  # type: ignore[union-attr] # a Case
+]
+"""Cases that are about our own markers whole, so that another dialect's can stand for them."""
+
+
+@pytest.mark.parametrize("case", TRANSLATABLE)
+def test_a_vector_means_the_same_in_a_dialect_with_other_markers(case: Case) -> None:
+    check(_in_hermes(case, dialect="hermes"))
+
+
+@pytest.mark.parametrize("case", [case for case in TRANSLATABLE if case.values[0].tools])  # type: ignore[union-attr] # a Case
+def test_rescue_reads_another_dialect_for_offered_tools(case: Case) -> None:
+    check(_in_hermes(case, rescue=True))
+
+
+def test_without_rescue_another_dialect_is_text() -> None:
+    text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+
+    check(Case("hermes", text, [{"text": text}, {"stop": "complete"}], tools=[{"name": "f"}]))
+
+
+def test_rescue_needs_offered_tools() -> None:
+    text = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+
+    check(Case("hermes", text, [{"text": text}, {"stop": "complete"}], options={"rescue": True}))
+
+
+def test_rescue_reads_both_dialects_in_one_reply() -> None:
+    text = '<tool_call>{"name": "f"}</tool_call><function_call>{"name": "f"}</function_call>'
+    call = {"call": "f", "arguments": "{}"}
+
+    check(Case("both", text, [call, call, {"stop": "tool_use"}], tools=[{"name": "f"}], options={"rescue": True}))
+
+
+def _in_hermes(case: Case, **options: Any) -> Case:
+    """Write the case with the other dialect's markers, in what the model writes and in what it comes to."""
+    return replace(
+        case,
+        input=_other_markers(case.input),
+        events=json.loads(_other_markers(json.dumps(case.events))),
+        calls=json.loads(_other_markers(json.dumps(case.calls))),
+        options=case.options | options,
+    )
+
+
+def _other_markers(text: str) -> str:
+    for ours, theirs in (("function_call", "tool_call"), ("function_result", "tool_response")):
+        text = text.replace(ours, theirs)
+    return text
+
+
+assert (FUNCTION_CALL.open, HERMES.open) == ("<function_call>", "<tool_call>")
 
 
 def test_names_of_vectors_are_unique() -> None:
