@@ -15,7 +15,7 @@ next one; `_stall` says that what is left (a few characters) must wait for more 
     _echo              a tool result that the model repeats             its closing tag
     _rest              whatever follows a role marker                   nothing
 
-What is held is kept twice, as raw text and as events, and one of them is sent when it is known which.
+What must wait until it is known whether it is quoted is held (`output`).
 
 Rule: nothing is searched twice; only a tail that really begins a marker waits.
 Neighbours: `surroundings` tells quotation, `json_body` reads calls, `sink` makes their events.
@@ -23,16 +23,17 @@ Neighbours: `surroundings` tells quotation, `json_body` reads calls, `sink` make
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
 
-from fcshim.events import JSON, Event, Reasoning, Stop, StopReason, Text
+from fcshim.events import JSON, Event, Stop, StopReason, Text
 from fcshim.ids import id_source
 from fcshim.messages import Tool, as_tools
 from fcshim.parse.dialect import DIALECTS, Dialect, get_dialect
+from fcshim.parse.halves import HalfJoiner
 from fcshim.parse.json_body import JsonBody, Status
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.markers import MarkerSet
+from fcshim.parse.output import Hold, Output
 from fcshim.parse.sink import Arguments, CallSink
 from fcshim.parse.surroundings import QUOTES, REASONING_TAGS, ROLE_MARKERS, Line
 
@@ -42,28 +43,6 @@ _NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_
 _SPACE = re.compile(r"\s*+")
 _PLAIN = re.compile(r"[^`~<\n\[]*+")
 _BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t\r]*(?:\n|\Z)")
-_SURROGATES = re.compile("[\ud800-\udfff]+")
-
-
-@dataclass(slots=True)
-class _Hold:
-    """Calls that are not sent yet, since they may turn out to be quoted."""
-
-    kind: Literal["fence", "span", "reasoning"]
-    raw: list[str]
-    count: int
-    good: int
-    size: int = 0
-    """Characters in `raw`."""
-    events: list[Event] = field(default_factory=list)
-    calls: int = 0
-    closing_quote: str = ""
-    looked: int = 0
-
-    def add(self, text: str) -> None:
-        """Hold a further piece."""
-        self.raw.append(text)
-        self.size += len(text)
 
 
 class StreamParser:
@@ -105,15 +84,11 @@ class StreamParser:
         self._buffer = ""
         self._carry = ""
         self._stall = False
-        self._out: list[Event] = []
-        self._said: list[str] = []
-        self._reasons = False
-        self._line = Line()
+        self._output = Output(self._sink)
         self._long_run = ""
-        self._high_half = ""
+        self._halves = HalfJoiner()
         self._reasoning_close = ""
         self._reasoning_markers = self._markers
-        self._hold: _Hold | None = None
         self._body: JsonBody | None = None
         self._raw: list[str] = []
         self._raw_size = 0
@@ -130,23 +105,23 @@ class StreamParser:
         """Read the next piece of text; give the events it completes."""
         if self.finished:
             return []
-        if not text.isascii() or self._high_half:
-            text = self._join_halves(text)
+        if not text.isascii() or self._halves.half:
+            text = self._halves.feed(text)
         if self._direct and self._body is not None:
             return self._feed_body(self._body, text)
-        if self._state == self._text and not self._carry and not self._line.runs:
+        if self._state == self._text and not self._carry and not self._output.line.runs:
             plain = _PLAIN.match(text)
             if plain is not None and plain.end() == len(text) > 0 and not self._long_run:
-                self._line.add(text)
+                self._output.line.add(text)
                 return [Text(text)]
-        self._begin()
+        self._output.begin()
         self._read(text)
         self._direct = self._is_direct()
-        return self._finish()
+        return self._output.finish()
 
     def _feed_body(self, body: JsonBody, text: str) -> list[Event]:
         """Inside a call that was started: what its reader consumes needs no account."""
-        self._sink.out = out = self._out = []
+        out = self._output.begin()
         if self._carry:
             text, self._carry = self._carry + text, ""
         elif body.string_piece(text):
@@ -158,20 +133,20 @@ class StreamParser:
         self._buffer = text
         self._loop(self._act(body, pos))
         self._direct = self._is_direct()
-        return self._finish()
+        return self._output.finish()
 
     def _is_direct(self) -> bool:
-        return self._body is not None and self._fate == "drop" and self._hold is None
+        return self._body is not None and self._fate == "drop" and self._output.hold is None
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
         """End the reply; give what was held, then one `Stop`: `tool_use` where it ended by itself with calls."""
-        self._begin()
-        if self._high_half:
-            self._high_half = ""
-            self._read("\ufffd")
+        self._output.begin()
+        half = self._halves.close()
+        if half and not self.finished:
+            self._read(half)
         while self._close_state(stop_reason):
             pass
-        events = self._finish()
+        events = self._output.finish()
         natural = stop_reason in _NATURAL
         if natural:
             stop_reason = "tool_use" if self._sink.good else "complete" if stop_reason == "tool_use" else stop_reason
@@ -182,16 +157,6 @@ class StreamParser:
         return events
 
     # The loop.
-
-    def _begin(self) -> None:
-        self._out = []
-        if self._hold is None:
-            self._sink.out = self._out
-
-    def _finish(self) -> list[Event]:
-        if self._hold is None:
-            self._flush()
-        return self._out
 
     def _read(self, text: str) -> None:
         self._buffer = self._carry + text if self._carry else text
@@ -207,34 +172,12 @@ class StreamParser:
                 break
         self._buffer = ""
 
-    def _say(self, text: str) -> None:
-        """Send text, as answer or as reasoning."""
-        if text:
-            self._said.append(text)
-            self._line.add(text)
-
-    def _flush(self) -> None:
-        if self._said:
-            text = "".join(self._said)
-            self._said.clear()
-            self._out.append(Reasoning(text) if self._reasons else Text(text))
-
-    def _join_halves(self, text: str) -> str:
-        """Join surrogates that came as two characters, also across pieces; half of a pair becomes U+FFFD."""
-        if self._high_half:
-            text, self._high_half = self._high_half + text, ""
-        if _SURROGATES.search(text) is None:
-            return text
-        if "\ud800" <= text[-1] <= "\udbff":
-            text, self._high_half = text[:-1], text[-1]
-        return _SURROGATES.sub(_joined, text)
-
     # Reasoning.
 
     def _lead(self, pos: int) -> int:
         found = _SPACE.match(self._buffer, pos)
         assert found is not None
-        self._say(found[0])
+        self._output.say(found[0])
         pos = found.end()
         rest = self._buffer[pos : pos + 32]
         for opener, closer in REASONING_TAGS:
@@ -248,8 +191,8 @@ class StreamParser:
         return pos
 
     def _enter_reasoning(self, closer: str) -> None:
-        self._flush()
-        self._reasons = True
+        self._output.flush()
+        self._output.reasons = True
         self._reasoning_close = closer
         seen = () if self._policy == "ignore" else tuple(self._openers)
         self._reasoning_markers = MarkerSet((closer, *seen))
@@ -259,20 +202,20 @@ class StreamParser:
         found = self._reasoning_markers.search(self._buffer, pos)
         if found is None:
             return self._say_up_to(self._reasoning_markers.tail(self._buffer, pos), pos)
-        self._say(self._buffer[pos : found.start()])
+        self._output.say(self._buffer[pos : found.start()])
         if found[0] != self._reasoning_close:
             if self._policy == "recover":
-                self._begin_hold("reasoning")
+                self._output.begin_hold("reasoning")
             self._open_call(found[0], self._reasoning)
             return found.end()
-        self._flush()
-        self._reasons = False
-        self._line = Line()
+        self._output.flush()
+        self._output.reasons = False
+        self._output.line = Line()
         self._state = self._lead
         return found.end()
 
     def _say_up_to(self, end: int, pos: int) -> int:
-        self._say(self._buffer[pos:end])
+        self._output.say(self._buffer[pos:end])
         self._stall = end < len(self._buffer)
         return end
 
@@ -286,25 +229,25 @@ class StreamParser:
         if found is None:
             return self._say_up_to(self._markers.tail(buffer, pos), pos)
         start, end, marker = found.start(), found.end(), found[0]
-        self._say(buffer[pos:start])
+        self._output.say(buffer[pos:start])
         if marker[0] in "`~":
             return self._run(start, end)
         if marker in self._openers:
             return self._marker(marker, end)
         if marker in self._results:
             return self._result(marker, end)
-        self._say(marker)
+        self._output.say(marker)
         self._state = self._rest
         return end
 
     def _marker(self, marker: str, end: int) -> int:
         """A call begins, or is quoted."""
-        if self._line.quoted():
-            self._say(marker)
+        if self._output.line.quoted():
+            self._output.say(marker)
             return end
-        closing_quote = QUOTES.get(self._line.last, "")
-        if closing_quote or self._line.runs:
-            self._begin_hold("span").closing_quote = closing_quote
+        closing_quote = QUOTES.get(self._output.line.last, "")
+        if closing_quote or self._output.line.runs:
+            self._output.begin_hold("span").closing_quote = closing_quote
         self._open_call(marker, self._text)
         return end
 
@@ -313,7 +256,7 @@ class StreamParser:
         if self._sink.good:
             self.finished = True
             return len(self._buffer)
-        self._say(marker)
+        self._output.say(marker)
         self._echo_close = self._results[marker]
         self._state = self._echo
         return end
@@ -323,12 +266,12 @@ class StreamParser:
         at = self._buffer.find(closer, pos)
         if at < 0:
             return self._say_up_to(MarkerSet((closer,)).tail(self._buffer, pos), pos)
-        self._say(self._buffer[pos : at + len(closer)])
+        self._output.say(self._buffer[pos : at + len(closer)])
         self._state = self._text
         return at + len(closer)
 
     def _rest(self, pos: int) -> int:
-        self._say(self._buffer[pos:])
+        self._output.say(self._buffer[pos:])
         return len(self._buffer)
 
     # Code spans and fences.
@@ -338,9 +281,9 @@ class StreamParser:
         buffer, length = self._buffer, end - start
         if length > self._limits.line:
             self._long_run = buffer[start]
-            self._say(buffer[start:end])
+            self._output.say(buffer[start:end])
             return end
-        fence = self._line.at_start()
+        fence = self._output.line.at_start()
         if end == len(buffer) and (fence or buffer[start] == "`"):
             self._stall = True
             return start
@@ -351,9 +294,9 @@ class StreamParser:
             if line_end:
                 self._open_fence(buffer[start], length, buffer[start:line_end])
                 return line_end
-        self._say(buffer[start:end])
+        self._output.say(buffer[start:end])
         if buffer[start] == "`":
-            self._line.run(length)
+            self._output.line.run(length)
         return end
 
     def _skip_run(self, pos: int) -> int:
@@ -361,7 +304,7 @@ class StreamParser:
         end = pos
         while end < len(self._buffer) and self._buffer[end] == self._long_run:
             end += 1
-        self._say(self._buffer[pos:end])
+        self._output.say(self._buffer[pos:end])
         if end < len(self._buffer):
             self._long_run = ""
         return end
@@ -377,12 +320,12 @@ class StreamParser:
 
     def _open_fence(self, char: str, length: int, line: str) -> None:
         self._fence_char, self._fence_run = char, length
-        self._line.runs.clear()
+        self._output.line.runs.clear()
         if self._fenced_calls:
-            self._begin_hold("fence").add(line)
+            self._output.begin_hold("fence").add(line)
             self._state = self._fence_calls
         else:
-            self._say(line)
+            self._output.say(line)
             self._state = self._fence
 
     def _fence(self, pos: int) -> int:
@@ -392,28 +335,28 @@ class StreamParser:
             pos = self._skip_run(pos)
         start = buffer.find(char, pos)
         if start < 0:
-            self._say(buffer[pos:])
+            self._output.say(buffer[pos:])
             return len(buffer)
-        self._say(buffer[pos:start])
+        self._output.say(buffer[pos:start])
         end = start
         while end < len(buffer) and buffer[end] == char:
             end += 1
         if end - start > self._limits.line:
             self._long_run = char
-        elif self._line.at_start():
+        elif self._output.line.at_start():
             if end == len(buffer):
                 self._stall = True
                 return start
             if end - start >= self._fence_run:
                 return self._fence_end(start, end)
-        self._say(buffer[start:end])
+        self._output.say(buffer[start:end])
         return end
 
     def _fence_end(self, start: int, end: int) -> int:
         line_end = self._closing_line(start, end)
         if self._stall:
             return start
-        self._say(self._buffer[start : line_end or end])
+        self._output.say(self._buffer[start : line_end or end])
         if line_end:
             self._state = self._text
         return line_end or end
@@ -428,7 +371,7 @@ class StreamParser:
 
     def _fence_calls(self, pos: int) -> int:
         """In a fence that so far holds nothing but calls."""
-        hold = self._held()
+        hold = self._output.held()
         pos = self._hold_space(pos)
         if hold.size <= self._limits.hold:
             opener = self._opener(pos)
@@ -439,11 +382,11 @@ class StreamParser:
                 return pos
             if hold.calls and self._buffer[pos] == self._fence_char:
                 return self._fence_calls_end(hold, pos)
-        self._release()
+        self._output.release()
         self._state = self._fence
         return pos
 
-    def _fence_calls_end(self, hold: _Hold, pos: int) -> int:
+    def _fence_calls_end(self, hold: Hold, pos: int) -> int:
         end = pos
         while end < len(self._buffer) and self._buffer[end] == self._fence_char and end - pos <= self._limits.line:
             end += 1
@@ -453,7 +396,7 @@ class StreamParser:
         if self._stall:
             return pos
         if not line_end:
-            self._release()
+            self._output.release()
             self._state = self._fence
             return pos
         hold.add(self._buffer[pos:line_end])
@@ -473,7 +416,7 @@ class StreamParser:
     def _hold_space(self, pos: int) -> int:
         found = _SPACE.match(self._buffer, pos)
         assert found is not None
-        self._held().add(found[0])
+        self._output.held().add(found[0])
         return found.end()
 
     def _only_space(self, pos: int) -> int:
@@ -481,23 +424,23 @@ class StreamParser:
         pos = self._hold_space(pos)
         if pos == len(self._buffer):
             return pos
-        if self._reasons and self._held().size <= self._limits.hold:
+        if self._output.reasons and self._output.held().size <= self._limits.hold:
             opener = self._opener(pos)
             if opener:
                 self._open_call(opener, self._reasoning)
                 return pos + len(opener)
             if self._stall:
                 return pos
-        self._release()
+        self._output.release()
         self._state = self._home
         return pos
 
     def _span_end(self, pos: int) -> int:
         """Behind a call in an open span or quotation: is it closed?"""
-        hold, buffer = self._held(), self._buffer
+        hold, buffer = self._output.held(), self._buffer
         if hold.closing_quote and buffer[pos] == hold.closing_quote:
             return self._quoted(pos)
-        if not self._line.runs:
+        if not self._output.line.runs:
             return self._not_quoted(pos)
         at = pos + hold.looked
         for found in _BACKTICKS_OR_BLANK.finditer(buffer, at):
@@ -509,7 +452,7 @@ class StreamParser:
                     at = found.start()
                     break
                 return self._not_quoted(pos)
-            if found.end() - found.start() in self._line.runs:
+            if found.end() - found.start() in self._output.line.runs:
                 return self._quoted(pos)
         else:
             at = len(buffer)
@@ -520,13 +463,13 @@ class StreamParser:
         return pos
 
     def _quoted(self, pos: int) -> int:
-        self._release()
+        self._output.release()
         self._state = self._text
         return pos
 
     def _not_quoted(self, pos: int) -> int:
-        self._accept()
-        self._line.after_call()
+        self._output.accept()
+        self._output.line.after_call()
         self._state = self._text
         return pos
 
@@ -534,11 +477,10 @@ class StreamParser:
 
     def _open_call(self, marker: str, home: Callable[[int], int]) -> None:
         """Begin to read a body; `home` is the state that follows it."""
-        if self._hold is None:
-            self._flush()
-            self._sink.out = self._out
+        if self._output.hold is None:
+            self._output.flush()
         else:
-            self._hold.add(marker)
+            self._output.hold.add(marker)
         self._body = JsonBody(self._openers[marker], self._sink, self._limits)
         self._raw = [marker]
         self._raw_size = 0
@@ -573,20 +515,20 @@ class StreamParser:
                 self._body = None
                 self._state = self._home
                 return new
-        if (self._hold.size if self._hold is not None else self._raw_size) > self._limits.hold:
+        if (self._output.hold.size if self._output.hold is not None else self._raw_size) > self._limits.hold:
             body.refuse()
             self._unknown()
         return new
 
     def _account(self, piece: str) -> None:
         """Put what the body reader consumed where it may be needed."""
-        if self._hold is not None:
-            self._hold.add(piece)
+        if self._output.hold is not None:
+            self._output.hold.add(piece)
         elif self._fate == "keep":
             self._raw.append(piece)
             self._raw_size += len(piece)
         elif self._fate == "say":
-            self._say(piece)
+            self._output.say(piece)
 
     def _forget(self) -> None:
         self._raw.clear()
@@ -598,12 +540,12 @@ class StreamParser:
 
     def _not_a_call(self, rest: str) -> None:
         """What was read is text after all, all but `rest`."""
-        if self._hold is not None:
-            self._cut(self._hold.raw, rest)
-            self._release()
+        if self._output.hold is not None:
+            self._cut(self._output.hold.raw, rest)
+            self._output.release()
         else:
             self._cut(self._raw, rest)
-            self._say("".join(self._raw))
+            self._output.say("".join(self._raw))
         self._forget()
 
     @staticmethod
@@ -618,54 +560,24 @@ class StreamParser:
         self._state = self._home
         if self._fate == "keep" and not body.calls:
             self._not_a_call(rest)
-        elif self._hold is not None:
-            self._cut(self._hold.raw, rest)
-            self._held_call_ended(self._hold)
+        elif self._output.hold is not None:
+            self._cut(self._output.hold.raw, rest)
+            self._held_call_ended(self._output.hold)
         elif self._fate != "say":
-            self._line.after_call()
+            self._output.line.after_call()
         if rest:
             self._buffer = rest + self._buffer[pos:]
             return 0
         return pos
 
-    def _held_call_ended(self, hold: _Hold) -> None:
+    def _held_call_ended(self, hold: Hold) -> None:
         if self._sink.good == hold.good + hold.calls or hold.size > self._limits.hold:
             # The call was no call, or one with an error: nothing in this place counts.
-            self._release()
+            self._output.release()
             return
         hold.calls = self._sink.good - hold.good
         hold.looked = 0
         self._state = {"fence": self._fence_calls, "span": self._span_end, "reasoning": self._only_space}[hold.kind]
-
-    # Holding.
-
-    def _held(self) -> _Hold:
-        assert self._hold is not None
-        return self._hold
-
-    def _begin_hold(self, kind: Literal["fence", "span", "reasoning"]) -> _Hold:
-        self._flush()
-        self._hold = _Hold(kind, [], self._sink.count, self._sink.good)
-        self._sink.whole = True
-        self._sink.out = self._hold.events
-        return self._hold
-
-    def _release(self) -> None:
-        """What was held is text."""
-        hold = self._held()
-        self._hold = None
-        self._sink.reset(hold.count, hold.good)
-        self._sink.whole = False
-        self._sink.out = self._out
-        self._say("".join(hold.raw))
-
-    def _accept(self) -> None:
-        """What was held are calls."""
-        hold = self._held()
-        self._hold = None
-        self._out.extend(hold.events)
-        self._sink.whole = False
-        self._sink.out = self._out
 
     # The end.
 
@@ -676,9 +588,9 @@ class StreamParser:
             return False
         if self._body is not None:
             return self._close_body(self._body, tail, stop_reason)
-        if self._hold is not None:
-            return self._close_hold(self._hold, tail, natural=stop_reason in _NATURAL)
-        self._say(tail)
+        if self._output.hold is not None:
+            return self._close_hold(self._output.hold, tail, natural=stop_reason in _NATURAL)
+        self._output.say(tail)
         return False
 
     def _close_body(self, body: JsonBody, tail: str, stop_reason: StopReason) -> bool:
@@ -691,19 +603,19 @@ class StreamParser:
         self._body_ended(body, 0)
         self._buffer = ""
         self._read(body.rest)
-        return self._hold is not None or self._body is not None or bool(self._carry)
+        return self._output.hold is not None or self._body is not None or bool(self._carry)
 
-    def _close_hold(self, hold: _Hold, tail: str, *, natural: bool) -> bool:
+    def _close_hold(self, hold: Hold, tail: str, *, natural: bool) -> bool:
         if hold.kind == "span":
             self._not_quoted(0)
             self._read(tail)
             return True
         closes = len(tail) >= self._fence_run and not tail.strip().strip(self._fence_char)
         if natural and hold.calls and (not tail or (hold.kind == "fence" and closes)):
-            self._accept()
+            self._output.accept()
             return False
-        self._release()
-        self._say(tail)
+        self._output.release()
+        self._output.say(tail)
         return False
 
 
@@ -728,7 +640,3 @@ def parse(
 
 def _over(_pos: int) -> int:
     raise AssertionError
-
-
-def _joined(found: re.Match[str]) -> str:
-    return found[0].encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fcshim.errors import ConfigError
-from fcshim.events import Event, StopReason, ToolCallStart
+from fcshim.events import Event, Stop, StopReason, Text, ToolCallStart
 from fcshim.parse.stream import StreamParser, parse
 from tests.fuzz.documents import JUNK, NASTY, WORDS
 from tests.parse.hostile import CALL, CLOSE, FAMILIES, OPEN
@@ -299,3 +299,12 @@ def test_whole_texts_and_streams_share_one_path() -> None:
     parser = StreamParser(new_id=lambda: next(ids))
 
     assert again == parser.feed(text) + parser.close()
+
+
+def test_half_a_surrogate_after_the_reply_was_ended_is_dropped() -> None:
+    call = '<function_call>{"name": "f", "arguments": {}}</function_call>'
+    parser = StreamParser(tools=[{"name": "f"}])
+    events = [*parser.feed(call), *parser.feed("<function_result n\ud83d"), *parser.feed("\ude42"), *parser.close()]
+
+    assert [Stop("tool_use")] == events[-1:]
+    assert not [event for event in events if isinstance(event, Text)]
