@@ -228,7 +228,9 @@ class StrictJson:
 
     def _first_item(self, text: str, pos: int) -> int:
         pos = self._space(text, pos)
-        if pos < len(text) and text[pos] == "]":
+        if pos == len(text):
+            return pos
+        if text[pos] == "]":
             return self._close(text, pos)
         self._state = self._value
         return pos
