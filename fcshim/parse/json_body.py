@@ -373,7 +373,7 @@ class JsonBody(StrictJson):
     def _close_complete(self, tail: str, *, natural: bool) -> None:
         if self._dry:
             return
-        begun = len(tail) > 1 and self._closer.startswith(tail)
+        begun = not self._trailer and len(tail) > 1 and self._closer.startswith(tail)
         self.rest = "".join(self._trailer) + ("" if begun else tail)
         if natural or self._trailer:
             self._sink.finish()
