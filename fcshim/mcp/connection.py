@@ -141,6 +141,11 @@ class Connection:
         self._changed = ()
         self._on_change()
 
+    def reconsider(self) -> None:
+        """Look whether somebody else has approved what waits."""
+        if self._changed:
+            self._take(self._tools)
+
     def absence(self, tool: str) -> str:
         """Say why a tool of this server cannot be called."""
         if self._changed:

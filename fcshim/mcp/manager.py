@@ -155,6 +155,8 @@ class Manager:
         """
         if not enabled:
             return ()
+        for connection in self._connections.values():
+            connection.reconsider()
         if mode == "manual":
             for name in selected:
                 if name not in self._connections:

@@ -28,15 +28,18 @@ logger = logging.getLogger(__name__)
 class Pins:
     """The digests of the tools of every server; kept in a file where a path is given, else in memory.
 
-    Raises `ConfigError` for a file that cannot be read: without it a change could not be told.
+    Others may write the file meanwhile (`fcshim tools approve`): what they wrote counts. Raises `ConfigError` for a
+    file that cannot be read: without it a change could not be told.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
+        self._written = _state(path)
         self._known: dict[str, dict[str, str]] = _read(path) if path is not None else {}
 
     def changed(self, server: Server, tools: "Iterable[Tool]") -> tuple[str, ...]:
         """Give the names of the tools that are not what they were; pin those that were never seen."""
+        self._read_again()
         known = self._known.setdefault(server.identity, {})
         seen = {tool.name: digest(tool) for tool in tools}
         changed = tuple(name for name, value in seen.items() if known.get(name, value) != value)
@@ -48,8 +51,23 @@ class Pins:
 
     def approve(self, server: Server, tools: "Iterable[Tool]") -> None:
         """Pin the tools as they are now."""
+        self._read_again()
         self._known.setdefault(server.identity, {}).update({tool.name: digest(tool) for tool in tools})
         self._write()
+
+    def _read_again(self) -> None:
+        """Take what somebody else wrote since. A file that cannot be read any more changes nothing."""
+        state = _state(self._path)
+        if self._path is None or state in (None, self._written):
+            return
+        try:
+            theirs = _read(self._path)
+        except ConfigError as error:
+            logger.warning("%s", error)
+        else:
+            ours = self._known
+            self._known = {server: {**ours.get(server, {}), **theirs.get(server, {})} for server in {**ours, **theirs}}
+        self._written = state
 
     def _write(self) -> None:
         """Keep the pins. Where that is not possible they hold for as long as we live."""
@@ -65,6 +83,7 @@ class Pins:
         new = path.with_name(f"{path.name}.{os.getpid()}")
         new.write_text(json.dumps(self._known, indent=1, sort_keys=True), encoding="utf-8")
         new.replace(path)
+        self._written = _state(path)
 
 
 def usual_file(env: Mapping[str, str]) -> Path:
@@ -77,6 +96,15 @@ def digest(tool: "Tool") -> str:
     """Give a digest of all that a tool says of itself."""
     said: JSON = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"icons", "meta"})
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def _state(path: Path | None) -> tuple[int, int, int] | None:
+    """Give what tells one writing of the file from the next; none where there is no file."""
+    try:
+        found = None if path is None else path.stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 def _read(path: Path) -> dict[str, dict[str, str]]:

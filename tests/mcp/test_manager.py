@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from fcshim.errors import ConfigError, RequestError
-from fcshim.mcp import Command, InProcess, Server
+from fcshim.mcp import Command, InProcess, Pins, Server
 from fcshim.mcp.connection import Patience
 from fcshim.mcp.life import State
 from fcshim.messages import MediaPart, TextPart
@@ -245,6 +245,22 @@ async def test_a_server_that_changes_a_tool_is_kept_apart_until_it_is_approved(h
     assert refused.is_error
     assert "changed what it says of add, and waits for approval" in refused.text
     assert "5" == after.text
+
+
+async def test_an_approval_by_another_program_is_noticed(tmp_path):
+    file, friend = tmp_path / "pins.json", server()
+    async with manager(friend, pins=Pins(file)) as servers:
+        await servers.call("f:turn", {})
+        await eventually(lambda: servers.status()[0].changed)
+        offered = servers.tools()
+        async with manager(friend, pins=Pins(file)) as others:
+            await others.call("f:turn", {})
+            await eventually(lambda: others.status()[0].changed)
+            others.approve("f")
+        found = servers.tools()
+
+    assert () == offered
+    assert "add" in [tool.name for tool in found]
 
 
 async def test_servers_are_started_side_by_side():

@@ -85,3 +85,30 @@ def test_a_file_that_cannot_be_written_is_no_reason_to_fail(tmp_path, caplog):
     assert () == pins.changed(SERVER, [tool()])
     assert ("t",) == pins.changed(SERVER, [tool(description="Do evil.")])
     assert "are not remembered" in caplog.text
+
+
+def test_what_another_program_approves_counts_here(tmp_path):
+    here, there = Pins(tmp_path / "pins.json"), Pins(tmp_path / "pins.json")
+    here.changed(SERVER, [tool()])
+    there.approve(SERVER, [tool(description="Do more.")])
+
+    assert () == here.changed(SERVER, [tool(description="Do more.")])
+
+
+def test_what_another_program_wrote_is_not_overwritten(tmp_path):
+    other = Server(name="o", reach=Command(command="o"))
+    here, there = Pins(tmp_path / "pins.json"), Pins(tmp_path / "pins.json")
+    there.changed(other, [tool()])
+    here.changed(SERVER, [tool()])
+
+    assert ("t",) == Pins(tmp_path / "pins.json").changed(other, [tool(description="Do evil.")])
+    assert ("t",) == Pins(tmp_path / "pins.json").changed(SERVER, [tool(description="Do evil.")])
+
+
+def test_a_file_that_was_spoilt_meanwhile_changes_nothing(tmp_path, caplog):
+    pins = Pins(tmp_path / "pins.json")
+    pins.changed(SERVER, [tool()])
+    (tmp_path / "pins.json").write_text("{")
+
+    assert ("t",) == pins.changed(SERVER, [tool(description="Do evil.")])
+    assert "not a file of pinned tools" in caplog.text
