@@ -1,16 +1,14 @@
 """How one upstream holds its models to calls: the kind of server that it is, and which constraints it refused.
 
 Rule: the server is asked once, and only when a call is demanded; a constraint that was refused is not sent again.
-Neighbours: `profiles` has the kinds of servers; `client` and `server` ask here, and tell what happened.
+Neighbours: `detection` finds the kind of server; `client` and `server` ask here, and tell what happened.
 """
 
-import msgspec
-
 from fcshim.codecs.faults import CONTEXT_LENGTH
+from fcshim.detection import detect
 from fcshim.errors import FcshimError, UpstreamError
-from fcshim.events import JSON
 from fcshim.messages import Request
-from fcshim.profiles import GENERIC, Server, get_server, server_that_says
+from fcshim.profiles import GENERIC, Server, get_server
 from fcshim.upstream import Upstream
 
 AUTO, OFF = "auto", "off"
@@ -46,24 +44,11 @@ class Enforcement:
 
     async def _found(self) -> Server | None:
         try:
-            status, body = await self._upstream.fetch("GET", self._upstream.kind.codec.models_path)
+            return (await detect(self._upstream)).server
         except UpstreamError:
             return None
-        return server_that_says(_owner(body)) if status == 200 else GENERIC
 
 
 def may_refuse_constraint(error: FcshimError) -> bool:
     """Tell whether an upstream's answer may be about the constraint: it found something wrong with the request."""
     return error.status in _REFUSALS and error.kind != CONTEXT_LENGTH
-
-
-def _owner(body: bytes) -> str:
-    """Read who owns the first model of a list."""
-    try:
-        listed: JSON = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        return ""
-    data = listed.get("data") if isinstance(listed, dict) else None
-    first = data[0] if isinstance(data, list) and data else None
-    owner = first.get("owned_by") if isinstance(first, dict) else None
-    return owner if isinstance(owner, str) else ""

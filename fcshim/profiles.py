@@ -8,6 +8,7 @@ import difflib
 import fnmatch
 from dataclasses import dataclass
 
+from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.constrain.constraint import Form
 from fcshim.errors import ConfigError
 
@@ -66,41 +67,96 @@ PROFILES: dict[str, Profile] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Sign:
+    """A page by which a server is known: at `path`, JSON that has `member` (`data.0.id`: a way down, lists by index).
+
+    A page that a server does not have may come with status 200 all the same, so only a member counts.
+    """
+
+    path: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
 class Server:
     """One kind of server, and how it holds a model to a grammar: in which `form`, None where it cannot.
 
-    `says` are the words by which its list of models tells who owns them. `text_or_call`: also where a call is free, a
-    reply that begins with one is held to the grammar.
+    `says` are the words by which its list of models tells who owns them; where that says nothing, its `signs` are
+    looked for. `text_or_call`: also where a call is free, a reply that begins with one is held to the grammar. `api` is
+    the one that tells most of its models.
     """
 
     name: str
     summary: str
     form: Form | None = None
     says: tuple[str, ...] = ()
+    signs: tuple[Sign, ...] = ()
     text_or_call: bool = False
+    api: UpstreamApi = "openai"
 
 
-GENERIC = Server(name="generic", summary="any other server: nothing is sent that it may not know")
+GENERIC = Server(
+    name="generic",
+    summary="any other server: nothing is sent that it may not know",
+    says=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
+)
 
 SERVERS: dict[str, Server] = {
-    row.name: row
+    row.name: row  # others imitate the pages of those that come later, so the order counts
     for row in (
-        Server(name="llama-server", summary="llama.cpp's server: a grammar", form="gbnf", says=("llamacpp",)),
+        Server(
+            name="llama-server",
+            summary="llama.cpp's server: a grammar",
+            form="gbnf",
+            says=("llamacpp",),
+            signs=(Sign("//props", "default_generation_settings"),),
+            api="llamacpp",
+        ),
         Server(
             name="llama-server-eager",
             summary="the same, also where the model may choose: a reply that begins as a call does is one",
             form="gbnf",
             text_or_call=True,
+            api="llamacpp",
         ),
-        Server(name="ollama", summary="Ollama: a schema, so without tags", form="json_schema", says=("library",)),
+        Server(
+            name="llama-cpp-python",
+            summary="llama-cpp-python's server: a grammar, which must be right, or the process dies",
+            form="gbnf",
+            says=("me",),
+        ),
         Server(
             name="lmstudio",
             summary="LM Studio: a schema, so without tags",
             form="json_schema",
             says=("organization_owner", "organization-owner"),
+            signs=(
+                Sign("//api/v0/models", "data.0.compatibility_type"),
+                Sign("//api/v1/models", "models.0.loaded_instances"),
+            ),
         ),
-        Server(name="vllm", summary="vLLM: a structural tag", form="structural_tag", says=("vllm",)),
-        Server(name="sglang", summary="SGLang: a structural tag", form="structural_tag", says=("sglang",)),
+        Server(
+            name="sglang",
+            summary="SGLang: a structural tag",
+            form="structural_tag",
+            says=("sglang",),
+            signs=(Sign("//server_info", "tokenizer_path"), Sign("//get_server_info", "tokenizer_path")),
+        ),
+        Server(
+            name="ollama",
+            summary="Ollama: a schema, so without tags",
+            form="json_schema",
+            says=("library",),
+            signs=(Sign("//api/version", "version"),),
+            api="ollama",
+        ),
+        Server(
+            name="vllm",
+            summary="vLLM: a structural tag",
+            form="structural_tag",
+            says=("vllm",),
+            signs=(Sign("//version", "version"),),
+        ),
         GENERIC,
     )
 }
@@ -113,9 +169,9 @@ def get_server(name: str) -> Server:
     raise ConfigError(f"unknown kind of server {name!r:.80}. Known are {', '.join(SERVERS)}")
 
 
-def server_that_says(owner: str) -> Server:
+def server_that_says(owner: str) -> Server | None:
     """Give the row for the owner that a server's list of models names."""
-    return next((row for row in SERVERS.values() if owner in row.says), GENERIC)
+    return next((row for row in SERVERS.values() if owner in row.says), None)
 
 
 def get_profile(profile: str | Profile) -> Profile:

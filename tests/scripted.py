@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 HANG = object()
@@ -30,18 +30,28 @@ class Script:
     status: int = 200
 
 
+MISSING = Script((b"<html><body>404 page not found</body></html>",), 404)
+
+
 @dataclass
 class ScriptedUpstream:
     """What the test sees: the address, the requests, and whether the client left a hanging answer."""
 
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    """The paths of the pages that were asked for."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @contextlib.asynccontextmanager
-async def scripted_upstream(*scripts: Script, listing: Script | None = None) -> AsyncIterator[ScriptedUpstream]:
-    """Serve the scripts, one per request, in their order; `listing` answers every GET, of which nothing is noted."""
+async def scripted_upstream(
+    *scripts: Script, listing: Script | None = None, pages: Mapping[str, Script] | None = None
+) -> AsyncIterator[ScriptedUpstream]:
+    """Serve the scripts, one per request, in their order; `listing` answers every GET, of which nothing is noted.
+
+    `pages` answer GETs by their paths, any other path with 404; only the paths are noted.
+    """
     upstream = ScriptedUpstream()
     waiting = iter(scripts)
     handlers: set[asyncio.Task] = set()
@@ -52,6 +62,10 @@ async def scripted_upstream(*scripts: Script, listing: Script | None = None) -> 
             while asked := await _read(reader):
                 if listing is not None and asked.method == "GET":
                     await _play(listing, reader, writer, upstream)
+                    continue
+                if pages is not None and asked.method == "GET":
+                    upstream.seen.append(asked.path)
+                    await _play(pages.get(asked.path, MISSING), reader, writer, upstream)
                     continue
                 upstream.asked.append(asked)
                 await _play(next(waiting), reader, writer, upstream)

@@ -43,12 +43,24 @@ async def test_the_server_is_asked_once_and_only_where_a_call_is_demanded():
     assert "grammar" not in upstream.asked[0].body
 
 
-@pytest.mark.parametrize("listed", [owned("somebody"), Script((b"no JSON",)), Script((b"",), 404), Script((b"[]",))])
+@pytest.mark.parametrize("listed", [owned("somebody"), Script((b"no JSON",)), Script((b"-",), 404), Script((b"[]",))])
 async def test_another_server_gets_nothing_that_it_may_not_know(listed):
-    async with scripted_upstream(listed, answering(CALL)) as upstream, client_of(upstream) as client:
+    pages = {"/v1/models": listed}
+    scripts = answering(CALL), answering(CALL)
+    async with scripted_upstream(*scripts, pages=pages) as upstream, client_of(upstream) as client:
+        for _ in range(2):
+            await client.complete("Hi", [ADD], tool_choice="required")
+
+    assert 1 == upstream.seen.count("/v1/models")
+    assert not {"grammar", "response_format"} & {name for asked in upstream.asked for name in asked.body}
+
+
+async def test_a_server_that_is_known_by_a_page_of_its_own_gets_what_it_takes():
+    pages = {"/v1/models": owned("hf.co"), "/api/version": Script((b'{"version":"0.12.6"}',))}
+    async with scripted_upstream(answering('{"name": "add"}'), pages=pages) as upstream, client_of(upstream) as client:
         await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert "grammar" not in upstream.asked[1].body
+    assert "json_schema" == upstream.asked[0].body["response_format"]["type"]
 
 
 async def test_a_setting_says_what_the_server_takes_or_that_it_is_not_to_be_used():
