@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.constrain.constraint import Form
 from fcshim.errors import ConfigError
+from fcshim.prompt.turns import Replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,12 @@ class Profile:
     `system_role`: a system message may come first (else its text opens the first user turn). `alternate`: user and
     assistant take turns, the user first, or the model's template refuses. `media`: images and the like may be sent
     (else a line says that there was one). `models` are name patterns, in lower case, that choose the row.
+
+    `reasoning`: which reasoning of earlier replies the model sees again. `all` leaves it to the model's template, which
+    mostly drops what the model should not see; `current`, that since the user spoke last, takes away at each of the
+    user's turns what stood in the prompt, which is then read again from there on. `reasoning_tag` (`<think>`) writes it
+    before the text, for servers that drop the API's own field. `reminder`: after so many characters the user's turn ends
+    with how to call, and goes on doing so in later requests, since a line that vanished would cost more to read again.
     """
 
     name: str
@@ -27,6 +34,9 @@ class Profile:
     system_role: bool = True
     alternate: bool = True
     media: bool = True
+    reasoning: Replay = "all"
+    reasoning_tag: str = ""
+    reminder: int = 0
     models: tuple[str, ...] = ()
 
 
@@ -61,6 +71,27 @@ PROFILES: dict[str, Profile] = {
             name="free",
             summary="templates that take the roles in any order; consecutive turns of one role stay apart",
             alternate=False,
+        ),
+        Profile(
+            name="reminded",
+            summary="models that forget how to call: it is said again about every 1,000 tokens",
+            reminder=4_000,
+        ),
+        Profile(
+            name="thoughtless",
+            summary="servers that refuse reasoning in a request, and models that it leads astray",
+            reasoning="none",
+        ),
+        Profile(
+            name="thinking",
+            summary="models that go on from earlier reasoning, behind a server that drops it: it is written as text",
+            reasoning_tag="<think>",
+        ),
+        Profile(
+            name="thinking-now",
+            summary="the same, where only the reasoning since the user's last words counts",
+            reasoning="current",
+            reasoning_tag="<think>",
         ),
     )
 }

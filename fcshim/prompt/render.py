@@ -19,6 +19,8 @@ from fcshim.prompt.notation import gemma, gemma_schema, python, python_arguments
 from fcshim.prompt.signature import ToolsStyle, signature
 from fcshim.resources import resource_dir
 
+REMINDER = "(Remember: to call one of the functions, write this and nothing else around it:"
+
 
 def render_system(
     dialect: Dialect,
@@ -59,6 +61,12 @@ def render_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str:
 def render_result(dialect: Dialect, name: str, content: str, *, is_error: bool = False) -> str:
     """Write one tool result as the model is told to expect it."""
     return _render(dialect, "result", name=name, content=content, is_error=is_error)
+
+
+def render_reminder(dialect: Dialect) -> str:
+    """Write again how to call, with a placeholder that cannot be taken for a call."""
+    call = render_calls(dialect, [("<function name>", '{"<parameter>": "<value>"}')])
+    return f"{REMINDER}\n{call}\nOtherwise answer in plain text.)"
 
 
 def render_samples(dialect: Dialect) -> str:

@@ -1,0 +1,74 @@
+"""Which result answers which call, whatever ids, order and gaps a client's history has.
+
+Rule: every call of a step has an answer by the end of it, if only that there is none; nothing is answered by what
+comes later, so that the text of one request stays in the next one.
+Neighbours: `steps` gives calls and results, `turns` writes the answers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fcshim.messages import Content, TextPart, ToolCall, ToolMessage
+
+NO_RESULT = "No result: the call was not carried out, or its result was lost."
+NO_CALL = "(The call that this result answers is not part of the conversation.)"
+LATE = "(This result answers an earlier call.)"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a call of the tool `name`; `remark` says what is odd about it."""
+
+    name: str
+    content: Content
+    is_error: bool = False
+    remark: str = ""
+
+
+class Answers:
+    """Finds the answers of one step after the other."""
+
+    def __init__(self) -> None:
+        self._earlier: dict[str, str] = {}  # names by id: an id that is used again means the last call
+
+    def of(self, calls: Sequence[ToolCall], results: Sequence[ToolMessage]) -> list[Answer]:
+        """Give the answers to `calls`, in their order, then the results that answer none of them."""
+        slots = _Slots(calls)
+        others = [result for result in results if not slots.take(result)]
+        self._earlier |= {call.id: call.name for call in calls}
+        return [*slots.answers(), *map(self._other, others)]
+
+    def _other(self, result: ToolMessage) -> Answer:
+        known = self._earlier.get(result.tool_call_id)
+        name = result.name or known or "unknown"
+        return Answer(name, result.content, result.is_error, NO_CALL if known is None else LATE)
+
+
+class _Slots:
+    """The calls of one step, each with the results that came for it."""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._calls = calls
+        self._results: list[list[ToolMessage]] = [[] for _ in calls]
+        self._by_id: dict[str, list[int]] = {}  # an engine may give two calls one id
+        for at, call in enumerate(calls):
+            self._by_id.setdefault(call.id, []).append(at)
+
+    def take(self, result: ToolMessage) -> bool:
+        """Put the result to its call; tell whether there is one."""
+        places = self._by_id.get(result.tool_call_id)
+        if places is None:
+            return False
+        if len(places) > 1:
+            self._results[places.pop(0)].append(result)
+        elif result not in self._results[places[0]]:  # some clients send a result twice
+            self._results[places[0]].append(result)
+        return True
+
+    def answers(self) -> list[Answer]:
+        return [answer for at, call in enumerate(self._calls) for answer in self._answers(call, self._results[at])]
+
+    def _answers(self, call: ToolCall, results: Sequence[ToolMessage]) -> list[Answer]:
+        if not results:
+            return [Answer(call.name, (TextPart(NO_RESULT),), is_error=True)]
+        return [Answer(result.name or call.name, result.content, result.is_error) for result in results]

@@ -1,0 +1,77 @@
+"""The arguments of past calls as a JSON object, whatever the client's history has for them.
+
+Rule: what is a strict object stays as it is, byte for byte; what is not is mended as the parser would mend it, or
+kept as a text inside an object, so that every dialect can write it and the model sees no call that cannot be read.
+Neighbours: `turns` writes past calls, `parse.mend` makes lenient text strict.
+"""
+
+import json
+
+from fcshim.events import JSON
+from fcshim.parse.dialects import FUNCTION_CALL
+from fcshim.parse.mend import UnmendableError, mend
+from fcshim.prompt.shortening import shortened
+from fcshim.schema.check import is_deeper
+
+MALFORMED = "malformed_arguments"
+"""The member that holds what cannot be read."""
+_MENDED = 64 * 1024
+"""Characters of one conversation that are mended, at 5 us each; what is broken beyond them is kept as text."""
+_SHOWN = 2_000
+"""Characters of arguments that cannot be read: enough to see what is wrong with them."""
+_DEEPEST = 64
+"""Levels of nesting, as many as a schema may have: notations other than JSON are written level by level."""
+
+
+class PastArguments:
+    """Writes the arguments of the calls of one conversation, in order."""
+
+    def __init__(self) -> None:
+        self._left = _MENDED
+
+    def write(self, text: str) -> str:
+        """Give a strict JSON object: the text itself, or what comes nearest."""
+        value = _strict(text)
+        if isinstance(value, str) and isinstance(inner := _strict(value), dict):
+            text, value = value, inner  # encoded twice
+        if isinstance(value, dict) and not is_deeper(value, _DEEPEST):
+            return text if "\\u" not in text or _is_unicode(value) else _whole(value)
+        if text.strip() in ("", "null"):
+            return "{}"
+        mended = self._mended(text) if value is None else None
+        return mended or _whole({MALFORMED: shortened(text, _SHOWN)})
+
+    def _mended(self, text: str) -> str | None:
+        if not text.lstrip().startswith("{") or len(text) > self._left:
+            return None
+        self._left -= len(text)
+        try:
+            mended = mend(FUNCTION_CALL.body.grammar, (), "start", text, ()).text
+            value = json.loads(mended, strict=False)  # raw control characters stay in strings
+        except (UnmendableError, ValueError, RecursionError):
+            return None
+        return _whole(value) if isinstance(value, dict) and not is_deeper(value, _DEEPEST) else None
+
+
+def _strict(text: str) -> JSON:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> JSON:
+    raise ValueError(constant)
+
+
+def _is_unicode(value: JSON) -> bool:
+    """Tell whether there is no half of a surrogate pair in it, which no request could carry."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _whole(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,46 @@
+"""The prompt of one turn is a prefix of the next one's, in every dialect: engines keep what they have read."""
+
+import pytest
+from hypothesis import given, settings
+
+from fcshim.messages import Message, UserMessage
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
+from fcshim.profiles import PROFILES, Profile
+from fcshim.prompt.history import write_history
+from fcshim.prompt.neutralise import Neutraliser
+from tests.prompt.conversations import chatml, conversations
+
+Conversation = tuple[list[Message], list[Message], list[list[Message]]]
+
+REMINDED = Profile(name="", summary="", reminder=100, reasoning_tag="<think>")
+
+
+def prompt(conversation: list[Message], dialect: Dialect, profile: Profile) -> str:
+    options = {"dialect": dialect, "manners": profile, "preamble": "TOOLS", "max_result": 100}
+    return chatml(write_history(conversation, Neutraliser(), **options))
+
+
+def check(conversation: Conversation, dialect: Dialect, profile: Profile) -> None:
+    system, first, later = conversation
+    said = [*system, *first]
+    written = prompt(said, dialect, profile)
+    for exchange in later:
+        before, said = written, [*said, *exchange]
+        written = prompt(said, dialect, profile)
+        if profile.reasoning != "current" or not any(isinstance(message, UserMessage) for message in exchange):
+            assert written.startswith(before)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@settings(max_examples=12, deadline=None)
+@given(conversation=conversations)
+def test_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
+    check(conversation, dialect, REMINDED)
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@settings(max_examples=80, deadline=None)
+@given(conversation=conversations)
+def test_with_every_profile(profile: Profile, conversation: Conversation) -> None:
+    check(conversation, FUNCTION_CALL, profile)
