@@ -25,8 +25,8 @@ class Profile:
     `reasoning`: which reasoning of earlier replies the model sees again. `all` leaves it to the model's template, which
     mostly drops what the model should not see; `current`, that since the user spoke last, takes away at each of the
     user's turns what stood in the prompt, which is then read again from there on. `reasoning_tag` (`<think>`) writes it
-    before the text, for servers that drop the API's own field. `reminder`: after so many characters the user's turn ends
-    with how to call, and goes on doing so in later requests, since a line that vanished would cost more to read again.
+    before the text, for servers that drop the API's own field. `reminder`: after so many characters the user's turn
+    ends with how to call, and does so in later requests, too: a line that vanished would cost more to read again.
     """
 
     name: str

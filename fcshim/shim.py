@@ -22,6 +22,7 @@ from fcshim.prompt.history import write_history
 from fcshim.prompt.neutralise import Neutraliser, map_strings
 from fcshim.prompt.render import render_system
 from fcshim.prompt.restoration import Restoration
+from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.stops import StopSearch
 
@@ -46,6 +47,7 @@ class Shim:
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         server: Server = GENERIC,
+        max_result: int = DEFAULT_MAX_RESULT,
     ) -> None:
         """Write the prompt; where `server` can hold the model to calls that are demanded, say so in the request.
 
@@ -57,7 +59,7 @@ class Shim:
         callable_tools = _callable_tools(request, tools)
         constraint = _constraint(request, callable_tools, row, server)
         row = row if constraint is None else constraint.dialect
-        prepared = _prepared(request, tools, neutralise, row, get_profile(profile), tools_style)
+        prepared = _prepared(request, tools, neutralise, row, get_profile(profile), tools_style, max_result)
         self._prepared = prepared if constraint is None else constrained(prepared, constraint)
         self.constraint = "" if constraint is None else constraint.key
         self.notes = () if constraint is None else constraint.notes
@@ -130,11 +132,14 @@ def _prepared(
     dialect: Dialect,
     profile: Profile,
     tools_style: ToolsStyle,
+    max_result: int,
 ) -> Request:
     choice = msgspec.structs.replace(request.tool_choice, names=tuple(map(neutralise, request.tool_choice.names)))
     parallel = request.parallel_tool_calls
     preamble = render_system(dialect, tools, choice, parallel=parallel, style=tools_style) if tools else ""
-    messages = write_history(request.messages, neutralise, dialect=dialect, manners=profile, preamble=preamble)
+    messages = write_history(
+        request.messages, neutralise, dialect=dialect, manners=profile, preamble=preamble, max_result=max_result
+    )
     return msgspec.structs.replace(
         request,
         messages=messages,

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
@@ -63,6 +64,7 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     reasoning: ReasoningPolicy | None = None
     in_reasoning: str | None = None
     arguments: ArgumentsPolicy | None = None
+    max_result: Annotated[int, Meta(ge=0)] | None = None
     tools: ToolsPolicy | None = None
     upstream_model: Annotated[str, Meta(min_length=1)] | None = None
 
@@ -78,6 +80,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolsPolicy = "prompt"
     tools_style: ToolsStyle = "schema"
     in_reasoning: str = ""
+    max_result: int = DEFAULT_MAX_RESULT
     upstream_model: str | None = None
 
 
@@ -134,6 +137,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Annotated[
         ArgumentsPolicy, _about("tool calls", "stream arguments as they come, or only whole and validated")
     ] = "stream"
+    max_result: Annotated[
+        int,
+        Meta(ge=0),
+        _about("prompt", "shown of a tool's result, its beginning and its end; 0 for all", "CHARACTERS"),
+    ] = DEFAULT_MAX_RESULT
 
     constrain: Annotated[
         str,

@@ -35,7 +35,7 @@ class PastArguments:
         if isinstance(value, str) and isinstance(inner := _strict(value), dict):
             text, value = value, inner  # encoded twice
         if isinstance(value, dict) and not is_deeper(value, _DEEPEST):
-            return text if "\\u" not in text or _is_unicode(value) else _whole(value)
+            return text if _is_unicode(text, value) else _whole(value)
         if text.strip() in ("", "null"):
             return "{}"
         mended = self._mended(text) if value is None else None
@@ -64,10 +64,12 @@ def _refuse(constant: str) -> JSON:
     raise ValueError(constant)
 
 
-def _is_unicode(value: JSON) -> bool:
-    """Tell whether there is no half of a surrogate pair in it, which no request could carry."""
+def _is_unicode(text: str, value: JSON) -> bool:
+    """Tell whether there is no half of a surrogate pair in it, spelled out or not: no request could carry that."""
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        text.encode()
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return False
     return True

@@ -247,6 +247,7 @@ def shim_for(
         reasoning=model.reasoning,
         in_reasoning=model.in_reasoning,
         arguments=model.arguments,
+        max_result=model.max_result,
         new_id=new_id,
         server=server,
     )
