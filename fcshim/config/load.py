@@ -19,7 +19,7 @@ from fcshim.config.values import AUTO_PROFILE, Config, ModelOverrides, Secret
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO
-from fcshim.parse.surroundings import closing_tag
+from fcshim.parse.machine.surroundings import closing_tag
 from fcshim.profiles import get_profile, get_server
 from fcshim.prompt.dialect_folder import find_dialect
 

@@ -1,7 +1,7 @@
 """The reader of one call's body, as the tag machine sees it.
 
 Rule: a reader consumes what is its own, sends what it is sure of to the sink, and says in `status` what it found.
-Neighbours: `json_body` and its siblings are readers, `stream` feeds them.
+Neighbours: `json`, `tagged` and `literals` have the readers, `machine.calls` feeds them.
 """
 
 import enum

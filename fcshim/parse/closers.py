@@ -1,7 +1,7 @@
 """The markers that may end a body, as its reader looks for them: inside strings, too.
 
 Rule: made once per set of markers, whatever number of bodies they end.
-Neighbours: `markers` searches them, `strict` passes over strings up to them, the body readers end at them.
+Neighbours: `markers` searches them, `arguments.strict` passes over strings up to them, the body readers end at them.
 """
 
 import functools

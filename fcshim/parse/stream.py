@@ -20,7 +20,7 @@ next one; `_stall` says that what is left (a few characters) must wait for more 
 What must wait until it is known whether it is quoted is held (`output`).
 
 Rule: nothing is searched twice; only a tail that really begins a marker waits.
-Neighbours: `calls` and `code` have the states of calls and fences, `openers` the markers, `sink` makes the events.
+Neighbours: `machine` has the states of calls (`calls`) and fences (`code`), and the markers (`openers`).
 """
 
 import re
@@ -31,15 +31,15 @@ from fcshim.events import JSON, Event, Stop, StopReason, Text
 from fcshim.ids import id_source
 from fcshim.messages import Tool, as_tools
 from fcshim.parse.body import READING, BodyReader, Status
-from fcshim.parse.calls import CallMachine
 from fcshim.parse.dialects import AUTO, Dialect, get_dialect
-from fcshim.parse.halves import HalfJoiner
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
+from fcshim.parse.machine.calls import CallMachine
+from fcshim.parse.machine.halves import HalfJoiner
+from fcshim.parse.machine.openers import Opening, openers
+from fcshim.parse.machine.output import Hold
+from fcshim.parse.machine.surroundings import QUOTES, REASONING_TAGS, Line, closing_tag
 from fcshim.parse.markers import marker_set
-from fcshim.parse.openers import Opening, openers
-from fcshim.parse.output import Hold
 from fcshim.parse.sink import Arguments, CallSink
-from fcshim.parse.surroundings import QUOTES, REASONING_TAGS, Line, closing_tag
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 

@@ -16,15 +16,15 @@ import msgspec
 from jinja2 import TemplateError, TemplateSyntaxError
 
 from fcshim.errors import ConfigError
+from fcshim.parse.arguments.mend import load_grammar
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.dialects import AUTO, get_dialect
 from fcshim.parse.dialects.models import dialect_for
-from fcshim.parse.header_body import HeaderShape
-from fcshim.parse.json_body import JsonShape
-from fcshim.parse.mend import load_grammar
-from fcshim.parse.python_body import PythonCalls
-from fcshim.parse.tagged_calls import TaggedCalls
-from fcshim.parse.tags import Tags
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.literals.python_body import PythonCalls
+from fcshim.parse.tagged.calls import TaggedCalls
+from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.neutralise import learn
 from fcshim.prompt.render import render_samples
 

@@ -8,8 +8,8 @@ Neighbours: `turns` writes past calls, `parse.mend` makes lenient text strict.
 import json
 
 from fcshim.events import JSON
+from fcshim.parse.arguments.mend import UnmendableError, mend
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.parse.mend import UnmendableError, mend
 from fcshim.prompt.shortening import shortened
 from fcshim.schema.check import is_deeper
 

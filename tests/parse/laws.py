@@ -19,7 +19,7 @@ from fcshim.events import (
     ToolCallStart,
     event_to_dict,
 )
-from fcshim.parse.surroundings import REASONING_TAGS
+from fcshim.parse.machine.surroundings import REASONING_TAGS
 from tests.parse.strict import PrefixReader, load_object
 
 Piece = dict[str, Any]

@@ -5,12 +5,12 @@ import itertools
 import pytest
 
 from fcshim.messages import Tool, ToolChoice
+from fcshim.parse.arguments.mend import load_grammar
 from fcshim.parse.body import BodyReader
 from fcshim.parse.dialects import DIALECTS, Dialect
-from fcshim.parse.header_body import HeaderShape
-from fcshim.parse.json_body import JsonShape
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.limits import DEFAULT_LIMITS
-from fcshim.parse.mend import load_grammar
 from fcshim.parse.sink import CallSink
 from fcshim.prompt.render import render_call, render_result, render_system
 

@@ -5,7 +5,7 @@ Neighbours: `gemma_body` reads them.
 """
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.gemma_body import GemmaCalls
+from fcshim.parse.literals.gemma_body import GemmaCalls
 
 GEMMA4 = Dialect(
     name="gemma4",

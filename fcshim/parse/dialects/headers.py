@@ -1,14 +1,14 @@
 """Dialects that write the name of a tool in a header and its arguments as a JSON object behind it.
 
 Rule: rows only; a header's pattern has no unbounded repetition and ends where more text cannot change the match.
-Neighbours: `header_body` reads them.
+Neighbours: `json.header` reads them.
 """
 
 from dataclasses import replace
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.header_body import HeaderShape
-from fcshim.parse.json_body import JsonShape
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.header import HeaderShape
 
 _NAME = r"(?P<name>[^\n]{1,160}?)"
 

@@ -1,12 +1,12 @@
 """Dialects that write calls as JSON which no tag surrounds: bare, in a code fence, or behind a word at a line's start.
 
 Rule: rows only. Unless asked for, such a call counts only where nothing but calls follows it.
-Neighbours: `json_body` reads them; `json_tags` has the rows with tags.
+Neighbours: `json.body` reads them; `json_tags` has the rows with tags.
 """
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.json_tags import PARAMETERS_FIRST
-from fcshim.parse.json_body import JsonShape
+from fcshim.parse.json.body import JsonShape
 
 LLAMA3_JSON = Dialect(
     name="llama3_json",

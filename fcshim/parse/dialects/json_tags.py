@@ -1,11 +1,11 @@
 """Dialects that write a call as a JSON object, or an array of them, between tags.
 
 Rule: rows only; what the JSON says is `JsonShape`'s.
-Neighbours: `json_body` reads them; `json_bare` has the rows that no tag opens.
+Neighbours: `json.body` reads them; `json_bare` has the rows that no tag opens.
 """
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json_body import ARGUMENT_KEYS, JsonShape
+from fcshim.parse.json.body import ARGUMENT_KEYS, JsonShape
 
 PARAMETERS_FIRST = ("parameters", *(key for key in ARGUMENT_KEYS if key != "parameters"))
 

@@ -1,16 +1,16 @@
 """Dialects that write each parameter of a call between tags of its own.
 
 Rule: rows only; what a tag is and how it is read is said elsewhere.
-Neighbours: `tagged_calls` is their language, `tagged_body` reads it.
+Neighbours: `tagged.calls` is their language, `tagged.body` reads it.
 """
 
 from dataclasses import replace
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.either_body import EitherBody
-from fcshim.parse.json_body import JsonShape
-from fcshim.parse.tagged_calls import TaggedCalls
-from fcshim.parse.tags import Header, Tag, Tags
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.tagged.calls import TaggedCalls
+from fcshim.parse.tagged.tags import Header, Tag, Tags
 
 _WAITS = "values that the schema does not type as strings come whole: only then is their type known"
 

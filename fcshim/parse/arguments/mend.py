@@ -1,0 +1,217 @@
+"""Lenient text to strict JSON: Lark parses what is left of a body, and its tokens are written anew.
+
+Rule: what may be lenient stands in the grammar; here tokens are only spelled the strict way, so that the result
+continues what was already sent.
+Neighbours: `json.body` calls it at the first deviation from strict JSON and reads the result like any other text.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lark import Lark, Token, Tree
+from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+
+from fcshim.errors import ConfigError
+from fcshim.resources import resource_dir
+
+Rest = Literal["start", "opened", "after", "string"]
+"""Where the strict reader last stood firm: before the body, in a container just opened, after a value, in a string."""
+
+_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
+_END = "\x00"
+"""Stands for a closer that may be missing at the end; the grammar calls it END."""
+_MAX_MISSING = 65
+_CONTROLS = re.compile(r"[\x00-\x1f]")
+_HALVES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
+_ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
+
+
+class UnmendableError(Exception):
+    """The text cannot be made strict; `where` it fails: in a string that nothing closes, in the syntax, in a value."""
+
+    def __init__(self, message: str, where: Literal["string", "syntax", "value"]) -> None:
+        super().__init__(message)
+        self.where = where
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """Strict JSON that continues what was sent; `complete` when no closer was missing."""
+
+    text: str
+    complete: bool
+
+
+def mend(grammar: str, containers: Sequence[str], rest: Rest, text: str, markers: Sequence[str]) -> Mended:
+    """Make `text` strict, which follows inside `containers` (`{` and `[`, outermost first).
+
+    A string that holds both an unescaped quote and one of `markers` is not believed. Raises `UnmendableError`.
+    """
+    prefix = _stand_in(containers, rest)
+    whole = prefix + text.replace(_END, " ")
+    whole += _END * min(whole.count("{") + whole.count("["), _MAX_MISSING)
+    try:
+        tree = load_grammar(grammar).parse(whole)
+    except LarkError as error:
+        raise _unmendable(error, whole) from None
+    return _Writer(len(prefix), markers).write(tree)
+
+
+def load_grammar(name: str) -> Lark:
+    """Load `grammars/<name>.lark`, once. Raises `ConfigError` with Lark's own place and reason when it is broken."""
+    return _load(resource_dir("grammars") / f"{name}.lark")
+
+
+@functools.cache
+def _load(path: Path) -> Lark:
+    try:
+        return Lark(path.read_text(encoding="utf-8"), parser="lalr", maybe_placeholders=False)
+    except (OSError, LarkError) as error:
+        raise ConfigError(f"{path}: the grammar cannot be used: {error}") from error
+
+
+def _stand_in(containers: Sequence[str], rest: Rest) -> str:
+    """Write the shortest text that puts the grammar where the strict reader stood."""
+    outer = "".join('{"":' if container == "{" else "[" for container in containers[:-1])
+    if not containers:
+        return outer
+    inside_object = containers[-1] == "{"
+    match rest:
+        case "opened":
+            return outer + ("{" if inside_object else "[")
+        case "after":
+            return outer + ('{"":0' if inside_object else "[0")
+        case _:
+            return outer + ('{"":"' if inside_object else '["')
+
+
+def _unmendable(error: LarkError, text: str) -> UnmendableError:
+    if isinstance(error, UnexpectedCharacters):
+        at: int = error.pos_in_stream or 0
+        return UnmendableError(f"unexpected {text[at : at + 20]!r}", "string" if text[at] in "\"'" else "syntax")
+    if isinstance(error, UnexpectedToken):
+        return UnmendableError(f"unexpected {str(error.token)[:20]!r}", "syntax")
+    if isinstance(error, UnexpectedEOF):
+        return UnmendableError("the body ends too early", "syntax")
+    return UnmendableError(str(error)[:100], "syntax")
+
+
+class _Writer:
+    """Writes one parse tree as strict JSON, without what comes before `cut` (it was sent already)."""
+
+    def __init__(self, cut: int, markers: Sequence[str]) -> None:
+        self._cut = cut
+        self._markers = markers
+        self._complete = True
+
+    def write(self, tree: Tree[Token]) -> Mended:
+        out: list[str] = []
+        todo: list[Tree[Token] | Token | str] = [_body(tree)]
+        while todo:
+            item = todo.pop()
+            if isinstance(item, Tree):
+                todo.extend(reversed(self._parts(item)))
+            elif isinstance(item, Token):
+                out.append(self._scalar(item))
+            else:
+                out.append(item)
+        return Mended("".join(out), self._complete)
+
+    def _parts(self, tree: Tree[Token]) -> list[Tree[Token] | Token | str]:
+        if tree.data == "pair":
+            key, value = tree.children
+            assert isinstance(key, Token)
+            return [self._key(key), value]
+        opener, closer = ("{", "}") if tree.data == "object" else ("[", "]")
+        members = [child for child in tree.children if isinstance(child, Tree) or child.type not in _BRACKETS]
+        parts: list[Tree[Token] | Token | str] = [opener] if _start(tree) >= self._cut else []
+        for position, member in enumerate(members):
+            if position and _start(member) >= self._cut:
+                parts.append(", ")
+            parts.append(member)
+        last = tree.children[-1]
+        if not (isinstance(last, Token) and last == closer):
+            self._complete = False
+        return [*parts, closer]
+
+    def _key(self, token: Token) -> str:
+        if _start(token) < self._cut:
+            return ""
+        if token.type == "K_WORD":
+            return json.dumps(str(token), ensure_ascii=False) + ": "
+        content = _CONTROLS.sub(_escaped, _strict_content(token[1:-1], token[0]))
+        return '"' + _HALVES.sub(_join_halves, content) + '": '
+
+    def _scalar(self, token: Token) -> str:
+        start = _start(token)
+        if token.type in _STRINGS:
+            return self._string(token, sent=start < self._cut)
+        if start < self._cut:
+            return ""
+        if token.type == "NOT_A_NUMBER":
+            raise UnmendableError(f"{token} is no JSON", "value")
+        if token.type == "LITERAL":
+            return _LITERALS[token.lower()]
+        if token.type == "HEX":
+            return str(int(token, 16))
+        return _strict_number(token)
+
+    def _string(self, token: Token, *, sent: bool) -> str:
+        if token.type == "V_WORDS":
+            return json.dumps(token.strip(), ensure_ascii=False)
+        raw = token[3:-3] if token.type == "V_TRIPLE" else token[1:-1]
+        content = _strict_content(raw, token[0])
+        if content.count("\\") > raw.count("\\") and any(marker in raw for marker in self._markers):
+            raise UnmendableError("a string with unescaped quotes runs past a marker", "syntax")
+        return content + '"' if sent else f'"{content}"'
+
+
+_BRACKETS = frozenset({"LBRACE", "RBRACE", "LSQB", "RSQB", "END"})
+_STRINGS = frozenset({"V_DOUBLE", "V_SINGLE", "V_TRIPLE", "V_CURLY", "V_WORDS"})
+
+
+def _body(tree: Tree[Token]) -> Tree[Token]:
+    return next(child for child in tree.children if isinstance(child, Tree))
+
+
+def _start(node: Tree[Token] | Token) -> int:
+    while isinstance(node, Tree):
+        node = node.children[0]
+    return node.start_pos or 0
+
+
+def _strict_content(raw: str, quote: str) -> str:
+    r"""Escape inner double quotes; `\'` becomes `'`. The strict reader mends other escapes and control characters."""
+
+    def spell(match: re.Match[str]) -> str:
+        escaped = match[1]
+        if escaped is None:
+            return '\\"'
+        return "'" if escaped == "'" and quote == "'" else match[0]
+
+    return _ESCAPE_OR_QUOTE.sub(spell, raw)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]
+
+
+def _join_halves(match: re.Match[str]) -> str:
+    """Spell a run of surrogate escapes so that no half is left alone."""
+    halves: str = json.loads(f'"{match[0]}"')
+    return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _strict_number(token: str) -> str:
+    """Spell `+1`, `.5`, `5.`, `007` and `1_000` the strict way."""
+    token = token.replace("_", "")
+    sign, digits = ("-", token[1:]) if token[0] == "-" else ("", token.removeprefix("+"))
+    mantissa, e, exponent = digits.partition("e" if "e" in digits else "E")
+    whole, point, fraction = mantissa.partition(".")
+    whole = whole.lstrip("0") or "0"
+    return sign + whole + (f".{fraction or '0'}" if point else "") + e + exponent

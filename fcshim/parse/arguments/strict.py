@@ -1,0 +1,495 @@
+r"""Read strict JSON in pieces, forwarding it verbatim, up to the first byte that is not strict JSON.
+
+Theory of operation. Text is cut anywhere. Each state is one method that takes the text and a position and gives the
+position up to which it has consumed; `_wait` says that it needs more text than there is (what it leaves is short and
+comes again with the next piece). The reader stands firm at few places: before the value, in a container just opened,
+after a value, inside a value's string. What lies between two such places (closing quote, white space, comma, key,
+colon, number) is held until the next is reached, so that at a deviation everything since the last firm place is still
+unsent and the grammar can begin there. A closing quote therefore counts only once what follows it makes sense.
+
+    _value --"--> _string --"--> _after --,--> _key --"--> _key_string --"--> _colon --:--> _value
+       |                          ^  |,] }                  (in arrays: _after --,--> _value)
+       +--{--> _first_key         |  +--> _done at depth 0
+       +--[--> _first_item   atom-+
+
+What is usual between two values is read by one search (`_NEXT_MEMBER` and the like); the states for its parts are for
+what is unusual, and for what is long.
+
+Two deviations are mended on the way, since strings must keep streaming: raw control characters and invalid escapes in
+value strings. A closing marker inside a string pauses forwarding until the string closes: if it never does, the marker
+was the end of the call.
+
+Rule: every character is looked at once; nothing that was read is kept but what is held and the keys of open objects.
+Neighbours: `json.body` says what the values mean; `mend` takes over at a deviation.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from fcshim.parse.arguments.mend import Rest
+from fcshim.parse.closers import MOST_RUNS, Closers
+from fcshim.parse.limits import Limits
+
+State: TypeAlias = Callable[[str, int], int]
+
+_SPACE = re.compile(r"[ \t\n\r]*+")
+_ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
+_STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
+_KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MOST_RUNS}}}')
+_GAP = r"[ \t\n\r]{0,16}"
+_VALUE_FIRST = r'(?=["{\[tfn0-9-])'
+_MEMBER = rf'"([^"\\\x00-\x1f]{{0,64}})(?:"{_GAP}(?::{_GAP}(?:{_VALUE_FIRST}()|\Z)|\Z)|\Z)'
+_FIRST_MEMBER = re.compile(rf"{_GAP}(?:{_MEMBER}|\Z)")
+_NEXT_MEMBER = re.compile(rf"{_GAP},{_GAP}(?:{_MEMBER}|\Z)")
+_NEXT_ITEM = re.compile(rf"{_GAP},{_GAP}(?:{_VALUE_FIRST}()|\Z)")
+_SHORT_ATOM = re.compile(r"(?:-?(?:0|[1-9]\d{0,18})(?:\.\d{1,20})?|true|false|null)(?=[ \t\n\r,}\]])", re.ASCII)
+_SHORT_ATOM_BEGUN = re.compile(r"[\w.+-]{1,24}\Z", re.ASCII)
+"""The usual spellings, each in one search. What is only begun waits: it would be held anyway, and is short."""
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_CONTROL = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_LOST = "\\ufffd"
+_HALF = re.compile(r"\\u[dD][89abAB]", re.ASCII)
+_OTHER_HALF = re.compile(r"\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_LOW_HALF = re.compile(r"\\u[dD][c-fC-F]")
+_OTHER_HALF_BEGUN = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
+
+
+class NotStrictError(Exception):
+    """The text is not strict JSON, and nobody mends it."""
+
+
+class LimitError(Exception):
+    """The value is longer or deeper than it may be."""
+
+
+class StrictJson:
+    """Reads one JSON value; a subclass says where its text goes (`_into`) and what a deviation means."""
+
+    def __init__(self, closers: Closers, limits: Limits) -> None:
+        self._limits = limits
+        self._most_held = limits.mend
+        self._closers = closers
+        self._run, self._piece = closers.run, closers.piece
+        self._state: State = self._value
+        self._wait = False
+        self._rest: Rest = "start"
+        self._containers: list[str] = []
+        self._keys: list[set[str]] = []
+        self._into: list[str] | None = None
+        self._held: list[str] = []
+        self._held_source: list[str] | None = None
+        """What is held as it was written, where that differs: from a closing marker in a string on."""
+        self._held_size = 0
+        self._token: list[str] = []
+        self._paused = False
+        self._in_string = False
+        self._quote_at = 0
+        self.in_content = False
+        """True inside a value's string while nothing is held."""
+        self._new_key: str | None = None
+        self.place = 0
+        """Where `read_on` stood last."""
+
+    # What a subclass decides.
+
+    def _value_begins(self, first: str) -> None:
+        """Note that a value begins here (its first character, or a whole number or literal)."""
+
+    def _string_ended(self) -> None:
+        """Note that a value's string is complete."""
+
+    def _atom_ended(self, atom: str) -> None:
+        """Note a whole number or literal; its pieces are the last of what is held."""
+        self._stand("after")
+        self._value_begins(atom)
+
+    def _container_ended(self) -> None:
+        """Note that the container whose closer was just sent has ended."""
+
+    def _key_read(self, key: str) -> None:
+        """Note the key of the next value."""
+
+    def _key_twice(self, _key: str) -> None:
+        """Refuse, or note, that an object has this key for the second time."""
+        raise NotStrictError
+
+    def _deviate(self, _text: str, _pos: int) -> int:
+        """Refuse, or take over: the text from here and what is held are not strict JSON."""
+        raise NotStrictError
+
+    def read_whole(self, text: str) -> None:
+        """Read a text that must be the rest of the value. Raises `NotStrictError`, `LimitError`."""
+        pos = 0
+        while pos < len(text) and not self._wait:
+            pos = self._state(text, pos)
+        if self._wait or self._state != self._done:
+            raise NotStrictError
+
+    @property
+    def is_whole(self) -> bool:
+        """True behind the end of the value."""
+        return self._state == self._done
+
+    def read_on(self, text: str, pos: int) -> int:
+        """Read up to the end of the value or of the text; what is not consumed must come again.
+
+        Raises like `read_whole`; `place` then says where.
+        """
+        self._wait = False
+        while pos < len(text) and not self._wait and not self.is_whole:
+            self.place = pos
+            pos = self._state(text, pos)
+        return pos
+
+    # Sending and holding.
+
+    def _hold(self, text: str) -> None:
+        self._held.append(text)
+        if self._held_source is not None:
+            self._held_source.append(text)
+        size = self._held_size = self._held_size + len(text)
+        if size > self._most_held and not self._paused:
+            raise LimitError(f"more than {self._most_held} characters between two values")
+
+    def _stand(self, rest: Rest) -> None:
+        """Reach a firm place: what was held is right."""
+        if self._in_string:
+            self._end_string()
+        if self._new_key is not None:
+            self._keys[-1].add(self._new_key)
+            self._new_key = None
+        if self._held:
+            if self._into is not None:
+                self._into += self._held
+            self._held = []
+            self._held_source = None
+            self._held_size = 0
+            self._paused = False
+        self._rest = rest
+
+    def _end_string(self) -> None:
+        """Send what is held of a string, now that its closing quote is known to be one; a firm place follows."""
+        behind_quote = self._quote_at + 1
+        if self._into is not None:
+            self._into.extend(self._held[:behind_quote])
+        self._held = self._held[behind_quote:]
+        self._held_source = None
+        self._held_size = 0
+        self._paused = False
+        self._in_string = False
+        self._string_ended()
+
+    def _withdraw(self) -> str:
+        """Give what is held as it was written, and go back to the last firm place."""
+        source = "".join(self._held if self._held_source is None else self._held_source)
+        self._held.clear()
+        self._held_source = None
+        self._token.clear()
+        self._held_size = 0
+        self._paused = False
+        self._new_key = None
+        return source
+
+    # States.
+
+    def _space(self, text: str, pos: int) -> int:
+        """Hold white space; give the place of what follows, or the end of the text."""
+        if pos < len(text) and text[pos] > " ":
+            return pos
+        found = _SPACE.match(text, pos)
+        assert found is not None
+        if found.end() > pos:
+            self._hold(found[0])
+        return found.end()
+
+    def _value(self, text: str, pos: int) -> int:
+        if text[pos] <= " ":
+            pos = self._space(text, pos)
+            if pos == len(text):
+                return pos
+        first = text[pos]
+        if first == '"':
+            self._stand("string")
+            self._in_string = True
+            self._value_begins(first)
+            if self._into is not None:
+                self._into.append(first)
+            self.in_content = True
+            self._state = self._string
+            return pos + 1
+        if first in "{[":
+            return self._open(first, pos)
+        if first in "-0123456789tfn":
+            self._state = self._atom
+            return self._atom(text, pos)
+        return self._deviate(text, pos)
+
+    def _open(self, container: str, pos: int) -> int:
+        if len(self._containers) >= self._limits.depth:
+            raise LimitError(f"nested more than {self._limits.depth} deep")
+        self._stand("opened")
+        self._value_begins(container)
+        if self._into is not None:
+            self._into.append(container)
+        self._containers.append(container)
+        if container == "{":
+            self._keys.append(set())
+            self._state = self._first_key
+        else:
+            self._state = self._first_item
+        return pos + 1
+
+    def _close(self, text: str, pos: int) -> int:
+        container = self._containers[-1]
+        if text[pos] != ("}" if container == "{" else "]"):
+            return self._deviate(text, pos)
+        self._stand("after")
+        if self._into is not None:
+            self._into.append(text[pos])
+        if self._containers.pop() == "{":
+            self._keys.pop()
+        self._state = self._after if self._containers else self._done
+        self._container_ended()
+        return pos + 1
+
+    def _read_member(self, found: re.Match[str]) -> int:
+        """Read what stands before a member's value, key and all; what has only begun waits."""
+        if found[2] is None:
+            self._wait = True
+            return found.start()
+        self._held.append(found[0])
+        if self._held_source is not None:
+            self._held_source.append(found[0])
+        key = found[1]
+        self._state = self._value
+        if key in self._keys[-1]:
+            self._key_twice(key)
+        self._new_key = key
+        self._key_read(key)
+        return self._value(found.string, found.end())
+
+    def _read_comma(self, found: re.Match[str]) -> int:
+        """Read what stands between two items; what has only begun waits."""
+        if found[1] is None:
+            self._wait = True
+            return found.start()
+        self._held.append(found[0])
+        if self._held_source is not None:
+            self._held_source.append(found[0])
+        return self._value(found.string, found.end())
+
+    def _first_key(self, text: str, pos: int) -> int:
+        found = _FIRST_MEMBER.match(text, pos)
+        if found is not None:
+            return self._read_member(found)
+        pos = self._space(text, pos)
+        if pos < len(text) and text[pos] == "}":
+            return self._close(text, pos)
+        return self._key(text, pos)
+
+    def _first_item(self, text: str, pos: int) -> int:
+        if text[pos] <= " ":
+            pos = self._space(text, pos)
+            if pos == len(text):
+                return pos
+        if text[pos] == "]":
+            return self._close(text, pos)
+        self._state = self._value
+        return self._value(text, pos)
+
+    def _key(self, text: str, pos: int) -> int:
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        if text[pos] != '"':
+            return self._deviate(text, pos)
+        self._hold('"')
+        self._state = self._key_string
+        return pos + 1
+
+    def _key_string(self, text: str, pos: int) -> int:
+        found = _KEY_RUN.match(text, pos)
+        assert found is not None
+        end = found.end()
+        if end > pos:
+            run = found[0]
+            self._token.append(run)
+            self._hold(run)
+        if end == len(text) or end - pos >= MOST_RUNS:
+            return end
+        if text[end] == '"':
+            self._hold('"')
+            self._state = self._colon
+            return end + 1
+        if text[end] == "\\" and _ESCAPE_BEGUN.match(text, end):
+            self._wait = True
+            return end
+        return self._deviate(text, end)
+
+    def _colon(self, text: str, pos: int) -> int:
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        if text[pos] != ":":
+            return self._deviate(text, pos)
+        key = "".join(self._token)
+        if "\\" in key:
+            key = json.loads(f'"{key}"')
+            if not key.isascii() and _has_half(key):
+                return self._deviate(text, pos)
+        self._token.clear()
+        self._hold(":")
+        self._state = self._value
+        if key in self._keys[-1]:
+            self._key_twice(key)
+        self._new_key = key
+        self._key_read(key)
+        return pos + 1
+
+    def _after(self, text: str, pos: int) -> int:
+        if text[pos] in "}]":
+            return self._close(text, pos)
+        inside_object = self._containers[-1] == "{"
+        found = (_NEXT_MEMBER if inside_object else _NEXT_ITEM).match(text, pos)
+        if found is not None and self._rest != "opened":
+            return self._read_member(found) if inside_object else self._read_comma(found)
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        if text[pos] == ",":
+            # After members that were left out, the next one is the first.
+            self._hold("" if self._rest == "opened" else ",")
+            self._state = self._key if self._containers[-1] == "{" else self._value
+            return pos + 1
+        if text[pos] in "}]":
+            return self._close(text, pos)
+        return self._deviate(text, pos)
+
+    def _atom(self, text: str, pos: int) -> int:
+        if not self._token:
+            found = _SHORT_ATOM.match(text, pos)
+            if found is not None:
+                atom = found[0]
+                self._token = [atom]
+                self._held.append(atom)
+                if self._held_source is not None:
+                    self._held_source.append(atom)
+                self._atom_ended(atom)
+                self._token = []
+                self._state = self._after
+                return found.end()
+            if _SHORT_ATOM_BEGUN.match(text, pos):
+                self._wait = True
+                return pos
+        found = _ATOM.match(text, pos)
+        assert found is not None
+        end = found.end()
+        if end > pos:
+            self._token.append(found[0])
+            self._hold(found[0])
+        if self._held_size > self._limits.number and sum(map(len, self._token)) > self._limits.number:
+            raise LimitError(f"a number of more than {self._limits.number} digits")
+        if end == len(text):
+            return end
+        atom = "".join(self._token)
+        if not _STRICT_ATOM.fullmatch(atom):
+            return self._deviate(text, end)
+        self._atom_ended(atom)
+        self._token.clear()
+        self._state = self._after
+        return end
+
+    def _string(self, text: str, pos: int) -> int:
+        found = self._run.match(text, pos)
+        assert found is not None
+        end = found.end()
+        if end == len(text):
+            return self._string_tail(text, pos)
+        self._content(text[pos:end])
+        if end - pos >= MOST_RUNS:
+            return end
+        char = text[end]
+        if char == '"':
+            self._quote_at = len(self._held)
+            self.in_content = False
+            self._hold('"')
+            self._state = self._after if self._containers else self._deviate
+            return end + 1
+        if char == "\\":
+            return self._escape(text, end)
+        if char < " ":
+            self._content(char, _CONTROL.get(char) or f"\\u{ord(char):04x}")
+            return end + 1
+        if not self._paused:
+            self._paused = True
+            self._held_source = []
+        self.in_content = False
+        closer = self._closers.at(text, end)
+        self._content(closer)
+        return end + len(closer)
+
+    def _string_tail(self, text: str, pos: int) -> int:
+        """Send what is left of the text, but keep back what may become a closing marker."""
+        end = self._closers.tail(text, pos)
+        self._content(text[pos:end])
+        self._wait = end < len(text)
+        return end
+
+    def _content(self, source: str, strict: str = "") -> None:
+        """Send a piece of a string; `strict` is how it is spelled where that differs from its source."""
+        if not source:
+            return
+        if not self._paused:
+            if self._into is not None:
+                self._into.append(strict or source)
+            return
+        assert self._held_source is not None
+        self._held_source.append(source)
+        self._held.append(strict or source)
+        self._held_size += len(source)
+        if self._held_size > self._limits.mend:
+            # Nothing closed the string for so long: the marker is content, as in a file that is being written.
+            in_string, self._in_string = self._in_string, False
+            self._stand("string")
+            self._in_string = in_string
+
+    def _escape(self, text: str, pos: int) -> int:
+        found = _ESCAPE.match(text, pos)
+        if found is None:
+            if _ESCAPE_BEGUN.match(text, pos):
+                self._wait = True
+                return pos
+            quote = text[pos + 1] == "'"
+            self._content(text[pos : pos + 2] if quote else "\\", "'" if quote else "\\\\")
+            return pos + 2 if quote else pos + 1
+        end = found.end()
+        if _HALF.match(text, pos):
+            return self._surrogate(text, pos, end)
+        if _LOW_HALF.match(text, pos):
+            self._content(found[0], _LOST)
+        else:
+            self._content(found[0])
+        return end
+
+    def _surrogate(self, text: str, pos: int, end: int) -> int:
+        """Forward a pair as it is; half of one becomes U+FFFD."""
+        other = _OTHER_HALF.match(text, end)
+        if other is not None:
+            self._content(text[pos : other.end()])
+            return other.end()
+        if _OTHER_HALF_BEGUN.match(text, end):
+            self._wait = True
+            return pos
+        self._content(text[pos:end], _LOST)
+        return end
+
+    def _done(self, text: str, pos: int) -> int:
+        """The value is complete; a subclass decides what may follow."""
+        return self._deviate(text, pos)
+
+
+def _has_half(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)

@@ -1,0 +1,172 @@
+"""Read strict JSON arguments, and put right on the way what the tool's schema does not admit.
+
+Theory of operation. For each value the schema says whether it may be streamed, by its first character alone. Where it
+may not (`"5"` for an integer), the value is collected until it is complete, coerced, and sent whole; what is inside it
+is the coercion's work. A null that stands for an absent value is left out together with its key, which is still held.
+
+Rule: what the schema admits is sent as it was written; a value too long to be kept is sent as it is, too.
+Neighbours: `strict` reads, `schema.expect` knows what is admitted, `json.body` and `writer` say where it begins.
+"""
+
+import json
+from collections.abc import Sequence
+
+from fcshim.events import Coercion
+from fcshim.parse.arguments.strict import StrictJson
+from fcshim.parse.closers import Closers
+from fcshim.parse.limits import Limits
+from fcshim.parse.sink import CallSink
+from fcshim.schema.expect import ANY, Expectation
+
+_NO_DEPTH = -1
+
+
+class TypedJson(StrictJson):
+    """A strict reader that can be told what the value it reads is expected to be."""
+
+    def __init__(self, closers: Closers, sink: CallSink, limits: Limits) -> None:
+        super().__init__(closers, limits)
+        self._sink = sink
+        self._typed = False
+        """True inside arguments that have a schema."""
+        self._next = ANY
+        self._next_key: str | None = None
+        """A key that was read behind a string that is kept: it is the first sign that the string has ended."""
+        self._expected: list[Expectation] = []
+        self._path: list[str | int] = []
+        self._whole_depth = _NO_DEPTH
+        """Depth at which a value stands whose inside is not looked at, or none."""
+        self._kept: list[str] | None = None
+        self._kept_seen = self._kept_size = 0
+        self._sent: list[str] | None = None
+
+    def _expect(self, expectation: Expectation) -> None:
+        """Begin the arguments' object, which is expected to be so; its opening brace comes next."""
+        if expectation is not ANY:
+            self._typed = True
+            self._expected, self._path = [expectation], [""]
+
+    def _expect_nothing(self) -> None:
+        """End the arguments, or give them up."""
+        self._typed = False
+        self._next = ANY
+        self._next_key = None
+        self._path = []
+        self._whole_depth = _NO_DEPTH
+        self._kept = None
+
+    # What the strict reader notes inside the arguments.
+
+    def _typed_key(self, key: str) -> None:
+        if self._whole_depth == _NO_DEPTH:
+            self._next = self._expected[-1].member(key)
+            self._path[-1] = key
+        elif self._whole_depth == len(self._containers):
+            self._next_key = key
+
+    def _typed_value(self, first: str) -> None:
+        """Note a string or a container."""
+        if self._whole_depth != _NO_DEPTH:
+            return
+        expectation = self._expectation()
+        if first not in expectation.streams:
+            self._keep(expectation)
+        elif first != '"':
+            if expectation is ANY:
+                self._whole_depth = len(self._containers)
+            else:
+                self._expected.append(expectation)
+                self._path.append("" if first == "{" else -1)
+
+    def _typed_atom(self, atom: str) -> None:
+        """Note a number or literal, before it is sent."""
+        if self._in_string:
+            self._end_string()
+        if self._whole_depth == _NO_DEPTH:
+            expectation = self._expectation()
+            if atom[0] not in expectation.streams and not (expectation.integers and atom.isdigit()):
+                if atom == "null" and self._left_out():
+                    return
+                self._replace(expectation, atom)
+        self._stand("after")
+
+    def _typed_end(self) -> None:
+        """Note the end of a string or a container."""
+        if self._whole_depth == _NO_DEPTH:
+            self._expected.pop()
+            self._path.pop()
+        elif len(self._containers) == self._whole_depth:
+            self._whole_ended()
+
+    def _typed_string_end(self) -> None:
+        if len(self._containers) == self._whole_depth:
+            self._whole_ended()
+
+    # Coercion.
+
+    def _expectation(self) -> Expectation:
+        if self._containers[-1] == "{":
+            return self._next
+        index = self._path[-1] = int(self._path[-1]) + 1
+        return self._expected[-1].item(index)
+
+    def _keep(self, expectation: Expectation) -> None:
+        self._next = expectation
+        self._whole_depth = len(self._containers)
+        self._sent, self._kept = self._into, []
+        self._into = self._kept
+        self._kept_seen = self._kept_size = 0
+
+    def _whole_ended(self) -> None:
+        self._whole_depth = _NO_DEPTH
+        if self._kept is not None:
+            raw = "".join(self._kept)
+            self._into, self._kept = self._sent, None
+            if self._into is not None:
+                self._into.append(self._coerced(self._next, raw))
+        if self._next_key is not None:
+            key, self._next_key = self._next_key, None
+            self._typed_key(key)
+
+    def _coerced(self, expectation: Expectation, raw: str) -> str:
+        found = expectation.coerce(json.loads(raw), raw)
+        if found is None:
+            return raw
+        place = pointer(self._path)
+        self._sink.note([Coercion(place + change.path, change.from_, change.to) for change in found.changes])
+        return found.text
+
+    def _replace(self, expectation: Expectation, atom: str) -> None:
+        coerced = self._coerced(expectation, atom)
+        if coerced != atom:
+            del self._held[-len(self._token) :]
+            self._held.append(coerced)
+
+    def _left_out(self) -> bool:
+        """Leave a null out, with its key, if it stands for a value that is absent."""
+        key = self._path[-1]
+        if self._containers[-1] != "{" or not self._expected[-1].drops_null(str(key)):
+            return False
+        first = self._rest == "opened"
+        self._held = []
+        self._held_source = None
+        self._held_size = 0
+        self._stand("opened" if first else "after")
+        self._sink.note([Coercion(pointer(self._path), None, None)])
+        return True
+
+    def _let_go(self) -> None:
+        """Send what is kept as it is, once it has become too long."""
+        if self._kept is None:
+            return
+        self._kept_size += sum(map(len, self._kept[self._kept_seen :]))
+        self._kept_seen = len(self._kept)
+        if self._kept_size > self._limits.mend:
+            if self._sent is not None:
+                self._sent.extend(self._kept)
+            self._into, self._kept = self._sent, None
+
+
+def pointer(steps: Sequence[str | int]) -> str:
+    """Spell a JSON Pointer (RFC 6901)."""
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

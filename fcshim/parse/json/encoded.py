@@ -1,0 +1,42 @@
+"""Arguments that were written as JSON in a JSON string.
+
+Rule: what comes out is strict JSON of one object, or nothing.
+Neighbours: `body` finds such arguments, `arguments.mend` puts right what is not strict inside the string.
+"""
+
+import json
+
+from fcshim.parse.arguments.mend import UnmendableError, mend
+from fcshim.parse.arguments.strict import LimitError, NotStrictError, StrictJson
+from fcshim.parse.closers import closers
+from fcshim.parse.limits import Limits
+
+
+def decode_object(encoded: str, grammar: str, limits: Limits) -> str | None:
+    """Give the object that the JSON string `encoded` holds, in strict spelling; an empty string is an empty object."""
+    inner: str = json.loads(encoded).strip() or "{}"
+    strict = _read_object(inner, limits)
+    if strict is not None or len(inner) > limits.mend:
+        return strict
+    try:
+        mended = mend(grammar, (), "start", inner, ())
+    except UnmendableError:
+        return None
+    return _read_object(mended.text, limits) if mended.complete else None
+
+
+class _ObjectReader(StrictJson):
+    """Reads one whole strict value into a list."""
+
+    def __init__(self, limits: Limits, into: list[str]) -> None:
+        super().__init__(closers(()), limits)
+        self._into = into
+
+
+def _read_object(text: str, limits: Limits) -> str | None:
+    parts: list[str] = []
+    try:
+        _ObjectReader(limits, parts).read_whole(text)
+    except (LimitError, NotStrictError):
+        return None
+    return "".join(parts) if text[0] == "{" else None

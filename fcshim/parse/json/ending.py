@@ -1,0 +1,112 @@
+"""What may stand behind a call of JSON in its body: the closing marker, further calls, a remark.
+
+Rule: once a body is complete only a short remark may delay its end; without a marker behind it, it is text again.
+Neighbours: `body` reads the calls, `mended` those that are not strict.
+"""
+
+import re
+from abc import abstractmethod
+
+from fcshim.parse.body import Status
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.json.mended import MendedJson
+from fcshim.parse.limits import Limits
+from fcshim.parse.sink import CallSink
+
+_TRAILER = 200
+"""Characters between a complete body and its closing marker that are passed over: a full stop, a fence, a remark."""
+_SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
+_SEPARATOR_BEGUN = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
+
+
+class JsonEnding(MendedJson):
+    """Reads what follows a complete call."""
+
+    def __init__(self, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
+        super().__init__(dialect, opener, sink, limits)
+        self._base_depth = 1
+        self._semicolons = False
+        self._behind: list[str] = []
+        """White space behind the last call."""
+        self._behind_size = 0
+        self._trailer: list[str] = []
+
+    @abstractmethod
+    def _another_call(self) -> None:
+        """Begin to read a further call of this body."""
+
+    def _skip_space(self, text: str, pos: int) -> int:
+        while pos < len(text) and text[pos] in " \t\r\n":
+            pos += 1
+        return pos
+
+    def _done(self, text: str, pos: int) -> int:
+        if not self._dialect.closes_bodies:
+            return self._next_behind_semicolon(text, pos)
+        start, pos = pos, self._skip_space(text, pos)
+        if pos > start and not self._dry:
+            self._behind.append(text[start:pos])
+            self._behind_size += pos - start
+        if self._behind_size > self._limits.mend:
+            self.rest = "".join(self._behind)
+            self._end()
+            return pos
+        if pos == len(text):
+            return pos
+        closer = self._closers.at(text, pos)
+        if closer:
+            self._end()
+            return pos + len(closer)
+        if self._closers.begun(text, pos):
+            self._wait = True
+            return pos
+        if self._dry and self._dialect.fenced:
+            self._state = self._skip
+        elif self._dry:
+            self.status = Status.ENDED
+        elif text[pos] == "{" and self._base_depth == 1:
+            self._behind.clear()
+            self._behind_size = 0
+            self._another_call()
+        else:
+            self._trailer.append("".join(self._behind))
+            self._state = self._after_body
+        return pos
+
+    def _next_behind_semicolon(self, text: str, pos: int) -> int:
+        if self._semicolons and not self._dry:
+            found = _SEPARATOR.match(text, pos)
+            if found is not None and text.startswith("{", found.end()):
+                self._another_call()
+                return found.end()
+            if _SEPARATOR_BEGUN.match(text, pos):
+                self._wait = True
+                return pos
+        self._end()
+        return pos
+
+    def _after_body(self, text: str, pos: int) -> int:
+        """Look for the closing marker behind something that does not belong there."""
+        found = self._markers.search(text, pos, pos + _TRAILER + self._closers.longest)
+        end = found.start() if found else self._markers.tail(text, pos)
+        self._trailer.append(text[pos:end])
+        too_long = sum(map(len, self._trailer)) > _TRAILER
+        if found and found[0] not in self._openers and not too_long:
+            self._end()
+            return found.end()
+        if found or too_long:
+            self.rest = "".join(self._trailer)
+            self._end()
+            return end
+        self._wait = end < len(text)
+        return end
+
+    def _close_complete(self, tail: str, *, natural: bool) -> None:
+        if self._dry:
+            return
+        begun = not self._trailer and len(tail) > 1 and self._closers.begun(tail, 0)
+        self.rest = "".join(self._trailer) + ("" if begun else tail)
+        if natural or self._trailer:
+            self._sink.finish()
+        else:
+            self._sink.cut_off("the reply ended before the closing marker")

@@ -1,0 +1,131 @@
+"""Read the body of a call whose name stands in a header before its arguments: `f[ARGS]{...}`.
+
+Theory of operation. The header is short and waits until it is whole: a pattern says where it ends and where the name
+is. What follows is the arguments' object itself, read like the arguments in a body that is all JSON.
+
+Rule: what does not match the header within its length is no body; nothing of it is consumed.
+Neighbours: `body` reads everything behind the header, `dialects.headers` has the rows.
+"""
+
+import re
+from dataclasses import dataclass
+
+from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.json.body import JsonBody, JsonShape
+from fcshim.parse.limits import Limits
+from fcshim.parse.sink import CallSink
+
+_LONGEST = 256
+"""Characters of a header: a name of 128 and the markers around it fit; prose is not held back long."""
+
+_NONE = re.compile(r"\s{0,8}[\[{`]")
+"""What no name begins with: JSON or a fence, in a dialect that writes these behind the same marker."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderShape:
+    """What stands before the arguments.
+
+    `header` is a regular expression with the group `name` and no unbounded repetition. It ends with a marker, or in
+    front of the opening brace, so that more text never changes what it matches.
+    """
+
+    header: str
+    ends: tuple[str, ...] = ("{",)
+    """What the header ends with or in front of: until one of them is there, nothing is matched."""
+    lines: int = 0
+    """Line ends that a header may have; one more shows that it is none."""
+    never: str = r"(?!)"
+    """What shows early that it is no header: a regular expression that matches nothing of one."""
+    json: JsonShape | None = None
+    """How a body without header is written, in a dialect that has both."""
+    grammar: str = "json_call"
+
+    def begins(self, text: str, pos: int) -> bool | None:
+        """Say whether a header, or JSON where that may stand instead, is what begins here."""
+        plain = self.json.begins(text, pos) if self.json is not None else False
+        return self.found(text, pos) is not None or self.may_begin(text, pos) if plain is False else plain
+
+    def found(self, text: str, pos: int) -> re.Match[str] | None:
+        """Match a whole header."""
+        if all(text.find(end, pos, pos + _LONGEST) < 0 for end in self.ends) or _NONE.match(text, pos):
+            return None
+        found = re.compile(self.header).match(text, pos, pos + _LONGEST)
+        return found if found is not None and found[0].count("\n") <= self.lines else None
+
+    def may_begin(self, text: str, pos: int) -> bool | None:
+        """Say None where a header that did not match may still be incomplete, else False."""
+        too_long = len(text) - pos >= _LONGEST or text.count("\n", pos) > self.lines
+        return False if too_long or _NONE.match(text, pos) or re.compile(self.never).match(text, pos) else None
+
+    def reader(self, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+        """Make the reader of one body."""
+        return HeaderBody(self, dialect, opener, sink, limits)
+
+
+class HeaderBody(JsonBody):
+    """Reads one body."""
+
+    def __init__(self, shape: HeaderShape, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
+        super().__init__(shape.json or JsonShape(), dialect, opener, sink, limits)
+        self._header_shape = shape
+        self._headed = False
+        """True once a header was read: what follows is the arguments."""
+        self._state = self._begin_either
+
+    def _begin_either(self, text: str, pos: int) -> int:
+        plain = self._header_shape.json.begins(text, pos) if self._header_shape.json is not None else False
+        self._wait = plain is None
+        if plain is not None:
+            self._state = self._begin if plain else self._header
+        return pos
+
+    def _header(self, text: str, pos: int) -> int:
+        found = self._header_shape.found(text, pos)
+        if found is None:
+            self._wait = self._header_shape.may_begin(text, pos) is None
+            if not self._wait:
+                self.status = Status.REJECTED
+            return pos
+        self._headed = True
+        self._state = self._first
+        self._name_read(found["name"])
+        return found.end()
+
+    def _first(self, text: str, pos: int) -> int:
+        """Behind the header: the arguments, or the end where there are none."""
+        pos = self._skip_space(text, pos)
+        if pos == len(text):
+            return pos
+        closer = self._closers.at(text, pos)
+        if text[pos] == "{":
+            self._state = self._value
+        elif closer:
+            self._state = self._done
+            self._call_ended()
+        elif self._closers.begun(text, pos):
+            self._wait = True
+        else:
+            self._give_up("malformed", "expected an object with the arguments", text[pos])
+            self._state = self._skip
+        return pos
+
+    def _element_begins(self, first: str) -> None:
+        if not self._headed:
+            super()._element_begins(first)
+            return
+        self._has_arguments = True
+        self._arguments_begin(first)
+
+    def _container_ended(self) -> None:
+        ended = self._headed and not self._containers and self._arguments_depth == 0
+        super()._container_ended()
+        if ended:
+            self._call_ended()
+
+    def _another_call(self) -> None:
+        if self._headed:
+            self._state = self._after_body
+        else:
+            super()._another_call()

@@ -1,0 +1,310 @@
+"""Read arguments that are written in a literal notation: keys and values in brackets of all kinds.
+
+Theory of operation. Open brackets are a stack of frames.
+
+    _item --word, string, bracket--> (the language's states, `_item` again for a bracket) --> _after
+    _after --,--> _item      --:--> _item (the key was read)      --closer--> _after, or the end of the call
+
+What is no literal is never evaluated: the call ends with `error: malformed`.
+
+Rule: what a bracket or a key is, is known before it is written; what is not known yet is held.
+Neighbours: `calls` has the life of a call, `python_values` and `gemma_body` are the languages.
+"""
+
+import enum
+import json
+from abc import abstractmethod
+
+from fcshim.parse.literals.calls import CallBody, MalformedError
+from fcshim.parse.literals.quoted import QuotedString, spelled
+
+LONGEST_NAME = 256
+"""Characters of a tool's name: what is longer is no call."""
+
+
+class Kind(enum.Enum):
+    """What a bracket is."""
+
+    ARGUMENTS = enum.auto()
+    SPREAD = enum.auto()
+    """A dict whose members are arguments: `**{...}`."""
+    DICT = enum.auto()
+    ARRAY = enum.auto()
+    """A list, tuple or set."""
+    PAREN = enum.auto()
+    """`(`: a tuple, or brackets around one value."""
+    BRACE = enum.auto()
+    """`{`: a dict or a set."""
+
+
+_NAMED = frozenset({Kind.DICT, Kind.SPREAD, Kind.BRACE})
+"""What may hold keys."""
+
+
+class Frame:
+    """One open bracket; `closing` are its closer and those of what it stands in."""
+
+    __slots__ = ("closer", "closing", "count", "key", "keyed", "kind")
+
+    def __init__(self, kind: Kind, closer: str, closing: str) -> None:
+        self.kind = kind
+        self.closer = closer
+        self.closing = closer + closing
+        self.count = 0
+        self.key = kind in _NAMED
+        """True where a key is due, or may be."""
+        self.keyed = False
+        """True where the value of a key that was read is due."""
+
+
+class LiteralBody(CallBody):
+    """Reads calls whose arguments are literals."""
+
+    def _new_call(self) -> None:
+        super()._new_call()
+        self._frames: list[Frame] = []
+        self._token: list[str] = []
+        self._token_size = 0
+        self._key: str | None = None
+        self._string: QuotedString | None = None
+
+    # The language.
+
+    @abstractmethod
+    def _item_begins(self, text: str, pos: int) -> int:
+        """Read the beginning of a value, a key or an argument."""
+
+    def _unnamed(self, _frame: Frame, pos: int) -> str:
+        """Give the name of an argument that has none. Raises `MalformedError`."""
+        raise MalformedError("an argument without a name", pos)
+
+    # The place in the call.
+
+    def _in_call(self) -> bool:
+        return bool(self._frames)
+
+    def _depth(self) -> int:
+        return len(self._frames)
+
+    def _unclosed(self) -> str | None:
+        return self._string.behind_marker() if self._string is not None else None
+
+    def _call_begins(self, name: str, closer: str, around: str = "") -> None:
+        """The name was read, and the bracket behind it; `around` closes what the call stands in."""
+        self._frames = [Frame(Kind.ARGUMENTS, closer, around)]
+        self._state = self._item
+        self._call_named(name)
+
+    # Items.
+
+    def _item(self, text: str, pos: int) -> int:
+        """Before a value, key or argument, or the end of what is open."""
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        frame = self._frames[-1]
+        if text[pos] == frame.closer and not frame.keyed:
+            return self._close(pos)
+        return self._item_begins(text, pos)
+
+    def _after(self, text: str, pos: int) -> int:
+        """Behind a value or a key."""
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        frame = self._frames[-1]
+        char = text[pos]
+        if frame.key:
+            if char == ":":
+                self._key_ended(frame, pos)
+                return pos + 1
+            if frame.kind is not Kind.BRACE:
+                return self._odd(text, pos)
+        if char == ",":
+            self._next_item(frame)
+            self._state = self._item
+            return pos + 1
+        return self._close(pos) if char == frame.closer else self._odd(text, pos)
+
+    def _odd(self, text: str, pos: int) -> int:
+        """Meet something that does not belong here: a closing marker, or the call is malformed."""
+        if self._closers.at(text, pos):
+            return self._closed_early(pos)
+        if self._closers.begun(text, pos) and not self._final:
+            self._wait = True
+            return pos
+        raise MalformedError(f"expected a literal, found {text[pos]!r}", pos)
+
+    def _closed_early(self, pos: int) -> int:
+        """A closing marker stands where brackets are open: they are closed if a value could end here."""
+        frame = self._frames[-1]
+        if frame.keyed if self._state == self._item else frame.key:
+            raise MalformedError("a value is missing", pos)
+        while self._frames:
+            self._close(pos)
+        return pos
+
+    # Brackets.
+
+    def _open(self, kind: Kind, closer: str, pos: int) -> int:
+        if len(self._frames) > self._limits.depth:
+            self._fail("limit", f"nested more than {self._limits.depth} deep")
+            return pos + 1
+        self._put_item(pos)
+        match kind:
+            case Kind.DICT:
+                self._put("{")
+            case Kind.ARRAY:
+                self._put("[")
+            case _:
+                self._hold()
+        self._push(kind, closer)
+        return pos + 1
+
+    def _push(self, kind: Kind, closer: str) -> None:
+        self._frames.append(Frame(kind, closer, self._frames[-1].closing))
+        self._state = self._item
+
+    def _next_item(self, frame: Frame) -> None:
+        """A comma: the next item may be a key again; undecided brackets hold more than one value."""
+        if frame.keyed:
+            frame.keyed, frame.key = False, True
+        elif frame.kind is Kind.PAREN or frame.kind is Kind.BRACE:
+            self._put("[" + self._take())
+            frame.kind, frame.key = Kind.ARRAY, False
+
+    def _close(self, pos: int) -> int:
+        frame = self._frames.pop()
+        match frame.kind:
+            case Kind.ARGUMENTS:
+                self._call_ended()
+                return pos + 1
+            case Kind.PAREN:
+                held = self._take()
+                self._put(held if frame.count else "[]")
+            case Kind.BRACE:
+                held = self._take()
+                self._put(f"[{held}]" if frame.count else "{}")
+            case Kind.DICT:
+                self._put("}")
+            case Kind.ARRAY:
+                self._put("]")
+            case Kind.SPREAD:
+                pass
+        self._state = self._after
+        return pos + 1
+
+    # Keys.
+
+    def _put_item(self, pos: int) -> None:
+        """Write what stands before an item; it begins, or ended, at `pos`."""
+        frame = self._frames[-1]
+        match frame.kind:
+            case Kind.ARGUMENTS:
+                key = self._unnamed(frame, pos) if self._key is None else self._key
+                self._key = None
+                self._put_key(json.dumps(key, ensure_ascii=False))
+                frame.keyed = False
+            case Kind.DICT | Kind.SPREAD if frame.key:
+                self._hold()
+            case Kind.ARRAY:
+                self._put(", " if frame.count else "")
+                frame.count += 1
+            case Kind.PAREN | Kind.BRACE:
+                frame.count += 1
+            case _:
+                pass
+
+    def _key_ended(self, frame: Frame, pos: int) -> None:
+        """What was held is a key."""
+        key = self._take()
+        if key[:1] in {"{", "["}:
+            raise MalformedError("expected a key", pos)
+        if key[:1] != '"':
+            key = f'"{key}"'
+        if frame.kind is Kind.BRACE:
+            frame.kind, frame.count = Kind.DICT, 0
+            self._put("{")
+        if frame.kind in {Kind.SPREAD, Kind.ARGUMENTS}:
+            self._put_key(key)
+        else:
+            self._put((", " if frame.count else "") + key + ": ")
+            frame.count += 1
+        frame.keyed, frame.key = True, False
+        self._state = self._item
+
+    def _put_key(self, key: str) -> None:
+        """Write the name of an argument; the first starts the call."""
+        frame = self._frames[0]
+        self._meant = True
+        self._start()
+        self._put((", " if frame.count else "{") + key + ": ")
+        frame.count += 1
+
+    # Words.
+
+    def _gather(self, text: str, pos: int, end: int, most: int) -> bool:
+        """Keep a part of a word; False where it has become too long."""
+        if end > pos:
+            self._token.append(text[pos:end])
+            self._token_size += end - pos
+        return self._token_size <= most
+
+    def _taken_token(self) -> str:
+        token = "".join(self._token)
+        self._token.clear()
+        self._token_size = 0
+        return token
+
+    # Strings.
+
+    def _string_begins(self, string: QuotedString, pos: int) -> None:
+        self._put_item(pos)
+        self._put('"')
+        self._string = string
+        self._state = self._in_string
+
+    def string_piece(self, text: str) -> bool:
+        """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
+        string = self._string
+        assert string is not None
+        if string.piece is None or string.piece(text) is None:
+            if string.plain_piece is None or string.plain_piece(text) is None:
+                return False
+            text = spelled(text)
+        return self._sink.has_room(len(text)) and self._sink.chunk(text)
+
+    def _in_string(self, text: str, pos: int) -> int:
+        string = self._string
+        assert string is not None
+        streams, self.in_content = self.in_content, False
+        pos = string.read(text, pos, final=self._final)
+        piece = string.take()
+        if not (streams and self._sink.has_room(len(piece))):
+            self._put(piece)
+        elif piece:
+            self._sink.chunk(piece)
+        if string.broken:
+            self._string_broken(string, pos)
+        elif string.closed:
+            self._string_ended()
+        else:
+            self._wait = string.wait
+            if string.streams and not self._dry and self._nest.streams:
+                self._flush()
+                self.in_content = self._writer.streams
+        return pos
+
+    def _string_ended(self) -> None:
+        self._string = None
+        self._put('"')
+        self._state = self._after
+
+    def _string_broken(self, string: QuotedString, pos: int) -> None:
+        """Give the call up; if a closing marker stood in the string, the body ended there."""
+        behind = string.behind_marker()
+        if behind is None:
+            raise MalformedError(string.broken, pos)
+        self._give_up("malformed", string.broken)
+        self.rest = "" if self._said else behind
+        self._end_at_once()

@@ -1,0 +1,173 @@
+"""Read calls that are written as Gemma does: `call:f{key:<|"|>text<|"|>,n:5,list:[true,{a:1}]}`.
+
+Theory of operation. Keys are bare words, strings stand between tokens and have no escapes, all else is as in JSON. Also
+read: keys and strings in ordinary quotes, and strings without any, up to the next comma or bracket.
+
+    _begin --call:--> _named --{--> _item --word--> _word --:--> _item --token--> _in_string --> _after
+       ^                                                                                           |
+       +-----------------------------------------------------------------------------------}------+
+
+Rule: every tolerance is named in `gemma_call.lark`.
+Neighbours: `body` has the brackets, `gemma_strings` and `python_strings` the strings, `atoms` the numbers.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.limits import Limits
+from fcshim.parse.literals.atoms import strict_atom
+from fcshim.parse.literals.body import LONGEST_NAME, Frame, Kind, LiteralBody
+from fcshim.parse.literals.calls import MalformedError
+from fcshim.parse.literals.gemma_strings import GemmaString
+from fcshim.parse.literals.python_strings import PythonString
+from fcshim.parse.sink import CallSink
+
+_SPACE = re.compile(r"[ \t\r\n\f]*+")
+_CALL = re.compile(r"[ \t\r\n]{0,64}call[ \t]{0,16}:")
+_CALL_BEGUN = re.compile(r"[ \t\r\n]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
+_NAME = re.compile(r"[^{<\n]*+")
+_KEY = re.compile(r"[^:,{}\[\]<\n]*+")
+_VALUE = re.compile(r"[^,{}\[\]<\n]*+")
+_NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
+
+
+@dataclass(frozen=True, slots=True)
+class GemmaCalls:
+    """Calls as Gemma writes them; the dialect's `quote` is what stands around a string."""
+
+    grammar: str = "gemma_call"
+
+    def begins(self, text: str, pos: int) -> bool | None:
+        """Say whether `call:` stands here."""
+        if _CALL.match(text, pos):
+            return True
+        return None if _CALL_BEGUN.match(text, pos) else False
+
+    def reader(self, dialect: Dialect, _opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+        """Make the reader of one body."""
+        return GemmaBody(dialect, sink, limits)
+
+
+class GemmaBody(LiteralBody):
+    """Reads one body."""
+
+    # Around the calls.
+
+    def _begin(self, text: str, pos: int) -> int:
+        found = _CALL.match(text, pos)
+        if found is not None:
+            self._state = self._named
+            return found.end()
+        if _CALL_BEGUN.match(text, pos) and not self._final:
+            self._wait = True
+        else:
+            self.status = Status.REJECTED
+        return pos
+
+    def _named(self, text: str, pos: int) -> int:
+        """The name of the tool, up to the bracket."""
+        found = _NAME.match(text, pos)
+        assert found is not None
+        end = found.end()
+        fits = self._gather(text, pos, end, LONGEST_NAME)
+        if end == len(text) and fits:
+            return end
+        if not fits or text[end] != "{":
+            self._sink.finish()
+            self.status = Status.REJECTED
+            return end
+        self._call_begins(self._taken_token().strip(), "}")
+        if self._frames:
+            self._frames[0].key = True
+        return end + 1
+
+    def _between(self, text: str, pos: int) -> int:
+        """Between two calls, or behind the last; brackets too many are passed over."""
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        if text[pos] in ",;}":
+            return pos + 1
+        self._state = self._begin if text[pos] == "c" else self._behind
+        return pos
+
+    def _space(self, text: str, pos: int) -> int:
+        found = _SPACE.match(text, pos)
+        assert found is not None
+        return found.end()
+
+    # Items.
+
+    def _put_item(self, pos: int) -> None:
+        frame = self._frames[-1]
+        if frame.kind is not Kind.ARGUMENTS:
+            super()._put_item(pos)
+        elif frame.key:
+            self._hold()
+
+    def _item_begins(self, text: str, pos: int) -> int:
+        """Read the beginning of a value or a key."""
+        char, quote = text[pos], self._dialect.quote
+        if text.startswith(quote, pos):
+            self._string_begins(GemmaString(quote, self._closers, self._limits), pos)
+            return pos + len(quote)
+        if quote.startswith(text[pos : pos + len(quote)]) and not self._final:
+            self._wait = True
+            return pos
+        if char in "\"'":
+            self._string_begins(self._quoted(char), pos)
+            return pos + 1
+        if char in "[{":
+            return self._open(Kind.ARRAY if char == "[" else Kind.DICT, "]" if char == "[" else "}", pos)
+        if char in ",:}]<":
+            return self._odd(text, pos)
+        self._state = self._word
+        return pos
+
+    def _quoted(self, quote: str) -> PythonString:
+        """Make the reader of a string in ordinary quotes."""
+        frame, also = self._frames[-1], (self._dialect.quote,)
+        return PythonString("", quote, frame.closing, self._closers, self._limits, key=frame.key, also=also)
+
+    # Words.
+
+    def _word(self, text: str, pos: int) -> int:
+        """A key, a number, a literal, or a string without quotes."""
+        frame = self._frames[-1]
+        found = (_KEY if frame.key else _VALUE).match(text, pos)
+        assert found is not None
+        end = found.end()
+        if not self._gather(text, pos, end, self._limits.number):
+            self._fail("limit", f"a word of more than {self._limits.number} characters")
+            return end
+        if end == len(text):
+            return end
+        if text[end] == "<" and not self._ends_word(text, end):
+            return self._less_than(text, end)
+        self._word_ended(frame, end)
+        return end
+
+    def _ends_word(self, text: str, pos: int) -> bool:
+        return text.startswith(self._dialect.quote, pos) or bool(self._closers.at(text, pos))
+
+    def _less_than(self, text: str, pos: int) -> int:
+        """`<` that begins no token is part of the word."""
+        quote = self._dialect.quote
+        begun = quote.startswith(text[pos : pos + len(quote)]) or self._closers.begun(text, pos)
+        if begun and not self._final:
+            self._wait = True
+            return pos
+        self._gather(text, pos, pos + 1, self._limits.number)
+        return pos + 1
+
+    def _word_ended(self, frame: Frame, pos: int) -> None:
+        word = self._taken_token().strip()
+        atom = None if frame.key else strict_atom(word)
+        if atom is None and not frame.key and word.lstrip("+-").lower() in _NOT_A_NUMBER:
+            raise MalformedError("expected a literal", pos)
+        self._put_item(pos)
+        self._put(json.dumps(word, ensure_ascii=False) if atom is None else atom)
+        self._state = self._after

@@ -1,0 +1,262 @@
+"""Read the arguments of a Python call: literals, transcoded to strict JSON while they come.
+
+Names, operators, calls and comprehensions are never evaluated: they end the call with `error: malformed`.
+
+    _item --word--> _word --> _behind_word --=--> _item
+      | --quote--> _in_string --> _after_string --> _after
+
+Rule: what Python reads as a literal means the same here; every tolerance beyond it is named in `python_call.lark`.
+Neighbours: `body` has the brackets, `python_strings` the strings, `atoms` the numbers, `python_body` the calls.
+"""
+
+import json
+import re
+
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.limits import Limits
+from fcshim.parse.literals.atoms import strict_atom
+from fcshim.parse.literals.body import Frame, Kind, LiteralBody
+from fcshim.parse.literals.calls import MalformedError, UnfinishedError
+from fcshim.parse.literals.python_quotes import PREFIXES
+from fcshim.parse.literals.python_strings import PREFIX, PREFIX_BEGUN, PythonString
+from fcshim.parse.sink import CallSink
+
+_SPACE = re.compile(r"[ \t\r\n\f]*+")
+_COMMENT = re.compile(r"[^\n]*+")
+_WORD = re.compile(r"[\w.+-]*+")
+_KEY = re.compile(r"[^\W\d][\w-]*+")
+# What is usual between two values, read in one search where that gives the same as the states.
+_MEMBER = re.compile(r"""[,{][ \t\r\n]{0,16}(['"])([\w -]{1,40})\1 ?: ?""")
+_MEMBER_BEGUN = re.compile(r"""[,{][ \t\r\n]{0,16}(?:['"][\w -]{0,40}(?:['"] ?)?)?\Z""")
+_ATOM = re.compile(r"(-?\d{1,15}|True|False|None)(?=[,\])}])")
+_ATOM_BEGUN = re.compile(r"(?:-?\d{1,15}|True?|Tr?|Fa?|Fals?e?|No?|None?)\Z")
+
+
+class PythonValues(LiteralBody):
+    """Reads calls whose arguments are Python's literals."""
+
+    def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
+        super().__init__(dialect, sink, limits)
+        self._in_comment = False
+        self._keywords = False
+        """True behind an argument with a name: none without one may follow."""
+
+    # White space.
+
+    def _space(self, text: str, pos: int) -> int:
+        """Pass over white space and comments; a comment ends at a closing marker, too."""
+        if pos < len(text) and text[pos] > "#" and not self._in_comment:
+            return pos
+        while True:
+            if self._in_comment:
+                pos = self._comment(text, pos)
+                if self._in_comment:
+                    return len(text)
+            found = _SPACE.match(text, pos)
+            assert found is not None
+            pos = found.end()
+            if pos == len(text) or text[pos] != "#":
+                return pos
+            self._in_comment = True
+
+    def _comment(self, text: str, pos: int) -> int:
+        found = _COMMENT.match(text, pos)
+        assert found is not None
+        end = found.end()
+        marker = self._closers.search(text, pos, end)
+        self._in_comment = marker is None and end == len(text)
+        if self._in_comment and not self._final and self._closers.tail(text, pos) < end:
+            raise UnfinishedError(self._closers.tail(text, pos))
+        return end if marker is None else marker.start()
+
+    # Items.
+
+    def _after(self, text: str, pos: int) -> int:
+        frame = self._frames[-1]
+        if frame.keyed and frame.kind is Kind.DICT and pos < len(text) and text[pos] == ",":
+            found = _MEMBER.match(text, pos)
+            if found is not None:
+                return self._usual_member(frame, found)
+            if not self._final and _MEMBER_BEGUN.match(text, pos):
+                self._wait = True
+                return pos
+        return super()._after(text, pos)
+
+    def _usual_member(self, frame: Frame, found: re.Match[str]) -> int:
+        self._put(f'{", " if frame.count else ""}"{found[2]}": ')
+        frame.count += 1
+        frame.keyed, frame.key = True, False
+        self._state = self._item
+        return found.end()
+
+    def _item_begins(self, text: str, pos: int) -> int:
+        """Read the beginning of a value, a key or an argument."""
+        frame = self._frames[-1]
+        if frame.keyed or frame.kind is Kind.ARRAY:
+            found = _ATOM.match(text, pos)
+            if found is not None:
+                return self._atom(strict_atom(found[1]) or "", found.end())
+            if not self._final and _ATOM_BEGUN.match(text, pos):
+                self._wait = True
+                return pos
+        return self._unusual_item(text, pos)
+
+    def _unusual_item(self, text: str, pos: int) -> int:
+        char = text[pos]
+        if char in "\"'":
+            return self._quote(text, pos, "")
+        if char in "[(":
+            return self._open(Kind.ARRAY if char == "[" else Kind.PAREN, "]" if char == "[" else ")", pos)
+        if char == "{":
+            return self._brace(text, pos)
+        if char == "*":
+            return self._star(text, pos)
+        if _WORD.match(text, pos, pos + 1).end() == pos:  # type: ignore[union-attr] # it matches nothing, too
+            return self._odd(text, pos)
+        self._state = self._word
+        return pos
+
+    def _brace(self, text: str, pos: int) -> int:
+        """A dict or a set; as the only argument without a name, where no object fits, it holds the arguments."""
+        frame = self._frames[-1]
+        if frame.kind is Kind.ARGUMENTS and self._key is None and not self._takes_object(frame):
+            return self._spread(pos + 1)
+        member = _MEMBER.match(text, pos)
+        if member is None and not self._final and _MEMBER_BEGUN.match(text, pos):
+            self._wait = True
+            return pos
+        end = self._open(Kind.BRACE if member is None else Kind.DICT, "}", pos)
+        return end if member is None else self._usual_member(self._frames[-1], member)
+
+    def _takes_object(self, frame: Frame) -> bool:
+        if self._dry or self._name is None:
+            return True
+        names = self._sink.parameter_names(self._name)
+        if frame.count >= len(names):
+            return bool(frame.count)
+        expectation = self._sink.expectation_of(self._name).member(names[frame.count])
+        return expectation.admits("object", {})
+
+    def _star(self, text: str, pos: int) -> int:
+        """`**{...}`: arguments whose names are no identifiers."""
+        rest = text[pos : pos + 3]
+        if rest == "**{" and self._frames[-1].kind is Kind.ARGUMENTS and self._key is None:
+            return self._spread(pos + 3)
+        if "**{".startswith(rest) and not self._final:
+            self._wait = True
+            return pos
+        raise MalformedError("expected a literal, found '*'", pos)
+
+    def _spread(self, pos: int) -> int:
+        self._keywords = True
+        self._push(Kind.SPREAD, "}")
+        return pos
+
+    def _unnamed(self, frame: Frame, pos: int) -> str:
+        """Give the name that the tool's schema gives to an argument in this place."""
+        if self._dry or self._name is None:
+            return ""
+        names = self._sink.parameter_names(self._name)
+        if self._keywords or frame.count >= len(names):
+            raise MalformedError("an argument without a name", pos)
+        return names[frame.count]
+
+    # Words.
+
+    def _word(self, text: str, pos: int) -> int:
+        """A number, a name, or the prefix of a string."""
+        found = _WORD.match(text, pos)
+        assert found is not None
+        end = found.end()
+        if not self._gather(text, pos, end, self._limits.number):
+            self._fail("limit", f"a word of more than {self._limits.number} characters")
+            return end
+        if end == len(text):
+            return end
+        if text[end] in "\"'" and "".join(self._token).lower() in PREFIXES:
+            return self._quote(text, end, self._taken_token())
+        self._state = self._behind_word
+        return end
+
+    def _behind_word(self, text: str, pos: int) -> int:
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        frame = self._frames[-1]
+        if text[pos] in "=:" and frame.kind is Kind.ARGUMENTS and self._key is None:
+            return self._argument_name(text, pos)
+        token = self._taken_token()
+        atom = strict_atom(token)
+        if text[pos] == ":" and frame.key and atom is None and _KEY.fullmatch(token):
+            atom = json.dumps(token, ensure_ascii=False)
+        if atom is None:
+            raise MalformedError("expected a literal, found a name or an expression", pos)
+        return self._atom(atom, pos)
+
+    def _atom(self, atom: str, pos: int) -> int:
+        """A whole number or literal, which ends at `pos`."""
+        self._put_item(pos)
+        self._put(atom)
+        self._state = self._after
+        return pos
+
+    def _argument_name(self, text: str, pos: int) -> int:
+        if pos + 1 == len(text) and text[pos] == "=" and not self._final:
+            self._wait = True
+            return pos
+        token = self._taken_token()
+        if not _KEY.fullmatch(token) or text[pos : pos + 2] in {"==", ":="}:
+            raise MalformedError("expected the name of an argument", pos)
+        self._key = token
+        self._keywords = self._meant = True
+        self._frames[-1].keyed = True
+        self._state = self._item
+        return pos + 1
+
+    # Strings.
+
+    def _quote(self, text: str, pos: int, prefix: str) -> int:
+        """A string begins: with one quote, or with three."""
+        string, end = self._opened(text, pos, prefix)
+        if string is None:
+            if prefix:
+                self._token.append(prefix)
+                self._token_size = len(prefix)
+            self._wait = True
+            return pos
+        self._string_begins(string, pos)
+        return end
+
+    def _opened(self, text: str, pos: int, prefix: str) -> tuple[PythonString | None, int]:
+        """Make the reader of the string that begins at `pos`; None while it may have one quote or three."""
+        quote, rest = text[pos], text[pos : pos + 3]
+        if rest in {quote, quote * 2} and pos + len(rest) == len(text) and not self._final:
+            return None, pos
+        quotes = quote * 3 if rest == quote * 3 else quote
+        frame = self._frames[-1]
+        string = PythonString(prefix, quotes, frame.closing, self._closers, self._limits, key=frame.key)
+        return string, pos + len(quotes)
+
+    def _string_ended(self) -> None:
+        self._state = self._after_string
+
+    def _after_string(self, text: str, pos: int) -> int:
+        """Behind a string another one may stand, which goes on with it."""
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        found = PREFIX.match(text, pos)
+        if found is None and PREFIX_BEGUN.match(text, pos) and not self._final:
+            self._wait = True
+            return pos
+        at = found.end() if found else pos
+        if text[at] not in "\"'":
+            super()._string_ended()
+            return pos
+        string, end = self._opened(text, at, text[pos:at])
+        if string is None:
+            self._wait = True
+            return pos
+        self._string = string
+        self._state = self._in_string
+        return end

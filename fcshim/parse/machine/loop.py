@@ -1,0 +1,47 @@
+"""The loop of the tag machine: one state, one method, over text that comes in pieces.
+
+Rule: what a state leaves is short, waits in `_carry`, and comes again with more text behind it.
+Neighbours: `code`, `calls` and `stream` add the states.
+"""
+
+from collections.abc import Callable
+
+from fcshim.parse.limits import Limits
+from fcshim.parse.machine.output import Output
+from fcshim.parse.sink import CallSink
+
+
+class Machine:
+    """Each state takes the position in the current text and gives the next; `_stall` says that it needs more text."""
+
+    def __init__(self, sink: CallSink, limits: Limits) -> None:
+        self._limits = limits
+        self._sink = sink
+        self._output = Output(sink)
+        self._state: Callable[[int], int] = _over
+        self._buffer = ""
+        self._carry = ""
+        self._stall = False
+
+    def _read(self, text: str) -> None:
+        self._buffer = self._carry + text if self._carry else text
+        self._carry = ""
+        self._loop(0)
+
+    def _loop(self, pos: int) -> None:
+        self._stall = False
+        while pos < len(self._buffer):
+            pos = self._state(pos)
+            if self._stall:
+                self._carry = self._buffer[pos:]
+                break
+        self._buffer = ""
+
+    def _say_up_to(self, end: int, pos: int) -> int:
+        self._output.say(self._buffer[pos:end])
+        self._stall = end < len(self._buffer)
+        return end
+
+
+def _over(_pos: int) -> int:
+    raise AssertionError

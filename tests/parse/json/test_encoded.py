@@ -1,0 +1,46 @@
+"""Arguments that are JSON in a JSON string."""
+
+import json
+
+import pytest
+
+from fcshim.parse.json.encoded import decode_object
+from fcshim.parse.limits import DEFAULT_LIMITS, Limits
+
+
+def decoded(inner: str, limits: Limits = DEFAULT_LIMITS) -> str | None:
+    return decode_object(json.dumps(inner), "json_call", limits)
+
+
+@pytest.mark.parametrize(
+    ("inner", "expected"),
+    [
+        ('{"a":  1}', '{"a":  1}'),
+        (' {"a": "\\u00e9"}\n', '{"a": "\\u00e9"}'),
+        ("", "{}"),
+        (" \n", "{}"),
+        ("{'a': True,}", '{"a": true}'),
+        ('{"a": 1', None),
+        ("[1]", None),
+        ("5", None),
+        ("null", None),
+        ("hello", None),
+        ('{"a": 1} {"b": 2}', None),
+        ('{"a": NaN}', None),
+        ('{"a": 1, "a": 2}', None),
+    ],
+)
+def test_what_the_string_holds_is_one_object_or_nothing(inner: str, expected: str | None) -> None:
+    assert expected == decoded(inner)
+
+
+def test_what_is_too_long_is_not_mended() -> None:
+    text = "{'a': '" + "x" * 100 + "'}"
+
+    assert decoded(text) is not None
+    assert decoded(text, Limits(mend=50)) is None
+    assert decoded(text.replace("'", '"'), Limits(mend=50)) is not None
+
+
+def test_what_is_too_deep_is_nothing() -> None:
+    assert decoded('{"a": ' + "[" * 100 + "]" * 100 + "}") is None

@@ -1,0 +1,68 @@
+"""Numbers and names in the spelling of JSON."""
+
+import ast
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcshim.parse.literals.atoms import strict_atom
+
+NUMBERS = st.from_regex(
+    r"[+-]?(0[xX]_?[0-9a-fA-F]{1,4}|0[bB][01]{1,4}|0[oO][0-7]{1,4}|[0-9_.]{1,6}([eE][+-]?[0-9_]{1,2})?)", fullmatch=True
+)
+
+
+@given(NUMBERS | st.from_regex(r"[\w.+-]{0,6}", fullmatch=True))
+def test_what_python_reads_as_a_number_is_the_same_number(token: str) -> None:
+    try:
+        expected = ast.literal_eval(token)
+    except (SyntaxError, ValueError, TypeError):
+        return
+    strict = strict_atom(token)
+
+    if isinstance(expected, int | float):
+        assert strict is not None
+        assert expected == json.loads(strict)
+    else:
+        assert expected is None or strict is None
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "x",
+        "nan",
+        "inf",
+        "Infinity",
+        "1j",
+        "1_",
+        "_1",
+        "1__0",
+        "0x",
+        "0xg",
+        "1e",
+        "e5",
+        ".",
+        "+",
+        "--1",
+        "1-2",
+        "None1",
+    ],
+)
+def test_what_is_no_literal_has_no_spelling(token: str) -> None:
+    assert strict_atom(token) is None
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [("007", "7"), ("-0", "-0"), ("00", "0"), ("5.", "5.0"), ("-.5", "-0.5"), ("TRUE", "true"), ("null", "null")],
+)
+def test_spellings_beyond_python(token: str, expected: str) -> None:
+    assert expected == strict_atom(token)
+
+
+def test_a_number_that_python_could_not_write_has_no_spelling() -> None:
+    assert strict_atom("0x" + "f" * 4_000) is None

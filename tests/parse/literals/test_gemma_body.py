@@ -1,0 +1,69 @@
+"""The reader of Gemma's calls, and that the grammar says the same."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcshim.parse.arguments.mend import load_grammar
+from fcshim.parse.stream import StreamParser
+from tests.parse.cases import Case, check
+from tests.parse.laws import Piece, check_reply, executable
+from tests.parse.literals.strategies import Spelled, calls_of, gemma_objects
+
+SOME = settings(max_examples=150, deadline=None)
+OPEN, CLOSE = "<|tool_call>", "<tool_call|>"
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[str, list[Spelled]]:
+    """A block of calls, and what they mean."""
+    spelled = [(name, draw(gemma_objects())) for name in draw(st.lists(st.sampled_from("fg"), min_size=1, max_size=2))]
+    return "".join(f"call:{name}{text}" for name, (text, _) in spelled), [(n, value) for n, (_, value) in spelled]
+
+
+def _read(body: str) -> list[Spelled]:
+    text = OPEN + body + CLOSE
+    parser = StreamParser("gemma4")
+    pieces = executable(check_reply(text, "complete", parser.feed(text) + parser.close()))
+    return [(piece["call"], json.loads(piece["arguments"])) for piece in pieces]
+
+
+@SOME
+@given(calls())
+def test_any_split_gives_the_calls_that_were_spelled(spelled: tuple[str, list[Spelled]]) -> None:
+    text, expected = spelled
+    pieces: list[Piece] = [{"call": name, "value": value} for name, value in expected]
+
+    check(Case("spelled", OPEN + text + CLOSE, [*pieces, {"stop": "tool_use"}], options={"dialect": "gemma4"}))
+
+
+@SOME
+@given(calls())
+def test_the_grammar_and_the_reader_agree(spelled: tuple[str, list[Spelled]]) -> None:
+    text, expected = spelled
+
+    assert expected == calls_of(load_grammar("gemma_call").parse(text)) == _read(text)
+
+
+LENIENT = [
+    "call: f {\n a : 1 ,\n 'b c' : \"x\\n\" }}}, call:g{}",
+    'call:f{a:[1,{b:<|"|>x<|"|>',
+    "call:f{when:12:30,cmp:a < b,l:[red, dark blue],}",
+]
+
+
+@pytest.mark.parametrize("body", LENIENT)
+def test_the_grammar_and_the_reader_agree_on_what_is_tolerated(body: str) -> None:
+    brackets = sum(map(body.count, "[{")) - sum(map(body.count, "]}"))
+
+    assert calls_of(load_grammar("gemma_call").parse(body + "\x00" * max(0, brackets))) == _read(body)
+
+
+def test_a_string_streams_while_it_is_written() -> None:
+    parser = StreamParser("gemma4")
+    parser.feed('<|tool_call>call:write{content:<|"|>#')
+    chunks = [[event.tool_call_arguments_chunk for event in parser.feed(piece)] for piece in ("impo", 'rt "', " <")]  # type: ignore[union-attr] # all are chunks
+
+    assert [["impo"], ['rt \\"'], [" "]] == chunks

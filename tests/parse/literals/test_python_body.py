@@ -1,0 +1,208 @@
+"""The reader of Python calls: Python itself says what they mean, and the grammar says the same."""
+
+import ast
+import json
+import random
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fcshim.parse.arguments.mend import load_grammar
+from fcshim.parse.stream import StreamParser
+from tests.parse.cases import Case, check
+from tests.parse.laws import Piece, check_reply, executable
+from tests.parse.literals.strategies import Spelled, calls_of, python_values, spaces
+
+SOME = settings(max_examples=150, deadline=None)
+OPEN, CLOSE = "<|python_start|>", "<|python_end|>"
+names = st.sampled_from(["a", "city", "größe", "x1"])
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[str, list[Spelled]]:
+    """A list of calls, and what they mean."""
+    made = []
+    for name in draw(st.lists(st.sampled_from(["f", "get_weather"]), min_size=1, max_size=3)):
+        keys = draw(st.lists(names, max_size=3, unique=True))
+        arguments = [(key, draw(python_values)) for key in keys]
+        text = ("," + draw(spaces)).join(f"{key}{draw(spaces)}={draw(spaces)}{value}" for key, (value, _) in arguments)
+        made.append((f"{name}({draw(spaces)}{text})", (name, {key: value for key, (_, value) in arguments})))
+    return "[" + ", ".join(text for text, _ in made) + "]", [call for _, call in made]
+
+
+def _read(body: str, dialect: str = "llama4") -> list[Spelled]:
+    text = f"{OPEN}{body}{CLOSE}" if dialect == "llama4" else body
+    parser = StreamParser(dialect)
+    pieces = executable(check_reply(text, "complete", parser.feed(text) + parser.close()))
+    return [(piece["call"], json.loads(piece["arguments"])) for piece in pieces]
+
+
+@SOME
+@given(calls())
+def test_calls_mean_what_was_spelled(spelled: tuple[str, list[Spelled]]) -> None:
+    text, expected = spelled
+
+    assert expected == _read(text)
+    assert expected == _read(text, "pythonic")
+
+
+@SOME
+@given(calls())
+def test_any_split_gives_the_same_calls(spelled: tuple[str, list[Spelled]]) -> None:
+    text, expected = spelled
+    pieces: list[Piece] = [{"call": name, "value": value} for name, value in expected]
+
+    check(Case("spelled", OPEN + text + CLOSE, [*pieces, {"stop": "tool_use"}], options={"dialect": "llama4"}))
+
+
+@SOME
+@given(calls())
+def test_the_grammar_and_the_reader_agree(spelled: tuple[str, list[Spelled]]) -> None:
+    text, expected = spelled
+
+    assert expected == calls_of(load_grammar("python_call").parse(text))
+
+
+LENIENT = [
+    '[f(a=\'it\'s\', b="the dogs\' bowl"), g(b="say "hi" now")]',
+    "f(a: 1, b=[1, 2,],)\ng()",
+    "[[f(a={k: 1, 2: 'x', None: 3}, b={1, 2}, c=(), d={})]])",
+    "```python\n[f(a=1)]\n```",
+    "[f(a=[1, {'b': (2, 3",
+    "f(a='one\ntwo'); g(), h()",
+    "[f(**{'a b': 1}, c=007)]  # so",
+]
+
+
+@pytest.mark.parametrize("body", LENIENT)
+def test_the_grammar_and_the_reader_agree_on_what_is_tolerated(body: str) -> None:
+    brackets = sum(map(body.count, "([{")) - sum(map(body.count, ")]}"))
+
+    assert calls_of(load_grammar("python_call").parse(body + "\x00" * max(0, brackets))) == _read(body)
+
+
+# fmt: off
+SOUP = [
+    "'a'", '"b"', "x", "+", ",", ",", "(", ")", "[", "]", "{", "}", ":", "=", "1", "if", "else", "for", "in", "not",
+    ".", "f'{x}'", "*", "**", "lambda", "'", '"', "it's", "r'\\'", "'''", "\\", "b=", "1.", "-", "True", "None", "and",
+    "%", "==", "<", "'k':", "k", ".upper()", "@", "!", "u'", "...", "1_0", "0x1", "\\n", "\\'", "f(", "/", "&", ";",
+    " ", " ", "\n", "#c\n", "'a' 'b'",
+]
+# fmt: on
+
+
+def _meaning(body: str) -> dict[str, Any] | None:
+    """Give the arguments of a call by Python's own parser; None where they are no literals. Raises `SyntaxError`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        call = ast.parse(f"({body}\n)", mode="eval").body
+    if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+        return None
+    try:
+        return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+    except (ValueError, TypeError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case list() | tuple() | set():
+            return [_plain(item) for item in value]
+        case dict():
+            return {key if isinstance(key, str) else json.dumps(key): _plain(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_python_evaluates_is_never_read_as_something_else(seed: int) -> None:
+    source = random.Random(seed)
+    for _ in range(500):
+        body = f"f(a={''.join(source.choices(SOUP, k=source.randint(1, 7)))})"
+        try:
+            expected = _meaning(body)
+        except SyntaxError:
+            continue
+        found = _read(body)
+        if expected is None or any(isinstance(value, complex) or value is ... for value in expected.values()):
+            assert not found or body != body.rstrip(") \n") + ")", body
+        elif found:
+            assert [("f", _plain(expected))] == found, body
+
+
+PAYLOADS = [
+    "__import__('os').system('id')",
+    "open('/etc/passwd').read()",
+    "eval('1')",
+    "[].__class__",
+    "().__class__.__bases__[0]",
+    "f'{print(1)}'",
+    "(lambda: 0)()",
+    "[x for x in (1, 2)]",
+    "{**{'a': 1}}",
+    "x if y else z",
+    "1 if True else 2",
+    "10 ** 10 ** 10",
+    "'a' * 10 ** 9",
+    "exec",
+    "globals()['x']",
+    '"{}".format(secret)',
+    "'%s' % x",
+    "not 1",
+    "await x",
+    "(yield)",
+    "a := 1",
+]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("place", ["f(a={})", "f(a=[1, {}])", "f(a={{'k': {}}})", "f(**{{'k': {}}})", "f(a=(1, {}))"])
+def test_what_would_have_to_be_evaluated_ends_the_call(payload: str, place: str) -> None:
+    text = f"{OPEN}[{place.format(payload)}]{CLOSE}."
+    calls: list[Piece] = [{"call": "f", "error": "malformed"}]
+
+    check(Case("payload", text, [*calls, {"text": "."}, {"stop": "complete"}], options={"dialect": "llama4"}))
+
+
+@SOME
+@given(st.lists(st.sampled_from(SOUP), max_size=12).map("".join), st.sampled_from(["complete", "max_tokens"]))
+@example("'it' if 'x", "complete")
+def test_any_split_of_anything_gives_the_same(soup: str, stop: Any) -> None:
+    for dialect, text in (("llama4", f"{OPEN}[f(a={soup}{CLOSE}x"), ("pythonic", f"[f(a={soup}")):
+        whole = _events(dialect, [text], stop)
+
+        assert whole == _events(dialect, list(text), stop)
+
+
+def _events(dialect: str, pieces: list[str], stop: Any) -> list[Piece]:
+    parser = StreamParser(dialect)
+    events = [event for piece in pieces for event in parser.feed(piece)]
+    return check_reply("".join(pieces), stop, events + parser.close(stop))
+
+
+def test_a_string_streams_while_it_is_written() -> None:
+    parser = StreamParser("pythonic")
+    parser.feed("[write(path='a.py', content='#")
+    chunks = [[event.tool_call_arguments_chunk for event in parser.feed(piece)] for piece in ("impo", "rt\\n", "os")]  # type: ignore[union-attr] # all are chunks
+
+    assert [["impo"], ["rt\\n"], ["os"]] == chunks
+
+
+@pytest.mark.parametrize("text", ["[f(", "[f.g (", "[ \n größe("])
+def test_a_list_of_calls_begins_with_a_name_and_a_bracket(text: str) -> None:
+    body = StreamParser("pythonic")._openers.openings["["][0].row.body
+
+    assert body.begins(text, 0)
+    assert body.begins(text[:-1], 0) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["[1, 2]", '["f(1)"]', "[see](x)", "[x] f(", "[]", "[note here (x)]", "[" + "x" * 200 + "("]
+)
+def test_other_lists_are_none(text: str) -> None:
+    body = StreamParser("pythonic")._openers.openings["["][0].row.body
+
+    assert body.begins(text, 0) is False

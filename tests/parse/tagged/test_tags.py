@@ -1,0 +1,156 @@
+"""Tags are read whole, or not at all; more text never changes what was said of them."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcshim.errors import ConfigError
+from fcshim.parse.tagged.tags import Header, NamedTag, Spelling, Tag, Tags
+
+EQUALS = Tags(Tag("<function="), "</function>", Tag("<parameter="), "</parameter>")
+ATTRIBUTES = Tags(
+    Tag("<invoke", attribute="name"), "</invoke>", Tag("<p", attribute="name", type_attribute="t"), "</p>"
+)
+KEYS = Tags(
+    Tag("", end="<sep>"),
+    "</call>",
+    Tag("<key>", end="</key>"),
+    "</value>",
+    value_open="<value>",
+    type_open="<type>",
+    type_close="</type>",
+)
+
+
+def _spelling(tags: Tags) -> Spelling:
+    return Spelling(tags, ("<call>",), ("</call>",))
+
+
+@pytest.mark.parametrize(
+    ("tags", "text", "name"),
+    [
+        (EQUALS, "<function=f>", "f"),
+        (EQUALS, "<function= f >", "f"),
+        (EQUALS, '<function="a b">', "a b"),
+        (EQUALS, "<function='größe'>", "größe"),
+        (EQUALS, "\n  <function=f>", "f"),
+        (ATTRIBUTES, '<invoke name="f">', "f"),
+        (ATTRIBUTES, "<invoke name='f' >", "f"),
+        (ATTRIBUTES, "<invoke name=f>", "f"),
+        (ATTRIBUTES, '<invoke  id=7 name = "f" x="1">', "f"),
+        (ATTRIBUTES, '<invoke name="a>b">', "a>b"),
+        (ATTRIBUTES, '<invoke name="say "hi" now">', 'say "hi" now'),
+        (KEYS, "f\n<key>", "f"),
+        (KEYS, "f<sep><key>", "f"),
+        (KEYS, "  f b \n</call>", "f b"),
+    ],
+)
+def test_a_call_says_its_name(tags: Tags, text: str, name: str) -> None:
+    found = _spelling(tags).call(text, 0)
+
+    assert found
+    assert name == found.name
+
+
+@pytest.mark.parametrize(
+    ("tags", "text"),
+    [
+        (EQUALS, "<function=>"),
+        (EQUALS, "<function=a\n>"),
+        (EQUALS, "<function=<b>"),
+        (EQUALS, "<function=" + "a" * 300),
+        (EQUALS, "<func>"),
+        (ATTRIBUTES, "<invoke>"),
+        (ATTRIBUTES, '<invoke id="1">'),
+        (ATTRIBUTES, '<invoke name="a\n">'),
+        (ATTRIBUTES, '<invoke name="' + "a" * 700),
+        (ATTRIBUTES, "<invoked>" + "a" * 700),
+        (KEYS, '{"name": 1}\n<key>'),
+        (KEYS, "\n\n\n<key>"),
+        (KEYS, "a" * 300),
+    ],
+)
+def test_what_is_no_opening_of_a_call_says_so(tags: Tags, text: str) -> None:
+    assert _spelling(tags).call(text, 0) is False
+
+
+@pytest.mark.parametrize(
+    ("tags", "text", "found"),
+    [
+        (EQUALS, "<parameter=k>v", NamedTag("k", "", 13)),
+        (ATTRIBUTES, '<p name="k" t="string">v', NamedTag("k", "string", 23)),
+        (ATTRIBUTES, '<p t="x" name="k">', NamedTag("k", "x", 18)),
+        (KEYS, "<key>k</key>\n<value>v", NamedTag("k", "", 20)),
+        (KEYS, "<key>k</key><type>int</type> <value>v", NamedTag("k", "int", 36)),
+        (KEYS, "<key>k</key>\nv", NamedTag("k", "", 13)),
+    ],
+)
+def test_a_parameter_says_its_key_and_type_and_where_its_value_begins(tags: Tags, text: str, found: NamedTag) -> None:
+    assert found == _spelling(tags).parameter(text, 0)
+
+
+def test_attributes_are_decoded_where_the_format_escapes_them() -> None:
+    tags = Tags(Tag("<c", attribute="n"), "</c>", Tag("<p", attribute="n"), "</p>", entities=True)
+    found = _spelling(tags).call('<c n="&quot;a&quot; &amp;lt;">', 0)
+
+    assert found
+    assert '"a" &lt;' == found.name
+    assert '<c n="&quot;a&quot; &amp;lt;">' == tags.call_opening('"a" &lt;', 1)
+
+
+def test_a_whole_call_goes_on_with_a_parameter_or_ends() -> None:
+    spelling = _spelling(EQUALS)
+
+    assert spelling.whole_call("<function=f>\n<parameter=", 0)
+    assert spelling.whole_call("<function=f></function>", 0)
+    assert spelling.whole_call("<function=f> is how", 0) is False
+    assert spelling.whole_call("<function=f>\n<para", 0) is None
+
+
+def test_a_header_is_a_word_and_a_marker() -> None:
+    header = Header("to=", r"[^\s<]{1,9}<m>")
+
+    assert 4 == header.end("f<m>", 0)
+    assert header.end("f<", 0) is None
+    assert -1 == header.end("f g", 0)
+    assert -1 == header.end("f" * 400, 0)
+
+
+@pytest.mark.parametrize("empty", ["call_close", "parameter_close"])
+def test_empty_tags_are_refused(empty: str) -> None:
+    texts = {"call_close": "</c>", "parameter_close": "</p>"} | {empty: ""}
+
+    with pytest.raises(ConfigError, match=empty):
+        Tags(call=Tag("<c"), parameter=Tag("<p"), **texts)
+
+
+PIECES = [
+    "<function=",
+    "<parameter=",
+    "</parameter>",
+    "<invoke",
+    ' name="',
+    '"',
+    "'",
+    ">",
+    "<p",
+    ' t="',
+    "<key>",
+    "\n",
+    " ",
+]
+PIECES += ["</key>", "<value>", "<type>", "</type>", "k", "a=b", "=", "<sep>", "</call>", "a" * 90]
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([EQUALS, ATTRIBUTES, KEYS]), st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+def test_more_text_never_changes_what_was_read(tags: Tags, text: str) -> None:
+    spelling = _spelling(tags)
+    for read in (spelling.call, spelling.whole_call, spelling.parameter):
+        if read == spelling.parameter and not text.startswith(tags.parameter.head):
+            continue
+        whole = read(text, 0)
+        for end in range(len(text)):
+            part = read(text[:end], 0)
+
+            assert part is None or part == whole, (text[:end], text)
