@@ -4,6 +4,7 @@ Rule: made once for the same tools, dialect and choice; whatever cannot be const
 Neighbours: `calls` makes the grammar, the shim puts the fields into the request, `profiles` says who takes which form.
 """
 
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
 from fcshim.constrain.frames import frames_of
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import fitted
+from fcshim.constrain.grammar import Grammar, fitted
+from fcshim.constrain.residue import residue
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
 from fcshim.parse.dialect import Dialect
@@ -57,7 +59,12 @@ class _Wanted:
     tools: bytes
     text: bool
     parallel: bool
-    tokens: int | None
+    tokens: int | None = None
+
+    @property
+    def listed(self) -> list[Tool]:
+        """The tools, without what a constraint does not depend on."""
+        return [Tool(name, "", parameters) for name, parameters in msgspec.json.decode(self.tools)]
 
 
 def constraint_for(form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request) -> Constraint | None:
@@ -67,11 +74,22 @@ def constraint_for(form: Form, dialect: Dialect, tools: Sequence[Tool], request:
     """
     if not tools or not _THEIR_OWN.isdisjoint(request.extra):
         return None
-    tokens = None if request.max_tokens is None else max(request.max_tokens, 1)
     text = request.tool_choice.mode != "required"
-    # Tools as JSON are what a grammar depends on; descriptions are not, and often change.
-    told = msgspec.json.encode([(tool.name, tool.parameters) for tool in tools])
-    return _made(_Wanted(form, dialect, told, text, request.parallel_tool_calls, tokens))
+    return _made(_Wanted(form, dialect, _told(tools), text, request.parallel_tool_calls, _tokens(request)))
+
+
+def constraint_for_rest(
+    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, prefix: str
+) -> Constraint | None:
+    """Give what holds a reply to what may follow `prefix`, with which it began to call (`beginning_of_calls`).
+
+    None where `constraint_for` gives none, where a form is no grammar, and where no valid calls begin so.
+    """
+    if form != "gbnf" or not tools or not _THEIR_OWN.isdisjoint(request.extra):
+        return None
+    grammar = _calls(_Wanted(form, dialect, _told(tools), text=False, parallel=request.parallel_tool_calls))
+    rest = None if grammar is None else residue(grammar, prefix)
+    return None if rest is None else _in_tokens(dialect, rest, _tokens(request))
 
 
 def constrained(request: Request, constraint: Constraint) -> Request:
@@ -84,12 +102,23 @@ def constrained(request: Request, constraint: Constraint) -> Request:
     return msgspec.structs.replace(request, extra={**request.extra, **constraint.fields}, verbatim=verbatim)
 
 
+def _told(tools: Sequence[Tool]) -> bytes:
+    """Write what a grammar depends on; descriptions are not part of it, and often change."""
+    return msgspec.json.encode([(tool.name, tool.parameters) for tool in tools])
+
+
+def _tokens(request: Request) -> int | None:
+    return None if request.max_tokens is None else max(request.max_tokens, 1)
+
+
 @functools.lru_cache(maxsize=64)
 def _made(wanted: _Wanted) -> Constraint | None:
-    tools = [Tool(name, "", parameters) for name, parameters in msgspec.json.decode(wanted.tools)]
+    tools = wanted.listed
     match wanted.form:
         case "gbnf":
-            return _grammar(wanted, tools)
+            grammar = _calls(dataclasses.replace(wanted, tokens=None))
+            tokens = None if wanted.text else wanted.tokens
+            return None if grammar is None else _in_tokens(wanted.dialect, grammar, tokens)
         case "structural_tag":
             frames = frames_of(wanted.dialect)
             tag = None if frames is None else structural_tag_of_calls(frames, tools, parallel=wanted.parallel)
@@ -101,12 +130,14 @@ def _made(wanted: _Wanted) -> Constraint | None:
             return _constraint(BARE_JSON, {"response_format": {"type": "json_schema", "json_schema": described}})
 
 
-def _grammar(wanted: _Wanted, tools: Sequence[Tool]) -> Constraint | None:
-    grammar = grammar_of_calls(wanted.dialect, tools, parallel=wanted.parallel, text=wanted.text)
-    if grammar is None:
-        return None
-    grammar = fitted(grammar, wanted.tokens if not wanted.text else None)
-    return _constraint(wanted.dialect, {"grammar": write_gbnf(grammar)}, grammar.notes)
+@functools.lru_cache(maxsize=64)
+def _calls(wanted: _Wanted) -> Grammar | None:
+    return grammar_of_calls(wanted.dialect, wanted.listed, parallel=wanted.parallel, text=wanted.text)
+
+
+def _in_tokens(dialect: Dialect, grammar: Grammar, tokens: int | None) -> Constraint:
+    grammar = fitted(grammar, tokens)
+    return _constraint(dialect, {"grammar": write_gbnf(grammar)}, grammar.notes)
 
 
 def _constraint(dialect: Dialect, fields: dict[str, JSON], notes: tuple[str, ...] = ()) -> Constraint:

@@ -6,6 +6,8 @@ Neighbours: `prompt.render` writes the calls, `calls` makes a grammar of the fra
 
 import functools
 import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fcshim.parse.dialect import Dialect
@@ -13,6 +15,9 @@ from fcshim.prompt.render import render_calls
 
 MOST_CALLS = 8
 """Calls of one reply that a grammar admits."""
+
+_BLANK = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*"?)|[ \t\r\n]+', re.DOTALL)
+"""A string, which may be cut off, or white space between."""
 
 _MARK = '{"\ue000":0}'
 _NAME = "\ue001"
@@ -54,6 +59,21 @@ def frames_of(dialect: Dialect) -> Frames | None:
     if pieces is None or (pieces[0], pieces[-1]) != (single[0], single[-1]):
         return alone
     return Frames(alone.first, tuple(pieces[1:-1]), alone.end)
+
+
+def beginning_of_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str | None:
+    """Write a reply of calls, of which the last one has only begun: names, each with its arguments' strict JSON so far.
+
+    White space between values is left out: what may follow does not depend on it. None where the dialect has no frames,
+    or none for so many calls.
+    """
+    frames = frames_of(dialect)
+    if frames is None or not calls or len(calls) > 1 + len(frames.more):
+        return None
+    return "".join(
+        frames.head(at) + frames.behind(at, name) + _BLANK.sub(r"\1", arguments)
+        for at, (name, arguments) in enumerate(calls)
+    )
 
 
 def _pieces(dialect: Dialect, names: list[str]) -> list[str] | None:

@@ -38,6 +38,9 @@ class Choice:
     options: tuple["Expression", ...]
 
 
+Counts: TypeAlias = Literal["", "characters", "items", "further"]
+
+
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """So many of one; `most` None has no end. What `counts` names is held to the limits, too."""
@@ -45,7 +48,7 @@ class Repeat:
     part: "Expression"
     least: int
     most: int | None
-    counts: Literal["", "characters", "items", "further"] = ""
+    counts: Counts = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,10 @@ TIGHTER = (
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """Rules by name; `root` is where a text begins. `notes` say what of the schemas could not be expressed."""
+    """Rules by name, each behind those that it leads to; `root` is where a text begins.
+
+    `notes` say what of the schemas could not be expressed.
+    """
 
     rules: Mapping[str, Expression]
     notes: tuple[str, ...] = ()
@@ -133,7 +139,11 @@ def chars(*ranges: str) -> Chars:
     return Chars(tuple((ord(each[0]), ord(each[-1])) for each in ranges))
 
 
-def one_of_texts(branches: Sequence[tuple[str, Expression]]) -> Expression:
+_DEEPEST_SHARED = 32
+"""Beginnings inside one another that texts have in common and that are written once."""
+
+
+def one_of_texts(branches: Sequence[tuple[str, Expression]], depth: int = _DEEPEST_SHARED) -> Expression:
     """Admit one of the texts, each with what follows it; what they begin with in common is written once.
 
     A sampler keeps one state for each option that is open: a hundred names would be a hundred.
@@ -141,15 +151,15 @@ def one_of_texts(branches: Sequence[tuple[str, Expression]]) -> Expression:
     groups: dict[str, list[tuple[str, Expression]]] = {}
     for text, rest in branches:
         groups.setdefault(text[:1], []).append((text, rest))
-    return choice(_group(group) for group in groups.values())
+    return choice(_group(group, depth) for group in groups.values())
 
 
-def _group(branches: Sequence[tuple[str, Expression]]) -> Expression:
-    if len(branches) == 1 or not branches[0][0]:
+def _group(branches: Sequence[tuple[str, Expression]], depth: int) -> Expression:
+    if len(branches) == 1 or not branches[0][0] or not depth:
         return choice(series(Text(text), rest) for text, rest in branches)
     shared = _shared_start([text for text, _ in branches])
     inner = [(text[len(shared) :], rest) for text, rest in branches]
-    return series(Text(shared), one_of_texts(inner))
+    return series(Text(shared), one_of_texts(inner, depth - 1))
 
 
 def _shared_start(texts: Sequence[str]) -> str:
@@ -190,11 +200,11 @@ def measure(grammar: Grammar, limits: Limits) -> int:
                 one = 2 if part.counts == "characters" else of(part.part)
                 return _ENDLESS if most is None else min(most * one, _ENDLESS)
             case Rule():
-                if part.name not in known:
-                    known[part.name] = of(grammar.rules[part.name])
                 return known[part.name]
 
-    return of(grammar.rules[ROOT])
+    for name, expression in grammar.rules.items():
+        known[name] = of(expression)
+    return known[ROOT]
 
 
 def fitted(grammar: Grammar, tokens: int | None) -> Grammar:

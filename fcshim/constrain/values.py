@@ -232,14 +232,14 @@ class Schema:
         for schemas in first[: _MOST_ITEMS if most is None else most]:
             element = self._inside(place, schemas, rounds, depth)
             if element is None:
-                return _ended(fixed, least)
+                return _ended(fixed, least, self._rules)
             fixed.append(element)
         further = None if rest is None else self._inside(place, rest, rounds, depth)
         if further is None or (most is not None and most <= len(fixed)):
-            return _ended(fixed, least)
+            return _ended(fixed, least, self._rules)
         if not fixed:
             return None if most is not None and most < least else _listed("[", further, "]", least, most)
-        return _tuple_of(fixed, further, least, most)
+        return _tuple_of(fixed, further, least, most, self._rules)
 
     def _object(self, place: Place, facets: Facets, rounds: int, depth: int) -> Expression | None:
         required, fewest, most = facets.required(), facets.least("minProperties"), facets.most("maxProperties")
@@ -394,24 +394,25 @@ def _listed(opens: str, part: Expression, closes: str, least: int, most: int | N
     return series(Text(opens), inner if least else optional(inner), Text(closes))
 
 
-def _ended(elements: Sequence[Expression], least: int) -> Expression | None:
+def _ended(elements: Sequence[Expression], least: int, rules: Rules) -> Expression | None:
     """Give an array of some of these and no more, from the first on."""
     if least > len(elements):
         return None
-    tail: Expression = Text("")
-    for at in range(len(elements) - 1, -1, -1):
-        tail = series(*([COMMA] if at else []), elements[at], tail)
-        tail = tail if at < least else optional(tail)
-    return series(Text("["), tail, Text("]"))
+    return series(Text("["), _followed(elements, Text(""), least, rules), Text("]"))
 
 
-def _tuple_of(fixed: Sequence[Expression], further: Expression, least: int, most: int | None) -> Expression:
+def _tuple_of(
+    fixed: Sequence[Expression], further: Expression, least: int, most: int | None, rules: Rules
+) -> Expression:
     """Give an array of these, and then of more."""
     count = len(fixed)
-    tail: Expression = Repeat(
-        series(COMMA, further), max(least - count, 0), None if most is None else most - count, "items"
-    )
-    for at in range(count - 1, -1, -1):
-        tail = series(*([COMMA] if at else []), fixed[at], tail)
-        tail = tail if at < least else optional(tail)
-    return series(Text("["), tail, Text("]"))
+    more = Repeat(series(COMMA, further), max(least - count, 0), None if most is None else most - count, "items")
+    return series(Text("["), _followed(fixed, more, least, rules), Text("]"))
+
+
+def _followed(elements: Sequence[Expression], tail: Expression, least: int, rules: Rules) -> Expression:
+    """Give elements, each only where those before it are, and the tail behind all of them."""
+    for at in range(len(elements) - 1, -1, -1):
+        tail = series(*([COMMA] if at else []), elements[at], tail)
+        tail = rules.share(tail if at < least else optional(tail))
+    return tail

@@ -1,6 +1,7 @@
 """What the notations of rules have in common: how a grammar is walked, and how a text stands in quotation marks.
 
-Rule: a rule is written when something first leads to it; what only one notation has is the subclass's.
+Rule: rules are written in the order in which something first leads to them, one after the other, since each may lead to
+the next by hundreds; what only one notation has is the subclass's.
 Neighbours: `gbnf` and `lark` are the notations, `grammar` is what is written.
 """
 
@@ -18,10 +19,14 @@ class RuleWriter(ABC):
         self._rules = grammar.rules
         self._limits = grammar.limits
         self._lines: dict[str, str] = {}
+        self._waiting: list[str] = []
 
     def write_rules(self) -> dict[str, str]:
         """Write the root, and every rule that it leads to."""
         self._rule(ROOT)
+        while self._waiting:
+            name = self._waiting.pop()
+            self._lines[self._named(name)] = self._alternatives(self._rules[name])
         return self._lines
 
     @abstractmethod
@@ -48,7 +53,7 @@ class RuleWriter(ABC):
         named = self._named(name)
         if named not in self._lines:
             self._lines[named] = ""  # keeps its place: the root comes first
-            self._lines[named] = self._alternatives(self._rules[name])
+            self._waiting.append(name)
         return named
 
     def _alternatives(self, part: Expression) -> str:

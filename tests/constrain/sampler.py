@@ -5,6 +5,7 @@ Neighbours: the tests of this folder read the texts with fcshim's own reader, an
 """
 
 import random
+from collections.abc import Iterator
 
 from fcshim.constrain.grammar import (
     ROOT,
@@ -24,9 +25,7 @@ _ODD = [0x22, 0x5C, 0x7F, 0xA0, 0x2028, 0xFEFF, 0x1F600, 0x3C, 0x7B, 0x7D]
 
 def sample(grammar: Grammar, seed: int) -> str:
     """Give one text."""
-    parts: list[str] = []
-    _Sampler(grammar, random.Random(seed)).write(grammar.rules[ROOT], parts)
-    return "".join(parts)
+    return "".join(_Sampler(grammar, random.Random(seed)).pieces())
 
 
 class _Sampler:
@@ -35,22 +34,22 @@ class _Sampler:
         self._chance = chance
         self._room = 400  # repetitions; after them everything is as short as it can be
 
-    def write(self, part: Expression, parts: list[str]) -> None:
-        match part:
-            case Text():
-                parts.append(part.text)
-            case Chars():
-                parts.append(self._char(part))
-            case Series():
-                for inner in part.parts:
-                    self.write(inner, parts)
-            case Choice():
-                self.write(self._chance.choice(part.options), parts)
-            case Repeat():
-                for _ in range(self._count(part)):
-                    self.write(part.part, parts)
-            case Rule():
-                self.write(self._grammar.rules[part.name], parts)
+    def pieces(self) -> Iterator[str]:
+        waiting: list[Expression] = [self._grammar.rules[ROOT]]
+        while waiting:
+            match waiting.pop():
+                case Text(text):
+                    yield text
+                case Chars() as part:
+                    yield self._char(part)
+                case Series(parts):
+                    waiting += reversed(parts)
+                case Choice(options):
+                    waiting.append(self._chance.choice(options))
+                case Repeat() as part:
+                    waiting += [part.part] * self._count(part)
+                case Rule(name):
+                    waiting.append(self._grammar.rules[name])
 
     def _char(self, part: Chars) -> str:
         odd = [point for point in _ODD if any(low <= point <= high for low, high in part.ranges)]

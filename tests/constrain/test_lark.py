@@ -10,30 +10,13 @@ from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.grammar import ROOT, Grammar, Repeat, Text, chars, choice, fitted, series
-from fcshim.constrain.lark import write_lark
 from fcshim.messages import Tool
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas
+from tests.constrain.matcher import Matcher
 from tests.constrain.sampler import sample
 
-llguidance = pytest.importorskip("llguidance", reason="make test installs it")
-BYTES = llguidance.LLTokenizer("byte")
 JSON = Any
-
-
-class Matcher:
-    """One grammar, compiled."""
-
-    def __init__(self, grammar: Grammar) -> None:
-        self._text = llguidance.LLMatcher.grammar_from_lark(write_lark(grammar))
-        self._matcher = llguidance.LLMatcher(BYTES, self._text)
-        assert not self._matcher.is_error(), self._matcher.get_error()
-
-    def admits(self, text: str) -> bool:
-        """Tell whether this is a whole text of the grammar."""
-        self._matcher.reset()
-        tokens = BYTES.tokenize_str(text)
-        return self._matcher.try_consume_tokens(tokens) == len(tokens) and self._matcher.is_accepting()
 
 
 @settings(max_examples=40, deadline=None)

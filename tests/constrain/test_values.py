@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import ROOT, Grammar, fitted
 from fcshim.constrain.values import Rules, arguments
 from tests.constrain import schemas
@@ -159,6 +160,12 @@ HOSTILE = {
     "branching": branching(),
     "chained": chained(),
     "wide": {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(5_000)}},
+    "all optional": {"type": "object", "properties": {f"p{n}": {"type": "null"} for n in range(500)}},
+    "listed one by one": {
+        "type": "object",
+        "properties": {"x": {"type": "array", "prefixItems": [{"type": "null"}] * 900, "minItems": 450}},
+    },
+    "one inside another": {"type": "object", "properties": {"x": {"enum": ["a" * n for n in range(2_000)]}}},
     "many values": {"type": "object", "properties": {"x": {"enum": list(range(50_000))}}},
     "itself": {"$ref": "#"},
     "needs itself": {"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x"]},
@@ -176,4 +183,5 @@ def test_hostile_schemas_take_bounded_work_and_still_give_an_object(schema: JSON
     spent = time.process_time() - started
 
     assert isinstance(json.loads(sample(grammar, 1)), dict)
+    assert write_gbnf(fitted(grammar, 100)).startswith("root ::= ")
     assert spent < 2

@@ -1,0 +1,68 @@
+"""Whether a grammar admits a text: as llguidance reads what is written, and straight from the expressions.
+
+Rule: a text is admitted where all of it is taken and it may end there.
+Neighbours: the tests of this folder ask here what our own writers, sampler and residues say.
+"""
+
+import pytest
+
+from fcshim.constrain.grammar import ROOT, Chars, Choice, Expression, Grammar, Repeat, Rule, Series, Text
+from fcshim.constrain.lark import write_lark
+
+
+class Matcher:
+    """One grammar, compiled by llguidance."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        llguidance = pytest.importorskip("llguidance", reason="make test installs it")
+        text = llguidance.LLMatcher.grammar_from_lark(write_lark(grammar))
+        self._bytes = llguidance.LLTokenizer("byte")
+        self._matcher = llguidance.LLMatcher(self._bytes, text)
+        assert not self._matcher.is_error(), self._matcher.get_error()
+
+    def admits(self, text: str) -> bool:
+        """Tell whether this is a whole text of the grammar."""
+        return self.begins(text) and self._matcher.is_accepting()
+
+    def begins(self, text: str) -> bool:
+        """Tell whether a text of the grammar may begin so."""
+        self._matcher.reset()
+        tokens = self._bytes.tokenize_str(text)
+        taken: int = self._matcher.try_consume_tokens(tokens)
+        return taken == len(tokens)
+
+
+def admits(grammar: Grammar, text: str) -> bool:
+    """Tell the same slowly, without limits, for grammars whose repetitions are few."""
+    return len(text) in _ends(grammar.rules[ROOT], text, {0}, grammar)
+
+
+def _ends(part: Expression, text: str, starts: set[int], grammar: Grammar) -> set[int]:
+    """Give where a part may end that begins at one of `starts`."""
+    match part:
+        case Text():
+            return {at + len(part.text) for at in starts if text.startswith(part.text, at)}
+        case Chars():
+            return {
+                at + 1
+                for at in starts
+                if any(low <= ord(text[at : at + 1] or "\0") <= high for low, high in part.ranges)
+            }
+        case Series():
+            for inner in part.parts:
+                starts = _ends(inner, text, starts, grammar)
+            return starts
+        case Choice():
+            return {end for option in part.options for end in _ends(option, text, starts, grammar)}
+        case Rule():
+            return _ends(grammar.rules[part.name], text, starts, grammar)
+        case Repeat():
+            return _repeated(part, text, starts, grammar)
+
+
+def _repeated(part: Repeat, text: str, starts: set[int], grammar: Grammar) -> set[int]:
+    found: set[int] = set()
+    for count in range(part.least + len(text) + 1 if part.most is None else part.most + 1):
+        found |= starts if count >= part.least else set()
+        starts = _ends(part.part, text, starts, grammar)
+    return found

@@ -1,0 +1,237 @@
+"""The rest of a grammar admits exactly what completes a prefix, and is found in time that grows with the prefix."""
+
+import json
+import math
+import random
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.constraint import constraint_for, constraint_for_rest
+from fcshim.constrain.frames import beginning_of_calls
+from fcshim.constrain.gbnf import write_gbnf
+from fcshim.constrain.grammar import (
+    ROOT,
+    Expression,
+    Grammar,
+    Limits,
+    Repeat,
+    Rule,
+    Text,
+    chars,
+    choice,
+    series,
+)
+from fcshim.constrain.residue import MOST_WAYS, residue
+from fcshim.messages import Request, Tool, ToolChoice
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
+from tests.constrain import schemas
+from tests.constrain.matcher import Matcher, admits
+from tests.constrain.sampler import sample
+
+JSON = Any
+WRITE = Tool(
+    "write",
+    "",
+    {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "text": {"type": "string"}, "mode": {"enum": ["append", "new"]}},
+        "required": ["path", "text"],
+    },
+)
+REQUIRED = Request(model="m", messages=(), tool_choice=ToolChoice("required"))
+WIDE = Limits(characters=60_000, items=1_000, further=7)
+"""So wide that no derived text comes to them: for what follows a prefix they count anew."""
+
+_letters = st.text("ab", max_size=3)
+_leaves: st.SearchStrategy[Expression] = st.one_of(
+    _letters.map(Text), st.sampled_from([chars("a"), chars("ab"), chars("bc"), Rule("one"), Rule("two")])
+)
+
+
+def _composed(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
+    several = st.lists(inner, min_size=1, max_size=3)
+    bounds = st.tuples(st.integers(0, 2), st.one_of(st.none(), st.integers(0, 2)))
+    repeated = st.builds(
+        lambda part, ends: Repeat(part, ends[0], None if ends[1] is None else sum(ends)), inner, bounds
+    )
+    return st.one_of(several.map(lambda parts: series(*parts)), several.map(choice), repeated)
+
+
+expressions = st.recursive(_leaves, _composed, max_leaves=8)
+grammars = st.builds(
+    lambda one, two, root: Grammar({"one": one, "two": two, ROOT: root}),
+    st.sampled_from([Text("ab"), Repeat(chars("a"), 0, 2), choice([Text("a"), Text("b")])]),
+    st.sampled_from([series(Rule("one"), Text("b")), Repeat(Rule("one"), 1, None), Text("")]),
+    expressions,
+)
+AMBIGUOUS = Grammar({ROOT: Repeat(choice([Text("a"), Text("aa")]), 3, 4)})
+EMPTY_ROUNDS = Grammar({ROOT: series(Repeat(Repeat(chars("a"), 0, None), 2, None), Text("b"))})
+
+
+@settings(max_examples=400, deadline=None)
+@given(grammar=grammars, prefix=st.text("abc", max_size=5), rest=st.text("abc", max_size=4))
+@example(AMBIGUOUS, "aaaa", "aaaa")
+@example(AMBIGUOUS, "a", "a")
+@example(EMPTY_ROUNDS, "aa", "ab")
+def test_a_rest_is_admitted_exactly_where_the_whole_is(grammar: Grammar, prefix: str, rest: str) -> None:
+    found = residue(grammar, prefix)
+
+    assert admits(grammar, prefix + rest) == (found is not None and admits(found, rest))
+
+
+@settings(max_examples=60, deadline=None)
+@given(schema=schemas.arguments, seed=st.integers(0, 2**32))
+def test_any_cut_of_a_derived_call_leaves_its_rest_and_nothing_that_does_not_belong(schema: JSON, seed: int) -> None:
+    made = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), Tool("add")])
+    assert made is not None
+    grammar = Grammar(made.rules, made.notes, WIDE)
+    chance = random.Random(seed)
+    text = sample(grammar, seed)
+    at = chance.randrange(len(text))
+    wrong = text[:at] + chance.choice('"\\{}[],:0a<\n ')
+    rest = residue(grammar, text[:at])
+    assert rest is not None
+    matcher = Matcher(rest)
+
+    assert matcher.admits(text[at:])
+    assert not matcher.admits(text[at:-1])
+    assert not matcher.admits(text[at:] + "x")
+    assert Matcher(grammar).begins(wrong) == matcher.begins(wrong[at:]) == (residue(grammar, wrong) is not None)
+
+
+def test_the_rest_of_a_rest_is_the_rest() -> None:
+    grammar = grammar_of_calls(FUNCTION_CALL, [WRITE])
+    assert grammar is not None
+    text = sample(grammar, 3)
+    once, left = residue(grammar, text[:60]), grammar
+    for char in text[:60]:
+        stepped = residue(left, char)
+        assert stepped is not None
+        left = stepped
+    assert once is not None
+
+    assert sample(once, 5) == sample(left, 5)
+    assert Matcher(left).admits(text[60:])
+
+
+def test_nothing_may_follow_a_whole_text_but_nothing() -> None:
+    grammar = Grammar({ROOT: Text("abc")})
+    rest = residue(grammar, "abc")
+    assert rest is not None
+
+    assert Text("") == rest.rules[ROOT]
+    assert residue(grammar, "abcd") is None
+    assert residue(grammar, "") is grammar
+
+
+def test_texts_of_any_length_are_told_apart() -> None:
+    long = "".join(random.Random(1).choices("ab", k=5_000))
+    grammar = Grammar({ROOT: choice([Text(long + "c"), Text(long + "d")])})
+    rest = residue(grammar, long)
+    assert rest is not None
+
+    assert (True, True, False) == (admits(rest, "c"), admits(rest, "d"), admits(rest, "e"))
+    assert residue(grammar, long[:-1] + "c") is None
+
+
+def test_a_part_that_must_come_a_thousand_times_leaves_few_ways() -> None:
+    grammar = Grammar({ROOT: Repeat(choice([Text("a"), Text("aa"), Text("ab")]), 1_000, 1_000)})
+    rest = residue(grammar, "aab" * 300)
+    assert rest is not None
+
+    assert len(write_gbnf(rest)) < 1_000
+
+
+def test_more_ways_than_are_followed_are_none() -> None:
+    members = [series(Text("a"), Repeat(chars("az"), at, at)) for at in range(MOST_WAYS + 1)]
+    grammar = Grammar({ROOT: choice([series(member, Text(f"{at}")) for at, member in enumerate(members)])})
+
+    assert residue(grammar, "a") is None
+
+
+def test_members_that_may_all_be_missing_do_not_nest() -> None:
+    """Five hundred rules, each of which leads to the next."""
+    schema = {"type": "object", "properties": {f"p{at}": {"type": "null"} for at in range(500)}}
+    grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema)], parallel=False)
+    assert grammar is not None
+    prefix = beginning_of_calls(FUNCTION_CALL, [("f", '{"p7":null,')])
+    assert prefix is not None
+    rest = residue(grammar, prefix)
+    assert rest is not None
+
+    assert Matcher(rest).admits('"p499":null}}\n</function_call>')
+    assert not Matcher(rest).begins('"p6":')
+
+
+def spent(prefix: str, grammar: Grammar) -> float:
+    def once() -> float:
+        started = time.process_time()
+        assert residue(grammar, prefix) is not None
+        return time.process_time() - started
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize("piece", ["x", '\\n\\"', "é"])
+@pytest.mark.parametrize("bounded", [False, True])
+def test_time_grows_with_the_prefix(piece: str, bounded: bool) -> None:
+    text = {"type": "string", **({"maxLength": 99_000} if bounded else {})}
+    tool = Tool("f", "", {"type": "object", "properties": {"text": text, "n": {"type": "integer"}}})
+    grammar = grammar_of_calls(FUNCTION_CALL, [tool, WRITE])
+    assert grammar is not None
+    sizes = [4_096, 65_536]
+    times = [
+        spent(f'<function_call>\n{{"name": "f", "arguments": {{"text": "{piece * (size // len(piece))}', grammar)
+        for size in sizes
+    ]
+    slope = math.log(times[1] / times[0]) / math.log(sizes[1] / sizes[0])
+
+    assert slope < 1.2, times
+    assert times[1] < 2, times
+
+
+# The rest of calls.
+
+
+def test_a_model_goes_on_inside_the_call_that_was_begun() -> None:
+    prefix = beginning_of_calls(FUNCTION_CALL, [("write", '{ "path": "a b",\n "text": "one \\"')])
+    assert prefix is not None
+    made = constraint_for_rest("gbnf", FUNCTION_CALL, [WRITE, Tool("add")], REQUIRED, prefix)
+    whole = constraint_for("gbnf", FUNCTION_CALL, [WRITE, Tool("add")], REQUIRED)
+    assert made is not None
+    assert whole is not None
+
+    assert '<function_call>\n{"name": "write", "arguments": {"path":"a b","text":"one \\"' == prefix
+    assert FUNCTION_CALL is made.dialect
+    assert made.fields["grammar"].startswith("root ::= (block0{0,127} char{0,63} | block0{128})")
+    assert whole.key != made.key
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_in_every_dialect_with_a_grammar_the_second_call_may_have_begun(dialect: Any) -> None:
+    grammar = grammar_of_calls(dialect, [WRITE])
+    if grammar is None:
+        assert beginning_of_calls(dialect, [("write", "{")]) is None
+        return
+    calls = [("write", json.dumps({"path": "a", "text": "b"})), ("write", '{"path": "a')]
+    several = beginning_of_calls(dialect, calls) or beginning_of_calls(dialect, calls[1:])
+    assert several is not None
+
+    assert constraint_for_rest("gbnf", dialect, [WRITE], REQUIRED, several) is not None
+    assert constraint_for_rest("gbnf", dialect, [WRITE], REQUIRED, several + '", "other": ') is None
+    assert constraint_for_rest("json_schema", dialect, [WRITE], REQUIRED, several) is None
+
+
+def test_what_is_left_is_held_to_the_tokens_that_are_left() -> None:
+    prefix = beginning_of_calls(FUNCTION_CALL, [("write", '{"path": "' + "x" * 9_000)])
+    assert prefix is not None
+    few = Request(model="m", messages=(), tool_choice=ToolChoice("required"), max_tokens=300)
+    made = constraint_for_rest("gbnf", FUNCTION_CALL, [WRITE], few, prefix)
+    assert made is not None
+
+    assert made.fields["grammar"].startswith("root ::= char{0,")
