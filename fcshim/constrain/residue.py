@@ -92,7 +92,7 @@ class _Walk:
         """Give the way of a part with what is behind it."""
         if isinstance(part, Repeat):
             return self._times(part.part, part.least, part.most, part.counts, behind)
-        return behind if part == EMPTY else self._times(part, 1, 1, "", behind)
+        return self._times(part, 1, 1, "", behind)
 
     def step(self, ways: Iterable[_Way | None], char: str) -> list[_Way | None]:
         """Give the ways that are open after one more character."""
@@ -112,7 +112,7 @@ class _Walk:
     def _times(
         self, part: Expression, least: int, most: int | None, counts: Counts, behind: _Way | None
     ) -> _Way | None:
-        if most == 0:
+        if most == 0 or part == EMPTY:
             return behind
         key = id(part), least, most, counts, id(behind)
         way = self._ways.get(key)
@@ -195,8 +195,6 @@ class _Walk:
             leaves.update(dict.fromkeys((leaf, self._onto(rest, less)) for leaf, rest in opening.leaves))
             return [behind] if not way.least or opening.empty else []
         match part:
-            case Text(text=""):  # that it should repeat says nothing
-                return [behind]
             case Text() | Chars():
                 leaves[part, behind] = None
                 return []
