@@ -8,14 +8,13 @@ from fcshim.codecs.faults import CONTEXT_LENGTH
 from fcshim.detection import detect
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request
-from fcshim.profiles import GENERIC, Server, get_server
+from fcshim.profiles import GENERIC, Server, get_server, server_that_speaks
 from fcshim.upstream import Upstream
 
 AUTO, OFF = "auto", "off"
 _MOST_REFUSED = 3
 """Constraints that are refused before no other one is tried: it is not their content, then."""
 _REFUSALS = frozenset({400, 404, 422, 500, 501, 502})
-_BY_API = {"llamacpp": "llama-server", "ollama": "ollama"}
 
 
 class Enforcement:
@@ -24,8 +23,7 @@ class Enforcement:
     def __init__(self, upstream: Upstream, setting: str = AUTO) -> None:
         """Raises `ConfigError` for an unknown name."""
         self._upstream = upstream
-        known = GENERIC.name if setting == OFF else _BY_API.get(upstream.kind.name) if setting == AUTO else setting
-        self._server = None if known is None else get_server(known)
+        self._server = _by_setting(setting, upstream)
         self._refused: set[str] = set()
 
     async def server(self, request: Request) -> Server:
@@ -47,6 +45,13 @@ class Enforcement:
             return (await detect(self._upstream)).server
         except UpstreamError:
             return None
+
+
+def _by_setting(setting: str, upstream: Upstream) -> Server | None:
+    """Give the kind of server that is set, or that alone speaks the API; None where it must be found out."""
+    if setting == AUTO:
+        return server_that_speaks(upstream.kind.name)
+    return GENERIC if setting == OFF else get_server(setting)
 
 
 def may_refuse_constraint(error: FcshimError) -> bool:

@@ -205,10 +205,36 @@ def server_that_says(owner: str) -> Server | None:
     return next((row for row in SERVERS.values() if owner in row.says), None)
 
 
+def server_that_speaks(api: UpstreamApi) -> Server | None:
+    """Give the row whose own API that is; None where many speak it."""
+    own = (row for row in SERVERS.values() if row.api == api)
+    return None if api == GENERIC.api else next(own, None)
+
+
 def get_profile(profile: str | Profile) -> Profile:
-    """Give the row of that name (a `Profile` is given back as it is). Raises `ConfigError` naming the known ones."""
+    """Give the row of that name (a `Profile` is given back as it is); `no-system+text-only` joins rows.
+
+    Raises `ConfigError` naming the known ones.
+    """
     if isinstance(profile, Profile):
         return profile
+    return joined(*(_row(name.strip()) for name in profile.split("+")))
+
+
+def joined(*rows: Profile) -> Profile:
+    """Give the profile of an upstream that lacks whatever one of the rows lacks."""
+    if len(rows) == 1:
+        return rows[0]
+    return Profile(
+        name="+".join(row.name for row in rows),
+        summary="; ".join(row.summary for row in rows),
+        system_role=all(row.system_role for row in rows),
+        alternate=all(row.alternate for row in rows),
+        media=all(row.media for row in rows),
+    )
+
+
+def _row(profile: str) -> Profile:
     if profile in PROFILES:
         return PROFILES[profile]
     near = difflib.get_close_matches(profile, PROFILES, n=1)

@@ -184,7 +184,7 @@ class Upstream:
         return httpx.Request(method, self._address(path), headers=complete, content=content, extensions=extensions)
 
     def _address(self, path: str) -> str:
-        return _root(self.url) + path[1:] if path.startswith("//") else self.url + path
+        return root_url(self.url) + path[1:] if path.startswith("//") else self.url + path
 
 
 class UpstreamReply:
@@ -309,7 +309,7 @@ def key_header(kind: UpstreamKind, key: bytes) -> tuple[bytes, bytes]:
     return name, lead + key
 
 
-def _root(url: str) -> str:
+def root_url(url: str) -> str:
     """Give the address that the versioned API lies below."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{_VERSION.split(parts.path, maxsplit=1)[0]}"

@@ -18,6 +18,15 @@ def test_an_unknown_profile_names_the_near_one() -> None:
         get_profile("no_system")
 
 
+def test_profiles_are_joined_by_a_plus() -> None:
+    both = get_profile("no-system + text-only")
+
+    assert ("no-system+text-only", False, True, False) == (both.name, both.system_role, both.alternate, both.media)
+    assert not get_profile("no-system+free").alternate
+    with pytest.raises(ConfigError, match="unknown profile 'text'"):
+        get_profile("no-system+text")
+
+
 @pytest.mark.parametrize(
     ("model", "profile"),
     [

@@ -21,6 +21,7 @@ COMMANDS = {
     "parse": "read the calls out of a model's text: events as JSON lines",
     "render": "show the prompt that offers tools to a model",
     "models": "list an endpoint's models: whose tool calling each gets, and how it is asked",
+    "doctor": "find out how an endpoint's model is best asked for calls, and write the settings",
     "dialects": "list the formats in which calls can be written",
     "tools": "use the tools of MCP servers: list, call, convert",
     "mcp": "serve tools to other programs: an MCP server",

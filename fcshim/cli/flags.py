@@ -6,17 +6,20 @@ Neighbours: `config` has the table and reads the sources; `serve` and `models` t
 
 import argparse
 import os
+from collections.abc import Container
 from pathlib import Path
 
 from fcshim.config import FILE_VARIABLE, Config, Setting, load_config, settings
 from fcshim.events import JSON
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Give the parser a flag for each setting."""
+def add_settings(parser: argparse.ArgumentParser, *, only: Container[str] | None = None) -> None:
+    """Give the parser a flag for each setting, or for those of the groups that are named."""
     parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
+        if only is not None and setting.group not in only:
+            continue
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)
         _add(groups[setting.group], setting)

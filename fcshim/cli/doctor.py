@@ -1,0 +1,70 @@
+"""`fcshim doctor`: find out how an endpoint's model is best asked for calls, and write the settings for it.
+
+Rule: exit code 0 where calls can be had, 1 where not; a file that is there is not overwritten unasked.
+Neighbours: `evaluate.doctor` examines, `flags` has the settings of the endpoint.
+"""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+import msgspec
+
+from fcshim.cli.flags import add_settings, read_settings
+from fcshim.cli.text import write_line
+from fcshim.config import Config
+
+_DESCRIPTION = """\
+Examine an endpoint: which server and API it is, what its prompts may hold, whether it calls
+tools by itself, what holds its model to a form, how its streams come. Says what was seen and
+what follows, and writes the settings that `fcshim serve --config` then uses.
+"""
+
+_EPILOG = """\
+examples:
+  fcshim doctor http://127.0.0.1:8080
+  fcshim doctor http://127.0.0.1:11434 --model qwen3:8b --write fcshim.toml
+  fcshim doctor http://127.0.0.1:8080 --json | jq .findings
+  fcshim serve --config fcshim.toml
+
+exit codes: 0 calls can be had, 1 they cannot (or nobody is there), 2 a mistake in arguments
+"""
+
+_GROUPS = ("upstream", "time")
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """Give the parser the command's description and arguments."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.add_argument("url", metavar="URL", help="the endpoint, with or without /v1")
+    parser.add_argument("--model", metavar="NAME", default="", help="the model to examine [default: the first listed]")
+    parser.add_argument("--write", metavar="FILE", help="write the settings there, as TOML")
+    parser.add_argument("--force", action="store_true", help="replace a FILE that is there already")
+    parser.add_argument("--json", action="store_true", help="write everything as one JSON object")
+    add_settings(parser, only=_GROUPS)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Examine, report, write. Raises `ConfigError` and `UpstreamError`."""
+    arguments.upstream = arguments.url if "://" in arguments.url else f"http://{arguments.url}"
+    config = read_settings(arguments)
+    named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
+    from fcshim.cli.doctor_report import report_to  # noqa: PLC0415 - a mistake in the settings is told before this
+    from fcshim.evaluate.doctor import diagnose, settings_of  # noqa: PLC0415 - see above
+    from fcshim.evaluate.profile_file import refusal, save  # noqa: PLC0415 - see above
+
+    file = Path(arguments.write) if arguments.write else None
+    if file is not None and file.exists() and not arguments.force:
+        raise refusal(file)
+    report = report_to(sys.stdout, silent=arguments.json)
+    api = config.upstream_api if named else None
+    with report:
+        diagnosis = asyncio.run(diagnose(config, report.watch, api=api, model=arguments.model))
+    if arguments.json:
+        write_line(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
+    else:
+        report.conclude(diagnosis, file)
+    if file is not None and diagnosis.works:
+        save(settings_of(diagnosis), file, replace=arguments.force)
+    return 0 if diagnosis.works else 1

@@ -1,0 +1,95 @@
+"""The first contact with an endpoint: is anybody there, which models has it, what kind of server is it.
+
+Rule: whatever is wrong with an address, a key or a path is said in one sentence, with what to do about it.
+Neighbours: `detection` tells the kind of server, `doctor` goes on from here.
+"""
+
+import contextlib
+from dataclasses import dataclass
+
+import msgspec
+
+from fcshim.codecs.faults import excerpt, problem_in
+from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
+from fcshim.config import Secret
+from fcshim.detection import Sighting, detect
+from fcshim.errors import UpstreamError
+from fcshim.events import JSON
+from fcshim.profiles import GENERIC, server_that_speaks
+from fcshim.upstream import Timeouts, Upstream, api_url, root_url
+
+_NOT_FOR_CHAT = ("embed", "rerank", "whisper")
+"""What the names of models hold that do not converse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """What is known of an endpoint before anything was asked of a model; `url` is the address for `kind`."""
+
+    url: str
+    kind: UpstreamKind
+    sighting: Sighting
+    names: tuple[str, ...]
+    model: str
+
+
+async def meet(url: str, api: str | None, model: str, key: Secret | None, timeouts: Timeouts) -> Contact:
+    """Look who is there. Without `api`, the kind of server says which is best spoken; without `model`, the first.
+
+    Raises `UpstreamError` that says what is wrong and what to do.
+    """
+    kind = UPSTREAMS[api or "openai"]
+    async with Upstream(url, key=key, timeouts=timeouts, kind=kind) as upstream:
+        names = await _names(upstream, needed=not model)
+        if kind.openai and not kind.faithful:
+            sighting = await detect(upstream)
+        else:
+            sighting = Sighting(server_that_speaks(kind.name) or GENERIC, f"the API is said to be {kind.name}")
+    spoken = kind if api else UPSTREAMS[sighting.server.api]
+    chosen = model or next(
+        (name for name in names if not any(word in name.lower() for word in _NOT_FOR_CHAT)), names[0]
+    )
+    return Contact(url if spoken.version == kind.version else root_url(url), spoken, sighting, tuple(names), chosen)
+
+
+async def _names(upstream: Upstream, *, needed: bool) -> list[str]:
+    try:
+        status, body = await upstream.fetch("GET", upstream.kind.codec.models_path)
+    except UpstreamError as error:
+        message = f"{upstream.url}: {error.message}. Is the server running, and is this its address?"
+        raise UpstreamError(message, status=error.status, kind=error.kind) from error
+    names = upstream.kind.codec.decode_models(body) if status == 200 else []
+    if (needed and not names) or status in (401, 403):
+        raise UpstreamError(await _explained(upstream, status, body))
+    return names
+
+
+async def _explained(upstream: Upstream, status: int, body: bytes) -> str:
+    """Say why there is no list of models, and what to do."""
+    asked = upstream.url + upstream.kind.codec.models_path
+    if status in (401, 403):
+        return f"{asked} wants another key (HTTP {status}): give it with --upstream-key or in FCSHIM_UPSTREAM_KEY"
+    document = _decoded(body)
+    if status == 200 and isinstance(document, dict) and [] in (document.get("data"), document.get("models")):
+        return f"{asked} lists no models: load one there, or name one with --model"
+    found = problem_in(document) or excerpt(body) or "nothing"
+    seen = f"{asked} should list models, but answers {found} (HTTP {status})"
+    origin = "/".join(upstream.url.split("/")[:3])
+    if upstream.url != api_url(origin, upstream.kind.version) and await _has_models(origin, upstream.kind):
+        return f"{seen}. {origin} does list models: give that address"
+    return f"{seen}. Is this the address of the API? --upstream-api says which one it speaks, --model asks for a model"
+
+
+async def _has_models(origin: str, kind: UpstreamKind) -> bool:
+    with contextlib.suppress(UpstreamError):
+        async with Upstream(origin, kind=kind) as upstream:
+            status, body = await upstream.fetch("GET", kind.codec.models_path)
+            return status == 200 and bool(kind.codec.decode_models(body))
+    return False
+
+
+def _decoded(body: bytes) -> JSON:
+    try:
+        return msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return None

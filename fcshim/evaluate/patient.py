@@ -1,0 +1,195 @@
+"""The endpoint and the model that are examined: real requests, each short, and everything that came back.
+
+Rule: nothing is raised for what an endpoint answers; an `Answer` tells it, the time and the bytes included.
+Neighbours: the probes ask here; the upstream's codec writes the requests and reads the answers.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from fcshim.errors import UpstreamError
+from fcshim.events import JSON, Error, Event, Reasoning, Text
+from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, TextPart, UserMessage
+from fcshim.profiles import Server
+from fcshim.reply import Reply, fold
+from fcshim.upstream import Upstream
+
+PATIENCE = 180.0
+"""Seconds for one answer: a model that is loaded on a CPU, and then reads a prompt of some hundred tokens."""
+_KEPT = 2**20
+"""Bytes of an answer that are kept: probes ask for some hundred tokens."""
+_EXCERPT = 160
+_REFUSAL = (400, 404, 415, 422, 500, 501, 503)
+"""Statuses by which servers say that they do not do what was asked, the ones that say so wrongly included."""
+
+Look = Callable[[str, str], bool]
+"""Is given the text and the reasoning so far; true where enough was seen."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back for one request: the status (0 where there was none), the events folded, the bytes as they came.
+
+    `arrivals` are the seconds at which text or reasoning came, each since the request; `seconds` is when it was over.
+    """
+
+    status: int
+    reply: Reply = Reply()
+    raw: bytes = b""
+    problem: str = ""
+    arrivals: tuple[float, ...] = ()
+    seconds: float = 0.0
+    whole: bool = True
+    """False where reading stopped because enough was seen."""
+
+    @property
+    def good(self) -> bool:
+        """Whether it is a reply."""
+        return self.status == 200 and not self.problem
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server says that it cannot do that; a server that is away or busy does not say so."""
+        return self.status in _REFUSAL or (self.status == 200 and bool(self.problem))
+
+    @property
+    def text(self) -> str:
+        """The text of the reply."""
+        return self.reply.text
+
+    @property
+    def prompt_tokens(self) -> int:
+        """How many tokens the prompt had, as the server counts; 0 where it does not tell."""
+        return self.reply.usage.input_tokens if self.reply.usage is not None else 0
+
+    def told(self) -> str:
+        """Give what went wrong in one short line."""
+        return excerpt(self.problem) or f"HTTP {self.status}"
+
+
+class Patient:
+    """One model of one endpoint; `server` is its kind, as far as it is known."""
+
+    def __init__(self, upstream: Upstream, model: str, server: Server, listed: JSON = None) -> None:
+        self.upstream = upstream
+        self.model = model
+        self.server = server
+        self.listed = listed
+        """What the list of models says."""
+        self.sampling: dict[str, JSON] = {"temperature": 0.0, "seed": 1}
+        self.plain = Answer(status=0, problem="nothing was asked yet")
+        """The answer to a simple question, with which others are compared."""
+        self.requests = 0
+
+    def request(self, *messages: Message, max_tokens: int, **fields: JSON) -> Request:
+        """Make a request in this model's name that says always the same, as far as the server lets one ask for that."""
+        return Request(model=self.model, messages=messages, max_tokens=max_tokens, **{**self.sampling, **fields})
+
+    async def ask(
+        self, request: Request, *, change: Callable[[JSON], JSON] | None = None, enough: Look | None = None
+    ) -> Answer:
+        """Ask for a reply. `change` alters the body as it is sent; reading stops where `enough` says so."""
+        outgoing = self.upstream.kind.codec.encode_request(request)
+        if change is not None:
+            body = msgspec.json.encode(change(msgspec.json.decode(outgoing.body)))
+            outgoing = msgspec.structs.replace(outgoing, body=body)
+        self.requests += 1
+        reading = _Reading(self.upstream, enough)
+        try:
+            async with asyncio.timeout(PATIENCE), self.upstream.ask(outgoing) as reply:
+                reading.status = reply.status
+                if reply.status != 200:
+                    error = self.upstream.kind.codec.decode_error(reply.status, {}, await reply.read_error())
+                    reading.problem = error.message
+                else:
+                    async for data in reply:
+                        if reading.take(data):
+                            break
+        except TimeoutError:
+            reading.problem = f"no whole answer within {PATIENCE:g} s"
+        except UpstreamError as error:
+            reading.problem = error.message
+        return reading.answer()
+
+    async def page(self, method: str, path: str, body: JSON = None) -> JSON:
+        """Ask for a page of JSON; None where there is none."""
+        content = b"" if body is None else msgspec.json.encode(body)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                status, answer = await self.upstream.fetch(method, path, content)
+            return msgspec.json.decode(answer) if status == 200 else None
+        except (TimeoutError, UpstreamError, ValueError, RecursionError):
+            return None
+
+
+class _Reading:
+    """An answer while it comes."""
+
+    def __init__(self, upstream: Upstream, enough: Look | None) -> None:
+        self.status = 0
+        self.problem = ""
+        self._decoder = upstream.kind.codec.decoder()
+        self._enough = enough
+        self._began = time.monotonic()
+        self._raw = bytearray()
+        self._events: list[Event] = []
+        self._arrivals: list[float] = []
+        self._seen = ["", ""]
+        self._cut = False
+
+    def take(self, data: bytes) -> bool:
+        """Take the next bytes; true where no more are wanted."""
+        self._raw += data
+        now = time.monotonic() - self._began
+        for _, event in self._decoder.feed(data):
+            self._note(event, now)
+        enough = self._enough is not None and self._enough(*self._seen)
+        self._cut = enough or len(self._raw) > _KEPT
+        return self._cut
+
+    def answer(self) -> Answer:
+        """Give what has come."""
+        if self.status == 200 and not self._cut:
+            for _, event in self._decoder.close():
+                self._note(event, time.monotonic() - self._began)
+        reply = fold(self._events)
+        broken = "" if reply.error is None or self._cut else reply.error.message
+        return Answer(
+            status=self.status,
+            reply=reply,
+            raw=bytes(self._raw),
+            problem=self.problem or broken,
+            arrivals=tuple(self._arrivals),
+            seconds=time.monotonic() - self._began,
+            whole=not self._cut,
+        )
+
+    def _note(self, event: Event, now: float) -> None:
+        if isinstance(event, Text | Reasoning) and event.text:
+            self._arrivals.append(now)
+            self._seen[isinstance(event, Reasoning)] += event.text
+        if not isinstance(event, Error) or not any(isinstance(each, Error) for each in self._events):
+            self._events.append(event)
+
+
+def user(text: str) -> UserMessage:
+    """Make what a user says."""
+    return UserMessage((TextPart(text),))
+
+
+def system(text: str) -> SystemMessage:
+    """Make a system message."""
+    return SystemMessage((TextPart(text),))
+
+
+def assistant(text: str) -> AssistantMessage:
+    """Make what the model said."""
+    return AssistantMessage((TextPart(text),))
+
+
+def excerpt(text: str) -> str:
+    """Give the beginning of a text in one line that a terminal or a comment may hold."""
+    line = "".join(sign if sign.isprintable() else "�" for sign in " ".join(text[: 4 * _EXCERPT].split()))
+    return line if len(line) <= _EXCERPT else line[: _EXCERPT - 1] + "…"

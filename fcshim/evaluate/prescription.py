@@ -1,0 +1,95 @@
+"""What follows from findings for settings: each with its reason.
+
+Rule: only what was found out is set; where a default does as well, nothing is written.
+Neighbours: the probes find out, `profile_file` writes the settings down, `serve` uses them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from fcshim.constrain.constraint import Form
+from fcshim.evaluate.contact import Contact
+from fcshim.evaluate.finding import Finding
+from fcshim.evaluate.probes_calls import server_for
+from fcshim.profiles import DEFAULT, PROFILES, profile_for
+
+EVERY_MODEL = "*"
+_FORMS: tuple[tuple[str, Form], ...] = (
+    ("grammar", "gbnf"),
+    ("structural_tag", "structural_tag"),
+    ("schema", "json_schema"),
+)
+"""The probes of constraints; the first keeps the model's own dialect, the last does not."""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting, and why. `of_model`: it belongs to the model's table."""
+
+    setting: str
+    value: str | bool
+    why: str
+    of_model: bool = False
+
+
+def prescribe(contact: Contact, findings: Sequence[Finding], ways: Iterable[Choice] = ()) -> tuple[Choice, ...]:
+    """Draw the settings from what was found; `ways` are those of the model that were measured."""
+    found = {finding.probe: finding for finding in findings}
+    own = [*ways]
+    if not any(choice.setting == "tools" for choice in own):
+        own += _tools(found)
+    general = [
+        Choice(setting="upstream", value=contact.url, why="the endpoint that was examined"),
+        Choice(setting="upstream_api", value=contact.kind.name, why=contact.sighting.evidence),
+        *_constrain(contact, found),
+    ]
+    return (*general, *own, *_profile(contact.model, found), *_reasoning(found))
+
+
+def table_for(contact: Contact) -> str:
+    """Name the model's table: the only model of a server answers to any name."""
+    return EVERY_MODEL if len(contact.names) == 1 else contact.model
+
+
+def _constrain(contact: Contact, found: Mapping[str, Finding]) -> Iterable[Choice]:
+    works = [(form, found[probe]) for probe, form in _FORMS if probe in found and found[probe].verdict == "yes"]
+    own = [(form, finding) for form, finding in works if form == contact.sighting.server.form]
+    if own:
+        yield Choice(setting="constrain", value=contact.sighting.server.name, why=own[0][1].evidence)
+    elif works:
+        form, finding = works[0]
+        yield Choice(setting="constrain", value=server_for(form), why=f"{finding.title}: {finding.evidence}")
+    elif any(probe in found for probe, _ in _FORMS):
+        yield Choice(setting="constrain", value="off", why="no form of constraint made a difference")
+
+
+def _tools(found: Mapping[str, Finding]) -> Iterable[Choice]:
+    tools = found.get("tools")
+    if tools is None:
+        return
+    if tools.verdict == "yes":
+        why = f"{tools.evidence}; the prompt is taken where its own tools turn out not to work"
+        yield Choice(setting="tools", value="auto", why=why, of_model=True)
+    else:
+        yield Choice(setting="tools", value="prompt", why=f"its own tools: {tools.evidence}", of_model=True)
+
+
+def _profile(model: str, found: Mapping[str, Finding]) -> Iterable[Choice]:
+    """Name the rows that say what the endpoint does not take."""
+    lacks = [(row, found[probe]) for probe, row in (("system", "no-system"), ("images", "text-only")) if probe in found]
+    rows = [(PROFILES[row].name, finding) for row, finding in lacks if finding.verdict == "no"]
+    name = "+".join(row for row, _ in rows) or DEFAULT.name
+    if name == DEFAULT.name and profile_for(model) is DEFAULT:
+        return
+    why = (
+        "; ".join(f"{finding.title}: {finding.evidence}" for _, finding in rows) or "system messages are in the prompt"
+    )
+    yield Choice(setting="profile", value=name, why=why, of_model=True)
+
+
+def _reasoning(found: Mapping[str, Finding]) -> Iterable[Choice]:
+    reasoning = found.get("reasoning")
+    if reasoning is not None and isinstance(reasoning.value, dict):
+        yield Choice(
+            setting="in_reasoning", value=reasoning.value["in_reasoning"], why=reasoning.evidence, of_model=True
+        )

@@ -1,0 +1,147 @@
+"""Probes of how replies come: at all, with which counts and flaws, whether stop strings end them, what is reasoning.
+
+Rule: one simple question is asked first; whatever can be read off its answer is not asked again.
+Neighbours: `probes` has the table, `patient` asks.
+"""
+
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.evaluate.finding import Seen
+from fcshim.evaluate.patient import Answer, Patient, excerpt, user
+from fcshim.events import JSON
+from fcshim.parse.surroundings import REASONING_TAGS
+
+HELLO = "Say hello."
+_TOKENS = 32
+_THOUGHT_TOKENS = 300
+"""Tokens until which a model that reasons has begun to."""
+_STOP = 3
+"""Characters of a stop string that is taken from the model's own words."""
+_LUMP = 8
+"""Tokens of a reply that a stream would bring one by one."""
+_SLOW = 0.5
+"""Seconds that such a reply must take before its coming all at the end is no chance."""
+
+
+async def replies(patient: Patient) -> Seen:
+    """Ask one simple question; where that is refused, once more without saying how to sample."""
+    answer = await patient.ask(patient.request(user(HELLO), max_tokens=_TOKENS))
+    if answer.refused:
+        again = await patient.ask(patient.request(user(HELLO), max_tokens=_TOKENS, temperature=None, seed=None))
+        if again.good:
+            patient.sampling, answer = {}, again
+    patient.plain = answer
+    if not answer.good:
+        return Seen("no", answer.told(), "it gives no replies, so there is nothing to write calls in", fatal=True)
+    said = excerpt(answer.text or answer.reply.reasoning)
+    return Seen("yes", f"{said!r} in {answer.seconds:.2g} s")
+
+
+async def counts_tokens(patient: Patient) -> Seen:
+    """Look whether a stream ends with the numbers of tokens."""
+    usage = patient.plain.reply.usage
+    if usage is None:
+        return Seen("no", "no usage in its stream", "token counts are estimates: four characters a token")
+    return Seen("yes", f"{usage.input_tokens} tokens in, {usage.output_tokens} out")
+
+
+async def streams_cleanly(patient: Patient) -> Seen:
+    """Look for what servers get wrong in streams."""
+    flaws = [words for words, shows in _FLAWS if shows(patient)]
+    if not flaws:
+        return Seen("yes", f"{len(patient.plain.arrivals)} pieces of text, one after the other")
+    return Seen("no", "; ".join(flaws), "fcshim reads and mends this; its clients get clean streams", flaws)
+
+
+def _came_whole(patient: Patient) -> bool:
+    return patient.upstream.kind.codec is OPENAI_CHAT and patient.plain.raw.lstrip()[:1] == b"{"
+
+
+def _came_at_once(patient: Patient) -> bool:
+    plain = patient.plain
+    usage = plain.reply.usage
+    tokens = usage.output_tokens if usage is not None else len(plain.arrivals)
+    slow = bool(plain.arrivals) and plain.seconds > _SLOW and plain.arrivals[0] > 0.9 * plain.seconds
+    return not _came_whole(patient) and tokens >= _LUMP and (len(plain.arrivals) < 2 or slow)
+
+
+def _events(patient: Patient) -> bool:
+    return patient.upstream.kind.codec is OPENAI_CHAT and not _came_whole(patient)
+
+
+_FLAWS = (
+    ("the reply came as one JSON document instead of a stream", _came_whole),
+    ("all text came at once, at the end", _came_at_once),
+    ("no [DONE] at its end", lambda patient: _events(patient) and b"[DONE]" not in patient.plain.raw),
+    ("its lines end with CRLF", lambda patient: _events(patient) and b"\r\n" in patient.plain.raw),
+    ("the role comes with every chunk", lambda patient: patient.plain.raw.count(b'"role"') > _LUMP),
+)
+
+
+async def stops(patient: Patient) -> Seen:
+    """Ask once more, with a stop string taken from the middle of the answer that came before."""
+    said = patient.plain.text
+    at = next((at for at in range(1, len(said) - _STOP + 1) if said.find(said[at : at + _STOP]) == at), 0)
+    if not at:
+        return Seen(
+            "unclear", "its reply was too short to stop it", "fcshim minds stop strings wherever tools are offered"
+        )
+    word = said[at : at + _STOP]
+    answer = await patient.ask(patient.request(user(HELLO), max_tokens=_TOKENS, stop=(word,)))
+    if not answer.good:
+        return Seen("no", answer.told(), "stop strings are refused; fcshim minds them where tools are offered")
+    if word not in answer.text and said.startswith(answer.text):
+        return Seen("yes", f"stop {word!r} ended the reply after {excerpt(answer.text)!r}")
+    if said == answer.text:
+        return Seen("no", f"stop {word!r} made no difference", "fcshim minds stop strings wherever tools are offered")
+    return Seen("unclear", f"the reply changed to {excerpt(answer.text)!r}")
+
+
+async def reasons(patient: Patient) -> Seen:
+    """Ask something to think about, and look where the thoughts are: apart, in the text, or in a tag already open."""
+    question = user("What is 17 + 25? Think, then answer with the number.")
+    answer = await patient.ask(patient.request(question, max_tokens=_THOUGHT_TOKENS), enough=_thinks)
+    if not answer.good and answer.whole:
+        return Seen("unclear", answer.told())
+    if answer.reply.reasoning:
+        return Seen("yes", "its reasoning comes apart from its text", "nothing to set", "apart")
+    text = answer.text
+    opened = next((tag for tag, _ in REASONING_TAGS if text.lstrip().startswith(tag.strip())), "")
+    if opened:
+        return Seen("yes", f"its text begins with {opened.strip()!r}", "fcshim reads that tag", "text")
+    closed = next((tag for tag, closing in REASONING_TAGS if closing.strip() in text), "")
+    left = "" if closed else await _left_open(patient)
+    if closed or left:
+        seen = f"its text has {_closing(closed)!r} alone" if closed else f"the prompt ends with {left.strip()!r}"
+        tag = (closed or left).strip()
+        return Seen("yes", f"{seen}: the template has opened it", f'in_reasoning = "{tag}"', {"in_reasoning": tag})
+    return Seen("no", f"none in {excerpt(text)!r}")
+
+
+def _thinks(text: str, reasoning: str) -> bool:
+    return bool(reasoning) or any(tag.strip() in text for tags in REASONING_TAGS for tag in tags)
+
+
+def _closing(opening: str) -> str:
+    return dict(REASONING_TAGS)[opening].strip()
+
+
+async def _left_open(patient: Patient) -> str:
+    """Look at the end of the prompt, where the server shows it (llama-server does)."""
+    prompt = await shown_prompt(patient, [{"role": "user", "content": HELLO}])
+    return next((tag for tag, _ in REASONING_TAGS if prompt.rstrip().endswith(tag.strip())), "")
+
+
+async def shown_prompt(patient: Patient, messages: JSON) -> str:
+    """Give the prompt that the server makes of `messages`, where it shows that (llama-server does); else nothing."""
+    if patient.server.api != "llamacpp":
+        return ""
+    shown = await patient.page("POST", "//apply-template", {"model": patient.model, "messages": messages})
+    prompt = shown.get("prompt") if isinstance(shown, dict) else None
+    return prompt if isinstance(prompt, str) else ""
+
+
+def grown(patient: Patient, answer: Answer) -> int | None:
+    """Give how many tokens more the prompt had than the simple question; None where nobody counts."""
+    if not (answer.prompt_tokens and patient.plain.prompt_tokens):
+        return None
+    return answer.prompt_tokens - patient.plain.prompt_tokens

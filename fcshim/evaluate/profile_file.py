@@ -1,0 +1,58 @@
+"""The settings that were found, as a TOML file for `fcshim serve --config`, with the reasons as comments.
+
+Rule: what is written is read back the same; no key is ever in it, and what others wrote stands in comments only.
+Neighbours: `prescription` draws the settings, `config` reads the file.
+"""
+
+import json
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+from fcshim.errors import ConfigError
+from fcshim.evaluate.prescription import Choice
+
+_WIDTH = 110
+
+
+def write_settings(choices: Iterable[Choice], table: str, about: str) -> str:
+    """Give the text of the file; `table` is the model's name or pattern, `about` says where the settings come from."""
+    every = list(choices)
+    blocks = ["\n".join(_comment(about))]
+    blocks += [_setting(choice) for choice in every if not choice.of_model]
+    own = [_setting(choice) for choice in every if choice.of_model]
+    if own:
+        blocks.append(f"[models.{_string(table)}]\n" + "\n\n".join(own))
+    return "\n\n".join(blocks) + "\n"
+
+
+def save(text: str, file: Path, *, replace: bool = False) -> None:
+    """Write the file; one that is there is replaced only where that is wanted. Raises `ConfigError`."""
+    try:
+        with file.open("w" if replace else "x", encoding="utf-8") as out:
+            out.write(text)
+    except FileExistsError as error:
+        raise refusal(file) from error
+    except OSError as error:
+        raise ConfigError(f"cannot write {file}: {error.strerror}") from error
+
+
+def refusal(file: Path) -> ConfigError:
+    """Say that a file is there already."""
+    return ConfigError(f"{file} is there already; --force replaces it")
+
+
+def _setting(choice: Choice) -> str:
+    value = str(choice.value).lower() if isinstance(choice.value, bool) else _string(choice.value)
+    return "\n".join([*_comment(choice.why), f"{choice.setting} = {value}"])
+
+
+def _comment(text: str) -> list[str]:
+    """Break a text into lines of comment: words keep whole, so that a URL stays one."""
+    clean = "".join(sign if sign.isprintable() else " " for sign in text)
+    return [f"# {line}" for line in textwrap.wrap(clean, _WIDTH, break_long_words=False, break_on_hyphens=False)]
+
+
+def _string(text: str) -> str:
+    """Write a basic string: JSON's escapes are TOML's, but for one character that JSON leaves as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

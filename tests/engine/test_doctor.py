@@ -1,0 +1,160 @@
+"""`fcshim doctor` on real servers: what it sees is so, and what it writes makes `serve` work."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from fcshim.config import load_config
+from fcshim.demo.serving import serve_model
+from tests.cli.command import Outcome, fcshim
+from tests.engine import templates
+from tests.engine.conftest import TINY
+from tests.engine.llama_server import LlamaServer, running
+from tests.engine.process import free_port, serving
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+
+
+def examined(url: str, *options: str) -> dict[str, Any]:
+    """Run the doctor and give its report, the findings by their names."""
+    outcome = fcshim("doctor", url, "--json", *options)
+
+    assert (0, "") == (outcome.code, outcome.err)
+
+    report: dict[str, Any] = json.loads(outcome.out)
+    report["found"] = {finding["probe"]: finding for finding in report["findings"]}
+    report["set"] = {choice["setting"]: choice["value"] for choice in report["choices"]}
+    return report
+
+
+def verdicts(report: dict[str, Any], *probes: str) -> list[str]:
+    return [report["found"][probe]["verdict"] for probe in probes]
+
+
+@contextmanager
+def templated(program: Path, folder: Path, template: str, *options: str) -> Iterator[LlamaServer]:
+    file = folder / "template.jinja"
+    file.write_text(template)
+    with running(program, TINY, folder, "--temp", "0", "--chat-template-file", str(file), *options) as server:
+        yield server
+
+
+def test_a_plain_llama_server_is_known_and_understood(trained_server: LlamaServer) -> None:
+    report = examined(trained_server.url)
+
+    assert ("llama-server", "llamacpp", "*") == (report["server"], report["upstream_api"], report["table"])
+    assert ["yes"] * 8 == verdicts(report, "reply", "usage", "stream", "context", "system", "order", "prefill", "stop")
+    assert ["yes", "yes", "no"] == verdicts(report, "grammar", "schema", "structural_tag")
+    assert "ignored" == report["found"]["tools"]["value"]
+    assert 2048 == report["found"]["context"]["value"]
+    assert {"constrain": "llama-server", "tools": "prompt", "profile": "text-only"}.items() <= report["set"].items()
+    assert report["requests"] <= 25
+
+
+def test_a_model_that_only_rambles_is_held_by_what_holds_and_not_said_to_obey(random_server: LlamaServer) -> None:
+    report = examined(random_server.url)
+
+    assert ["yes", "yes", "yes"] == verdicts(report, "grammar", "schema", "system")
+    assert "but the model answers" in report["found"]["system"]["evidence"]
+
+
+def test_a_server_without_jinja_says_itself_that_it_has_no_tools(program: Path, tmp_path: Path) -> None:
+    with running(program, TINY, tmp_path, "--no-jinja") as server:
+        report = examined(server.url)
+
+    assert "no" == report["found"]["tools"]["verdict"]
+    assert "--jinja" in report["found"]["tools"]["evidence"]
+    assert ["yes", "prompt"] == [report["found"]["grammar"]["verdict"], report["set"]["tools"]]
+
+
+def test_a_template_that_refuses_system_messages_or_drops_them_gets_no_system_profile(
+    program: Path, tmp_path: Path
+) -> None:
+    with templated(program, tmp_path, templates.REFUSING_SYSTEM) as server:
+        refusing = examined(server.url)
+    with templated(program, tmp_path, templates.DROPPING_SYSTEM) as server:
+        dropping = examined(server.url)
+
+    assert ["no", "no"] == verdicts(refusing, "system", "order")
+    assert "HTTP 400" in refusing["found"]["system"]["evidence"]
+    assert refusing["found"]["order"]["evidence"].startswith("two user turns in a row: the upstream answered HTTP 400")
+    assert ["no", "yes"] == verdicts(dropping, "system", "order")
+    assert "dropped without a word" in dropping["found"]["system"]["evidence"]
+    assert ["no-system+text-only"] * 2 == [refusing["set"]["profile"], dropping["set"]["profile"]]
+
+
+@pytest.mark.parametrize(
+    ("template", "setting"), [(templates.THINKING, "<think>"), (templates.THINKING_REPLAYED, None)]
+)
+def test_reasoning_that_the_template_opens_is_set_where_the_server_leaves_it_in_the_text(
+    program: Path, tmp_path: Path, template: str, setting: str | None
+) -> None:
+    with templated(program, tmp_path, template) as server:
+        report = examined(server.url)
+
+    assert "yes" == report["found"]["reasoning"]["verdict"]
+    assert setting == report["set"].get("in_reasoning")
+
+
+def test_tools_in_the_template_are_noticed_by_the_tokens_that_they_take(program: Path, tmp_path: Path) -> None:
+    with templated(program, tmp_path, templates.WITH_TOOLS) as server:
+        report = examined(server.url)
+
+    assert "ignored" not in report["found"]["tools"]["evidence"]
+
+
+async def test_the_embedded_model_is_examined_though_it_knows_no_constraint() -> None:
+    async with serve_model("numpy") as served:
+        report = await asyncio.to_thread(examined, served.url)
+
+    assert ("generic", "openai") == (report["server"], report["upstream_api"])
+    assert ["no", "no", "no"] == verdicts(report, "grammar", "schema", "structural_tag")
+    assert ["yes", "yes", "yes"] == verdicts(report, "reply", "system", "stop")
+    assert "off" == report["set"]["constrain"]
+
+
+def test_what_is_written_makes_serve_call(program: Path, tmp_path: Path) -> None:
+    with templated(program, tmp_path, templates.REFUSING_SYSTEM) as server:
+        file = tmp_path / "found.toml"
+        outcome = fcshim("doctor", server.url, "--write", str(file), "--upstream-key", "a-secret-key-of-ours")
+        model = load_config(file=file).for_model("any")
+        reply = _through_serve(file, tmp_path)
+        again: Outcome = fcshim("doctor", server.url, "--write", str(file))
+        forced: Outcome = fcshim("doctor", server.url, "--write", str(file), "--force")
+
+    assert 0 == outcome.code, outcome.err
+    assert ("no-system+text-only", "prompt") == (model.profile, model.tools)
+    assert "a-secret-key-of-ours" not in file.read_text() + outcome.out
+    assert ["get_weather"] == [call["function"]["name"] for call in reply["tool_calls"]]
+    assert {"city": "Paris"} == json.loads(reply["tool_calls"][0]["function"]["arguments"])
+    assert (2, 0) == (again.code, forced.code)
+    assert "--force" in again.err
+
+
+def _through_serve(file: Path, folder: Path) -> dict[str, Any]:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "fcshim", "serve", "--config", file, "--port", str(port)]
+    asked = {
+        "model": "any",
+        "messages": [{"role": "user", "content": "call get_weather with city=Paris"}],
+        "tools": [WEATHER],
+        "tool_choice": "required",
+    }
+    with serving(command, url, folder / "serve.log"):
+        answer = httpx.post(f"{url}/v1/chat/completions", json=asked, timeout=60, trust_env=False)
+    message: dict[str, Any] = answer.raise_for_status().json()["choices"][0]["message"]
+    return message

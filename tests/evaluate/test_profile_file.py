@@ -1,0 +1,56 @@
+"""The file of settings: what is written is read back the same, whatever others wrote into it."""
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcshim.config import load_config
+from fcshim.errors import ConfigError
+from fcshim.evaluate.prescription import Choice
+from fcshim.evaluate.profile_file import save, write_settings
+
+ANY = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(table=ANY, value=ANY, why=ANY, about=ANY, switch=st.booleans())
+def test_any_value_and_any_comment_come_through(table, value, why, about, switch):
+    general = Choice(setting="upstream", value=value, why=why)
+    own = Choice(setting="rescue", value=switch, why=why, of_model=True)
+
+    expected = {"upstream": value, "models": {table: {"rescue": switch}}}
+
+    assert expected == tomllib.loads(write_settings([general, own], table, about))
+
+
+def test_the_file_is_one_that_serve_takes(tmp_path):
+    choices = [
+        Choice(setting="upstream", value="http://127.0.0.1:8080", why="it is there"),
+        Choice(setting="constrain", value="llama-server", why="a\nb"),
+        Choice(setting="profile", value="no-system+text-only", why="", of_model=True),
+        Choice(setting="in_reasoning", value="<think>", why="", of_model=True),
+    ]
+    file = tmp_path / "found.toml"
+    save(write_settings(choices, 'a"b\\c', "about"), file)
+    config = load_config(file=file)
+
+    assert ("http://127.0.0.1:8080", "llama-server") == (config.upstream, config.constrain)
+    assert ("no-system+text-only", "<think>") == (
+        config.for_model('a"b\\c').profile,
+        config.for_model('a"b\\c').in_reasoning,
+    )
+
+
+def test_a_file_is_replaced_only_when_that_is_wanted(tmp_path):
+    file = tmp_path / "found.toml"
+    save("a = 1", file)
+
+    with pytest.raises(ConfigError, match="--force"):
+        save("a = 2", file)
+    assert "a = 1" == file.read_text()
+
+    save("a = 3", file, replace=True)
+    assert "a = 3" == file.read_text()
+    with pytest.raises(ConfigError, match="cannot write"):
+        save("a = 1", tmp_path / "missing" / "found.toml")
