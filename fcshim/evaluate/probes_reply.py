@@ -8,7 +8,7 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.evaluate.finding import Seen
 from fcshim.evaluate.patient import Answer, Patient, excerpt, user
 from fcshim.events import JSON
-from fcshim.parse.surroundings import REASONING_TAGS
+from fcshim.parse.machine.surroundings import REASONING_TAGS
 
 HELLO = "Say hello."
 _TOKENS = 32
