@@ -38,6 +38,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import AUTO as AUTO_DIALECT
 from fcshim.parse.dialects.models import dialect_for
 from fcshim.profiles import GENERIC, Profile, Server, get_profile, profile_for
+from fcshim.prompt.budget import Room
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
@@ -68,7 +69,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningPolicy
     in_reasoning: str
     arguments: ArgumentsPolicy
-    max_result: int
+    room: Room
     new_id: Callable[[], str] | None
 
 
@@ -80,9 +81,11 @@ class Client:
     `model`, the first one that the endpoint lists. `dialect`: the format in which the model is asked to write its calls
     (`None` is short for native tools). `profile`: what the model's template accepts. Both are by default chosen by the
     model's name. `tools_style`: whether the prompt lists tools by schema or by signature. `rescue`, `reasoning`,
-    `in_reasoning`, `arguments`, `new_id`: as for `StreamParser`. `max_result`: characters of a tool's result that the
-    prompt shows, its beginning and its end (0: all). `constrain`: whether the endpoint holds the model to
-    calls that are demanded, where it can (`auto`), or not (`off`); the name of a kind of server says what it takes.
+    `in_reasoning`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: whether the endpoint holds
+    the model to calls that are demanded, where it can (`auto`), or not (`off`); the name of a kind of server says what
+    it takes. `max_tools`: tools that the prompt describes, the others it names. `prompt_budget`: tokens that the prompt
+    may take, estimated, before old results and then tools get shorter. `max_result`: characters that it shows of a
+    tool's result. 0 is no limit for each of these.
     Raises `ConfigError` for an unknown api, dialect, profile or kind of server.
     """
 
@@ -101,6 +104,8 @@ class Client:
         reasoning: ReasoningPolicy = "ignore",
         in_reasoning: str = "",
         arguments: ArgumentsPolicy = "stream",
+        max_tools: int = 0,
+        prompt_budget: int = 0,
         max_result: int = DEFAULT_MAX_RESULT,
         constrain: str = AUTO_SERVER,
         timeouts: Timeouts = _DEFAULT_TIMEOUTS,
@@ -124,7 +129,7 @@ class Client:
             reasoning=reasoning,
             in_reasoning=in_reasoning,
             arguments=arguments,
-            max_result=max_result,
+            room=Room(max_tools, prompt_budget, max_result),
             new_id=new_id,
         )
 
@@ -289,7 +294,7 @@ class Client:
             reasoning=self._options.reasoning,
             in_reasoning=self._options.in_reasoning,
             arguments=self._options.arguments,
-            max_result=self._options.max_result,
+            room=self._options.room,
             new_id=self._options.new_id,
             server=server,
         )

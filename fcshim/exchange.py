@@ -12,10 +12,8 @@ from fcshim.codecs.base import Codec
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import AssistantMessage, Message, Request, text_of
+from fcshim.prompt.budget import CHARACTERS_PER_TOKEN
 from fcshim.stage import Stage, StageStream
-
-_CHARACTERS_PER_TOKEN = 4
-"""What English text comes to in the vocabularies in use; only an estimate is made of it."""
 
 Batch = list[tuple[int, Event]]
 """Events, each with the index of its choice."""
@@ -195,4 +193,4 @@ def _written(message: Message) -> str:
 
 
 def _tokens(characters: int) -> int:
-    return -(-characters // _CHARACTERS_PER_TOKEN)
+    return -(-characters // CHARACTERS_PER_TOKEN)

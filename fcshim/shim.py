@@ -12,17 +12,16 @@ import msgspec
 from fcshim.constrain.constraint import Constraint, constrained, constraint_for
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
-from fcshim.messages import AUTO, Request, Tool, as_tools
+from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.stream import StreamParser
 from fcshim.profiles import DEFAULT, GENERIC, Profile, Server, get_profile
+from fcshim.prompt.budget import DEFAULT_ROOM, Room
+from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
-from fcshim.prompt.history import write_history
 from fcshim.prompt.neutralise import Neutraliser, map_strings
-from fcshim.prompt.render import render_system
 from fcshim.prompt.restoration import Restoration
-from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.stops import StopSearch
 
@@ -47,7 +46,7 @@ class Shim:
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         server: Server = GENERIC,
-        max_result: int = DEFAULT_MAX_RESULT,
+        room: Room = DEFAULT_ROOM,
     ) -> None:
         """Write the prompt; where `server` can hold the model to calls that are demanded, say so in the request.
 
@@ -59,11 +58,21 @@ class Shim:
         callable_tools = _callable_tools(request, tools)
         constraint = _constraint(request, callable_tools, row, server)
         row = row if constraint is None else constraint.dialect
-        prepared = _prepared(request, tools, neutralise, row, get_profile(profile), tools_style, max_result)
+        prompt = compose(
+            request,
+            tools,
+            _neutralised_choice(request, neutralise),
+            neutralise,
+            dialect=row,
+            manners=get_profile(profile),
+            style=tools_style,
+            room=room,
+        )
+        prepared = _prepared(request, prompt.messages, stop=() if tools else request.stop)
         self._prepared = prepared if constraint is None else constrained(prepared, constraint)
         self.constraint = "" if constraint is None else constraint.key
-        self.notes = () if constraint is None else constraint.notes
-        """What of the tools' schemas the reply is not held to."""
+        self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
+        """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
         self._restores = neutralise.touched
         self._request = request
         self._new_parser: Callable[[], StreamParser] = lambda: StreamParser(
@@ -125,28 +134,14 @@ def _constraint(request: Request, tools: Sequence[Tool], dialect: Dialect, serve
     return constraint_for(server.form, dialect, tools, request) if server.form and demanded else None
 
 
-def _prepared(
-    request: Request,
-    tools: Sequence[Tool],
-    neutralise: Neutraliser,
-    dialect: Dialect,
-    profile: Profile,
-    tools_style: ToolsStyle,
-    max_result: int,
-) -> Request:
-    choice = msgspec.structs.replace(request.tool_choice, names=tuple(map(neutralise, request.tool_choice.names)))
-    parallel = request.parallel_tool_calls
-    preamble = render_system(dialect, tools, choice, parallel=parallel, style=tools_style) if tools else ""
-    messages = write_history(
-        request.messages, neutralise, dialect=dialect, manners=profile, preamble=preamble, max_result=max_result
-    )
+def _neutralised_choice(request: Request, neutralise: Neutraliser) -> ToolChoice:
+    choice = request.tool_choice
+    return msgspec.structs.replace(choice, names=tuple(map(neutralise, choice.names)))
+
+
+def _prepared(request: Request, messages: tuple[Message, ...], *, stop: tuple[str, ...]) -> Request:
     return msgspec.structs.replace(
-        request,
-        messages=messages,
-        tools=(),
-        tool_choice=AUTO,
-        parallel_tool_calls=True,
-        stop=() if tools else request.stop,
+        request, messages=messages, tools=(), tool_choice=AUTO, parallel_tool_calls=True, stop=stop
     )
 
 

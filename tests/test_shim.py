@@ -36,6 +36,7 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialects import FUNCTION_CALL
+from fcshim.prompt.budget import Room
 from fcshim.prompt.render import render_call, render_result, render_system
 from fcshim.reply import Reply, fold
 from fcshim.shim import WHITE_SPACE_LIMIT, Shim, ShimStream
@@ -449,3 +450,24 @@ def test_the_template_may_have_opened_the_reasoning() -> None:
 
     assert Reasoning(f"Hm, {PARIS}") == events[0]
     assert 1 == sum(isinstance(event, ToolCallEnd) for event in events)
+
+
+# --- what has no room
+
+
+def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> None:
+    shim = Shim(request(UserMessage((TextPart("look up the weather"),))), room=Room(max_tools=1), new_id=ids())
+    prompt = text_of(shim.prepare().messages[0].content)
+    call = render_call(FUNCTION_CALL, "write", '{"text": "x"}')
+    folded = fold([*fed(way := shim.stream(), [Text(call)]), *way.feed(Stop("complete")), *way.close()])
+
+    assert '"Look it up."' in prompt
+    assert '"Write a file."' not in prompt
+    assert "only the names are given here: write\n" in prompt
+    assert ["write"] == [each.tool_call_name for each in folded.tool_calls]
+
+
+def test_what_has_no_room_is_noted() -> None:
+    assert ("the prompt's budget has room for 1 of 2 tools, by signature",) == Shim(
+        request(), room=Room(prompt_budget=200)
+    ).notes[:1]

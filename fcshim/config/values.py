@@ -64,6 +64,8 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     reasoning: ReasoningPolicy | None = None
     in_reasoning: str | None = None
     arguments: ArgumentsPolicy | None = None
+    max_tools: Annotated[int, Meta(ge=0)] | None = None
+    prompt_budget: Annotated[int, Meta(ge=0)] | None = None
     max_result: Annotated[int, Meta(ge=0)] | None = None
     tools: ToolsPolicy | None = None
     upstream_model: Annotated[str, Meta(min_length=1)] | None = None
@@ -80,6 +82,8 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     tools: ToolsPolicy = "prompt"
     tools_style: ToolsStyle = "schema"
     in_reasoning: str = ""
+    max_tools: int = 0
+    prompt_budget: int = 0
     max_result: int = DEFAULT_MAX_RESULT
     upstream_model: str | None = None
 
@@ -137,6 +141,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     arguments: Annotated[
         ArgumentsPolicy, _about("tool calls", "stream arguments as they come, or only whole and validated")
     ] = "stream"
+    max_tools: Annotated[
+        int,
+        Meta(ge=0),
+        _about("prompt", "tools that are described, the most relevant ones; the others are named; 0 for all", "COUNT"),
+    ] = 0
+    prompt_budget: Annotated[
+        int,
+        Meta(ge=0),
+        _about("prompt", "that the prompt may take before old results, then tools get shorter; 0 for all", "TOKENS"),
+    ] = 0
     max_result: Annotated[
         int,
         Meta(ge=0),

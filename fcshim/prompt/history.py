@@ -6,13 +6,12 @@ Neighbours: `turns` writes the turns, here they get their roles; profiles say wh
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fcshim.messages import AssistantMessage, Content, Message, SystemMessage, TextPart, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.contents import cleaned, joined
 from fcshim.prompt.neutralise import Neutraliser
-from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.steps import steps_of
 from fcshim.prompt.turns import Manners, Turn, Turns
 
@@ -27,16 +26,17 @@ def write_history(
     dialect: Dialect,
     manners: Manners,
     preamble: str = "",
-    max_result: int = DEFAULT_MAX_RESULT,
+    later: Mapping[int, str] | None = None,
 ) -> tuple[Message, ...]:
     """Write `messages` without tool messages and calls; the tools' prompt, `preamble`, follows the system text.
 
+    `later` is what is told of tools after steps, by the step's number.
     Never fails, whatever ids, arguments or order the client's history has.
     """
     count = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
     own = [cleaned(message.content, neutralise) for message in messages[:count]]
     system = joined([*own, (TextPart(preamble),)], "\n\n")
-    writer = Turns(neutralise, dialect, manners, offered=bool(preamble), max_result=max_result)
+    writer = Turns(neutralise, dialect, manners, offered=bool(preamble), later=later)
     turns = writer.write(steps_of(messages[count:]))
     if manners.alternate:
         turns = _alternating(turns)

@@ -19,6 +19,8 @@ from fcshim.prompt.notation import gemma, gemma_schema, python, python_arguments
 from fcshim.prompt.signature import ToolsStyle, signature
 from fcshim.resources import resource_dir
 
+_TOOLS = "tools"
+"""The block of a system template that lists the tools."""
 REMINDER = "(Remember: to call one of the functions, write this and nothing else around it:"
 
 
@@ -43,6 +45,15 @@ def render_system(
     else:
         text = _render(dialect, "system", **values)
     return text.rstrip("\n")
+
+
+def render_tools(dialect: Dialect, tools: Sequence[Tool], style: ToolsStyle = "schema") -> str:
+    """Write the list of tools alone, as the system prompt has it."""
+    template = _template(_folder(dialect), "signatures" if style == "signature" else "system")
+    if _TOOLS not in template.blocks:
+        template = _environment((resource_dir("templates"),)).get_template("_shared/system.jinja")
+    context = template.new_context({**_own(dialect), "tools": [_definition(tool) for tool in tools]})
+    return "".join(template.blocks[_TOOLS](context)).strip("\n")
 
 
 def render_call(dialect: Dialect, name: str, arguments: str) -> str:
@@ -88,7 +99,11 @@ def _signature(tool: dict[str, JSON]) -> str:
 
 
 def _render(dialect: Dialect, template: str, **values: JSON) -> str:
-    own: dict[str, object] = {
+    return _template(_folder(dialect), template).render(_own(dialect) | values)
+
+
+def _own(dialect: Dialect) -> dict[str, object]:
+    return {
         "body": dialect.body,
         "open": dialect.open,
         "close": dialect.close,
@@ -98,7 +113,6 @@ def _render(dialect: Dialect, template: str, **values: JSON) -> str:
         "result_open": dialect.result_open,
         "result_close": dialect.result_close,
     }
-    return _template(_folder(dialect), template).render(own | values)
 
 
 def _folder(dialect: Dialect) -> str:

@@ -5,7 +5,7 @@ while its turn lasts, where a profile says so.
 Neighbours: `render` writes calls and results, `answers` finds results for calls, `history` puts the turns together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from fcshim.messages import (
@@ -24,7 +24,6 @@ from fcshim.prompt.contents import cleaned, joined
 from fcshim.prompt.neutralise import Neutraliser
 from fcshim.prompt.past_arguments import PastArguments
 from fcshim.prompt.render import render_calls, render_reminder, render_result
-from fcshim.prompt.shortening import DEFAULT_MAX_RESULT, shortened_content
 from fcshim.prompt.steps import Step
 
 Turn = UserMessage | AssistantMessage
@@ -76,12 +75,12 @@ class Turns:
         manners: Manners,
         *,
         offered: bool = False,
-        max_result: int = DEFAULT_MAX_RESULT,
+        later: Mapping[int, str] | None = None,
     ) -> None:
         self._neutralise = neutralise
         self._dialect = dialect
         self._manners = manners
-        self._max_result = max_result
+        self._later = later or {}  # what is told of tools after a step, by the step's number
         self._reminds = manners.reminder if offered else 0
         self._since = 0  # characters since the format was told
         self._answers = Answers()
@@ -94,7 +93,7 @@ class Turns:
         turns: list[Turn] = []
         for at, step in enumerate(steps):
             turns += self._said(step, thinking=at >= shown)
-            turns += self._heard(step)
+            turns += self._heard(step, self._later.get(at, ""))
         return turns
 
     def _said(self, step: Step, *, thinking: bool) -> list[Turn]:
@@ -102,12 +101,14 @@ class Turns:
         self._since += sum(len(text_of(turn.content)) for turn in turns)
         return [*turns]
 
-    def _heard(self, step: Step) -> list[Turn]:
+    def _heard(self, step: Step, later: str) -> list[Turn]:
         """Give the results first, since a model expects them right behind its calls, then what else came."""
         if not step.heard:
             return []
         answers = self._answers.of(step.calls, step.results)
         turns: list[Turn] = [self._results(answers)] if answers else []
+        if later:
+            turns.append(UserMessage(noted((TextPart(later),))))
         for message in step.heard:
             if isinstance(message, SystemMessage):
                 turns.append(UserMessage(noted(self._content(message.content))))
@@ -152,8 +153,7 @@ class Turns:
         return UserMessage(joined(texts, "\n") + (tuple(media) if self._manners.media else ()))
 
     def _result(self, answer: Answer) -> str:
-        content = shortened_content(answer.content, self._max_result)
-        text = text_of(cleaned(content, self._neutralise, media=False))
+        text = text_of(cleaned(answer.content, self._neutralise, media=False))
         written = render_result(self._dialect, self._neutralise(answer.name), text, is_error=answer.is_error)
         return f"{answer.remark}\n{written}" if answer.remark else written
 

@@ -28,6 +28,7 @@ from fcshim.inquiry import Aptitude, refuses_tools
 from fcshim.messages import Request, uses_tools
 from fcshim.native import Native
 from fcshim.profiles import GENERIC, Profile, Server, get_profile, profile_for
+from fcshim.prompt.budget import Room
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.server.course import Course
 from fcshim.server.guard import client_key
@@ -247,7 +248,7 @@ def shim_for(
         reasoning=model.reasoning,
         in_reasoning=model.in_reasoning,
         arguments=model.arguments,
-        max_result=model.max_result,
+        room=Room(model.max_tools, model.prompt_budget, model.max_result),
         new_id=new_id,
         server=server,
     )

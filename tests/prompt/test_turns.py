@@ -25,7 +25,7 @@ def thought(words: str) -> AssistantMessage:
 
 def write(*messages: Message, dialect: Dialect = FUNCTION_CALL, **manners: Any) -> list[Turn]:
     profile = Profile(name="", summary="", **manners)
-    return Turns(Neutraliser(), dialect, profile, offered=True, max_result=100).write(steps_of(messages))
+    return Turns(Neutraliser(), dialect, profile, offered=True).write(steps_of(messages))
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,13 @@ def test_calls_at_the_end_wait_for_their_results() -> None:
     assert 2 == len(write(ASK, AssistantMessage((), (ToolCall("1", "f", "{}"),))))
 
 
-def test_a_long_result_is_shortened() -> None:
-    call = AssistantMessage((), (ToolCall("1", "f", "{}"),))
+def test_what_is_told_of_tools_stands_between_results_and_the_users_words() -> None:
+    calls = AssistantMessage((), (ToolCall("1", "f", "{}"),))
+    turns = Turns(Neutraliser(), FUNCTION_CALL, Profile(name="", summary=""), later={1: "TOOLS"})
+    written = turns.write(steps_of([ASK, calls, ToolMessage("1", text("x")), ASK]))
 
-    assert "[... 900 characters left out ...]" in text_of(
-        write(ASK, call, ToolMessage("1", text("x" * 1_000)))[-1].content
-    )
+    assert [
+        render_result(FUNCTION_CALL, "f", "x"),
+        "<system_note>\nTOOLS\n</system_note>",
+        "please",
+    ] == [text_of(turn.content) for turn in written[2:]]

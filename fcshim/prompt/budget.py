@@ -1,0 +1,137 @@
+"""What a prompt leaves out where it would be longer than its budget: old long results first, then tools.
+
+Theory of operation. The conversation is walked from its beginning, and at the end of every step, where a request was
+made, the prompt of that request is measured. Where it is over the budget, results are shortened, oldest first, until a
+quarter of the budget is free again; where that is not enough, the tools go up a level of their listing. Nothing is ever
+taken back. So every later request decides the same about what came before, and the prompt goes on beginning as it did
+for all the steps that fit into the free quarter: an engine reads it again once in a while, not at each step.
+
+Rule: the system text, what user and model said, and the results of the last two steps stay, whatever the budget.
+Neighbours: `listing` has the levels, `shortening` the long results, `compose` writes what fits.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fcshim.messages import AssistantMessage, Message, ToolMessage, text_of
+from fcshim.prompt.listing import Listings
+from fcshim.prompt.shortening import DEFAULT_MAX_RESULT, shortened_content
+from fcshim.prompt.steps import Step
+
+CHARACTERS_PER_TOKEN = 4
+"""What English text comes to in the vocabularies in use; only an estimate is made of it."""
+KEPT_STEPS = 2
+"""Steps whose results stay whole: the model is about to read the last one, and has just worked with the one before."""
+LEAST = 600
+"""Characters that are left of an old result: enough to know what it was, and whether to ask for it again."""
+_AROUND = 40
+"""Characters of markup around a message, a call or a result, on average over the dialects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much the prompt may hold; 0 is no limit. `prompt_budget` counts tokens, `max_result` characters."""
+
+    max_tools: int = 0
+    prompt_budget: int = 0
+    max_result: int = DEFAULT_MAX_RESULT
+
+
+DEFAULT_ROOM = Room()
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """How a conversation fits: the level of the tools' listing, and which results are short (step, place in it)."""
+
+    level: int = 0
+    short: frozenset[tuple[int, int]] = frozenset()
+    tokens: int = 0
+    """What the prompt comes to, estimated."""
+
+
+def fit(steps: Sequence[Step], listings: Listings, room: Room, fixed: int) -> Fitted:
+    """Decide what is left out. `fixed` are the characters of the system text."""
+    return _Walk(steps, listings, room, fixed).fitted() if room.prompt_budget else Fitted()
+
+
+def shortened_steps(steps: Sequence[Step], short: frozenset[tuple[int, int]], most: int) -> Iterator[Message]:
+    """Give the messages of the steps, with results of at most `most` characters, and of `LEAST` the `short` ones."""
+    for number, step in enumerate(steps):
+        yield from step.said
+        for at, message in enumerate(step.heard):
+            if isinstance(message, ToolMessage):
+                limit = _least(most) if (number, at) in short else most
+                yield msgspec.structs.replace(message, content=shortened_content(message.content, limit))
+            else:
+                yield message
+
+
+class _Walk:
+    """One way through a conversation, with what was left out so far."""
+
+    def __init__(self, steps: Sequence[Step], listings: Listings, room: Room, fixed: int) -> None:
+        self._steps = steps
+        self._listings = listings
+        self._most = room.max_result
+        self._limit = room.prompt_budget * CHARACTERS_PER_TOKEN
+        self._level = 0
+        self._used = fixed + len(listings.at(0).preamble)
+        self._long: deque[tuple[tuple[int, int], int]] = deque()  # old results, and what shortening them saves
+        self._short: set[tuple[int, int]] = set()
+
+    def fitted(self) -> Fitted:
+        for number, step in enumerate(self._steps):
+            self._used += self._size(step) + len(self._listings.at(self._level).later.get(number, ""))
+            if number >= KEPT_STEPS:
+                self._long.extend(self._savings(number - KEPT_STEPS))
+            if self._used > self._limit:
+                self._shorten()
+                self._list_less(number)
+        return Fitted(self._level, frozenset(self._short), self._used // CHARACTERS_PER_TOKEN)
+
+    def _shorten(self) -> None:
+        while self._long and self._used > self._limit * 3 // 4:
+            place, saved = self._long.popleft()
+            self._short.add(place)
+            self._used -= saved
+
+    def _list_less(self, number: int) -> None:
+        while self._used > self._limit and self._level < self._listings.last:
+            self._used -= self._listed(number)
+            self._level += 1
+            self._used += self._listed(number)
+
+    def _listed(self, number: int) -> int:
+        """Measure what is said of tools up to the end of a step."""
+        listing = self._listings.at(self._level)
+        return len(listing.preamble) + sum(len(text) for at, text in listing.later.items() if at <= number)
+
+    def _savings(self, number: int) -> Iterable[tuple[tuple[int, int], int]]:
+        for at, message in enumerate(self._steps[number].heard):
+            if isinstance(message, ToolMessage):
+                saved = self._result_size(message) - _least(self._most)
+                if saved > _AROUND:  # the note that says so takes some room, too
+                    yield (number, at), saved
+
+    def _size(self, step: Step) -> int:
+        return sum(map(self._message_size, (*step.said, *step.heard)))
+
+    def _message_size(self, message: Message) -> int:
+        if isinstance(message, ToolMessage):
+            return self._result_size(message) + _AROUND
+        size = len(text_of(message.content)) + _AROUND
+        if isinstance(message, AssistantMessage):
+            size += sum(len(call.name) + len(call.arguments) + _AROUND for call in message.tool_calls)
+        return size
+
+    def _result_size(self, message: ToolMessage) -> int:
+        size = len(text_of(message.content))
+        return min(size, self._most) if self._most else size
+
+
+def _least(most: int) -> int:
+    return min(most, LEAST) if most else LEAST

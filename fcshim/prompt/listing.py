@@ -1,0 +1,91 @@
+"""The tools of a request as its prompt lists them: as the settings say, or shorter and shorter, level by level.
+
+Theory of operation. Level 0 is what the settings say. Level 1 lists the same tools by signature, which keeps all that
+a schema tells of names and types at about half the length. Each further level describes half as many tools as the one
+before, and names the others. Levels are made when they are asked for.
+
+Rule: a level depends on the tools, the choice and the steps alone.
+Neighbours: `offer` chooses tools, `render` writes them, `budget` goes up the levels.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fcshim.messages import Tool, ToolChoice
+from fcshim.parse.dialect import Dialect
+from fcshim.prompt.offer import offer_of
+from fcshim.prompt.render import render_system, render_tools
+from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.steps import Step
+
+NAMED = """\
+Those functions are described in full. There are more, of which only the names are given here: {names}
+
+Call one of them only where none of those above fits, in the same way, with the arguments that its name suggests. \
+It is described in full after that."""
+LATER = "Of the functions that were given by name:"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The part of the system prompt that offers tools, and what is added after steps, by their number."""
+
+    preamble: str
+    later: Mapping[int, str] = field(default_factory=dict)
+    named: int = 0
+    """Tools that are only named in the system prompt."""
+
+
+class Listings:
+    """All levels at which the tools of one request can be listed."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        tools: Sequence[Tool],
+        steps: Sequence[Step],
+        *,
+        choice: ToolChoice,
+        parallel: bool,
+        style: ToolsStyle,
+        max_tools: int,
+    ) -> None:
+        self._dialect = dialect
+        self._tools = tools
+        self._steps = steps
+        self._choice = choice
+        self._parallel = parallel
+        self._levels = _levels(len(tools), style, max_tools)
+        self._made: dict[int, Listing] = {}
+
+    @property
+    def last(self) -> int:
+        """The level that takes the least room."""
+        return len(self._levels) - 1
+
+    def at(self, level: int) -> Listing:
+        """Give the listing of a level."""
+        if level not in self._made:
+            self._made[level] = self._make(*self._levels[level])
+        return self._made[level]
+
+    def _make(self, style: ToolsStyle, most: int) -> Listing:
+        if not self._tools:
+            return Listing("")
+        offer = offer_of(self._tools, self._steps, most, self._choice.names)
+        preamble = render_system(self._dialect, offer.full, self._choice, parallel=self._parallel, style=style)
+        if offer.named:
+            preamble = f"{preamble}\n\n{NAMED.format(names=', '.join(offer.named))}"
+        later = {at: f"{LATER}\n\n{render_tools(self._dialect, new, style)}" for at, new in offer.later.items()}
+        return Listing(preamble, later, len(offer.named))
+
+
+def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:
+    most = min(max_tools or count, count)
+    levels: list[tuple[ToolsStyle, int]] = [(style, most)]
+    if style == "schema":
+        levels.append(("signature", most))
+    while most > 1:
+        most //= 2
+        levels.append(("signature", most))
+    return levels if count else levels[:1]

@@ -1,0 +1,106 @@
+"""What a prompt leaves out."""
+
+import itertools
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcshim.messages import AUTO, AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage, text_of
+from fcshim.parse.dialects import FUNCTION_CALL
+from fcshim.prompt.budget import LEAST, Fitted, Room, fit, shortened_steps
+from fcshim.prompt.listing import Listings
+from fcshim.prompt.steps import Step, steps_of
+from tests.prompt.conversations import text
+
+TOOLS = tuple(Tool(f"tool_{at}", "x" * 400) for at in range(8))
+ASK = UserMessage(text("go"))
+
+
+def round_of(size: int) -> list[Message]:
+    return [AssistantMessage((), (ToolCall("1", "f", "{}"),)), ToolMessage("1", text("y" * size))]
+
+
+def rounds(*sizes: int) -> list[Step]:
+    return steps_of([ASK, *(message for size in sizes for message in round_of(size))])
+
+
+def fitted(steps: list[Step], tools: tuple[Tool, ...] = (), fixed: int = 0, **room: Any) -> Fitted:
+    listings = Listings(
+        FUNCTION_CALL, tools, steps, choice=AUTO, parallel=True, style="schema", max_tools=room.get("max_tools", 0)
+    )
+    return fit(steps, listings, Room(**room), fixed)
+
+
+def test_without_a_budget_nothing_is_left_out() -> None:
+    assert Fitted() == fitted(rounds(9_000, 9_000, 9_000, 9_000))
+
+
+def test_what_fits_stays() -> None:
+    made = fitted(rounds(9_000, 9_000, 9_000, 9_000), TOOLS, prompt_budget=20_000)
+
+    assert (0, frozenset()) == (made.level, made.short)
+    assert 9_900 < made.tokens < 11_000
+
+
+def test_old_results_are_shortened_until_a_quarter_of_the_budget_is_free() -> None:
+    made = fitted(rounds(4_000, 4_000, 4_000, 4_000, 4_000), prompt_budget=4_800)
+
+    assert {(1, 0), (2, 0)} == made.short
+    assert made.tokens <= 4_800 * 3 / 4
+
+
+def test_the_results_of_the_last_two_steps_stay() -> None:
+    assert {(1, 0)} == fitted(rounds(9_000, 9_000, 9_000), prompt_budget=1).short
+    assert not fitted(rounds(9_000, 9_000), prompt_budget=1).short
+
+
+def test_a_short_result_is_not_worth_it() -> None:
+    assert not fitted(rounds(LEAST + 40, 10, 10, 10), prompt_budget=1).short
+
+
+def test_a_long_result_counts_as_long_as_it_is_written() -> None:
+    assert not fitted(rounds(90_000, 10, 10, 10), prompt_budget=800, max_result=2_000).short
+    assert fitted(rounds(90_000, 10, 10, 10), prompt_budget=800, max_result=20_000).short
+
+
+def test_then_the_tools_are_listed_in_less_room() -> None:
+    levels = [fitted(rounds(10), TOOLS, prompt_budget=budget).level for budget in (1_500, 1_200, 800, 600, 1)]
+
+    assert [0, 1, 2, 3, 4] == levels
+
+
+def test_the_system_text_counts() -> None:
+    assert 0 < fitted(rounds(10), TOOLS, fixed=4_000, prompt_budget=1_500).level
+
+
+def test_the_messages_of_steps_have_their_results_shortened() -> None:
+    steps = rounds(5_000, 3_000, 10)
+    messages = list(shortened_steps(steps, frozenset({(1, 0)}), 2_000))
+    sizes = [len(text_of(message.content)) for message in messages if isinstance(message, ToolMessage)]
+
+    assert [LEAST, 2_000, 10] == [size - size % 100 if size > 100 else size for size in sizes]
+    assert steps == steps_of(shortened_steps(steps, frozenset(), 0))
+
+
+def test_an_old_result_is_never_longer_than_any_result() -> None:
+    (_, result) = shortened_steps(rounds(5_000)[1:], frozenset({(0, 0)}), 300)
+
+    assert "[... 4,700 characters left out ...]" in text_of(result.content)
+
+
+@given(st.lists(st.integers(0, 3_000), min_size=1, max_size=30), st.integers(1, 6_000))
+@settings(max_examples=150)
+def test_what_was_left_out_stays_left_out_and_that_happens_seldom(sizes: list[int], budget: int) -> None:
+    made = [fitted(rounds(*sizes[:count]), TOOLS, prompt_budget=budget) for count in range(1, len(sizes) + 1)]
+
+    for before, after in itertools.pairwise(made):
+        assert before.short <= after.short
+        assert before.level <= after.level
+
+
+def test_it_happens_seldom() -> None:
+    short = [fitted(rounds(*[3_000] * count), prompt_budget=12_000).short for count in range(60)]
+    changes = [after != before for before, after in itertools.pairwise(short)]
+
+    assert 0 < sum(changes) <= 60 / 4

@@ -1,0 +1,59 @@
+"""Tools as the prompt lists them, level by level."""
+
+from typing import Any
+
+import pytest
+
+from fcshim.messages import AUTO, AssistantMessage, Tool, ToolCall, ToolMessage, UserMessage
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
+from fcshim.prompt.listing import LATER, Listing, Listings
+from fcshim.prompt.render import render_system, render_tools
+from fcshim.prompt.steps import steps_of
+from tests.prompt.conversations import text
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "description": "Where."}}}
+TOOLS = [Tool(f"tool_{at}", "Does something.", SCHEMA) for at in range(8)]
+CALLED = [
+    UserMessage(text("hi")),
+    AssistantMessage((), (ToolCall("1", "tool_7", "{}"),)),
+    ToolMessage("1", text("done")),
+]
+
+
+def listings(dialect: Dialect = FUNCTION_CALL, tools: list[Tool] = TOOLS, **options: Any) -> Listings:
+    fields = {"choice": AUTO, "parallel": True, "style": "schema", "max_tools": 0, **options}
+    return Listings(dialect, tools, steps_of(CALLED), **fields)
+
+
+def test_level_0_is_what_the_settings_say() -> None:
+    assert Listing(render_system(FUNCTION_CALL, TOOLS)) == listings().at(0)
+
+
+def test_each_level_takes_less_room() -> None:
+    made = listings()
+    sizes = [len(made.at(level).preamble) for level in range(made.last + 1)]
+
+    assert [0, 0, 4, 6, 7] == [made.at(level).named for level in range(made.last + 1)]
+    assert sorted(sizes, reverse=True) == sizes
+    assert 3 == listings(style="signature").last
+    assert 2 == listings(max_tools=2).last
+
+
+def test_without_tools_there_is_nothing_to_list() -> None:
+    made = listings(tools=[])
+
+    assert (0, Listing("")) == (made.last, made.at(0))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize("style", ["schema", "signature"])
+def test_every_dialect_can_describe_a_tool_later(dialect: Dialect, style: str) -> None:
+    listing = listings(dialect, max_tools=2, style=style).at(0)
+    later = listing.later[1]
+
+    assert (6, {1}) == (listing.named, set(listing.later))
+    assert "tool_2, tool_3, tool_4, tool_5, tool_6, tool_7" in listing.preamble
+    assert f"{LATER}\n\n{render_tools(dialect, TOOLS[7:], style)}" == later
+    assert "tool_7" in later
+    assert "tool_6" not in later
+    assert "city" in later

@@ -1,0 +1,104 @@
+"""Which tools are described, when they are too many."""
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcshim.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage
+from fcshim.prompt.offer import Offer, offer_of
+from fcshim.prompt.steps import steps_of
+from tests.prompt.conversations import conversations, text
+
+WEATHER = Tool("get_weather", "The forecast for a city.")
+MAIL = Tool("send_mail", "Send a letter to somebody.")
+FILES = Tool("list_files", "What a folder holds.")
+PRINT = Tool("print_page", "Put something on paper.")
+TOOLS = (WEATHER, MAIL, FILES, PRINT)
+
+
+def user(words: str) -> UserMessage:
+    return UserMessage(text(words))
+
+
+def call(name: str) -> AssistantMessage:
+    return AssistantMessage((), (ToolCall("1", name, "{}"),))
+
+
+def offer(*messages: Message, most: int = 2, demanded: Sequence[str] = ()) -> Offer:
+    return offer_of(TOOLS, steps_of(messages), most, demanded)
+
+
+def test_without_a_limit_all_tools_are_described() -> None:
+    assert Offer(TOOLS) == offer(user("hi"), most=0)
+    assert Offer(TOOLS) == offer(user("hi"), most=4)
+
+
+def test_those_that_the_first_words_are_about_are_described_in_the_clients_order() -> None:
+    assert Offer((WEATHER, PRINT), ("send_mail", "list_files")) == offer(user("print the weather"))
+
+
+def test_where_the_words_say_nothing_the_clients_first_tools_are_described() -> None:
+    assert (WEATHER, MAIL) == offer(user("hi")).full
+    assert (WEATHER, MAIL) == offer().full
+
+
+def test_tools_that_are_demanded_are_described() -> None:
+    assert (MAIL, PRINT) == offer(user("print"), demanded=["send_mail"]).full
+    assert TOOLS[:3] == offer(user("print"), demanded=["send_mail", "get_weather", "list_files"]).full
+
+
+def test_a_tool_that_was_called_is_described_behind_its_result() -> None:
+    conversation = [user("weather"), call("send_mail"), ToolMessage("1", ()), call("send_mail"), ToolMessage("1", ())]
+    made = offer(*conversation, most=1)
+
+    assert ((WEATHER,), {1: (MAIL,)}) == (made.full, made.later)
+    assert "send_mail" in made.named
+
+
+def test_a_call_without_an_answer_brings_nothing_yet() -> None:
+    assert {} == offer(user("weather"), call("send_mail"), most=1).later
+
+
+def test_a_call_of_no_tool_brings_nothing() -> None:
+    assert {} == offer(user("weather"), call("rm"), ToolMessage("1", ()), most=1).later
+
+
+def test_later_words_bring_the_tool_that_they_name() -> None:
+    said = [user("the weather"), AssistantMessage(), user("now print it"), AssistantMessage(), user("and the weather?")]
+
+    assert {1: (PRINT,)} == offer(*said, most=1).later
+
+
+def test_words_that_are_only_in_a_description_bring_nothing_later() -> None:
+    assert {} == offer(user("the weather"), AssistantMessage(), user("and somebody?"), most=1).later
+
+
+def test_at_most_three_tools_come_at_a_time() -> None:
+    tools = [Tool("one"), *(Tool(f"mail_{at}") for at in range(9))]
+    steps = steps_of([user("one"), AssistantMessage(), user("mail")])
+
+    assert {1: tuple(tools[1:4])} == offer_of(tools, steps, 1).later
+
+
+def test_only_the_two_ends_of_long_words_are_read() -> None:
+    assert (MAIL,) == offer(user("mail " + "x " * 10_000), most=1).full
+    assert (MAIL,) == offer(user("x " * 10_000 + "mail"), most=1).full
+    assert (WEATHER,) == offer(user("x " * 10_000 + "mail" + " x" * 10_000), most=1).full
+
+
+@given(conversations, st.integers(1, 4))
+@settings(max_examples=60)
+def test_the_offer_of_one_request_is_kept_in_the_next(
+    conversation: tuple[list[Message], list[Message], list[list[Message]]], most: int
+) -> None:
+    _, said, later = conversation
+    tools = [Tool(f"tool_{at}", "long") for at in range(4)]
+    made = offer_of(tools, steps_of(said), most)
+    for exchange in later:
+        before, said = made, [*said, *exchange]
+        made = offer_of(tools, steps_of(said), most)
+
+        assert (before.full, before.named) == (made.full, made.named)
+        assert before.later.items() <= made.later.items()
+        assert len(tools) >= len(made.full) + sum(map(len, made.later.values()))
