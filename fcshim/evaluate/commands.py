@@ -1,0 +1,38 @@
+"""The category that the demo's model can do: commands that say which tool to call, with which values.
+
+Rule: they are made, not written, from a seed of their own, so the model was not trained on them.
+Neighbours: `demo.conversations` makes the commands; `suite` counts them as a category.
+"""
+
+from collections.abc import Iterator
+from random import Random
+
+from fcshim.demo.conversations import Exchange, Scene, make_exchange, make_scene
+from fcshim.evaluate.case import Case, ExpectedCall
+
+_SEED = 20_261_121
+_ONE_CALL, _TWO_CALLS, _NO_CALL = 60, 20, 10
+
+
+def command_cases(category: str) -> Iterator[Case]:
+    """Make the cases: one call, two calls, and words to repeat."""
+    rng = Random(_SEED)
+    for calls, times in ((1, _ONE_CALL), (2, _TWO_CALLS), (0, _NO_CALL)):
+        for number in range(1, times + 1):
+            scene = make_scene(rng, plain=True)
+            yield _case(f"{category}-{calls}-{number:03}", category, scene, make_exchange(rng, scene, calls))
+
+
+def _case(id_: str, category: str, scene: Scene, exchange: Exchange) -> Case:
+    system = ({"role": "system", "content": scene.instructions},) if scene.instructions else ()
+    return Case(
+        id=id_,
+        category=category,
+        messages=(*system, {"role": "user", "content": exchange.command}),
+        tools=scene.tools,
+        expected=(tuple(_expected(call.name, call.arguments) for call in exchange.calls),),
+    )
+
+
+def _expected(name: str, arguments: dict[str, object]) -> ExpectedCall:
+    return ExpectedCall(name, {key: [value] for key, value in arguments.items()})

@@ -1,0 +1,40 @@
+"""When two JSON values are the same: numbers by value, objects whatever the order, what a schema has by default.
+
+Rule: strings are equal to the character; 1 is 1.0 and is not true.
+Neighbours: `scoring` compares calls by this.
+"""
+
+import json
+
+from fcshim.events import JSON
+
+
+def canonical(value: JSON) -> str:
+    """Give a text that is the same for the same values."""
+    return json.dumps(_whole_numbers(value), sort_keys=True, ensure_ascii=False)
+
+
+def complete(value: JSON, schema: JSON) -> JSON:
+    """Give the value with what its schema has by default where it says nothing, inside objects and arrays too."""
+    if not isinstance(schema, dict):
+        return value
+    if isinstance(value, dict):
+        return _completed(value, schema.get("properties") or {})
+    if isinstance(value, list):
+        return [complete(item, schema.get("items")) for item in value]
+    return value
+
+
+def _completed(value: dict[str, JSON], properties: dict[str, JSON]) -> dict[str, JSON]:
+    defaults = {key: each["default"] for key, each in properties.items() if "default" in each}
+    return defaults | {key: complete(item, properties.get(key)) for key, item in value.items()}
+
+
+def _whole_numbers(value: JSON) -> JSON:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return value

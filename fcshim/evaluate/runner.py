@@ -1,0 +1,117 @@
+"""Ask the cases, several at a time, and give the results as they come.
+
+Rule: what goes wrong with one case is that case's verdict; an endpoint that fails again and again ends the run.
+Neighbours: `client` asks, `scoring` judges, `record` and the screens are told by `on_result`.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from fcshim.client import Client
+from fcshim.codecs.faults import CONTEXT_LENGTH
+from fcshim.errors import FcshimError, UpstreamError
+from fcshim.evaluate.case import Case
+from fcshim.evaluate.result import Result
+from fcshim.evaluate.scoring import calls_of, judge
+from fcshim.events import JSON, Usage
+
+DEFAULT_SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 2048}
+"""The likeliest text, the same each time, and an end to it."""
+CONCURRENCY = 4
+"""Requests at once: what small servers have slots for."""
+TIMEOUT = 300.0
+"""Seconds for one reply."""
+_MOST_FAILURES = 10
+"""Failures of the endpoint one after the other, before the run ends: the other cases would fail as well."""
+_LONGEST_TEXT = 2000
+"""Characters of a text that are kept: enough to see what the model thought of."""
+
+
+async def evaluate(
+    client: Client,
+    cases: Sequence[Case],
+    *,
+    dialect: str = "auto",
+    sampling: Mapping[str, JSON] = DEFAULT_SAMPLING,
+    concurrency: int = CONCURRENCY,
+    timeout: float = TIMEOUT,  # noqa: ASYNC109 - each case's own, which a deadline around all cannot say
+    on_result: Callable[[Result], None] | None = None,
+) -> list[Result]:
+    """Ask every case once and give the results in the order of the cases; `on_result` has each as soon as it is there.
+
+    `dialect` is what the results say, `sampling` are fields of the Chat API, `timeout` is in seconds, for one reply.
+    Raises `UpstreamError` where ten cases one after the other failed by the endpoint.
+    """
+    run = _Run(client, dialect, sampling, timeout, on_result)
+    waiting = iter(enumerate(cases))
+    workers = [asyncio.create_task(run.work(waiting)) for _ in range(min(concurrency, len(cases)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return [result for _, result in sorted(run.results.items())]
+
+
+class _Run:
+    """One run: what all requests share, and what came so far."""
+
+    def __init__(
+        self,
+        client: Client,
+        dialect: str,
+        sampling: Mapping[str, JSON],
+        seconds: float,
+        on_result: Callable[[Result], None] | None,
+    ) -> None:
+        self.results: dict[int, Result] = {}
+        self._client = client
+        self._dialect = dialect
+        self._sampling = sampling
+        self._seconds = seconds
+        self._on_result = on_result
+        self._failures = 0
+
+    async def work(self, waiting: Iterator[tuple[int, Case]]) -> None:
+        """Ask one case after the other, as long as there are any. Raises `UpstreamError`."""
+        for position, case in waiting:
+            result = await self._result(case)
+            self.results[position] = result
+            if self._on_result is not None:
+                self._on_result(result)
+            if self._failures >= _MOST_FAILURES:
+                raise UpstreamError(f"{_MOST_FAILURES} cases one after the other failed: {result.problem}")
+
+    async def _result(self, case: Case) -> Result:
+        began = time.perf_counter()
+        result = await self._asked(
+            case, Result(dialect=self._dialect, id=case.id, category=case.category, verdict="error")
+        )
+        return msgspec.structs.replace(result, seconds=round(time.perf_counter() - began, 3))
+
+    async def _asked(self, case: Case, blank: Result) -> Result:
+        choice = {} if case.tool_choice == "auto" else {"tool_choice": case.tool_choice}
+        try:
+            async with asyncio.timeout(self._seconds):
+                reply = await self._client.complete(case.messages, case.tools, **{**self._sampling, **choice})
+        except FcshimError as error:
+            # A prompt that is too long is about this case; the next one may be short.
+            self._failures += error.kind != CONTEXT_LENGTH
+            return msgspec.structs.replace(blank, problem=error.message)
+        except TimeoutError:
+            self._failures += 1
+            return msgspec.structs.replace(blank, problem=f"no whole reply after {self._seconds:g} s")
+        self._failures = 0
+        usage = reply.usage or Usage()
+        return msgspec.structs.replace(
+            blank,
+            verdict=judge(case, reply),
+            calls=calls_of(reply),
+            text=reply.text[:_LONGEST_TEXT],
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+        )

@@ -1,0 +1,97 @@
+"""From a reply to a verdict: the calls that were made beside those that are right.
+
+Rule: names and arguments are equal or they are not; the order of several calls does not count, their number does.
+Neighbours: `equality` compares values, `result` has the verdicts.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from fcshim.evaluate.case import Case, ExpectedCall
+from fcshim.evaluate.equality import canonical, complete
+from fcshim.evaluate.result import Call, Verdict
+from fcshim.events import JSON, ToolCallEnd
+from fcshim.reply import Reply
+
+_GRAVITY: Sequence[Verdict] = ("right", "wrong_arguments", "extra_call", "missing_call", "wrong_tool")
+"""From best to worst: of several alternatives, the one counts that the calls come nearest to."""
+
+
+def calls_of(reply: Reply) -> tuple[Call, ...]:
+    """Give the calls of a reply."""
+    return tuple(map(_call, reply.tool_calls))
+
+
+def judge(case: Case, reply: Reply) -> Verdict:
+    """Say what became of the case."""
+    made = calls_of(reply)
+    if not any(case.expected):
+        return _judge_none(made, reply.text)
+    if any(call.error for call in made):
+        return "malformed"
+    if not made and () in case.expected and reply.text.strip():
+        return "right"
+    schemas = {tool.name: tool.parameters for tool in case.tools}
+    return min((_compare(wanted, made, schemas) for wanted in case.expected if wanted), key=_GRAVITY.index)
+
+
+def _call(end: ToolCallEnd) -> Call:
+    if end.error is not None:
+        return Call(end.tool_call_name, end.tool_call_arguments_complete, end.error.kind)
+    return Call(end.tool_call_name, json.loads(end.tool_call_arguments_complete))
+
+
+def _judge_none(made: Sequence[Call], text: str) -> Verdict:
+    if made:
+        return "called_though_none_fits"
+    return "right" if text.strip() else "no_answer"
+
+
+def _compare(wanted: Sequence[ExpectedCall], made: Sequence[Call], schemas: Mapping[str, JSON]) -> Verdict:
+    wanted_names, made_names = _names(wanted), _names(made)
+    if wanted_names == made_names:
+        fitting = [[fits(each, call, schemas.get(call.name)) for call in made] for each in wanted]
+        return "right" if _pairs(fitting) else "wrong_arguments"
+    if made_names < wanted_names:
+        return "missing_call"
+    return "extra_call" if made_names > wanted_names else "wrong_tool"
+
+
+def _names(calls: Iterable[ExpectedCall | Call]) -> Counter[str]:
+    return Counter(call.name for call in calls)
+
+
+def fits(wanted: ExpectedCall, call: Call, schema: JSON) -> bool:
+    """Tell whether a call is the one that is wanted; what equals the schema's default may be said or left out."""
+    if wanted.name != call.name:
+        return False
+    # What is wanted and not made by default has to be said; what is said and not wanted has to be the default.
+    made, defaults = complete(call.arguments, schema), complete({}, schema)
+    admitted = {key: [value] for key, value in defaults.items()} | wanted.arguments
+    return made.keys() == admitted.keys() and all(
+        canonical(made[key]) in {canonical(_within(value, key, schema)) for value in values}
+        for key, values in admitted.items()
+    )
+
+
+def _within(value: JSON, key: str, schema: JSON) -> JSON:
+    """Complete an admitted value of one argument."""
+    completed: dict[str, JSON] = complete({key: value}, schema)
+    return completed[key]
+
+
+def _pairs(fitting: list[list[bool]]) -> bool:
+    """Tell whether each wanted call can have a made call of its own (Kuhn's matching; both are equally many)."""
+    taken: dict[int, int] = {}
+
+    def place(wanted: int, tried: set[int]) -> bool:
+        for made, fit in enumerate(fitting[wanted]):
+            if fit and made not in tried:
+                tried.add(made)
+                if made not in taken or place(taken[made], tried):
+                    taken[made] = wanted
+                    return True
+        return False
+
+    return all(place(wanted, set()) for wanted in range(len(fitting)))

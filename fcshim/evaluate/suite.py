@@ -1,0 +1,94 @@
+"""The suite: every case of every category, read from the files beside this module.
+
+Rule: a file of cases is one category, a file of tools is one set; the same cases come in the same order each time.
+Neighbours: `case` makes cases of lines, `commands` makes the one category that no file holds.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from fcshim.errors import ConfigError
+from fcshim.evaluate.case import Case, Line, expand
+from fcshim.evaluate.commands import command_cases
+from fcshim.messages import Tool
+
+DEFAULT_CATEGORIES = ("simple", "missing_information", "no_tool_fits")
+COMMANDS = "commands"
+CATEGORIES = (*DEFAULT_CATEGORIES, COMMANDS)
+"""`commands` is for models that cannot read requests, such as the demo's: it is asked only where it is named."""
+
+_T = TypeVar("_T")
+
+_HERE = Path(__file__).parent
+_SET = "@"
+_EVERY_TOOL = "@all"
+
+
+def load_cases(categories: Sequence[str] = DEFAULT_CATEGORIES, limit: int | None = None) -> list[Case]:
+    """Give the cases of these categories, at most `limit` of each. Raises `ConfigError` for an unknown category.
+
+    With a limit, each line's first phrasing comes before any second one.
+    """
+    for category in categories:
+        if category not in CATEGORIES:
+            raise ConfigError(f"there is no category {category!r}. Known are {', '.join(CATEGORIES)}")
+    return [case for category in dict.fromkeys(categories) for case in _cases(category)[:limit]]
+
+
+@cache
+def fingerprint() -> str:
+    """Give what tells this suite from any other: a digest of all that is asked and expected."""
+    digest = hashlib.sha256()
+    for path in sorted(chain.from_iterable(_HERE.glob(f"{folder}/*") for folder in ("cases", "tools", "documents"))):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    digest.update(msgspec.json.encode(_cases(COMMANDS)))
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _cases(category: str) -> tuple[Case, ...]:
+    if category == COMMANDS:
+        return tuple(command_cases(COMMANDS))
+    lines = _lines(_HERE / "cases" / f"{category}.jsonl", Line)
+    phrased = [expand(line, category, _offered(line), _document) for line in lines]
+    longest = max(map(len, phrased))
+    return tuple(cases[position] for position in range(longest) for cases in phrased if position < len(cases))
+
+
+@cache
+def tool_sets() -> dict[str, tuple[Tool, ...]]:
+    """Give the tools by the names of their sets."""
+    return {path.stem: tuple(_lines(path, Tool)) for path in sorted((_HERE / "tools").glob("*.jsonl"))}
+
+
+def _offered(line: Line) -> tuple[Tool, ...]:
+    """Give the tools of a line, in the order in which it names them, each once."""
+    named = chain.from_iterable(map(_named, line.tools))
+    return tuple({tool.name: tool for tool in named}.values())
+
+
+def _named(name: str) -> tuple[Tool, ...]:
+    sets = tool_sets()
+    every = tuple(chain.from_iterable(sets.values()))
+    if name == _EVERY_TOOL:
+        return every
+    if name.startswith(_SET):
+        return sets[name.removeprefix(_SET)]
+    return tuple(tool for tool in every if tool.name == name)
+
+
+def _document(name: str) -> str:
+    (path,) = (_HERE / "documents").glob(f"{name}.*")
+    return path.read_text(encoding="utf-8")
+
+
+def _lines(path: Path, type_: type[_T]) -> Iterator[_T]:
+    with path.open("rb") as lines:
+        for line in lines:
+            yield msgspec.json.decode(line, type=type_)
