@@ -17,13 +17,14 @@ from fcshim.config import Config
 
 _DESCRIPTION = """\
 Examine an endpoint: which server and API it is, what its prompts may hold, whether it calls
-tools by itself, what holds its model to a form, how its streams come. Says what was seen and
-what follows, and writes the settings that `fcshim serve --config` then uses.
+tools by itself, what holds its model to a form, how its streams come. Then asks the same cases
+in every dialect that may suit the model (--quick leaves that out). Says what was seen and what
+follows, and writes the settings that `fcshim serve --config` then uses.
 """
 
 _EPILOG = """\
 examples:
-  fcshim doctor http://127.0.0.1:8080
+  fcshim doctor http://127.0.0.1:8080 --quick
   fcshim doctor http://127.0.0.1:11434 --model qwen3:8b --write fcshim.toml
   fcshim doctor http://127.0.0.1:8080 --json | jq .findings
   fcshim serve --config fcshim.toml
@@ -39,6 +40,11 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("url", metavar="URL", help="the endpoint, with or without /v1")
     parser.add_argument("--model", metavar="NAME", default="", help="the model to examine [default: the first listed]")
+    parser.add_argument("--quick", action="store_true", help="only look: no cases in several dialects")
+    parser.add_argument("--cases", metavar="N", type=_count, help="cases for each dialect [default: 24]")
+    parser.add_argument(
+        "--category", metavar="NAME", action="append", default=[], help="take cases of this category (repeatable)"
+    )
     parser.add_argument("--write", metavar="FILE", help="write the settings there, as TOML")
     parser.add_argument("--force", action="store_true", help="replace a FILE that is there already")
     parser.add_argument("--json", action="store_true", help="write everything as one JSON object")
@@ -51,16 +57,21 @@ def run(arguments: argparse.Namespace) -> int:
     config = read_settings(arguments)
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
     from fcshim.cli.doctor_report import report_to  # noqa: PLC0415 - a mistake in the settings is told before this
-    from fcshim.evaluate.doctor import diagnose, settings_of  # noqa: PLC0415 - see above
+    from fcshim.evaluate.doctor import CASES, Order, diagnose, settings_of  # noqa: PLC0415 - see above
     from fcshim.evaluate.profile_file import refusal, save  # noqa: PLC0415 - see above
 
     file = Path(arguments.write) if arguments.write else None
     if file is not None and file.exists() and not arguments.force:
         raise refusal(file)
     report = report_to(sys.stdout, silent=arguments.json)
-    api = config.upstream_api if named else None
+    order = Order(
+        api=config.upstream_api if named else None,
+        model=arguments.model,
+        cases=0 if arguments.quick else arguments.cases or CASES,
+        categories=tuple(arguments.category),
+    )
     with report:
-        diagnosis = asyncio.run(diagnose(config, report.watch, api=api, model=arguments.model))
+        diagnosis = asyncio.run(diagnose(config, order, report.watch))
     if arguments.json:
         write_line(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
     else:
@@ -68,3 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
     if file is not None and diagnosis.works:
         save(settings_of(diagnosis), file, replace=arguments.force)
     return 0 if diagnosis.works else 1
+
+
+def _count(text: str) -> int:
+    """Read a number of cases; argparse tells of a `ValueError` in its own words."""
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("expected 1 or more; --quick asks no cases")
+    return count

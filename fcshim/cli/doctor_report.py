@@ -10,7 +10,6 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +17,7 @@ from fcshim.cli.text import write_line
 from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.doctor import Diagnosis, Watch, settings_of
 from fcshim.evaluate.finding import Finding, Verdict
+from fcshim.evaluate.trial import NATIVE, Trial, in_words
 
 _MARKS: dict[Verdict, tuple[str, str]] = {"yes": ("✓", "green"), "no": ("✗", "yellow"), "unclear": ("?", "cyan")}
 _TITLE = 36
@@ -28,7 +28,7 @@ class Report:
     """Says nothing until `conclude`, and nothing then: the base of those that do."""
 
     def __init__(self) -> None:
-        self.watch = Watch(met=self.meet, found=self.find)
+        self.watch = Watch(met=self.meet, found=self.find, asked=self.ask, tried=self.tell)
 
     def __enter__(self) -> Self:
         return self
@@ -43,6 +43,12 @@ class Report:
 
     def find(self, finding: Finding) -> None:
         """Tell one finding."""
+
+    def ask(self, way: str, done: int, every: int) -> None:
+        """Tell how far a way has come."""
+
+    def tell(self, trial: Trial) -> None:
+        """Tell how a way did."""
 
     def conclude(self, diagnosis: Diagnosis, file: Path | None) -> None:
         """Tell what follows."""
@@ -60,6 +66,11 @@ class PlainReport(Report):
         """Tell one finding."""
         meaning = f" -> {finding.means}" if finding.means else ""
         write_line(f"{finding.verdict:<8}{finding.title:<{_TITLE}}{finding.evidence}{meaning}")
+        sys.stdout.flush()
+
+    def tell(self, trial: Trial) -> None:
+        """Tell how a way did."""
+        write_line(f"tried   {_titled(trial):<{_TITLE}}{_told(trial)}")
         sys.stdout.flush()
 
     def conclude(self, diagnosis: Diagnosis, file: Path | None) -> None:
@@ -94,21 +105,32 @@ class TerminalReport(Report):
     def find(self, finding: Finding) -> None:
         """Tell one finding."""
         sign, colour = _MARKS[finding.verdict]
+        said = Text(finding.evidence)
+        if finding.means:
+            said.append(f"\n→ {finding.means}", style="dim")
+        self._row(Text(sign, style="red" if finding.fatal else colour), finding.title, said)
+
+    def ask(self, way: str, done: int, every: int) -> None:
+        """Tell how far a way has come."""
+        self._status.update(f"asking cases in {way}: {done} of {every}")
+
+    def tell(self, trial: Trial) -> None:
+        """Tell how a way did."""
+        self._row(Text("•", style="cyan"), _titled(trial), Text(_told(trial)))
+
+    def _row(self, sign: Text, title: str, said: Text) -> None:
         row = Table.grid(padding=(0, 1))
         row.add_column(width=1)
         row.add_column(width=_TITLE)
         row.add_column(ratio=1)
-        said = Text(finding.evidence)
-        if finding.means:
-            said.append(f"\n→ {finding.means}", style="dim")
-        row.add_row(Text(sign, style="red" if finding.fatal else colour), Text(finding.title), said)
+        row.add_row(sign, Text(title), said)
         self._console.print(row)
 
     def conclude(self, diagnosis: Diagnosis, file: Path | None) -> None:
         """Tell what follows."""
         self._console.print(Text(f"\n{_conclusion(diagnosis, file)}", style="bold"))
         if diagnosis.works and file is None:
-            self._console.print(Padding(Text(settings_of(diagnosis).rstrip()), (1, 2)))
+            self._console.print(Text(f"\n{settings_of(diagnosis).rstrip()}"), soft_wrap=True)  # to be copied
 
 
 def report_to(out: TextIO, *, silent: bool) -> Report:
@@ -124,9 +146,20 @@ def _who(contact: Contact) -> str:
     return f"{contact.url} is {server.name} ({contact.sighting.evidence}) with {models}; examined: {contact.model}"
 
 
+def _titled(trial: Trial) -> str:
+    return f"asked in {trial.way}" if trial.way != NATIVE else "asked by its own tools"
+
+
+def _told(trial: Trial) -> str:
+    return in_words(trial) + (f"; given up: {trial.problem}" if trial.problem else "")
+
+
 def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
     if not diagnosis.works:
-        return f"No calls can be had of {diagnosis.model}: see what is fatal above."
+        why = "no way of asking brought a right call" if diagnosis.trials else "it gives no replies"
+        return f"No calls can be had of {diagnosis.model}: {why}."
+    best = next((trial for trial in diagnosis.trials if trial.way == diagnosis.way), None)
+    works = "Calls can be had" if best is None else f"Calls can be had, best {_titled(best)}: {in_words(best)}"
     if file is None:
-        return "Calls can be had. These settings follow (--write FILE keeps them for fcshim serve --config FILE):"
-    return f"Calls can be had. Use them with: fcshim serve --config {file}"
+        return f"{works}.\nThese settings follow (--write FILE keeps them for fcshim serve --config FILE):"
+    return f"{works}.\nUse the settings with: fcshim serve --config {file}"

@@ -12,6 +12,7 @@ from fcshim.constrain.constraint import Form
 from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes_calls import server_for
+from fcshim.evaluate.trial import NATIVE, Trial, in_words
 from fcshim.profiles import DEFAULT, PROFILES, profile_for
 
 EVERY_MODEL = "*"
@@ -44,6 +45,18 @@ def prescribe(contact: Contact, findings: Sequence[Finding], ways: Iterable[Choi
         *_constrain(contact, found),
     ]
     return (*general, *own, *_profile(contact.model, found), *_reasoning(found))
+
+
+def chosen_way(best: Trial, trials: Sequence[Trial]) -> tuple[Choice, ...]:
+    """Give the settings for the way that did best."""
+    others = "; ".join(f"{trial.way}: {trial.right}" for trial in trials if trial is not best)
+    why = in_words(best) + (f". The others, of the same cases: {others}" if others else "")
+    if best.way == NATIVE:
+        return (Choice(setting="tools", value="native", why=why, of_model=True),)
+    return (
+        Choice(setting="tools", value="prompt", why="asked by the prompt, it did best", of_model=True),
+        Choice(setting="dialect", value=best.way, why=why, of_model=True),
+    )
 
 
 def table_for(contact: Contact) -> str:

@@ -19,6 +19,7 @@ from tests.engine.conftest import TINY
 from tests.engine.llama_server import LlamaServer, running
 from tests.engine.process import free_port, serving
 
+CASES = ("--category", "commands", "--cases", "4")
 WEATHER = {
     "type": "function",
     "function": {
@@ -30,7 +31,7 @@ WEATHER = {
 
 def examined(url: str, *options: str) -> dict[str, Any]:
     """Run the doctor and give its report, the findings by their names."""
-    outcome = fcshim("doctor", url, "--json", *options)
+    outcome = fcshim("doctor", url, "--json", *(options or ["--quick"]))
 
     assert (0, "") == (outcome.code, outcome.err)
 
@@ -126,17 +127,37 @@ async def test_the_embedded_model_is_examined_though_it_knows_no_constraint() ->
     assert "off" == report["set"]["constrain"]
 
 
+def test_the_way_that_does_best_is_chosen_and_said_why(trained_server: LlamaServer) -> None:
+    report = examined(trained_server.url, "--category", "commands", "--cases", "8")
+    ways = {trial["way"]: trial for trial in report["trials"]}
+
+    assert {"function_call", "bare_json", "pythonic", "hermes"} == set(ways)
+    assert {8} == {trial["cases"] for trial in ways.values()}
+    assert ways["function_call"]["own"]
+    assert ways["function_call"]["right"] >= 7
+    assert "function_call" == report["way"] == report["set"]["dialect"]
+    assert any("bare_json: " in choice["why"] for choice in report["choices"])
+
+
+def test_a_model_that_only_rambles_calls_nothing_however_it_is_asked(random_server: LlamaServer) -> None:
+    outcome = fcshim("doctor", random_server.url, "--category", "commands", "--cases", "3")
+
+    assert (1, "") == (outcome.code, outcome.err)
+    assert "no way of asking brought a right call" in outcome.out
+    assert "asked in hermes" in outcome.out
+
+
 def test_what_is_written_makes_serve_call(program: Path, tmp_path: Path) -> None:
     with templated(program, tmp_path, templates.REFUSING_SYSTEM) as server:
         file = tmp_path / "found.toml"
-        outcome = fcshim("doctor", server.url, "--write", str(file), "--upstream-key", "a-secret-key-of-ours")
+        outcome = fcshim("doctor", server.url, "--write", file, "--upstream-key", "a-secret-key-of-ours", *CASES)
         model = load_config(file=file).for_model("any")
         reply = _through_serve(file, tmp_path)
-        again: Outcome = fcshim("doctor", server.url, "--write", str(file))
-        forced: Outcome = fcshim("doctor", server.url, "--write", str(file), "--force")
+        again: Outcome = fcshim("doctor", server.url, "--write", file)
+        forced: Outcome = fcshim("doctor", server.url, "--write", file, "--force", "--quick")
 
     assert 0 == outcome.code, outcome.err
-    assert ("no-system+text-only", "prompt") == (model.profile, model.tools)
+    assert ("no-system+text-only", "prompt", "function_call") == (model.profile, model.tools, model.dialect)
     assert "a-secret-key-of-ours" not in file.read_text() + outcome.out
     assert ["get_weather"] == [call["function"]["name"] for call in reply["tool_calls"]]
     assert {"city": "Paris"} == json.loads(reply["tool_calls"][0]["function"]["arguments"])

@@ -1,0 +1,104 @@
+"""Which way of asking a model does best: the same cases in every candidate dialect, and by the endpoint's own tools.
+
+Rule: ways that are as good as the best, give or take one case, are told apart by what the model was made for, then by
+the length of the prompt: one case is luck.
+Neighbours: `runner` asks the cases, `prescription` takes the way that won; the doctor decides which ways are tried.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import chain, zip_longest
+
+import msgspec
+
+from fcshim.client import Client
+from fcshim.errors import UpstreamError
+from fcshim.evaluate.case import Case
+from fcshim.evaluate.result import Result
+from fcshim.evaluate.runner import DEFAULT_SAMPLING, evaluate
+from fcshim.evaluate.suite import load_cases
+from fcshim.parse.dialects.models import dialect_for
+
+NATIVE = "native"
+"""The way that leaves tools to the endpoint."""
+COMMON = ("function_call", "bare_json", "pythonic", "hermes")
+"""Dialects that models follow that were trained on none, or on another."""
+_LUCK = 1
+"""Cases that make no difference."""
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """How one way did. `calls_right` are the right answers that were calls; `mistakes` are counted by their kind."""
+
+    way: str
+    own: bool
+    cases: int
+    right: int
+    calls_right: int
+    prompt_tokens: int
+    """Of a prompt, on average."""
+    mistakes: dict[str, int] = {}
+    problem: str = ""
+    """Why it was given up, where it was."""
+
+
+def ways_for(model: str, *, native: bool) -> tuple[str, ...]:
+    """Name the ways to be tried: the one that the model's name speaks for comes first."""
+    ways = (dialect_for(model).name, *([NATIVE] if native else []), *COMMON)
+    return tuple(dict.fromkeys(ways))
+
+
+def chosen_cases(categories: Sequence[str], count: int) -> list[Case]:
+    """Give `count` cases, as evenly from the categories as they have them. Raises `ConfigError`."""
+    by_category = [load_cases([category], count) for category in categories]
+    mixed = [case for case in chain.from_iterable(zip_longest(*by_category)) if case is not None]
+    return mixed[:count]
+
+
+async def attempt(
+    way: str, model: str, client: Client, cases: Sequence[Case], max_tokens: int, watch: Callable[[Result], None]
+) -> Trial:
+    """Ask the cases one way; an endpoint that fails again and again ends the attempt."""
+    results: list[Result] = []
+
+    def note(result: Result) -> None:
+        results.append(result)
+        watch(result)
+
+    problem = ""
+    try:
+        sampling = {**DEFAULT_SAMPLING, "max_tokens": max_tokens}
+        await evaluate(client, cases, dialect=way, sampling=sampling, on_result=note)
+    except UpstreamError as error:
+        problem = error.message
+    return _counted(way, model, results, problem)
+
+
+def best_of(trials: Sequence[Trial]) -> Trial | None:
+    """Give the way to be taken; None where none ever called rightly."""
+    able = [trial for trial in trials if trial.calls_right]
+    most = max((trial.right for trial in able), default=0)
+    near = [trial for trial in able if trial.right >= most - _LUCK]
+    return min(near, key=lambda trial: (not trial.own, trial.prompt_tokens), default=None)
+
+
+def in_words(trial: Trial) -> str:
+    """Say how a way did."""
+    mistakes = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in trial.mistakes.items())
+    length = f", {trial.prompt_tokens} tokens a prompt" if trial.prompt_tokens else ""
+    return f"{trial.right} of {trial.cases} right{length}" + (f" ({mistakes})" if mistakes else "")
+
+
+def _counted(way: str, model: str, results: Sequence[Result], problem: str) -> Trial:
+    mistakes = Counter(result.verdict for result in results if not result.right)
+    counted = [result.input_tokens for result in results if result.input_tokens]
+    return Trial(
+        way=way,
+        own=way == dialect_for(model).name,
+        cases=len(results),
+        right=sum(result.right for result in results),
+        calls_right=sum(result.right and bool(result.calls) for result in results),
+        prompt_tokens=sum(counted) // len(counted) if counted else 0,
+        mistakes=dict(mistakes.most_common()),
+        problem=problem,
+    )

@@ -1,0 +1,67 @@
+"""Ways of asking: which are tried, with which cases, and which one is taken."""
+
+from collections import Counter
+
+import pytest
+
+from fcshim import Client
+from fcshim.errors import ConfigError
+from fcshim.evaluate.suite import DEFAULT_CATEGORIES
+from fcshim.evaluate.trial import NATIVE, Trial, attempt, best_of, chosen_cases, in_words, ways_for
+from fcshim.parse.dialects import DIALECTS
+from tests.scripted import Script, scripted_upstream
+
+
+def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: int | None = None) -> Trial:
+    return Trial(
+        way=way, own=own, cases=24, right=right, calls_right=right if calls is None else calls, prompt_tokens=prompt
+    )
+
+
+def test_what_the_models_name_speaks_for_is_tried_first_and_nothing_twice():
+    assert ("hermes", "function_call", "bare_json", "pythonic") == ways_for("qwen3-8b", native=False)
+    assert ("function_call", NATIVE, "bare_json", "pythonic", "hermes") == ways_for("unheard-of", native=True)
+    assert {*ways_for("gpt-oss-20b", native=False)} <= {*DIALECTS}
+
+
+@pytest.mark.parametrize(
+    ("trials", "expected"),
+    [
+        ([trial("hermes", 20, own=True), trial("bare_json", 23)], "bare_json"),
+        ([trial("hermes", 22, own=True), trial("bare_json", 23)], "hermes"),
+        ([trial("hermes", 10, own=True), trial("pythonic", 22, prompt=300), trial("bare_json", 21)], "bare_json"),
+        ([trial("hermes", 8, own=True, calls=0), trial("bare_json", 5)], "bare_json"),
+        ([trial("hermes", 8, own=True, calls=0), trial("bare_json", 0)], None),
+        ([], None),
+    ],
+)
+def test_the_best_is_taken_and_among_equals_the_models_own_then_the_shortest(trials, expected):
+    best = best_of(trials)
+
+    assert expected == (best and best.way)
+
+
+def test_cases_come_evenly_from_the_categories():
+    cases = chosen_cases(DEFAULT_CATEGORIES, 24)
+    counts = Counter(case.category for case in cases)
+
+    assert 24 == len({case.id for case in cases})
+    assert set(DEFAULT_CATEGORIES) == set(counts)
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert cases == chosen_cases(DEFAULT_CATEGORIES, 24)
+    assert not chosen_cases(DEFAULT_CATEGORIES, 0)
+    with pytest.raises(ConfigError, match="simple"):
+        chosen_cases(["simpel"], 1)
+
+
+async def test_an_endpoint_that_fails_ends_the_attempt_and_is_told_of():
+    broken = [Script((b'{"error":"out of memory"}',), 500)] * 60
+    asked = []
+    async with scripted_upstream(*broken) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
+        cases = chosen_cases(DEFAULT_CATEGORIES, 20)
+        done = await attempt("hermes", "m", client, cases, 10, asked.append)
+
+    assert "out of memory" in done.problem
+    assert (0, len(asked)) == (done.right, done.cases)
+    assert done.cases < 20
+    assert in_words(done).startswith(f"0 of {done.cases} right ({done.cases} error)")
