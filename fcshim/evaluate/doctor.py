@@ -121,11 +121,11 @@ class _Ward:
 
     async def try_ways(self, cases: Sequence[Case], watch: Watch) -> AsyncIterator[Trial]:
         """Ask the cases in every way that makes sense, one way after the other."""
-        model = self._contact.model
         tools = self._found.get("tools")
         able = tools is not None and (tools.verdict == "yes" or tools.value == "required")
         fitting = [case for case in cases if not (self._is_tight() and case.category in _LONG)]
-        for way in ways_for(model, native=able):
+        ways = ways_for(self._contact.model, native=able, faithful=self._contact.kind.faithful)
+        for way in ways:
             done = 0
 
             def count(_: Result, way: str = way) -> None:
@@ -134,7 +134,7 @@ class _Ward:
                 watch.asked(way, done, len(fitting))
 
             async with self._client(way) as client:
-                trial = await attempt(way, model, client, fitting, self._most_tokens(), count)
+                trial = await attempt(way, client, fitting, self._most_tokens(), count, own=way == ways[0])
             watch.tried(trial)
             yield trial
 

@@ -22,7 +22,7 @@ PATIENCE = 180.0
 _KEPT = 2**20
 """Bytes of an answer that are kept: probes ask for some hundred tokens."""
 _EXCERPT = 160
-_REFUSAL = (400, 404, 415, 422, 500, 501, 503)
+_REFUSAL = (400, 404, 415, 422, 500, 501, 502)
 """Statuses by which servers say that they do not do what was asked, the ones that say so wrongly included."""
 
 Look = Callable[[str, str], bool]

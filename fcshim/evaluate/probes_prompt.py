@@ -109,7 +109,7 @@ async def continues(patient: Patient) -> Seen:
         went_on = answer.text.lstrip().lower().startswith(_NEXT)
         return Seen("yes" if went_on else "unclear", f"behind {_BEGUN!r} it says {excerpt(answer.text)!r}")
     around = answer.prompt_tokens - said.prompt_tokens
-    evidence = f"{around} tokens stand around a turn of the model's, which then says {excerpt(answer.text)!r}"
+    evidence = f"{max(around, 0)} tokens close a turn of the model's, which then says {excerpt(answer.text)!r}"
     if around >= _CLOSED:
         return Seen("no", evidence)
     return Seen("yes" if around <= 0 or answer.text.lstrip().lower().startswith(_NEXT) else "unclear", evidence)

@@ -42,10 +42,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was given up, where it was."""
 
 
-def ways_for(model: str, *, native: bool) -> tuple[str, ...]:
-    """Name the ways to be tried: the one that the model's name speaks for comes first."""
-    ways = (dialect_for(model).name, *([NATIVE] if native else []), *COMMON)
-    return tuple(dict.fromkeys(ways))
+def ways_for(model: str, *, native: bool, faithful: bool) -> tuple[str, ...]:
+    """Name the ways to be tried: the model's own comes first, which its name tells, or the API that was made for it.
+
+    `native`: the endpoint's own tools may work; `faithful`: they are the provider's, so nothing else is tried then.
+    """
+    if native and faithful:
+        return (NATIVE,)
+    return tuple(dict.fromkeys((dialect_for(model).name, *([NATIVE] if native else []), *COMMON)))
 
 
 def chosen_cases(categories: Sequence[str], count: int) -> list[Case]:
@@ -56,7 +60,7 @@ def chosen_cases(categories: Sequence[str], count: int) -> list[Case]:
 
 
 async def attempt(
-    way: str, model: str, client: Client, cases: Sequence[Case], max_tokens: int, watch: Callable[[Result], None]
+    way: str, client: Client, cases: Sequence[Case], max_tokens: int, watch: Callable[[Result], None], *, own: bool
 ) -> Trial:
     """Ask the cases one way; an endpoint that fails again and again ends the attempt."""
     results: list[Result] = []
@@ -71,7 +75,7 @@ async def attempt(
         await evaluate(client, cases, dialect=way, sampling=sampling, on_result=note)
     except UpstreamError as error:
         problem = error.message
-    return _counted(way, model, results, problem)
+    return _counted(way, results, problem, own=own)
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
@@ -89,12 +93,12 @@ def in_words(trial: Trial) -> str:
     return f"{trial.right} of {trial.cases} right{length}" + (f" ({mistakes})" if mistakes else "")
 
 
-def _counted(way: str, model: str, results: Sequence[Result], problem: str) -> Trial:
+def _counted(way: str, results: Sequence[Result], problem: str, *, own: bool) -> Trial:
     mistakes = Counter(result.verdict for result in results if not result.right)
     counted = [result.input_tokens for result in results if result.input_tokens]
     return Trial(
         way=way,
-        own=way == dialect_for(model).name,
+        own=own,
         cases=len(results),
         right=sum(result.right for result in results),
         calls_right=sum(result.right and bool(result.calls) for result in results),

@@ -117,6 +117,16 @@ def test_tools_in_the_template_are_noticed_by_the_tokens_that_they_take(program:
     assert "ignored" not in report["found"]["tools"]["evidence"]
 
 
+@pytest.mark.parametrize("api", ["openai", "responses", "anthropic", "gemini", "ollama"])
+def test_an_endpoint_is_examined_in_every_api(proxy: str, api: str) -> None:
+    report = examined(proxy, "--quick", "--upstream-api", api)
+
+    assert api == report["upstream_api"]
+    assert ["yes", "yes", "yes", "yes"] == verdicts(report, "reply", "usage", "stream", "system")
+    assert "no" == report["found"]["images"]["verdict"]
+    assert "ignored" not in report["found"]["tools"]["evidence"]
+
+
 async def test_the_embedded_model_is_examined_though_it_knows_no_constraint() -> None:
     async with serve_model("numpy") as served:
         report = await asyncio.to_thread(examined, served.url)

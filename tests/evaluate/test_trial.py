@@ -19,9 +19,15 @@ def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: 
 
 
 def test_what_the_models_name_speaks_for_is_tried_first_and_nothing_twice():
-    assert ("hermes", "function_call", "bare_json", "pythonic") == ways_for("qwen3-8b", native=False)
-    assert ("function_call", NATIVE, "bare_json", "pythonic", "hermes") == ways_for("unheard-of", native=True)
-    assert {*ways_for("gpt-oss-20b", native=False)} <= {*DIALECTS}
+    own, unknown = ways_for("qwen3-8b", native=False, faithful=False), ways_for("x", native=True, faithful=False)
+
+    assert ("hermes", "function_call", "bare_json", "pythonic") == own
+    assert ("function_call", NATIVE, "bare_json", "pythonic", "hermes") == unknown
+    assert {*ways_for("gpt-oss-20b", native=False, faithful=True)} <= {*DIALECTS}
+
+
+def test_a_providers_own_tools_are_tried_alone():
+    assert (NATIVE,) == ways_for("claude", native=True, faithful=True)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +65,7 @@ async def test_an_endpoint_that_fails_ends_the_attempt_and_is_told_of():
     asked = []
     async with scripted_upstream(*broken) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
         cases = chosen_cases(DEFAULT_CATEGORIES, 20)
-        done = await attempt("hermes", "m", client, cases, 10, asked.append)
+        done = await attempt("hermes", client, cases, 10, asked.append, own=True)
 
     assert "out of memory" in done.problem
     assert (0, len(asked)) == (done.right, done.cases)
