@@ -13,16 +13,17 @@ from typing import Self, TypeAlias
 import msgspec
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
+from fcshim.asking import Asked, Question
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.doubt import Doubted
 from fcshim.enforcement import AUTO as AUTO_SERVER
-from fcshim.enforcement import Enforcement, may_refuse_constraint
+from fcshim.enforcement import Enforcement
 from fcshim.errors import ConfigError, RequestError, UpstreamError
-from fcshim.events import JSON, Event
-from fcshim.exchange import Exchange
-from fcshim.inquiry import Aptitude, list_models, refuses_tools
+from fcshim.events import JSON, Error, Event
+from fcshim.exchange import Batch
+from fcshim.inquiry import Aptitude, list_models
 from fcshim.messages import (
     AUTO,
     Message,
@@ -37,16 +38,17 @@ from fcshim.native import Native
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import AUTO as AUTO_DIALECT
 from fcshim.parse.dialects.models import dialect_for
-from fcshim.profiles import GENERIC, Profile, Server, get_profile, profile_for
+from fcshim.profiles import Profile, Server, get_profile, profile_for
 from fcshim.prompt.budget import Room
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
+from fcshim.retry import DEFAULT_MAX_RETRIES, tried
 from fcshim.shim import Shim
 from fcshim.stage import Stage
 from fcshim.tools import AnyTool, Executor, Registry
-from fcshim.upstream import Timeouts, Upstream, UpstreamReply
+from fcshim.upstream import Timeouts, Upstream
 
 Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
 """What is said so far: one user's text, or messages, as objects or as the Chat API's dicts."""
@@ -70,6 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     in_reasoning: str
     arguments: ArgumentsPolicy
     room: Room
+    max_retries: int
     new_id: Callable[[], str] | None
 
 
@@ -83,9 +86,10 @@ class Client:
     model's name. `tools_style`: whether the prompt lists tools by schema or by signature. `rescue`, `reasoning`,
     `in_reasoning`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: whether the endpoint holds
     the model to calls that are demanded, where it can (`auto`), or not (`off`); the name of a kind of server says what
-    it takes. `max_tools`: tools that the prompt describes, the others it names. `prompt_budget`: tokens that the prompt
-    may take, estimated, before old results and then tools get shorter. `max_result`: characters that it shows of a
-    tool's result. 0 is no limit for each of these.
+    it takes. `max_retries`: how often the model is asked once more for a call that came to nothing. `max_tools`: tools
+    that the prompt describes, the others it names. `prompt_budget`: tokens that the prompt may take, estimated, before
+    old results and then tools get shorter. `max_result`: characters that it shows of a tool's result. 0 is no limit for
+    each of these.
     Raises `ConfigError` for an unknown api, dialect, profile or kind of server.
     """
 
@@ -108,6 +112,7 @@ class Client:
         prompt_budget: int = 0,
         max_result: int = DEFAULT_MAX_RESULT,
         constrain: str = AUTO_SERVER,
+        max_retries: int = DEFAULT_MAX_RETRIES,
         timeouts: Timeouts = _DEFAULT_TIMEOUTS,
         new_id: Callable[[], str] | None = None,
     ) -> None:
@@ -130,6 +135,7 @@ class Client:
             in_reasoning=in_reasoning,
             arguments=arguments,
             room=Room(max_tools, prompt_budget, max_result),
+            max_retries=max_retries,
             new_id=new_id,
         )
 
@@ -202,7 +208,7 @@ class Client:
 
     async def _complete(self, request: Request, on_event: Callable[[Event], None] | None = None) -> Reply:
         events: list[Event] = []
-        async with EventStream(self._events(request)) as stream:
+        async with EventStream(self._events(request, whole=on_event is None)) as stream:
             async for event in stream:
                 events.append(event)
                 if on_event is not None:
@@ -212,69 +218,54 @@ class Client:
             raise UpstreamError(reply.error.message, kind=reply.error.kind)
         return reply
 
-    async def _events(self, request: Request) -> AsyncGenerator[Event, None]:
+    async def _events(self, request: Request, *, whole: bool = False) -> AsyncGenerator[Event, None]:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
-        async with contextlib.AsyncExitStack() as stack:
-            exchange, reply = await self._open(request, stack)
+
+        def make(*, native: bool, server: Server) -> Asked:
+            stage = self._stage(request, native=native, server=server)
+            retries = self._options.max_retries
+            return tried(request, upstream=self._kind.codec, stage=stage, max_retries=retries, whole=whole)
+
+        tools = self._options.tools
+        question = Question(request, make, tools=tools, aptitude=self._aptitude, enforcement=self._enforcement)
+        async with contextlib.aclosing(self._batches(question)) as batches:
+            async for batch in batches:
+                for _, event in batch:
+                    yield event
+
+    async def _batches(self, question: Question) -> AsyncGenerator[Batch, None]:
+        """Ask the upstream: in another way where it refuses one, once more where it answers badly."""
+        asked = await question.begin()
+        begun, more = False, True
+        while more:
             try:
-                async for data in reply:
-                    for _, event in exchange.feed(data):
-                        yield event
-                    if exchange.finished:
-                        break
+                async with contextlib.aclosing(self._read(asked)) as batches:
+                    async for batch in batches:
+                        begun = begun or bool(batch)
+                        yield batch
             except UpstreamError as error:
-                rest = exchange.fail(error)
+                other = await question.instead(asked, error, late=begun)
+                if other is None:
+                    rest = asked.fail(error)
+                    if not begun and (not rest or isinstance(rest[-1][1], Error)):
+                        raise
+                    yield rest
+                    return
+                asked = other
             else:
-                rest = exchange.close()
-            for _, event in rest:
-                yield event
+                question.accepted()
+                more = await question.again(asked)
 
-    async def _open(self, request: Request, stack: contextlib.AsyncExitStack) -> tuple[Exchange, UpstreamReply]:
-        """Ask the upstream; once more by the prompt where it turns out to refuse tools. Raises `UpstreamError`."""
-        native = await self._is_native(request)
-        try:
-            return await self._try(request, stack, native=native)
-        except UpstreamError as error:
-            if not (native and self._options.tools == "auto" and request.tools and refuses_tools(error)):
-                raise
-            self._aptitude.distrust(request.model)(error.message)
-        return await self._try(request, stack, native=False)
-
-    async def _try(
-        self, request: Request, stack: contextlib.AsyncExitStack, *, native: bool
-    ) -> tuple[Exchange, UpstreamReply]:
-        """Ask the upstream; once more without the constraint where it may have refused that."""
-        server = GENERIC if native else await self._enforcement.server(request)
-        exchange = self._exchange(request, native=native, server=server)
-        if self._enforcement.is_refused(exchange.constraint):
-            exchange = self._exchange(request, native=native)
-        try:
-            return exchange, await self._ask(exchange, stack)
-        except UpstreamError as error:
-            if not exchange.constraint or not may_refuse_constraint(error):
-                raise
-        free = self._exchange(request, native=native)
-        reply = await self._ask(free, stack)
-        self._enforcement.learn(exchange.constraint)
-        return free, reply
-
-    def _exchange(self, request: Request, *, native: bool, server: Server = GENERIC) -> Exchange:
-        stage = self._stage(request, native=native, server=server)
-        return Exchange(request, upstream=self._kind.codec, shim=stage)
-
-    async def _ask(self, exchange: Exchange, stack: contextlib.AsyncExitStack) -> UpstreamReply:
-        reply = await stack.enter_async_context(self._upstream.ask(exchange.outgoing))
-        if reply.status == 200:
-            return reply
-        error = self._kind.codec.decode_error(reply.status, {}, await reply.read_error())
-        await stack.aclose()
-        raise error
-
-    async def _is_native(self, request: Request) -> bool:
-        if self._options.tools == "auto" and uses_tools(request):
-            return await self._aptitude.is_native(request.model)
-        return self._options.tools == "native"
+    async def _read(self, asked: Asked) -> AsyncGenerator[Batch, None]:
+        async with self._upstream.ask(asked.outgoing) as reply:
+            if reply.status != 200:
+                raise self._kind.codec.decode_error(reply.status, {}, await reply.read_error())
+            async for data in reply:
+                yield asked.feed(data)
+                if asked.finished:
+                    break
+            yield asked.close()
 
     def _stage(self, request: Request, *, native: bool, server: Server) -> Stage | None:
         """Make what stands between the events and the upstream, where there is anything for it to do."""

@@ -1,7 +1,7 @@
 """How one upstream holds its models to calls: the kind of server that it is, and which constraints it refused.
 
-Rule: the server is asked once, and only when a call is demanded; a constraint that was refused is not sent again.
-Neighbours: `detection` finds the kind of server; `client` and `server` ask here, and tell what happened.
+Rule: the server is asked once, and only when a call is wanted of it; a constraint that was refused is not sent again.
+Neighbours: `detection` finds the kind of server; `client` and `server` ask by way of `asking`, and tell what happened.
 """
 
 from fcshim.codecs.faults import CONTEXT_LENGTH
@@ -26,9 +26,12 @@ class Enforcement:
         self._server = _by_setting(setting, upstream)
         self._refused: set[str] = set()
 
-    async def server(self, request: Request) -> Server:
-        """Give the kind of server, where that matters for the request; one that is away is tried without."""
-        if self._server is None and request.tool_choice.mode == "required" and request.tools:
+    async def server(self, request: Request, *, again: bool = False) -> Server:
+        """Give the kind of server, where that matters: a call is demanded, or a request is asked `again` for one.
+
+        One that is away is tried without.
+        """
+        if self._server is None and (again or request.tool_choice.mode == "required") and request.tools:
             self._server = await self._found() if self._upstream.kind.openai else GENERIC
         return self._server or GENERIC
 

@@ -28,6 +28,8 @@ class Exchange:
     a token, from the text of the prompt that was sent and the text that came back.
     """
 
+    again = False
+    """An exchange asks once; `retry.Tries` may ask again."""
     __slots__ = (
         *("_characters", "_choices", "_decoder", "_ended", "_readers", "_sent", "_shim", "_usage", "_wanted"),
         *("constraint", "error", "finished", "outgoing"),

@@ -15,6 +15,8 @@ from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, T
 from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
+from fcshim.parse.sink import Arguments
+from fcshim.parse.spoiled import Spoiled
 from fcshim.parse.stream import StreamParser
 from fcshim.profiles import DEFAULT, GENERIC, Profile, Server, get_profile
 from fcshim.prompt.budget import DEFAULT_ROOM, Room
@@ -42,7 +44,7 @@ class Shim:
         rescue: bool = False,
         reasoning: Literal["ignore", "recover", "promote"] = "ignore",
         in_reasoning: str = "",
-        arguments: Literal["stream", "validated"] = "stream",
+        arguments: Arguments = "stream",
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         server: Server = GENERIC,
@@ -53,50 +55,67 @@ class Shim:
         Raises `RequestError` where the choice names no offered tool or a schema is too deep.
         """
         row = find_dialect(dialect)
-        neutralise = Neutraliser()
+        self.neutralise = neutralise = Neutraliser()
         tools = _neutralised_tools(request, neutralise)
-        callable_tools = _callable_tools(request, tools)
-        constraint = _constraint(request, callable_tools, row, server)
-        row = row if constraint is None else constraint.dialect
+        self.tools = _callable_tools(request, tools)
+        """The tools that may be called, as the model knows them."""
+        constraint = _constraint(request, self.tools, row, server)
+        self.dialect = row if constraint is None else constraint.dialect
         prompt = compose(
             request,
             tools,
             _neutralised_choice(request, neutralise),
             neutralise,
-            dialect=row,
+            dialect=self.dialect,
             manners=get_profile(profile),
             style=tools_style,
             room=room,
         )
-        prepared = _prepared(request, prompt.messages, stop=() if tools else request.stop)
-        self._prepared = prepared if constraint is None else constrained(prepared, constraint)
+        self.free = _prepared(request, prompt.messages, stop=() if tools else request.stop)
+        """The request for the upstream without a constraint."""
+        self._prepared = self.free if constraint is None else constrained(self.free, constraint)
         self.constraint = "" if constraint is None else constraint.key
         self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
         """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
-        self._restores = neutralise.touched
-        self._request = request
-        self._new_parser: Callable[[], StreamParser] = lambda: StreamParser(
-            row,
-            callable_tools,
-            rescue=rescue,
-            reasoning=reasoning,
-            in_reasoning=in_reasoning,
-            arguments=arguments,
-            new_id=new_id,
-            limits=limits,
-        )
+        self.request = request
+        self.arguments: Arguments = arguments
+
+        def new_parser(dialect: Dialect, arguments: Arguments, *, marked: bool) -> StreamParser:
+            return StreamParser(
+                dialect,
+                self.tools,
+                rescue=rescue,
+                reasoning=reasoning,
+                in_reasoning=in_reasoning,
+                arguments=arguments,
+                new_id=new_id,
+                limits=limits,
+                marked=marked,
+            )
+
+        self._new_parser = new_parser
 
     def prepare(self) -> Request:
         """Give the request for the upstream: text messages, no tools; stop sequences only where no tool is offered."""
         return self._prepared
 
-    def stream(self) -> "ShimStream":
-        """Make the way back for one choice."""
+    def stream(
+        self,
+        *,
+        dialect: Dialect | None = None,
+        arguments: Arguments | None = None,
+        hear: Callable[[str], None] | None = None,
+    ) -> "ShimStream":
+        """Make the way back for one choice, in another dialect or with other arguments where that is wanted.
+
+        `hear` gets every text as the model said it; what was meant as a call and is none is then marked.
+        """
         return ShimStream(
-            self._new_parser(),
-            restoration=Restoration() if self._restores else None,
-            stops=self._request.stop,
-            parallel=self._request.parallel_tool_calls,
+            self._new_parser(dialect or self.dialect, arguments or self.arguments, marked=hear is not None),
+            restoration=Restoration() if self.neutralise.touched else None,
+            stops=self.request.stop,
+            parallel=self.request.parallel_tool_calls,
+            hear=hear,
         )
 
 
@@ -153,8 +172,8 @@ class ShimStream:
     """
 
     __slots__ = (
-        *("_blank", "_called", "_flowing", "_good", "_over", "_parallel", "_parser", "_restoration", "_stops"),
-        *("_straight", "finished"),
+        *("_blank", "_called", "_flowing", "_good", "_hear", "_over", "_parallel", "_parser", "_restoration"),
+        *("_stops", "_straight", "finished"),
     )
 
     def __init__(
@@ -164,8 +183,10 @@ class ShimStream:
         restoration: Restoration | None = None,
         stops: Sequence[str] = (),
         parallel: bool = True,
+        hear: Callable[[str], None] | None = None,
     ) -> None:
         self.finished = False
+        self._hear = hear
         self._parser = parser
         self._restoration = restoration
         self._stops = StopSearch(stops) if any(stops) else None
@@ -198,6 +219,8 @@ class ShimStream:
 
     def read(self, text: str) -> list[Event]:
         """Take the upstream's next piece of text, as `feed` does; not to be called once the choice has ended."""
+        if self._hear is not None:
+            self._hear(text)
         events = self._parser.feed(text)
         if self._parser.finished:
             events = self._pass(events)
@@ -227,6 +250,8 @@ class ShimStream:
 
     def _passed(self, event: Event) -> list[Event]:
         match event:
+            case Spoiled():
+                return [event]
             case Text():
                 return self._text(event.text)
             case ToolCallStart():

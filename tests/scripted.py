@@ -35,12 +35,13 @@ MISSING = Script((b"<html><body>404 page not found</body></html>",), 404)
 
 @dataclass
 class ScriptedUpstream:
-    """What the test sees: the address, the requests, and whether the client left a hanging answer."""
+    """What the test sees: the address, the requests, whether an answer hangs, and whether its client left."""
 
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     """The paths of the pages that were asked for."""
+    hanging: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -103,6 +104,7 @@ async def _play(script, reader, writer, upstream):
             writer.transport.abort()
             return
         if piece is HANG:
+            upstream.hanging.set()
             await reader.read()
             upstream.left.set()
             return

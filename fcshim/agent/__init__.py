@@ -4,10 +4,11 @@ Rule: an agent asks the model through a function that it is given, so that the l
 Neighbours: `client` gives that function, `tools` executes the calls.
 """
 
-from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, Ask, Round, rounds, total_usage
+from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, Ask, Round, rounds
 from fcshim.agent.run import Agent, AgentEvent, RoundEnded
 from fcshim.agent.sessions import Sessions
 from fcshim.agent.subagents import SubAgents
+from fcshim.reply import total_usage
 
 __all__ = [
     "DEFAULT_MAX_ROUNDS",

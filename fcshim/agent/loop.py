@@ -5,13 +5,13 @@ Neighbours: `client.run` gives it a way to ask the model; `run` is the same loop
 work of the calls.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from fcshim.errors import ConfigError, ModelOutputError
-from fcshim.events import ToolCallEnd, Usage
+from fcshim.events import ToolCallEnd
 from fcshim.messages import AssistantMessage, Message, TextPart, ToolCall
 from fcshim.reply import Reply
 from fcshim.tools import Executor
@@ -63,12 +63,6 @@ def meant_calls(reply: Reply) -> tuple[ToolCallEnd, ...]:
 def still_calling(max_rounds: int) -> ModelOutputError:
     """Say that a model does not come to an end."""
     return ModelOutputError(f"the model still calls tools in reply {max_rounds}, the last one", kind="max_rounds")
-
-
-def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
-    """Add up the token counts of several replies; none where no reply had any."""
-    known = [msgspec.structs.astuple(usage) for usage in usages if usage is not None]
-    return Usage(*map(sum, zip(*known, strict=True))) if known else None
 
 
 def spoken(reply: Reply, calls: Sequence[ToolCallEnd]) -> AssistantMessage:

@@ -10,12 +10,12 @@ from contextlib import aclosing
 import msgspec
 
 from fcshim.agent import AgentEvent, RoundEnded
-from fcshim.agent.loop import total_usage
 from fcshim.chat.conversation import Conversation
 from fcshim.chat.harmless import harmless
 from fcshim.chat.screen import Screen
 from fcshim.errors import FcshimError
 from fcshim.events import Text, Usage
+from fcshim.reply import total_usage
 
 
 async def tell(conversation: Conversation, prompt: str, screen: Screen) -> None:

@@ -54,6 +54,9 @@ class Secret:
         return "Secret('***')"
 
 
+Retries = Annotated[int, Meta(ge=0, le=5)]
+
+
 class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a `[models."pattern"]` table may say; what it leaves out is as for every model."""
 
@@ -68,6 +71,7 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     prompt_budget: Annotated[int, Meta(ge=0)] | None = None
     max_result: Annotated[int, Meta(ge=0)] | None = None
     tools: ToolsPolicy | None = None
+    max_retries: Retries | None = None
     upstream_model: Annotated[str, Meta(min_length=1)] | None = None
 
 
@@ -85,6 +89,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_tools: int = 0
     prompt_budget: int = 0
     max_result: int = DEFAULT_MAX_RESULT
+    max_retries: int = 1
     upstream_model: str | None = None
 
 
@@ -165,6 +170,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             "NAME",
         ),
     ] = "auto"
+
+    max_retries: Annotated[
+        Retries,
+        _about(
+            "tool calls", "times that the model is asked once more for a call that came to nothing; 0 for never", "N"
+        ),
+    ] = 1
 
     api_keys: Annotated[
         tuple[Secret, ...], _about("security", "key that a client must send; may be given several times", "KEY")

@@ -13,8 +13,15 @@ from fcshim.messages import Tool
 from fcshim.schema.expect import ANY, Expectation, compile_schema
 from fcshim.schema.validate import first_fault
 
-Arguments = Literal["stream", "validated"]
+Arguments = Literal["stream", "validated", "checked"]
+"""`checked`: whole, too, and where the schema does not admit them, the end says so (`DoubtfulEnd`) but is no error."""
 _EXCERPT = 200
+
+
+class DoubtfulEnd(ToolCallEnd, frozen=True, gc=False, kw_only=True):
+    """The end of a call whose arguments the schema does not admit, as `fault` says."""
+
+    fault: str
 
 
 class CallSink:
@@ -29,11 +36,14 @@ class CallSink:
         self.good = 0
         """Calls that ended without error."""
         self._tools = tools
-        self._validated = arguments == "validated"
+        self._validated = arguments != "stream"
+        self._checked = arguments == "checked"
         self.whole = False
         """True while events are held back anyway: a call is then put out at its end, its arguments in one chunk."""
         self._new_id = new_id
         self._max_arguments = max_arguments
+        self.unoffered = ""
+        """The name that meant no tool, where that was the last one."""
         self._id = ""
         self._name = ""
         self._parts: list[str] = []
@@ -48,6 +58,11 @@ class CallSink:
 
     def resolve(self, name: str) -> str | None:
         """Give the tool that a call means by this name, or None if it means none that was offered."""
+        found = self._resolved(name)
+        self.unoffered = "" if found is not None else name.strip()
+        return found
+
+    def _resolved(self, name: str) -> str | None:
         if self._tools is None:
             return name.strip() or None
         if name in self._tools:
@@ -130,11 +145,12 @@ class CallSink:
     def _end(self) -> None:
         arguments = "".join(self._parts)
         fault = self._fault(arguments) if self._validated else None
-        if fault is not None:
+        if fault is not None and not self._checked:
             self.fail("invalid", fault, arguments)
             return
         self._announce(arguments)
-        self.out.append(ToolCallEnd(self._id, self._name, arguments, self.count - 1, self._coerced))
+        told = (self._id, self._name, arguments, self.count - 1, self._coerced)
+        self.out.append(ToolCallEnd(*told) if fault is None else DoubtfulEnd(*told, fault=fault))
         self.open = self.pending = False
         self.good += 1
 

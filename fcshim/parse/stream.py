@@ -54,8 +54,9 @@ class StreamParser(CallMachine):
     (`Tool` objects or OpenAI dicts), None admits any name. With `rescue`, calls to offered tools in every other dialect
     are read too. `reasoning` says what becomes of a call inside reasoning; `in_reasoning` is the opening tag
     (`<think>`) with which the prompt already ended. `arguments` says whether they are sent as they come or whole and
-    validated. `new_id` makes the ids of calls. Raises `ConfigError` for an unknown dialect or reasoning tag,
-    `RequestError` for unusable tools, and nothing whatever the text is.
+    validated. With `marked`, a `Spoiled` stands before the text of what was meant as a call. `new_id` makes the ids of
+    calls. Raises `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing
+    whatever the text is.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class StreamParser(CallMachine):
         arguments: Arguments = "stream",
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        marked: bool = False,
     ) -> None:
         asked = None if dialect == AUTO else get_dialect(dialect)
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
@@ -77,7 +79,9 @@ class StreamParser(CallMachine):
             CallSink(offered, arguments, new_id or id_source(), limits.arguments),
             limits,
             fenced_calls=offered is not None,
+            asked=asked,
         )
+        self._marked = marked
         self._policy = reasoning
         self._state = self._lead
         self._halves = HalfJoiner()
@@ -360,6 +364,8 @@ class StreamParser(CallMachine):
         body.close(tail, stop_reason)
         self._account(tail)
         if body.status is Status.UNKNOWN:
+            if stop_reason in _NATURAL:
+                self._mark()
             self._not_a_call("")
             self._body = None
             return False

@@ -80,11 +80,18 @@ def render_reminder(dialect: Dialect) -> str:
     return f"{REMINDER}\n{call}\nOtherwise answer in plain text.)"
 
 
+def render_correction(dialect: Dialect, **values: JSON) -> str:
+    """Write the turn that asks for a call again; a dialect may have a template of its own for it."""
+    return _render(dialect, "correction", **values).rstrip("\n")
+
+
 def render_samples(dialect: Dialect) -> str:
     """Write everything once, with a tool of no meaning. Raises jinja2's `TemplateError` where a template is wrong."""
     tool = Tool("f", "Does nothing.", {"type": "object", "properties": {"a": {"type": "string"}}})
     call = ("f", '{"a": "b"}')
     texts = [render_system(dialect, [tool]), render_calls(dialect, [call, call]), render_call(dialect, *call)]
+    fault: dict[str, JSON] = {"kind": "bad", "name": "f", "message": "e"}
+    texts.append(render_correction(dialect, faults=[fault], names=["f"], taken=[], optional=True, form=texts[1]))
     return "\n".join([*texts, render_result(dialect, "f", "c"), render_result(dialect, "f", "c", is_error=True)])
 
 
@@ -124,6 +131,8 @@ def _template(folder: str, name: str) -> Template:
     if name == "signatures":
         own = (Path(folder),) if Path(folder).is_absolute() else ()
         return _environment((*own, templates)).get_template("_shared/signatures.jinja")
+    if name == "correction" and name not in _templates(templates / folder):
+        return _environment((templates,)).get_template("_shared/correction.jinja")
     if Path(folder).is_absolute():  # a dialect of the user's own
         return _environment((Path(folder), templates)).get_template(f"{name}.jinja")
     return _environment((templates,)).get_template(f"{folder}/{name}.jinja")

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from fcshim.events import Coercion, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.parse.spoiled import Spoiled
 from fcshim.prompt.neutralise import Restorer, map_strings, restore
 
 
@@ -26,7 +27,7 @@ class Restoration:
 
     def _restored(self, event: Event) -> list[Event]:
         match event:
-            case Text():
+            case Text() if not isinstance(event, Spoiled):
                 return [*self._reasoned(), *_texts(self._text.feed(event.text))]
             case Reasoning(signature=None):
                 return [*_texts(self._text.close()), *_reasonings(self._reasoning.feed(event.text))]
@@ -37,7 +38,7 @@ class Restoration:
                 return self._chunk(event, self._arguments.feed(event.tool_call_arguments_chunk))
             case ToolCallEnd():
                 return [*self._chunk(event, self._arguments.close()), _restored_end(event)]
-            case _:  # signed reasoning, which must not change, and what ends the reply
+            case _:  # marks, signed reasoning, which must not change, and what ends the reply
                 return [*self._rest(), event]
 
     def _rest(self) -> list[Event]:

@@ -1,9 +1,7 @@
 """The endpoints that give a reply, of every client API.
 
-Rule: what needs no shim is relayed verbatim where the upstream speaks the client's API. The status stays open until
-there is something to say, so that what goes wrong before is a real HTTP error; what goes wrong after it is told in the
-stream, which then has no clean end.
-Neighbours: `exchange` and `answer` do the work, `upstream` and `line` the I/O.
+Rule: what needs no shim is relayed verbatim where the upstream speaks the client's API.
+Neighbours: `conversation` has the rest answered, `relay` passes on; the settings say what stands between.
 """
 
 import logging
@@ -13,37 +11,35 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.answer import Answer, answer_for
+from fcshim.answer import answer_for
+from fcshim.asking import Asked, Question, is_native
 from fcshim.codecs.base import Codec, Identity
 from fcshim.codecs.memory import Memory
 from fcshim.codecs.table import CODECS, Found
 from fcshim.config import AUTO_PROFILE, Config, ModelConfig
 from fcshim.doubt import Doubted
-from fcshim.enforcement import Enforcement, may_refuse_constraint
-from fcshim.errors import FcshimError, UpstreamError
-from fcshim.events import Error
-from fcshim.exchange import Exchange
+from fcshim.enforcement import Enforcement
 from fcshim.ids import id_source, secret_source
-from fcshim.inquiry import Aptitude, refuses_tools
+from fcshim.inquiry import Aptitude
 from fcshim.messages import Request, uses_tools
 from fcshim.native import Native
 from fcshim.profiles import GENERIC, Profile, Server, get_profile, profile_for
 from fcshim.prompt.budget import Room
 from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.retry import tried
+from fcshim.server.conversation import Conversation
 from fcshim.server.course import Course
 from fcshim.server.guard import client_key
-from fcshim.server.line import Line, Pulse
+from fcshim.server.line import Line
 from fcshim.server.own_tools import OwnTools
 from fcshim.server.relay import Relay
 from fcshim.shim import Shim
 from fcshim.stage import Stage
-from fcshim.upstream import Upstream, UpstreamReply, key_header
+from fcshim.upstream import Upstream, key_header
 
 logger = logging.getLogger("fcshim.server")
 
-_STREAM = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 _REPLACED = {b"content-type", b"accept"}
-_RETRY = ("retry-after", "retry-after-ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +96,15 @@ class Chat:
             return False
         if found.api.remembers:
             return self._remembers(found)
-        return not uses_tools(request) or (self._kind.faithful and await self._is_native(request, model))
+        if not uses_tools(request):
+            return True
+        there = msgspec.structs.replace(request, model=model.upstream_model or request.model)
+        return self._kind.faithful and await is_native(there, model.tools, self.aptitude)
 
     def _remembers(self, found: Found) -> bool:
         """Tell whether earlier replies are the upstream's to remember: it gives them all."""
         there = found.api.codec is self._codec and self._kind.faithful
         return there and self._config.tools != "prompt" and self._config.mcp is None
-
-    async def _is_native(self, request: Request, model: ModelConfig) -> bool:
-        if model.tools == "auto" and uses_tools(request):
-            return await self.aptitude.is_native(model.upstream_model or request.model)
-        return model.tools == "native"
 
     def _identity(self, request: Request, codec: Codec) -> Identity:
         began = time.monotonic()
@@ -123,82 +117,29 @@ class Chat:
         )
 
     async def _converse(self, errand: _Errand) -> None:
-        """Have the conversation; once more by the prompt where the upstream turns out to refuse tools."""
-        model, asked, course = errand.model, errand.asked, errand.course
-        native = await self._is_native(asked, model)
-        try:
-            await self._attempt(errand, native=native)
-        except UpstreamError as error:
-            late = errand.line.started or (course is not None and not course.restart())
-            if not native or model.tools != "auto" or late or not (asked.tools and refuses_tools(error)):
-                raise
-            self.aptitude.distrust(model.upstream_model or asked.model)(error.message)
-            await self._attempt(errand, native=False)
-
-    async def _attempt(self, errand: _Errand, *, native: bool) -> None:
-        """Have the conversation; once more without the constraint where the upstream may have refused it."""
-        server = GENERIC if native else await self._enforcement.server(errand.asked)
-        exchange = self._exchange(errand, native=native, server=server)
-        if self._enforcement.is_refused(exchange.constraint):
-            exchange = self._exchange(errand, native=native)
-        try:
-            await self._hold(errand, exchange, native=native)
-        except UpstreamError as error:
-            if not exchange.constraint or errand.line.started or not may_refuse_constraint(error):
-                raise
-            if errand.course is not None and not errand.course.restart():
-                raise
-            await self._hold(errand, self._exchange(errand, native=native), native=native)
-            logger.warning("%s: the upstream refuses the constraint: %s", errand.asked.model, error.message)
-            self._enforcement.learn(exchange.constraint)
-
-    def _exchange(self, errand: _Errand, *, native: bool, server: Server = GENERIC) -> Exchange:
-        return self.exchange(errand.asked, errand.model, errand.codec, native=native, server=server)
-
-    async def _hold(self, errand: _Errand, exchange: Exchange, *, native: bool) -> None:
-        line, request = errand.line, errand.request
+        request = errand.request
         identity = self._identity(request, errand.codec)
-        answer = answer_for(request, identity, errand.codec, max_reply=self._config.max_reply)
-        line.plan(200, [(b"content-type", answer.content_type.encode()), *(_STREAM if request.stream else ())])
-        try:
-            async with line.attended(self._pulse(answer) if request.stream else None):
-                await self._pump(errand, exchange, answer)
-                while errand.course is not None and not errand.course.over:
-                    rest = await errand.course.go_on()
-                    if rest:
-                        await line.end(answer.feed(rest) + answer.close())
-                    else:
-                        exchange = self.exchange(errand.course.request, errand.model, errand.codec, native=native)
-                        await self._pump(errand, exchange, answer)
-        except FcshimError as error:
-            events = exchange.fail(error)
-            if errand.course is not None:
-                events = errand.course.fail(events, error)
-            if not answer.begun and (not events or isinstance(events[-1][1], Error)):
-                raise
-            await line.end(answer.feed(events) + answer.close())
+        conversation = Conversation(
+            errand.line,
+            self._upstream,
+            self._codec,
+            ask=lambda asked: self._question(errand, asked),
+            new_answer=lambda: answer_for(request, identity, errand.codec, max_reply=self._config.max_reply),
+            headers=self._headers(errand.line, errand.codec),
+            course=errand.course,
+        )
+        times = {"first_ping": self._config.first_ping, "ping": self._config.ping}
+        await conversation.hold(errand.asked, streamed=request.stream, **times)
 
-    async def _pump(self, errand: _Errand, exchange: Exchange, answer: Answer) -> None:
-        """Ask the upstream, and write what the client is to see, to the end where nothing is left to do."""
-        line, course = errand.line, errand.course
-        feed = answer.feed if course is None else lambda batch: answer.feed(course.feed(batch))
-        headers = self._headers(line, errand.codec)
-        async with self._upstream.ask(exchange.outgoing, headers=headers) as reply:
-            if reply.status != 200:
-                line.extra_headers += _kept(reply)
-                raise await self._refusal(reply)
+    def _question(self, errand: _Errand, request: Request) -> Question:
+        model = errand.model
+        style = "" if errand.codec is not self._codec else request.style
+        asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style=style)
 
-            def take(data: bytes) -> bool:
-                return line.push(feed(exchange.feed(data))) and not exchange.finished
+        def make(*, native: bool, server: Server) -> Asked:
+            return self._exchange(asked, errand, native=native, server=server)
 
-            while not await reply.pour(take) and not exchange.finished:
-                await line.settle()
-            rest = feed(exchange.close())
-            if course is None or course.over:
-                await line.end(rest + answer.close())
-            else:
-                await line.settle()
-                await line.write(rest)
+        return Question(asked, make, tools=model.tools, aptitude=self.aptitude, enforcement=self._enforcement)
 
     def _headers(self, line: Line, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Give the client's headers that the upstream may see; those of another API mean nothing there but the key."""
@@ -209,30 +150,20 @@ class Chat:
             return []
         return [key_header(self._kind, key)]
 
-    def exchange(
-        self, request: Request, model: ModelConfig, codec: Codec, *, native: bool, server: Server = GENERIC
-    ) -> Exchange:
-        """Make the exchange between a client of `codec` and the upstream, with whatever has to stand between them."""
-        foreign = codec is not self._codec
-        style = "" if foreign else request.style
-        asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style=style)
+    def _exchange(self, asked: Request, errand: _Errand, *, native: bool, server: Server) -> Asked:
+        """Make the exchange between the client and the upstream, with whatever has to stand between them."""
+        model, codec = errand.model, errand.codec
         stage: Stage | None = None
         if native:
             stage = Native(asked, alphabet=self._kind.names, media=_profile(asked, model).media)
             if model.tools == "auto" and asked.tools:
                 stage = Doubted(stage, self.aptitude.distrust(asked.model))
-        elif foreign or uses_tools(request):
+        elif codec is not self._codec or uses_tools(asked):
             stage = shim = shim_for(asked, model, self._new_id[codec.call_prefix], server)
             for note in shim.notes:
                 logger.info("%s: %s", asked.model, note)
-        return Exchange(asked, upstream=self._codec, shim=stage)
-
-    def _pulse(self, answer: Answer) -> Pulse:
-        return Pulse(answer.ping, before=self._config.first_ping, running=self._config.ping)
-
-    async def _refusal(self, reply: UpstreamReply) -> FcshimError:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}
-        return self._codec.decode_error(reply.status, headers, await reply.read_error())
+        whole = not errand.request.stream
+        return tried(asked, upstream=self._codec, stage=stage, max_retries=model.max_retries, whole=whole)
 
 
 def shim_for(
@@ -264,8 +195,3 @@ def renamed(body: bytes, model: str | None) -> bytes:
         return body
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     return msgspec.json.encode({**fields, "model": model})
-
-
-def _kept(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
-    """Give the headers of an error answer that tell the client when to come again."""
-    return [(name.encode(), reply.header(name).encode("latin-1")) for name in _RETRY if reply.header(name)]

@@ -35,10 +35,14 @@ class Course:
         self._keep = keep
         self._done: tuple[Message, ...] = ()
 
-    def restart(self) -> bool:
-        """Forget what the model said so far, to ask it once more; false where calls have been executed since."""
+    @property
+    def begun(self) -> bool:
+        """Whether calls have been executed: what the model said stands."""
+        return bool(self._done)
+
+    def restart(self) -> None:
+        """Forget what the model said so far, to ask it once more."""
         self._turn = self._new_turn()
-        return not self._done
 
     @property
     def over(self) -> bool:

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 import msgspec
 
-from fcshim.agent.loop import meant_calls, total_usage
+from fcshim.agent.loop import meant_calls
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.exchange import Batch
 from fcshim.messages import AssistantMessage, TextPart, ToolCall
-from fcshim.reply import Reply, fold
+from fcshim.reply import Reply, fold, total_usage
 
 _APART = "\n\n"
 

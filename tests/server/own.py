@@ -53,4 +53,8 @@ def mixed(city: str = "Oslo") -> str:
 
 def prompts(upstream: ScriptedUpstream) -> list[str]:
     """Give the conversation of each request that came, as one text."""
-    return ["\n".join(f"{each['role']}: {each['content']}" for each in got.body["messages"]) for got in upstream.asked]
+    return [
+        "\n".join(f"{each['role']}: {each['content']}" for each in got.body["messages"])
+        for got in upstream.asked
+        if got.body
+    ]

@@ -100,13 +100,16 @@ async def test_it_begins_anew_only_while_nothing_was_executed():
     course.feed(batch(Error("upstream_error", "no tools here")))
 
     assert course.over
-    assert course.restart()
+    assert not course.begun
+
+    course.restart()
+
     assert not course.over
 
     course.feed(batch(*call("shout", "1"), Stop("tool_use")))
     await course.go_on()
 
-    assert not course.restart()
+    assert course.begun
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,7 @@ async def test_a_model_that_calls_by_itself_is_an_agent_too(friendly, tmp_path):
 
 async def test_a_call_that_cannot_be_read_is_told_to_the_model(friendly, tmp_path):
     bad = '<function_call>\n{"name": "mcp__f__add", "arguments": {"a": 1, "a": 2}}\n</function_call>'
-    async with helping(tmp_path, friendly, bad, "Sorry.") as (url, upstream):
+    async with helping(tmp_path, friendly, bad, "Sorry.", max_retries=0) as (url, upstream):
         answer = text(await ask(url))
 
     assert "Sorry." == answer

@@ -19,6 +19,7 @@ from fcshim.parse.machine.code import CodeMachine
 from fcshim.parse.machine.openers import Openers, Opening
 from fcshim.parse.machine.output import Hold
 from fcshim.parse.sink import CallSink
+from fcshim.parse.spoiled import Spoiled
 
 _SPACE = re.compile(r"\s*+")
 _SHORTEST_GAP = 4
@@ -42,10 +43,16 @@ class _Section:
 class CallMachine(CodeMachine):
     """The states of calls."""
 
-    def __init__(self, openers: Openers, sink: CallSink, limits: Limits, *, fenced_calls: bool) -> None:
+    def __init__(
+        self, openers: Openers, sink: CallSink, limits: Limits, *, fenced_calls: bool, asked: Dialect | None = None
+    ) -> None:
         super().__init__(sink, limits)
         self._openers = openers
         self._fenced_calls = fenced_calls
+        self._asked = asked
+        self._marked = False
+        self._tagged = False
+        """True when a marker of the dialect that was asked for opened the body."""
         self._home: Callable[[int], int] = self._text
         self._body: BodyReader | None = None
         self._closers: Closers = closers(())
@@ -103,6 +110,8 @@ class CallMachine(CodeMachine):
         # Another line of backticks is no closing marker that comes twice: it opens the next fence.
         self._closers = closers(() if row.close.startswith("`") else row.closers())
         self._refused = False
+        self._tagged = bool(marker) and row is self._asked
+        self._sink.unoffered = ""
         self._count_before = self._sink.count
         self._raw = [marker]
         self._raw_size = 0
@@ -226,8 +235,18 @@ class CallMachine(CodeMachine):
         self._raw_size = 0
 
     def _unknown(self) -> None:
+        self._mark()
         self._not_a_call("")
         self._fate = "say"
+
+    def _mark(self) -> None:
+        """Say, where that is wanted, that what was meant as a call is none."""
+        if not self._marked or self._fate == "say" or self._output.hold is not None or self._output.reasons:
+            return
+        if self._sink.unoffered:
+            self._output.mark(Spoiled("", fault="unoffered", name=self._sink.unoffered))
+        elif self._tagged:
+            self._output.mark(Spoiled("", fault="unreadable"))
 
     def _not_a_call(self, rest: str) -> None:
         """What was read is text after all, all but `rest`."""
@@ -245,6 +264,7 @@ class CallMachine(CodeMachine):
         self._body = None
         self._state = self._home
         if self._fate == "keep" and self._sink.count <= self._count_before:
+            self._mark()
             self._not_a_call(rest)
         elif self._output.hold is not None:
             _cut(self._output.hold.raw, rest)

@@ -13,6 +13,7 @@ from typing import Literal
 from fcshim.events import Event, Reasoning, Text
 from fcshim.parse.machine.surroundings import Line
 from fcshim.parse.sink import CallSink
+from fcshim.parse.spoiled import Spoiled
 
 HoldKind = Literal["fence", "span", "reasoning", "bare"]
 
@@ -76,6 +77,11 @@ class Output:
             text = "".join(self._said)
             self._said.clear()
             self.events.append(Reasoning(text) if self.reasons else Text(text))
+
+    def mark(self, mark: Spoiled) -> None:
+        """Put a mark behind what was said."""
+        self.flush()
+        self.events.append(mark)
 
     def held(self) -> Hold:
         """Give the hold, which there must be."""

@@ -1,0 +1,50 @@
+"""What can be wrong with a try, so that the model is asked once more.
+
+Rule: only what the client has not seen is a fault here; what it has seen stands.
+Neighbours: `screen` finds them, `prompt.correction` words them for the model, the log tells of them.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from fcshim.events import ToolCallEnd
+from fcshim.parse.sink import DoubtfulEnd
+from fcshim.parse.spoiled import Spoiled
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: no call although one was demanded, a tool that is not offered, or a call that is not as it must be.
+
+    `bad` says why in `message`; `unreadable` was not even clear about the tool.
+    """
+
+    kind: Literal["missing", "unoffered", "unreadable", "bad"]
+    name: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "missing":
+                return "no call came although one was demanded"
+            case "unoffered":
+                return f"there is no tool {self.name!r:.80}"
+            case "unreadable":
+                return "a call could not be read"
+            case "bad":
+                return f"a call of {self.name!r:.80}: {self.message:.200}"
+
+
+MISSING = Fault("missing")
+
+
+def fault_of_text(mark: Spoiled) -> Fault:
+    """Give the fault of what was meant as a call and became text."""
+    return Fault(mark.fault, mark.name)
+
+
+def fault_of_call(end: ToolCallEnd) -> Fault | None:
+    """Give the fault of a call; None for one that may be executed without doubt."""
+    if end.error is not None:
+        return Fault("bad", end.tool_call_name, end.error.message)
+    return Fault("bad", end.tool_call_name, end.fault) if isinstance(end, DoubtfulEnd) else None

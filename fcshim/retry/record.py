@@ -1,0 +1,36 @@
+"""What the model said in one try, as it said it, to be shown to it again.
+
+Rule: memory is bounded; a reply that does not fit is not asked for again.
+Neighbours: the shim's stream says every text here, `second` writes it into the next request.
+"""
+
+import io
+
+MOST_CHARACTERS = 64 * 2**10
+"""Of one try: longer ones would cost more to read again than is mended by it."""
+
+
+class Record:
+    """The text of one try. It is written into a buffer: a list of small pieces takes ten times the memory."""
+
+    __slots__ = ("_room", "_text")
+
+    def __init__(self) -> None:
+        self._room = MOST_CHARACTERS
+        self._text = io.StringIO()
+
+    def hear(self, text: str) -> None:
+        """Take the next piece."""
+        if self._room >= 0:
+            self._room -= len(text)
+            self._text.write(text)
+
+    @property
+    def fits(self) -> bool:
+        """Whether all of it was kept."""
+        return self._room >= 0
+
+    @property
+    def text(self) -> str:
+        """What was said."""
+        return self._text.getvalue()

@@ -1,0 +1,140 @@
+"""What the client sees of one try while it comes, and what is held until it is known whether there is a better one.
+
+Theory of operation. As long as nothing is wrong, everything passes; only where a call is demanded, text waits for it.
+From the first fault on text is held, since it will be superseded; good calls still pass. A call of which the client
+has nothing is held when it is bad; one whose start has passed ends with its error. Of a later try only calls pass.
+
+Rule: text never lies inside a call; what is held is released whole, or never.
+Neighbours: `calls` counts what passes, `tries` decides at the end of a try what becomes of what is held.
+"""
+
+from collections.abc import Iterable
+
+from fcshim.events import Event, Reasoning, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.parse.spoiled import Spoiled
+from fcshim.retry.calls import Calls
+from fcshim.retry.faults import MISSING, Fault, fault_of_call, fault_of_text
+
+NATURAL: frozenset[StopReason] = frozenset({"complete", "tool_use", "stop_sequence"})
+MOST_HELD = 64 * 2**10
+"""Characters that are held: as many as are recorded of a try, beyond which there is no second one."""
+
+
+class Screen:
+    """One try. `first`: the client sees it as it comes. `whole`: nothing is urgent, so the order of calls is kept.
+
+    `last`: no other try follows, so a call that its schema does not admit passes. `demanded`: a call must come.
+    """
+
+    def __init__(self, calls: Calls, *, first: bool, demanded: bool, whole: bool = False, last: bool = False) -> None:
+        self.faults: list[Fault] = []
+        self.good = 0
+        """Calls that the client may execute."""
+        self.stop = Stop("complete")
+        self.full = False
+        """True when a later try says more than can be held."""
+        self._calls = calls
+        self._known = len(calls.taken)
+        self._first = first
+        self._whole = whole
+        self._last = last
+        self._waits = demanded
+        self._passes = False
+        self._held: list[tuple[bool, Event]] = []  # each with whether it belongs to a good call
+        self._room = MOST_HELD
+        self._call: list[Event] = []  # of a call whose end has not come in this batch
+
+    @property
+    def plain(self) -> bool:
+        """Whether a piece of text, or of a call's arguments, passes as it is."""
+        return self._first and not self._waits and not self.faults and self._calls.straight
+
+    def take(self, events: Iterable[Event]) -> list[Event]:
+        """Take the events of one upstream read; give those that the client sees now."""
+        seen = [passed for event in events for passed in self._taken(event)]
+        if self._call:
+            begun, self._call = self._call, []
+            seen += self._passed(begun)
+        return seen
+
+    def close(self, stop: Stop) -> None:
+        """The try has ended."""
+        self.stop = stop
+        if self._waits and not self.faults and stop.stop_reason in NATURAL:
+            self.faults.append(MISSING)
+
+    def release(self) -> list[Event]:
+        """Give all that is held."""
+        held, self._held = self._held, []
+        return self._calls.numbered(event for _, event in held)
+
+    def salvage(self) -> list[Event]:
+        """Give the good calls that are held, and forget the rest."""
+        held, self._held = self._held, []
+        return self._calls.numbered(event for good, event in held if good)
+
+    def _taken(self, event: Event) -> list[Event]:
+        match event:
+            case Spoiled():
+                if not self._passes:
+                    self.faults.append(fault_of_text(event))
+                return []
+            case Text() | Reasoning():
+                return self._said(event, len(event.text))
+            case ToolCallStart():
+                self._call = [event]
+                return []
+            case ToolCallChunk() if self._call:
+                self._call.append(event)
+                return []
+            case ToolCallEnd():
+                return self._ended(event)
+        return self._calls.numbered([event])
+
+    def _said(self, event: Text | Reasoning, size: int) -> list[Event]:
+        passes = self._passes or (self._first and not self.faults and not self._waits)
+        if passes or (self._first and not self.faults and not self._held and isinstance(event, Reasoning)):
+            return [event]
+        return self._hold([event], size)
+
+    def _ended(self, end: ToolCallEnd) -> list[Event]:
+        call, self._call = [*self._call, end], []
+        if len(call) == 1:  # the client has its beginning
+            if end.error is None:
+                self._take(end)
+            return self._calls.numbered(call)
+        fault = None if self._passes or (self._last and end.error is None) else fault_of_call(end)
+        if fault is not None:
+            self.faults.append(fault)
+            return self._hold(call, len(end.tool_call_arguments_complete))
+        if end.error is None:
+            if self._calls.repeats(end, self._known):
+                return []
+            self._take(end)
+        if self._whole and self.faults:
+            return self._hold(call, len(end.tool_call_arguments_complete), good=True)
+        return self._passed(call)
+
+    def _take(self, end: ToolCallEnd) -> None:
+        self.good += 1
+        self._calls.take(end)
+
+    def _passed(self, call: list[Event]) -> list[Event]:
+        """Let a call through; text that waited for it comes before."""
+        waited = self.release() if self._waits and self._first and not self.faults else []
+        self._waits = False
+        return waited + self._calls.numbered(call)
+
+    def _hold(self, events: list[Event], size: int, *, good: bool = False) -> list[Event]:
+        self._held += [(good, event) for event in events]
+        self._room -= size
+        if self._room >= 0:
+            return []
+        if not self._first:
+            self.full = True
+            self._held.clear()
+            return []
+        self._passes = True
+        self._waits = False
+        self.faults.clear()
+        return self.release()

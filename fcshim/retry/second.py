@@ -1,0 +1,98 @@
+"""The request with which the model is asked once more: what it said, and what was wrong with that.
+
+Rule: what was sent before comes again byte for byte, so that the upstream has it in its cache.
+Neighbours: `prompt.correction` writes the turn, `constrain` holds the call to its schema where the server can.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from fcshim.constrain.constraint import Constraint, constrained, constraint_for
+from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.sink import Arguments
+from fcshim.profiles import GENERIC, Server
+from fcshim.prompt.correction import write_correction
+from fcshim.retry.calls import Calls
+from fcshim.retry.faults import Fault
+from fcshim.shim import Shim, ShimStream
+
+Hear = Callable[[str], None]
+
+
+class Attempt:
+    """One try as a stage: what is asked, and how its reply is read."""
+
+    def __init__(
+        self,
+        shim: Shim,
+        hear: Hear,
+        *,
+        arguments: Arguments,
+        messages: tuple[Message, ...] | None = None,
+        constraint: Constraint | None = None,
+    ) -> None:
+        """Make the first try; a later one where there are `messages`."""
+        self._shim = shim
+        self._hear = hear
+        self._arguments: Arguments = arguments
+        self._dialect = shim.dialect if constraint is None else constraint.dialect
+        if messages is None:
+            self._request = shim.prepare()
+            self.constraint = shim.constraint
+        else:
+            free = msgspec.structs.replace(shim.free, messages=messages)
+            self._request = free if constraint is None else constrained(free, constraint)
+            self.constraint = "" if constraint is None else constraint.key
+
+    def prepare(self) -> Request:
+        """Give the request for the upstream."""
+        return self._request
+
+    def stream(self) -> ShimStream:
+        """Make the way back."""
+        return self._shim.stream(dialect=self._dialect, arguments=self._arguments, hear=self._hear)
+
+
+def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = GENERIC) -> Constraint | None:
+    """Give what holds the next try to calls, where it must make some and the server can be told so."""
+    if server.form is None or is_optional(shim, faults):
+        return None
+    choice = ToolChoice("required", shim.request.tool_choice.names)
+    return constraint_for(
+        server.form, shim.dialect, shim.tools, msgspec.structs.replace(shim.request, tool_choice=choice)
+    )
+
+
+def is_optional(shim: Shim, faults: Sequence[Fault]) -> bool:
+    """Tell whether the next try may do without a call: no tool may fit where the model named one that is none."""
+    demanded = shim.request.tool_choice.mode == "required"
+    return not demanded and all(fault.kind == "unoffered" for fault in faults)
+
+
+def conversation(
+    shim: Shim, messages: tuple[Message, ...], said: str, faults: Sequence[Fault], calls: Calls, dialect: Dialect
+) -> tuple[Message, ...]:
+    """Give `messages` with what the model said to them and the turn that asks again, in the roles' order."""
+    unknown = any(fault.kind in {"unoffered", "missing"} for fault in faults)
+    correction = write_correction(
+        dialect,
+        [{"kind": fault.kind, "name": fault.name, "message": fault.message} for fault in faults],
+        shim.neutralise,
+        names=[tool.name for tool in shim.tools] if unknown else (),
+        taken=calls.taken,
+        optional=is_optional(shim, faults),
+    )
+    if said.strip():
+        messages = _added(messages, AssistantMessage((TextPart(said),)), "")
+    return _added(messages, UserMessage((TextPart(correction),)), "\n\n")
+
+
+def _added(messages: tuple[Message, ...], turn: AssistantMessage | UserMessage, separator: str) -> tuple[Message, ...]:
+    """Add a turn; where the last one has the same role it goes on, since many templates want the roles to alternate."""
+    last = messages[-1] if messages else None
+    if last is None or type(last) is not type(turn):
+        return (*messages, turn)
+    gap = (TextPart(separator),) if separator else ()
+    return (*messages[:-1], msgspec.structs.replace(last, content=(*last.content, *gap, *turn.content)))

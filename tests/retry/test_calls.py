@@ -1,0 +1,37 @@
+"""The numbers of a reply's calls, and which of them were taken."""
+
+import pytest
+
+from fcshim.events import Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.retry.calls import Calls
+
+
+def test_calls_are_counted_without_a_gap():
+    calls = Calls()
+    held = [ToolCallStart("x", "f", 0), ToolCallEnd("x", "f", "", 0)]
+
+    assert [0, 0, 0] == [each.index for each in calls.numbered([ToolCallStart("y", "f", 1), *chunk_and_end("y", 1)])]
+    assert not calls.straight
+    assert [1, 1] == [each.index for each in calls.numbered(held)]
+    assert [Text("a")] == calls.numbered([Text("a")])
+
+
+def chunk_and_end(call, index):
+    return [ToolCallChunk(call, "{}", index), ToolCallEnd(call, "f", "{}", index)]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "repeated"),
+    [
+        ("f", '{"b": [1],"a":2}', True),
+        ("f", '{"a": 2, "b": [2]}', False),
+        ("g", '{"a": 2, "b": [1]}', False),
+        ("f", '{"a": 2', False),
+    ],
+)
+def test_a_call_is_repeated_where_name_and_values_are_the_same(name, arguments, repeated):
+    calls = Calls()
+    calls.take(ToolCallEnd("1", "f", '{"a": 2, "b": [1]}', 0))
+    calls.take(ToolCallEnd("2", "f", '{"a": 2', 1))
+
+    assert repeated == calls.repeats(ToolCallEnd("3", name, arguments, 0), 1)

@@ -1,0 +1,344 @@
+"""Second tries: what the client sees of replies that came to nothing, and what the model is asked then."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcshim.errors import UpstreamError
+from fcshim.events import Error, Reasoning, Text, ToolCallEnd, Usage
+from fcshim.messages import AUTO
+from fcshim.parse.spoiled import Spoiled
+from fcshim.parse.stream import StreamParser
+from fcshim.profiles import get_server
+from fcshim.reply import fold
+from fcshim.retry import Tries
+from tests.parse.laws import normalise
+from tests.retry.driving import ADD, REQUIRED, asked, call, drive, reply
+from tests.scripted import ended, event, said
+
+GOOD = call()
+UNKNOWN = call("subtract")
+TWICE = call(arguments='{"a": 1, "a": 2}')
+UNREADABLE = '<function_call>\n{"nome": "add"}\n</function_call>'
+WRONG = call(arguments='{"b": 1}')
+BAD = [UNKNOWN, UNREADABLE, TWICE]
+
+
+def folded(seen):
+    return fold(seen.events)
+
+
+def arguments(reply):
+    return [(each.tool_call_name, each.tool_call_arguments_complete) for each in reply.tool_calls]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_bad_call_is_asked_for_once_more_and_never_seen(bad):
+    seen = drive(asked(), reply("Well. ", bad, " Done."), reply(GOOD))
+
+    assert "Well. " == folded(seen).text
+    assert [("add", '{"a": 1}')] == arguments(folded(seen))
+    assert "tool_use" == folded(seen).stop_reason
+    assert Usage(20, 10) == folded(seen).usage
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (UNKNOWN, 'There is no function named "subtract".\nThe functions are: add, send.'),
+        (UNREADABLE, "Your call could not be read."),
+        (TWICE, "Your call of \"add\" was not accepted: the key 'a' comes twice"),
+    ],
+)
+def test_the_model_is_told_what_was_wrong_behind_what_it_said(bad, told):
+    seen = drive(asked(), reply("Well. ", bad), reply(GOOD))
+    first, second = (body["messages"] for body in seen.sent)
+
+    assert first == second[: len(first)]
+    assert ["assistant", "user"] == [each["role"] for each in second[len(first) :]]
+    assert "Well. " + bad == second[-2]["content"]
+    assert told in second[-1]["content"]
+    assert '{"name": "<function name>", "arguments": {"<parameter>": "<value>"}}' in second[-1]["content"]
+
+
+def test_a_call_that_is_demanded_and_does_not_come_is_asked_for():
+    seen = drive(asked(tool_choice=REQUIRED), reply("I would", " rather not."), reply("Oh. ", GOOD))
+
+    assert [[], [], [], []] == seen.reads[:4]
+    assert ("", "tool_use") == (folded(seen).text, folded(seen).stop_reason)
+    assert [("add", '{"a": 1}')] == arguments(folded(seen))
+    assert "You had to call a function" in seen.sent[1]["messages"][-1]["content"]
+
+
+def test_text_before_a_call_that_is_demanded_comes_with_the_call():
+    seen = drive(asked(tool_choice=REQUIRED), reply("So: ", GOOD, " ."))
+
+    assert [] == seen.reads[0]
+    assert Text("So: ") == seen.reads[1][0]
+    assert "So: " == folded(seen).text.strip(" .") + " "
+
+
+def test_nothing_is_held_as_long_as_nothing_is_wrong():
+    seen = drive(asked(), reply("one ", "two ", GOOD, "three"))
+
+    assert [[Text("one ")], [Text("two ")]] == seen.reads[:2]
+    assert 1 == len(seen.sent)
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_what_fails_twice_is_what_the_first_reply_said(bad):
+    without = fold(drive(asked(max_retries=0), reply("Well. ", bad, " Done.")).events)
+    seen = folded(drive(asked(), reply("Well. ", bad, " Done."), reply("Sorry, again: ", bad)))
+
+    assert (without.text, without.stop_reason) == (seen.text, seen.stop_reason)
+    assert [each.error for each in without.tool_calls] == [each.error for each in seen.tool_calls]
+
+
+def test_a_tool_that_does_not_exist_may_end_in_an_answer():
+    seen = drive(asked(), reply("Let me see.", UNKNOWN), reply("I cannot", " do that."))
+
+    assert ("Let me see.\n\nI cannot do that.", "complete") == (folded(seen).text, folded(seen).stop_reason)
+
+
+def test_good_calls_pass_at_once_and_bad_ones_are_asked_for_alone():
+    seen = drive(asked(), reply(UNKNOWN, "\n", GOOD), reply(call("send", '{"text": "x"}')))
+
+    assert [("add", '{"a": 1}'), ("send", '{"text": "x"}')] == arguments(folded(seen))
+    assert [0, 1] == [each.index for each in folded(seen).tool_calls]
+    assert any(isinstance(each, ToolCallEnd) for each in seen.reads[2])
+    assert 'do not repeat them:\n- add {"a": 1}' in seen.sent[1]["messages"][-1]["content"]
+
+
+def test_a_call_that_is_repeated_although_it_was_taken_does_not_run_twice():
+    seen = drive(asked(), reply(GOOD, UNKNOWN), reply(call(arguments='{"a":1}'), call(arguments='{"a": 2}')))
+
+    assert [("add", '{"a": 1}'), ("add", '{"a": 2}')] == arguments(folded(seen))
+
+
+def test_a_call_of_which_the_client_has_the_start_ends_with_its_error():
+    pieces = ('<function_call>\n{"name": "add", "arguments": {"a": ', "1, ", '"a": 2}}\n</function_call>')
+    seen = drive(asked(), reply(*pieces))
+
+    assert ["malformed"] == [each.error.kind for each in folded(seen).tool_calls if each.error]
+
+
+def test_where_the_reply_is_read_whole_such_a_call_is_mended_too():
+    pieces = ('<function_call>\n{"name": "add", "arguments": {"a": ', "1, ", '"a": 2}}\n</function_call>')
+    seen = drive(asked(whole=True), reply(*pieces), reply(GOOD))
+
+    assert [("add", '{"a": 1}')] == arguments(folded(seen))
+
+
+def test_arguments_that_break_the_schema_are_mended_where_the_reply_is_read_whole():
+    seen = drive(asked(whole=True), reply(WRONG), reply(GOOD))
+
+    assert [("add", '{"a": 1}')] == arguments(folded(seen))
+    assert "'a' is a required property" in seen.sent[1]["messages"][-1]["content"]
+
+
+def test_arguments_that_break_the_schema_twice_are_a_call_as_they_are_without_second_tries():
+    seen = folded(drive(asked(whole=True), reply(WRONG), reply(WRONG)))
+
+    assert [("add", '{"b": 1}')] == arguments(seen)
+    assert (None, "tool_use") == (seen.tool_calls[0].error, seen.stop_reason)
+
+
+def test_calls_of_a_whole_reply_keep_their_order_when_nothing_is_mended():
+    first = reply(WRONG, GOOD, call("send", '{"text": "x"}'))
+    without = folded(drive(asked(max_retries=0), first))
+    seen = folded(drive(asked(whole=True), first, reply("No.")))
+
+    assert arguments(without) == arguments(seen)
+    assert [0, 1, 2] == [each.index for each in seen.tool_calls]
+
+
+def test_validated_calls_that_fail_twice_end_with_their_error():
+    seen = folded(drive(asked(arguments="validated"), reply(WRONG), reply(WRONG)))
+
+    assert ["invalid"] == [each.error.kind for each in seen.tool_calls if each.error]
+
+
+def test_as_often_as_is_allowed_the_model_is_asked_again():
+    seen = drive(asked(max_retries=3), reply(UNKNOWN), reply(TWICE), reply(UNREADABLE), reply(GOOD))
+
+    assert [("add", '{"a": 1}')] == arguments(folded(seen))
+    assert Usage(40, 20) == folded(seen).usage
+    assert seen.sent[2]["messages"] == seen.sent[3]["messages"][:-2]
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_a_reply_that_was_cut_off_is_not_asked_again(reason):
+    seen = drive(asked(), reply(UNKNOWN, reason=reason))
+
+    assert 1 == len(seen.sent)
+    assert UNKNOWN == folded(seen).text
+
+
+def test_where_one_call_is_allowed_and_came_nothing_is_asked_again():
+    seen = drive(asked(parallel_tool_calls=False), reply(UNKNOWN, GOOD))
+
+    assert [("add", '{"a": 1}')] == arguments(folded(seen))
+    assert UNKNOWN == folded(seen).text
+
+
+@pytest.mark.parametrize(
+    "quoted", [f"`{UNKNOWN}`", f"```\n{UNKNOWN}\n```\nlike this", "Use <function_call> for calls.", '{"name": "x"}']
+)
+def test_what_is_quoted_or_only_mentioned_is_no_fault(quoted):
+    seen = drive(asked(), reply(quoted))
+
+    assert quoted == folded(seen).text
+
+
+def test_a_long_reply_is_not_asked_again_and_not_held():
+    long = "x" * 40_000
+    seen = drive(asked(), reply(UNKNOWN, long, long, "end"))
+
+    assert 1 == len(seen.sent)
+    assert UNKNOWN + long + long + "end" == folded(seen).text
+    assert [Text("end")] == seen.reads[3]
+
+
+def test_a_second_try_that_rambles_is_stopped_and_the_first_stands():
+    tries = asked()
+    seen = drive(tries, reply(UNKNOWN), reply("x" * 70_000, "never read"))
+
+    assert tries.finished
+    assert (UNKNOWN, "complete") == (folded(seen).text, folded(seen).stop_reason)
+
+
+def test_reasoning_of_a_second_try_is_not_shown_with_its_call():
+    seen = drive(asked(), reply("<think>a</think>", UNKNOWN), reply("<think>b</think>", GOOD))
+
+    assert [Reasoning("a")] == [each for each in seen.events if isinstance(each, Reasoning)]
+
+
+def test_a_blank_reply_leaves_no_empty_turn():
+    seen = drive(asked(tool_choice=REQUIRED), reply(" \n"), reply(GOOD))
+    first, second = (body["messages"] for body in seen.sent)
+
+    assert len(first) == len(second)
+    assert second[-1]["content"].startswith(first[-1]["content"] + "\n\n")
+
+
+def test_what_the_model_wrote_opens_nothing_where_it_is_quoted():
+    seen = drive(asked(), reply(call("</function_call>x")), reply(GOOD))
+
+    assert "<_/function_call>" not in seen.sent[1]["messages"][-2]["content"]
+    assert 'named "<_/function_call>x"' in seen.sent[1]["messages"][-1]["content"]
+
+
+def in_the_second_try(first):
+    """Give tries whose first one has ended with `first`, and what was seen of it."""
+    tries = asked()
+    seen = [each for _, each in [*tries.feed(said(first)), *tries.feed(ended()), *tries.close()]]
+    assert isinstance(tries, Tries)
+    tries.ask_again()
+    return tries, seen
+
+
+def test_an_upstream_that_is_lost_in_the_first_try_is_an_error_behind_what_was_held():
+    tries = asked()
+    seen = fold(each for _, each in [*tries.feed(said(UNKNOWN)), *tries.fail(UpstreamError("lost"))])
+
+    assert (UNKNOWN, None, Error("upstream_error", "lost")) == (seen.text, seen.stop_reason, seen.error)
+
+
+def test_an_upstream_that_is_lost_in_the_second_try_is_not_told():
+    tries, seen = in_the_second_try(UNKNOWN)
+    seen += [each for _, each in [*tries.feed(said("So")), *tries.fail(UpstreamError("lost"))]]
+
+    assert (UNKNOWN, "complete", None) == (fold(seen).text, fold(seen).stop_reason, fold(seen).error)
+
+
+def test_an_error_in_the_stream_of_a_second_try_is_not_told():
+    tries, seen = in_the_second_try(UNKNOWN)
+    seen += [each for _, each in tries.feed(event(error={"message": "no", "code": 500}))]
+
+    assert tries.finished
+    assert [] == tries.close()
+    assert (UNKNOWN, "complete", None) == (fold(seen).text, fold(seen).stop_reason, fold(seen).error)
+
+
+def test_a_server_that_takes_a_grammar_gets_one_for_a_call_that_was_meant():
+    server = get_server("llama-server")
+    grammars = [drive(asked(), reply(bad), reply(GOOD), server=server).sent[1].get("grammar") for bad in BAD]
+
+    assert [False, True, True] == list(map(bool, grammars))
+
+
+def test_a_second_try_without_tags_is_asked_for_without_tags():
+    seen = drive(asked(), reply(TWICE), reply('{"name": "add", "arguments": {"a": 3}}'), server=get_server("ollama"))
+
+    assert [("add", '{"a": 3}')] == arguments(folded(seen))
+    assert seen.sent[1]["messages"][-1]["content"].endswith(
+        '[{"name": "<function name>", "arguments": {"<parameter>": "<value>"}}]'
+    )
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [GOOD, *BAD, WRONG, "text ", "\n", "`", "<function_call>", '{"name": "add"', "<think>", "</think>"]
+    ),
+    max_size=5,
+).map("".join)
+
+
+@st.composite
+def replies(draw):
+    """A reply, cut anywhere."""
+    text = draw(PIECES)
+    places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=6)))
+    pieces = [text[a:b] for a, b in itertools.pairwise([0, *places, len(text)])]
+    return reply(*filter(None, pieces), reason=draw(st.sampled_from(["stop", "stop", "length"])))
+
+
+@st.composite
+def options(draw):
+    return {
+        "whole": draw(st.booleans()),
+        "arguments": draw(st.sampled_from(["stream", "validated"])),
+        "tool_choice": draw(st.sampled_from([AUTO, REQUIRED])),
+        "parallel_tool_calls": draw(st.booleans()),
+    }
+
+
+def driven(tries, *answers):
+    """Drive as many tries as are wanted, and give the client's events without the usage, which there must be once."""
+    events = drive(tries, *answers, spare=True).events
+
+    assert [Usage] == [type(each) for each in events[-2:-1]]
+
+    return [*events[:-2], events[-1]]
+
+
+@given(first=replies(), second=replies(), third=replies(), max_retries=st.integers(1, 2), options=options())
+def test_whatever_the_replies_are_the_clients_events_keep_the_laws(first, second, third, max_retries, options):
+    events = driven(asked(max_retries=max_retries, **options), first, second, third)
+
+    normalise(event for event in events if event != Text(""))
+    assert not any(type(event) is Spoiled for event in events)
+
+
+@given(first=replies(), options=options())
+def test_nothing_of_a_reply_is_lost_that_is_not_mended(first, options):
+    """A second try that is cut off at once mends nothing; only the order of text and calls may differ then."""
+    without = fold(driven(asked(max_retries=0, **options), first))
+    seen = fold(driven(asked(**options), first, reply(reason="length")))
+
+    assert (without.text, without.reasoning, without.stop_reason) == (seen.text, seen.reasoning, seen.stop_reason)
+    assert sorted(map(told, without.tool_calls)) == sorted(map(told, seen.tool_calls))
+
+
+def told(call):
+    return call.tool_call_name, call.tool_call_arguments_complete, str(call.error)
+
+
+@given(text=PIECES, dialect=st.sampled_from(["function_call", "hermes", "qwen3_xml", "pythonic", "auto"]))
+def test_a_marked_reply_differs_from_a_plain_one_in_its_marks_alone(text, dialect):
+    plain, marked = (StreamParser(dialect, [ADD], marked=marked) for marked in (False, True))
+    events = marked.feed(text) + marked.close()
+
+    assert normalise(plain.feed(text) + plain.close()) == normalise(e for e in events if type(e) is not Spoiled)

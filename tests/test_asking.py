@@ -1,0 +1,83 @@
+"""How a request is put to an upstream that refuses, or whose model answers badly: through a real connection."""
+
+import contextlib
+import logging
+
+import pytest
+
+from fcshim import Client
+from fcshim.events import Stop, Text, ToolCallStart
+from fcshim.reply import fold
+from tests.retry.test_tries import GOOD, TWICE, UNKNOWN, UNREADABLE
+from tests.scripted import CUT, ROLE, Script, answering, models, said, scripted_upstream
+from tests.test_enforcement import ADD, REFUSED, owned
+
+NOBODY = models("m")
+
+
+def client_of(upstream, **settings):
+    return Client(upstream.url, model="m", **settings)
+
+
+@contextlib.asynccontextmanager
+async def mending(*scripts):
+    async with scripted_upstream(*scripts, listing=NOBODY) as upstream, client_of(upstream) as client:
+        yield client, upstream
+
+
+@pytest.mark.parametrize("bad", [UNKNOWN, UNREADABLE, TWICE])
+async def test_a_client_that_reads_the_reply_whole_gets_the_better_one(bad):
+    async with mending(answering(bad), answering(GOOD)) as (client, upstream):
+        reply = await client.complete("Hi", [ADD])
+
+    assert ("", ["add"]) == (reply.text, [call.tool_call_name for call in reply.tool_calls])
+    assert (20, 10) == (reply.usage.input_tokens, reply.usage.output_tokens)
+    assert 2 == len(upstream.asked)
+
+
+async def test_a_client_that_reads_a_stream_gets_it_too_and_the_log_tells(caplog):
+    caplog.set_level(logging.INFO, "fcshim.retry")
+    async with mending(answering("So. ", UNKNOWN), answering(GOOD)) as (client, _):
+        events = [event async for event in client.stream("Hi", [ADD])]
+
+    assert Text("So. ") == events[0]
+    assert isinstance(events[1], ToolCallStart)
+    assert Stop("tool_use") == events[-1]
+    assert "m: asked once more: there is no tool 'subtract'" in caplog.text
+
+
+async def test_without_second_tries_the_reply_is_what_the_model_said():
+    async with scripted_upstream(answering(UNKNOWN)) as upstream, client_of(upstream, max_retries=0) as client:
+        assert UNKNOWN == (await client.complete("Hi", [ADD])).text
+
+
+async def test_the_kind_of_server_is_asked_once_for_all_second_tries():
+    scripts = answering(TWICE), owned("llamacpp"), answering(GOOD), answering(TWICE), answering(GOOD)
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
+        for _ in range(2):
+            await client.complete("Hi", [ADD])
+
+    assert ["POST", "GET", "POST", "POST", "POST"] == [asked.method for asked in upstream.asked]
+    assert [False, True, False, True] == ["grammar" in asked.body for asked in upstream.asked if asked.body]
+
+
+async def test_a_constraint_that_a_second_try_is_refused_for_is_left_out_at_once():
+    scripts = answering(TWICE), owned("llamacpp"), REFUSED, answering(GOOD), answering(TWICE), answering(GOOD)
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
+        replies = [await client.complete("Hi", [ADD]) for _ in range(2)]
+
+    sent = [asked.body for asked in upstream.asked if asked.body]
+
+    assert [["add"]] * 2 == [[call.tool_call_name for call in reply.tool_calls] for reply in replies]
+    assert [False, True, False, False, False] == ["grammar" in body for body in sent]
+    assert sent[1]["messages"] == sent[2]["messages"]
+
+
+@pytest.mark.parametrize(
+    "second", [Script((b'{"error":{"message":"busy"}}',), 503), Script((ROLE, said("So"), CUT)), Script((CUT,))]
+)
+async def test_a_second_try_that_breaks_is_never_told(second):
+    async with mending(answering(UNKNOWN), second) as (client, _):
+        reply = fold([event async for event in client.stream("Hi", [ADD])])
+
+    assert (UNKNOWN, "complete", None) == (reply.text, reply.stop_reason, reply.error)
