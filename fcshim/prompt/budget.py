@@ -2,9 +2,10 @@
 
 Theory of operation. The conversation is walked from its beginning, and at the end of every step, where a request was
 made, the prompt of that request is measured. Where it is over the budget, results are shortened, oldest first, until a
-quarter of the budget is free again; where that is not enough, the tools go up a level of their listing. Nothing is ever
-taken back. So every later request decides the same about what came before, and the prompt goes on beginning as it did
-for all the steps that fit into the free quarter: an engine reads it again once in a while, not at each step.
+quarter of the budget is free again; where that is not enough, the tools go up the levels of their listing, to one that
+is. Where none is, they keep half of the budget: words that are too many are no reason to forget the tools. Nothing is
+ever taken back. So every later request decides the same about what came before, and the prompt goes on beginning as it
+did for all the steps that fit into the free quarter: an engine reads it again once in a while, not at each step.
 
 Rule: the system text, what user and model said, and the results of the last two steps stay, whatever the budget.
 Neighbours: `listing` has the levels, `shortening` the long results, `compose` writes what fits.
@@ -38,6 +39,12 @@ class Room:
     max_tools: int = 0
     prompt_budget: int = 0
     max_result: int = DEFAULT_MAX_RESULT
+
+    @property
+    def longest_result(self) -> int:
+        """Characters of the longest result: under a budget at most half of it, or nothing else would have room."""
+        half = self.prompt_budget * CHARACTERS_PER_TOKEN // 2
+        return min(filter(None, (self.max_result, half)), default=0)
 
 
 DEFAULT_ROOM = Room()
@@ -76,7 +83,7 @@ class _Walk:
     def __init__(self, steps: Sequence[Step], listings: Listings, room: Room, fixed: int) -> None:
         self._steps = steps
         self._listings = listings
-        self._most = room.max_result
+        self._most = room.longest_result
         self._limit = room.prompt_budget * CHARACTERS_PER_TOKEN
         self._level = 0
         self._used = fixed + len(listings.at(0).preamble)
@@ -100,14 +107,21 @@ class _Walk:
             self._used -= saved
 
     def _list_less(self, number: int) -> None:
-        while self._used > self._limit and self._level < self._listings.last:
-            self._used -= self._listed(number)
+        if self._used <= self._limit:
+            return
+        last, listed = self._listings.last, self._listed(number, self._level)
+        others = self._used - listed
+        room = max(self._limit - others, 0)
+        if self._listed(number, last) > room:
+            room = max(room, self._limit // 2)
+        while listed > room and self._level < last:
             self._level += 1
-            self._used += self._listed(number)
+            listed = self._listed(number, self._level)
+        self._used = others + listed
 
-    def _listed(self, number: int) -> int:
+    def _listed(self, number: int, level: int) -> int:
         """Measure what is said of tools up to the end of a step."""
-        listing = self._listings.at(self._level)
+        listing = self._listings.at(level)
         return len(listing.preamble) + sum(len(text) for at, text in listing.later.items() if at <= number)
 
     def _savings(self, number: int) -> Iterable[tuple[tuple[int, int], int]]:

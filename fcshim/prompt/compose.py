@@ -46,7 +46,7 @@ def compose(
     fitted = fit(steps, listings, room, sum(len(text_of(message.content)) for message in system))
     listing = listings.at(fitted.level)
     written = write_history(
-        (*system, *shortened_steps(steps, fitted.short, room.max_result)),
+        (*system, *shortened_steps(steps, fitted.short, room.longest_result)),
         neutralise,
         dialect=dialect,
         manners=manners,
@@ -58,13 +58,13 @@ def compose(
 
 def _notes(steps: Sequence[Step], fitted: Fitted, listing: Listing, room: Room, tools: int) -> Iterator[str]:
     long = sum(
-        len(text_of(message.content)) > room.max_result > 0
+        len(text_of(message.content)) > room.longest_result > 0
         for step in steps
         for message in step.heard
         if isinstance(message, ToolMessage)
     )
     if long:
-        yield f"{long} tool results are longer than {room.max_result} characters, their middle is left out"
+        yield f"{long} tool results are longer than {room.longest_result} characters, their middle is left out"
     if fitted.short:
         yield f"the prompt's budget has no room for {len(fitted.short)} older tool results, their middle is left out"
     if fitted.level:

@@ -51,8 +51,8 @@ def test_old_results_are_shortened_until_a_quarter_of_the_budget_is_free() -> No
 
 
 def test_the_results_of_the_last_two_steps_stay() -> None:
-    assert {(1, 0)} == fitted(rounds(9_000, 9_000, 9_000), prompt_budget=1).short
-    assert not fitted(rounds(9_000, 9_000), prompt_budget=1).short
+    assert {(1, 0)} == fitted(rounds(9_000, 9_000, 9_000), prompt_budget=5_000).short
+    assert not fitted(rounds(9_000, 9_000), fixed=9_000, prompt_budget=5_000).short
 
 
 def test_a_short_result_is_not_worth_it() -> None:
@@ -60,8 +60,14 @@ def test_a_short_result_is_not_worth_it() -> None:
 
 
 def test_a_long_result_counts_as_long_as_it_is_written() -> None:
-    assert not fitted(rounds(90_000, 10, 10, 10), prompt_budget=800, max_result=2_000).short
-    assert fitted(rounds(90_000, 10, 10, 10), prompt_budget=800, max_result=20_000).short
+    assert not fitted(rounds(90_000, 90_000, 10, 10), prompt_budget=5_000, max_result=7_000).short
+    assert fitted(rounds(90_000, 90_000, 10, 10), prompt_budget=5_000, max_result=70_000).short
+
+
+def test_no_result_takes_more_than_half_of_the_budget() -> None:
+    rooms = [Room(), Room(prompt_budget=100), Room(prompt_budget=100, max_result=0), Room(max_result=0)]
+
+    assert [65_536, 200, 200, 0] == [room.longest_result for room in rooms]
 
 
 def test_then_the_tools_are_listed_in_less_room() -> None:
@@ -71,7 +77,12 @@ def test_then_the_tools_are_listed_in_less_room() -> None:
 
 
 def test_the_system_text_counts() -> None:
-    assert 0 < fitted(rounds(10), TOOLS, fixed=4_000, prompt_budget=1_500).level
+    assert 0 < fitted(rounds(10), TOOLS, fixed=4_000, prompt_budget=2_200).level
+
+
+def test_words_that_are_too_many_leave_the_tools_half_of_the_budget() -> None:
+    assert 0 == fitted(rounds(10), TOOLS, fixed=90_000, prompt_budget=2_700).level
+    assert 2 == fitted(rounds(10), TOOLS, fixed=90_000, prompt_budget=2_000).level
 
 
 def test_the_messages_of_steps_have_their_results_shortened() -> None:

@@ -77,7 +77,7 @@ def test_what_is_left_out_is_noted() -> None:
     made = prompt(UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000)), room=room)
 
     assert (
-        "4 tool results are longer than 2000 characters, their middle is left out",
+        "4 tool results are longer than 1400 characters, their middle is left out",
         "the prompt's budget has no room for 2 older tool results, their middle is left out",
         "the prompt's budget has room for 1 of 6 tools, by signature",
     ) == made.notes[:3]
