@@ -73,11 +73,11 @@ def test_a_tool_that_is_demanded_is_described() -> None:
 
 
 def test_what_is_left_out_is_noted() -> None:
-    room = Room(prompt_budget=700, max_result=2_000)
+    room = Room(prompt_budget=500, max_result=2_000)
     made = prompt(UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000)), room=room)
 
     assert (
-        "4 tool results are longer than 1400 characters, their middle is left out",
+        "4 tool results are longer than 1000 characters, their middle is left out",
         "the prompt's budget has no room for 2 older tool results, their middle is left out",
         "the prompt's budget has room for 1 of 6 tools, by signature",
     ) == made.notes[:3]
