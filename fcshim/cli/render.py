@@ -6,6 +6,7 @@ Neighbours: `shim` prepares, `codecs.openai_chat` reads the messages and writes 
 
 import argparse
 import json
+import sys
 from typing import get_args
 
 import msgspec
@@ -18,6 +19,7 @@ from fcshim.events import JSON
 from fcshim.messages import Message, Request, SystemMessage, UserMessage, text_of
 from fcshim.parse.dialects import DIALECTS
 from fcshim.profiles import PROFILES
+from fcshim.prompt.budget import Room
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.shim import Shim
 
@@ -33,11 +35,17 @@ examples:
   fcshim render --tools tools.json --messages chat.json --json | jq .messages
   fcshim render --tools tools.json --tool-choice get_weather
   fcshim render --tools tools.json --tools-style signature
+  fcshim render --tools tools.json --messages chat.json --max-tools 8 --prompt-budget 8000
 
 tools.json holds an array of tools as the OpenAI API takes them, chat.json an array of its messages.
 """
 
 _CHOICES = ("auto", "none", "required")
+_LIMITS = (
+    ("--max-tools", "N", "tools that are described; the others are named"),
+    ("--prompt-budget", "TOKENS", "that the prompt may take before it leaves something out, which is told on stderr"),
+    ("--max-result", "N", "characters that are shown of a tool's result"),
+)
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +61,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
         choices=get_args(ToolsStyle),
         help="how tools are listed (default: %(default)s)",
     )
+    for flag, metavar, text in _LIMITS:
+        parser.add_argument(flag, type=int, metavar=metavar, help=text)
     parser.add_argument("--tool-choice", default="auto", metavar="C", help="auto, none, required, or a tool's name")
     parser.add_argument("--json", action="store_true", help="write the whole request body as JSON")
 
@@ -64,7 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
         dialect=arguments.dialect,
         profile=arguments.profile,
         tools_style=arguments.tools_style,
+        room=_room(arguments),
     )
+    for note in shim.notes:
+        sys.stderr.write(f"fcshim: {note}\n")
     request = shim.prepare()
     if arguments.json:
         body = json.loads(OPENAI_CHAT.encode_request(request).body)
@@ -74,6 +87,11 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         write_line("".join(text_of(message.content) for message in request.messages))
     return 0
+
+
+def _room(arguments: argparse.Namespace) -> Room:
+    given = {name: getattr(arguments, name) for name in ("max_tools", "prompt_budget", "max_result")}
+    return Room(**{name: max(value, 0) for name, value in given.items() if value is not None})
 
 
 def _request(arguments: argparse.Namespace) -> Request:

@@ -124,3 +124,11 @@ def test_tools_can_be_listed_by_signature(files):
 
     assert render_system(FUNCTION_CALL, as_tools(TOOLS), style="signature") + "\n" == out
     assert "function add(): any\nDescription: Add.\n\nfunction now(): any\n" in out
+
+
+def test_what_has_no_room_is_told_on_stderr(files):
+    tools, messages = files
+    outcome = fcshim("render", *tools, *messages, "--max-tools", "1", "--prompt-budget", "100", "--max-result", "3")
+
+    assert (0, True) == (outcome.code, outcome.err.startswith("fcshim: "))
+    assert "only the names are given here: " in outcome.out
