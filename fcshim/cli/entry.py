@@ -22,6 +22,7 @@ COMMANDS = {
     "render": "show the prompt that offers tools to a model",
     "models": "list an endpoint's models: whose tool calling each gets, and how it is asked",
     "doctor": "find out how an endpoint's model is best asked for calls, and write the settings",
+    "eval": "measure how well a model calls: cases with known answers, in one dialect or several",
     "dialects": "list the formats in which calls can be written",
     "tools": "use the tools of MCP servers: list, call, convert",
     "mcp": "serve tools to other programs: an MCP server",

@@ -13,12 +13,14 @@ from fcshim.config import FILE_VARIABLE, Config, Setting, load_config, settings
 from fcshim.events import JSON
 
 
-def add_settings(parser: argparse.ArgumentParser, *, only: Container[str] | None = None) -> None:
-    """Give the parser a flag for each setting, or for those of the groups that are named."""
+def add_settings(
+    parser: argparse.ArgumentParser, *, only: Container[str] | None = None, without: Container[str] = ()
+) -> None:
+    """Give the parser a flag for each setting, or for those of the groups that are named, `without` some by name."""
     parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
-        if only is not None and setting.group not in only:
+        if (only is not None and setting.group not in only) or setting.name in without:
             continue
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)

@@ -1,0 +1,54 @@
+"""How far `fcshim eval` is: a bar per dialect on stderr, with what was right so far.
+
+Rule: only a terminal sees bars; elsewhere a line says when a dialect is done.
+Neighbours: `eval` hands over results as they come.
+"""
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from fcshim.evaluate.plan import Plan
+from fcshim.evaluate.record import Record
+from fcshim.evaluate.result import Result
+
+
+class Progress:
+    """The bars. Use it as a context manager."""
+
+    def __init__(self, plan: Plan, record: Record) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[said]}"),
+        )
+        self._bars = Bars(
+            *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=not sys.stderr.isatty()
+        )
+        self._right: dict[str, int] = {}
+        self._tasks: dict[str, TaskID] = {}
+        cases = plan.cases()
+        for dialect in plan.labels():
+            waiting = sum(not record.has(dialect, case.id) for case in cases)
+            self._right[dialect] = 0
+            self._tasks[dialect] = self._bars.add_task(dialect, total=waiting, said="")
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def add(self, result: Result) -> None:
+        """Count one."""
+        self._right[result.dialect] += result.right
+        task = self._tasks[result.dialect]
+        self._bars.update(task, advance=1, said=f"{self._right[result.dialect]} right")

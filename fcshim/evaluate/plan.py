@@ -1,0 +1,103 @@
+"""What is to be run: which model is asked, how, in which dialects, and which cases.
+
+Rule: what changes a single result is part of `terms`; what only chooses results (dialects, categories) is not.
+Neighbours: `config` has the settings, which are those of the proxy; `campaign` runs a plan; `record` compares terms.
+"""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import msgspec
+
+from fcshim.client import Client
+from fcshim.config import Config, ModelConfig
+from fcshim.errors import ConfigError
+from fcshim.evaluate.case import Case
+from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, TIMEOUT
+from fcshim.evaluate.suite import DEFAULT_CATEGORIES, fingerprint, load_cases
+from fcshim.events import JSON
+from fcshim.parse.dialects import AUTO
+from fcshim.prompt.dialect_folder import find_dialect
+from fcshim.upstream import Timeouts
+
+NATIVE = "native"
+"""Among dialects: no dialect at all, but the endpoint's own tool calling."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One run. `dialects` are run one after the other; none means the one that the settings say."""
+
+    config: Config
+    model: str = ""
+    """Empty: the first that the endpoint lists."""
+    dialects: tuple[str, ...] = ()
+    categories: tuple[str, ...] = DEFAULT_CATEGORIES
+    limit: int | None = None
+    sampling: Mapping[str, JSON] = msgspec.field(default_factory=lambda: dict(DEFAULT_SAMPLING))
+    concurrency: int = CONCURRENCY
+    timeout: float = TIMEOUT
+
+    def check(self) -> None:
+        """Find mistakes before anything is asked. Raises `ConfigError`."""
+        load_cases(self.categories, self.limit)
+        for dialect in self.dialects:
+            if dialect not in (AUTO, NATIVE):
+                find_dialect(dialect)
+        if self._row().tools == NATIVE and self.dialects not in ((), (NATIVE,)):
+            raise ConfigError("tools are native in every dialect: leave out --tools, and compare with --dialect native")
+
+    def cases(self) -> list[Case]:
+        """Give the cases that are asked in each dialect."""
+        return load_cases(self.categories, self.limit)
+
+    def labels(self) -> tuple[str, ...]:
+        """Give the dialects as results name them."""
+        row = self._row()
+        return tuple(dict.fromkeys(self.dialects)) or (NATIVE if row.tools == NATIVE else row.dialect,)
+
+    def client(self, dialect: str) -> Client:
+        """Make the client for one of the dialects. Raises `ConfigError`."""
+        config, row = self.config, self._row()
+        return Client(
+            config.upstream,
+            api=config.upstream_api,
+            tools=row.tools,
+            model=row.upstream_model or self.model or None,
+            dialect=None if dialect == NATIVE else dialect,
+            profile=None if row.profile == AUTO else row.profile,
+            tools_style=row.tools_style,
+            api_key=config.upstream_key.reveal() if config.upstream_key else None,
+            rescue=row.rescue,
+            reasoning=row.reasoning,
+            in_reasoning=row.in_reasoning,
+            arguments=row.arguments,
+            max_tools=row.max_tools,
+            prompt_budget=row.prompt_budget,
+            max_result=row.max_result,
+            constrain=config.constrain,
+            timeouts=Timeouts(
+                connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout
+            ),
+        )
+
+    def terms(self) -> dict[str, JSON]:
+        """Give everything that a single result depends on, without keys."""
+        row: dict[str, JSON] = msgspec.to_builtins(self._row())
+        del row[_CHOSEN]
+        return {
+            "upstream": self.config.upstream,
+            "upstream_api": self.config.upstream_api,
+            "model": self.model,
+            **row,
+            "constrain": self.config.constrain,
+            **self.sampling,
+            "suite": fingerprint(),
+            "version": version("fcshim"),
+        }
+
+    def _row(self) -> ModelConfig:
+        return self.config.for_model(self.model)
+
+
+_CHOSEN = "dialect"
+"""Of a model's settings, the one that each result names itself."""

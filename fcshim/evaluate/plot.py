@@ -1,0 +1,63 @@
+"""A summary as a picture: bars per category, one per dialect, with their intervals.
+
+Rule: matplotlib is the `plot` extra and is imported only here, only when a picture is made.
+Neighbours: `summary` counts; `cli.eval` asks for the picture before it runs anything, so that nothing is missing later.
+"""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from fcshim.errors import ConfigError
+from fcshim.evaluate.summary import Rate, Summary
+
+_SUFFIXES = (".svg", ".png")
+_BARS = 0.8
+"""Of a category's width, what its bars take."""
+_ALL = "all"
+
+
+def check_plot(path: Path) -> None:
+    """Find out whether a picture can be made there. Raises `ConfigError`."""
+    if path.suffix not in _SUFFIXES:
+        raise ConfigError(f"{path}: a plot is written as {' or '.join(_SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise ConfigError(f"{path}: there is no folder {path.parent}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ConfigError("a plot needs matplotlib: pip install 'fcshim[plot]'")
+
+
+def write_plot(summaries: Sequence[Summary], path: Path, title: str = "") -> None:
+    """Write the picture; its suffix says whether as SVG or PNG. Raises `ConfigError` and `OSError`."""
+    check_plot(path)
+    from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and 0.3 s to import
+
+    names = [*dict.fromkeys(name for summary in summaries for name in summary.categories), _ALL]
+    width = _BARS / max(1, len(summaries))
+    figure = Figure(figsize=(max(5.0, 1.1 * len(names)), 4.2), layout="constrained")
+    axes = figure.subplots()
+    for position, summary in enumerate(summaries):
+        bars = [(place, rate) for place, name in enumerate(names) if (rate := _rate(summary, name)) is not None]
+        axes.bar(
+            [place - _BARS / 2 + width * (position + 0.5) for place, _ in bars],
+            [100 * rate.share for _, rate in bars],
+            width,
+            yerr=[
+                [100 * (rate.share - rate.low) for _, rate in bars],
+                [100 * (rate.high - rate.share) for _, rate in bars],
+            ],
+            capsize=2,
+            error_kw={"linewidth": 0.8},
+            label=summary.dialect,
+        )
+    axes.set_xticks(range(len(names)), [name.replace("_", "\n") for name in names], fontsize=8)
+    axes.set_ylim(0, 102)
+    axes.set_ylabel("exact, %, with 95 % intervals")
+    axes.set_title(title, fontsize=10)
+    if len(summaries) > 1:
+        axes.legend(fontsize=8, ncols=len(summaries), loc="upper center", bbox_to_anchor=(0.5, -0.16), frameon=False)
+    figure.savefig(path, dpi=150)
+
+
+def _rate(summary: Summary, name: str) -> Rate | None:
+    return summary.total if name == _ALL else summary.categories.get(name)

@@ -1,0 +1,82 @@
+"""Results, counted: exact rates with their intervals, by category; verdicts; what a case costs.
+
+Rule: numbers only; who shows them rounds them.
+Neighbours: `table`, `plot` and the JSON of `fcshim eval` show a summary.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from statistics import fmean, median
+
+import msgspec
+
+from fcshim.evaluate.result import Result
+
+_Z = 1.959963984540054
+"""Standard deviations that hold 95 % of a normal distribution."""
+
+
+class Rate(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of how many were right, and the Wilson interval in which the true share lies with 95 %."""
+
+    right: int
+    tried: int
+    share: float
+    low: float
+    high: float
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one dialect; tokens are means per case, seconds the median."""
+
+    dialect: str
+    total: Rate
+    categories: dict[str, Rate]
+    verdicts: dict[str, int]
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+
+
+def summarise(results: Sequence[Result]) -> list[Summary]:
+    """Count the results of each dialect, in the order in which dialects and categories first come."""
+    return [
+        _summary(dialect, [result for result in results if result.dialect == dialect])
+        for dialect in dict.fromkeys(result.dialect for result in results)
+    ]
+
+
+def rate(right: int, tried: int) -> Rate:
+    """Give the rate with its interval (Wilson's score interval, without continuity correction)."""
+    if not tried:
+        return Rate(right=0, tried=0, share=0.0, low=0.0, high=1.0)
+    share = right / tried
+    spread = _Z * math.sqrt(share * (1 - share) / tried + (_Z / (2 * tried)) ** 2)
+    middle, scale = share + _Z**2 / (2 * tried), 1 + _Z**2 / tried
+    # The ends are exact where all or none were right; rounding must not take the share out of its interval.
+    low, high = max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+    return Rate(right=right, tried=tried, share=share, low=min(low, share), high=max(high, share))
+
+
+def _summary(dialect: str, results: Sequence[Result]) -> Summary:
+    categories = dict.fromkeys(result.category for result in results)
+    answered = [result for result in results if result.verdict != "error"]
+    return Summary(
+        dialect=dialect,
+        total=_rate(results),
+        categories={name: _rate([each for each in results if each.category == name]) for name in categories},
+        verdicts=dict(Counter(result.verdict for result in results).most_common()),
+        input_tokens=_mean(result.input_tokens for result in answered),
+        output_tokens=_mean(result.output_tokens for result in answered),
+        seconds=median(result.seconds for result in answered) if answered else 0.0,
+    )
+
+
+def _rate(results: Sequence[Result]) -> Rate:
+    return rate(sum(result.right for result in results), len(results))
+
+
+def _mean(numbers: Iterable[int]) -> float:
+    listed = list(numbers)
+    return round(fmean(listed), 1) if listed else 0.0

@@ -1,0 +1,43 @@
+"""A summary as a table for the terminal: a row per category, a column per dialect.
+
+Rule: no number without its interval; what is no share stands below the line.
+Neighbours: `summary` counts; `cli.eval` writes the table.
+"""
+
+from collections.abc import Callable, Sequence
+
+from rich.table import Table
+
+from fcshim.evaluate.summary import Rate, Summary
+
+
+def make_table(summaries: Sequence[Summary]) -> Table:
+    """Lay the summaries out side by side."""
+    table = Table(show_edge=False, pad_edge=False)
+    table.add_column("category")
+    for summary in summaries:
+        table.add_column(summary.dialect, justify="right")
+    for category in dict.fromkeys(name for summary in summaries for name in summary.categories):
+        table.add_row(category, *(_written(summary.categories.get(category)) for summary in summaries))
+    table.add_section()
+    table.add_row("all", *(_written(summary.total) for summary in summaries))
+    table.add_section()
+    for verdict in dict.fromkeys(name for summary in summaries for name in summary.verdicts if name != "right"):
+        table.add_row(verdict.replace("_", " "), *(str(summary.verdicts.get(verdict, 0)) for summary in summaries))
+    table.add_section()
+    for name, cost in _COSTS.items():
+        table.add_row(name, *map(cost, summaries))
+    return table
+
+
+_COSTS: dict[str, Callable[[Summary], str]] = {
+    "tokens of a prompt": lambda summary: f"{summary.input_tokens:.0f}",
+    "tokens of a reply": lambda summary: f"{summary.output_tokens:.0f}",
+    "seconds, median": lambda summary: f"{summary.seconds:.2f}",
+}
+
+
+def _written(rate: Rate | None) -> str:
+    if rate is None:
+        return ""
+    return f"{rate.right} of {rate.tried}  {rate.share:4.0%} ({100 * rate.low:.0f} to {100 * rate.high:.0f})"
