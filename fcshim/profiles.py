@@ -6,7 +6,7 @@ Neighbours: `prompt.history` writes the conversation as the profile allows it, t
 
 import difflib
 import fnmatch
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.constrain.constraint import Form
@@ -222,16 +222,17 @@ def get_profile(profile: str | Profile) -> Profile:
 
 
 def joined(*rows: Profile) -> Profile:
-    """Give the profile of an upstream that lacks whatever one of the rows lacks."""
+    """Give the profile that has whatever one of the rows has that is not the default's; the last of them counts."""
     if len(rows) == 1:
         return rows[0]
-    return Profile(
-        name="+".join(row.name for row in rows),
-        summary="; ".join(row.summary for row in rows),
-        system_role=all(row.system_role for row in rows),
-        alternate=all(row.alternate for row in rows),
-        media=all(row.media for row in rows),
-    )
+    columns = [field.name for field in fields(Profile) if field.name not in ("name", "summary", "models")]
+    own = {
+        column: getattr(row, column)
+        for row in rows
+        for column in columns
+        if getattr(row, column) != getattr(DEFAULT, column)
+    }
+    return Profile(name="+".join(row.name for row in rows), summary="; ".join(row.summary for row in rows), **own)
 
 
 def _row(profile: str) -> Profile:

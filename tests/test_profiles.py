@@ -23,6 +23,10 @@ def test_profiles_are_joined_by_a_plus() -> None:
 
     assert ("no-system+text-only", False, True, False) == (both.name, both.system_role, both.alternate, both.media)
     assert not get_profile("no-system+free").alternate
+    assert ("<think>", 4_000) == (
+        get_profile("thinking+reminded").reasoning_tag,
+        get_profile("thinking+reminded").reminder,
+    )
     with pytest.raises(ConfigError, match="unknown profile 'text'"):
         get_profile("no-system+text")
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from fcshim.detection import found_in
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Reasoning, Text
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, TextPart, UserMessage
@@ -17,6 +18,8 @@ from fcshim.profiles import Server
 from fcshim.reply import Reply, fold
 from fcshim.upstream import Upstream
 
+HELLO = "Say hello."
+"""The simple question."""
 PATIENCE = 180.0
 """Seconds for one answer: a model that is loaded on a CPU, and then reads a prompt of some hundred tokens."""
 _KEPT = 2**20
@@ -81,6 +84,8 @@ class Patient:
         self.sampling: dict[str, JSON] = {"temperature": 0.0, "seed": 1}
         self.plain = Answer(status=0, problem="nothing was asked yet")
         """The answer to a simple question, with which others are compared."""
+        self.reasons = False
+        """Whether the model was seen to reason before it answers."""
         self.requests = 0
 
     def request(self, *messages: Message, max_tokens: int, **fields: JSON) -> Request:
@@ -112,6 +117,20 @@ class Patient:
         except UpstreamError as error:
             reading.problem = error.message
         return reading.answer()
+
+    def growth(self, answer: Answer) -> int | None:
+        """Give how many tokens more the prompt had than the simple question; None where nobody counts."""
+        if not (answer.prompt_tokens and self.plain.prompt_tokens):
+            return None
+        return answer.prompt_tokens - self.plain.prompt_tokens
+
+    async def shown_prompt(self, messages: JSON) -> str:
+        """Give the prompt that the server makes of `messages`, where it shows that, as llama-server does."""
+        if self.server.api != "llamacpp":
+            return ""
+        shown = await self.page("POST", "//apply-template", {"model": self.model, "messages": messages})
+        prompt = found_in(shown, "prompt")
+        return prompt if isinstance(prompt, str) else ""
 
     async def page(self, method: str, path: str, body: JSON = None) -> JSON:
         """Ask for a page of JSON; None where there is none."""

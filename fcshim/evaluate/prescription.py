@@ -16,6 +16,10 @@ from fcshim.evaluate.trial import NATIVE, Trial, in_words
 from fcshim.profiles import DEFAULT, PROFILES, profile_for
 
 EVERY_MODEL = "*"
+_LACKS = (("system", "no-system"), ("images", "text-only"), ("replay", "thoughtless"))
+"""Probes, and the profile of an upstream that does not take what they sent."""
+_PROMPT_SHARE = 0.7
+"""Of the room for a conversation; the rest is the reply's, and covers that tokens are estimated."""
 _FORMS: tuple[tuple[str, Form], ...] = (
     ("grammar", "gbnf"),
     ("structural_tag", "structural_tag"),
@@ -28,7 +32,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """One setting, and why. `of_model`: it belongs to the model's table."""
 
     setting: str
-    value: str | bool
+    value: str | bool | int
     why: str
     of_model: bool = False
 
@@ -44,7 +48,7 @@ def prescribe(contact: Contact, findings: Sequence[Finding], ways: Iterable[Choi
         Choice(setting="upstream_api", value=contact.kind.name, why=contact.sighting.evidence),
         *_constrain(contact, found),
     ]
-    return (*general, *own, *_profile(contact.model, found), *_reasoning(found))
+    return (*general, *own, *_profile(contact.model, found), *_reasoning(found), *_budget(found))
 
 
 def chosen_way(best: Trial, trials: Sequence[Trial]) -> tuple[Choice, ...]:
@@ -89,8 +93,8 @@ def _tools(found: Mapping[str, Finding]) -> Iterable[Choice]:
 
 def _profile(model: str, found: Mapping[str, Finding]) -> Iterable[Choice]:
     """Name the rows that say what the endpoint does not take."""
-    lacks = [(row, found[probe]) for probe, row in (("system", "no-system"), ("images", "text-only")) if probe in found]
-    rows = [(PROFILES[row].name, finding) for row, finding in lacks if finding.verdict == "no"]
+    lacks = [(PROFILES[row].name, found[probe]) for probe, row in _LACKS if probe in found]
+    rows = [(row, finding) for row, finding in lacks if finding.verdict == "no" and _is_lack(finding)]
     name = "+".join(row for row, _ in rows) or DEFAULT.name
     if name == DEFAULT.name and profile_for(model) is DEFAULT:
         return
@@ -98,6 +102,18 @@ def _profile(model: str, found: Mapping[str, Finding]) -> Iterable[Choice]:
         "; ".join(f"{finding.title}: {finding.evidence}" for _, finding in rows) or "system messages are in the prompt"
     )
     yield Choice(setting="profile", value=name, why=why, of_model=True)
+
+
+def _is_lack(finding: Finding) -> bool:
+    """Tell whether a no has to be minded: reasoning that a template leaves out does no harm, refused it does."""
+    return finding.probe != "replay" or finding.value == "refused"
+
+
+def _budget(found: Mapping[str, Finding]) -> Iterable[Choice]:
+    room = found.get("context")
+    if room is not None and isinstance(room.value, int):
+        why = f"room for {room.evidence}; old results, then tools get shorter before the prompt fills it"
+        yield Choice(setting="prompt_budget", value=int(room.value * _PROMPT_SHARE), why=why, of_model=True)
 
 
 def _reasoning(found: Mapping[str, Finding]) -> Iterable[Choice]:

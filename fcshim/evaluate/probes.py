@@ -21,7 +21,8 @@ from fcshim.evaluate.probes_prompt import (
     takes_images,
     takes_system,
 )
-from fcshim.evaluate.probes_reply import counts_tokens, reasons, replies, stops, streams_cleanly
+from fcshim.evaluate.probes_reasoning import reasons, sees_reasoning_again
+from fcshim.evaluate.probes_reply import counts_tokens, replies, stops, streams_cleanly
 
 
 def _is_any(_kind: UpstreamKind) -> bool:
@@ -38,11 +39,14 @@ def _is_openai(kind: UpstreamKind) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question: its name, what it is called in a report, who asks it, and for which APIs it makes sense."""
+    """One question: its name, what it is called in a report, who asks it, and for which APIs it makes sense.
+
+    `ask` gives None where the question does not arise.
+    """
 
     name: str
     title: str
-    ask: Callable[[Patient], Awaitable[Seen]]
+    ask: Callable[[Patient], Awaitable[Seen | None]]
     fits: Callable[[UpstreamKind], bool] = _is_any
 
 
@@ -58,6 +62,7 @@ PROBES: tuple[Probe, ...] = (
     Probe("prefill", "goes on with an answer begun for it", continues, _is_local),
     Probe("stop", "stop strings", stops),
     Probe("reasoning", "reasoning", reasons),
+    Probe("replay", "sees earlier reasoning again", sees_reasoning_again),
     Probe("tools", "tools of its own", has_tools),
     Probe("grammar", "held by a grammar (GBNF)", takes_grammar, _is_openai),
     Probe("schema", "held by a JSON Schema", takes_schema, _is_local),
@@ -71,6 +76,8 @@ async def examine(patient: Patient) -> AsyncIterator[Finding]:
         if not probe.fits(patient.upstream.kind):
             continue
         seen = await probe.ask(patient)
+        if seen is None:
+            continue
         yield Finding(probe=probe.name, title=probe.title, **msgspec.structs.asdict(seen))
         if seen.fatal:
             return

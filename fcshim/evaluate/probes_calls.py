@@ -7,8 +7,7 @@ Neighbours: `probes` has the table, `patient` asks; `constrain` writes the const
 
 from fcshim.constrain.constraint import Form, constrained, constraint_for
 from fcshim.evaluate.finding import Seen
-from fcshim.evaluate.patient import Answer, Patient, excerpt, user
-from fcshim.evaluate.probes_reply import HELLO
+from fcshim.evaluate.patient import HELLO, Answer, Patient, excerpt, user
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser

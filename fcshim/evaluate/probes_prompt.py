@@ -9,11 +9,12 @@ import struct
 import zlib
 from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from fcshim.codecs.openai_chat.models import MODELS_PATH
 from fcshim.detection import found_in
 from fcshim.evaluate.finding import Seen
-from fcshim.evaluate.patient import Patient, assistant, excerpt, system, user
-from fcshim.evaluate.probes_reply import HELLO, grown, shown_prompt
+from fcshim.evaluate.patient import HELLO, Patient, assistant, excerpt, system, user
 from fcshim.events import JSON
 from fcshim.messages import MediaPart, TextPart, UserMessage
 
@@ -38,7 +39,7 @@ async def takes_system(patient: Patient) -> Seen:
     if not answer.good:
         first = "instructions and tools open the first user turn instead (profile no-system)"
         return Seen("no" if answer.refused else "unclear", answer.told(), first if answer.refused else "")
-    more = grown(patient, answer)
+    more = patient.growth(answer)
     if more is not None and more < _LEAST:
         means = "instructions and tools open the first user turn instead (profile no-system)"
         return Seen("no", f"dropped without a word: the prompt grew by {more} tokens, of {_LEAST} or more", means)
@@ -72,7 +73,7 @@ async def takes_developer(patient: Patient) -> Seen:
     means = "fcshim writes system messages instead"
     if not answer.good:
         return Seen("no", answer.told(), means)
-    more = grown(patient, answer)
+    more = patient.growth(answer)
     if more is not None and more < _LEAST:
         return Seen("no", f"dropped without a word: the prompt grew by {more} tokens", means)
     return Seen(
@@ -88,7 +89,7 @@ async def takes_images(patient: Patient) -> Seen:
     if not answer.good:
         told = "a line says that there was one (profile text-only)" if answer.refused else ""
         return Seen("no" if answer.refused else "unclear", answer.told(), told)
-    more = grown(patient, answer)
+    more = patient.growth(answer)
     if more is not None and more < _CLOSED:
         return Seen("no", "accepted, and not in the prompt", "a line says that there was one (profile text-only)")
     return Seen("yes", "accepted" + ("" if more is None else f", {more} tokens more"))
@@ -100,7 +101,7 @@ async def continues(patient: Patient) -> Seen:
     if not answer.good:
         return Seen("no" if answer.refused else "unclear", answer.told())
     messages = [{"role": "user", "content": HELLO}, {"role": "assistant", "content": _BEGUN}]
-    prompt = await shown_prompt(patient, messages)
+    prompt = await patient.shown_prompt(messages)
     if prompt:
         end = excerpt(prompt[-60:])
         return Seen("yes" if prompt.rstrip().endswith(_BEGUN) else "no", f"the prompt ends with {end!r}")
@@ -117,19 +118,24 @@ async def continues(patient: Patient) -> Seen:
 
 async def has_room(patient: Patient) -> Seen:
     """Look on the pages where servers say how long a conversation may be; nothing is tried out."""
-    for method, path, ways in _ROOMS:
-        if not _may_have(patient, path):
+    for room in _ROOMS:
+        if not patient.server.name.startswith(room.server):
             continue
-        document = (
-            patient.listed if path == "/models" else await patient.page(method, path, _body(method, patient.model))
-        )
-        for way in ways:
-            tokens = way(document, patient.model)
-            if tokens:
-                small = tokens < _SMALL
-                means = "little: --tools-style signature lists tools in fewer tokens" if small else ""
-                return Seen("yes", f"{tokens} tokens ({path.lstrip('/')})", means, tokens)
+        tokens = room.read(await _document(patient, room.path), patient.model)
+        if tokens and room.at_most:
+            return Seen("unclear", f"at most {tokens} tokens ({room.path.lstrip('/')}), maybe fewer")
+        if tokens:
+            means = "little: --tools-style signature lists tools in fewer tokens" if tokens < _SMALL else ""
+            return Seen("yes", f"{tokens} tokens ({room.path.lstrip('/')})", means, tokens)
     return Seen("unclear", "no page tells")
+
+
+async def _document(patient: Patient, path: str) -> JSON:
+    if path == MODELS_PATH:
+        return patient.listed
+    if path == _SHOW:
+        return await patient.page("POST", path, {"model": patient.model})
+    return await patient.page("GET", path)
 
 
 _Room = Callable[[JSON, str], int]
@@ -159,27 +165,26 @@ def _of_ollama(document: JSON, _model: str) -> int:
     return int(found[1]) if found else 0
 
 
-_ROOMS: tuple[tuple[str, str, tuple[_Room, ...]], ...] = (
-    ("GET", "//props", (_at("default_generation_settings.n_ctx"), _at("n_ctx"))),
-    ("GET", "//api/ps", (_of_model("context_length"),)),
-    ("POST", "//api/show", (_of_ollama,)),
-    ("GET", "//api/v0/models", (_of_model("loaded_context_length", "max_context_length"),)),
-    (
-        "GET",
-        "/models",
-        (_of_model("meta.n_ctx", "max_model_len", "context_length", "context_window", "meta.n_ctx_train"),),
-    ),
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Where a kind of server (any, where none is named) tells; `at_most`: what is possible, not what is in force."""
+
+    server: str
+    path: str
+    read: _Room
+    at_most: bool = False
+
+
+_SHOW = "//api/show"
+_ROOMS = (
+    _Page("llama-server", "//props", _at("default_generation_settings.n_ctx")),
+    _Page("ollama", "//api/ps", _of_model("context_length")),
+    _Page("ollama", _SHOW, _of_ollama),
+    _Page("lmstudio", "//api/v0/models", _of_model("loaded_context_length")),
+    _Page("", MODELS_PATH, _of_model("meta.n_ctx", "max_model_len", "context_length", "context_window")),
+    _Page("lmstudio", "//api/v0/models", _of_model("max_context_length"), at_most=True),
+    _Page("", MODELS_PATH, _of_model("meta.n_ctx_train"), at_most=True),
 )
-"""Pages that tell, and where on them; what is in force comes before what is possible at most."""
-_WHOSE = {"//props": "llama-server", "//api/ps": "ollama", "//api/show": "ollama", "//api/v0/models": "lmstudio"}
-
-
-def _may_have(patient: Patient, path: str) -> bool:
-    return patient.server.name.startswith(_WHOSE.get(path, ""))
-
-
-def _body(method: str, model: str) -> JSON:
-    return {"model": model} if method == "POST" else None
 
 
 def _count(value: JSON) -> int:

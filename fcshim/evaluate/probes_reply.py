@@ -1,4 +1,4 @@
-"""Probes of how replies come: at all, with which counts and flaws, whether stop strings end them, what is reasoning.
+"""Probes of how replies come: at all, with which counts and flaws, and whether stop strings end them.
 
 Rule: one simple question is asked first; whatever can be read off its answer is not asked again.
 Neighbours: `probes` has the table, `patient` asks.
@@ -6,14 +6,9 @@ Neighbours: `probes` has the table, `patient` asks.
 
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.evaluate.finding import Seen
-from fcshim.evaluate.patient import Answer, Patient, excerpt, user
-from fcshim.events import JSON
-from fcshim.parse.machine.surroundings import REASONING_TAGS
+from fcshim.evaluate.patient import HELLO, Patient, excerpt, user
 
-HELLO = "Say hello."
 _TOKENS = 32
-_THOUGHT_TOKENS = 300
-"""Tokens until which a model that reasons has begun to."""
 _STOP = 3
 """Characters of a stop string that is taken from the model's own words."""
 _LUMP = 8
@@ -94,54 +89,3 @@ async def stops(patient: Patient) -> Seen:
     if said == answer.text:
         return Seen("no", f"stop {word!r} made no difference", "fcshim minds stop strings wherever tools are offered")
     return Seen("unclear", f"the reply changed to {excerpt(answer.text)!r}")
-
-
-async def reasons(patient: Patient) -> Seen:
-    """Ask something to think about, and look where the thoughts are: apart, in the text, or in a tag already open."""
-    question = user("What is 17 + 25? Think, then answer with the number.")
-    answer = await patient.ask(patient.request(question, max_tokens=_THOUGHT_TOKENS), enough=_thinks)
-    if not answer.good and answer.whole:
-        return Seen("unclear", answer.told())
-    if answer.reply.reasoning:
-        return Seen("yes", "its reasoning comes apart from its text", "nothing to set", "apart")
-    text = answer.text
-    opened = next((tag for tag, _ in REASONING_TAGS if text.lstrip().startswith(tag.strip())), "")
-    if opened:
-        return Seen("yes", f"its text begins with {opened.strip()!r}", "fcshim reads that tag", "text")
-    closed = next((tag for tag, closing in REASONING_TAGS if closing.strip() in text), "")
-    left = "" if closed else await _left_open(patient)
-    if closed or left:
-        seen = f"its text has {_closing(closed)!r} alone" if closed else f"the prompt ends with {left.strip()!r}"
-        tag = (closed or left).strip()
-        return Seen("yes", f"{seen}: the template has opened it", f'in_reasoning = "{tag}"', {"in_reasoning": tag})
-    return Seen("no", f"none in {excerpt(text)!r}")
-
-
-def _thinks(text: str, reasoning: str) -> bool:
-    return bool(reasoning) or any(tag.strip() in text for tags in REASONING_TAGS for tag in tags)
-
-
-def _closing(opening: str) -> str:
-    return dict(REASONING_TAGS)[opening].strip()
-
-
-async def _left_open(patient: Patient) -> str:
-    """Look at the end of the prompt, where the server shows it (llama-server does)."""
-    prompt = await shown_prompt(patient, [{"role": "user", "content": HELLO}])
-    return next((tag for tag, _ in REASONING_TAGS if prompt.rstrip().endswith(tag.strip())), "")
-
-
-async def shown_prompt(patient: Patient, messages: JSON) -> str:
-    """Give the prompt that the server makes of `messages`, where it shows that (llama-server does); else nothing."""
-    if patient.server.api != "llamacpp":
-        return ""
-    shown = await patient.page("POST", "//apply-template", {"model": patient.model, "messages": messages})
-    prompt = shown.get("prompt") if isinstance(shown, dict) else None
-    return prompt if isinstance(prompt, str) else ""
-
-
-def grown(patient: Patient, answer: Answer) -> int | None:
-    """Give how many tokens more the prompt had than the simple question; None where nobody counts."""
-    if not (answer.prompt_tokens and patient.plain.prompt_tokens):
-        return None
-    return answer.prompt_tokens - patient.plain.prompt_tokens

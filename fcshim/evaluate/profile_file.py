@@ -43,7 +43,7 @@ def refusal(file: Path) -> ConfigError:
 
 
 def _setting(choice: Choice) -> str:
-    value = str(choice.value).lower() if isinstance(choice.value, bool) else _string(choice.value)
+    value = _string(choice.value) if isinstance(choice.value, str) else json.dumps(choice.value)
     return "\n".join([*_comment(choice.why), f"{choice.setting} = {value}"])
 
 

@@ -61,7 +61,8 @@ def test_a_plain_llama_server_is_known_and_understood(trained_server: LlamaServe
     assert ["yes", "yes", "no"] == verdicts(report, "grammar", "schema", "structural_tag")
     assert "ignored" == report["found"]["tools"]["value"]
     assert 2048 == report["found"]["context"]["value"]
-    assert {"constrain": "llama-server", "tools": "prompt", "profile": "text-only"}.items() <= report["set"].items()
+    assert {"constrain": "llama-server", "tools": "prompt", "prompt_budget": 1433}.items() <= report["set"].items()
+    assert "text-only" == report["set"]["profile"]
     assert report["requests"] <= 25
 
 
@@ -98,15 +99,16 @@ def test_a_template_that_refuses_system_messages_or_drops_them_gets_no_system_pr
 
 
 @pytest.mark.parametrize(
-    ("template", "setting"), [(templates.THINKING, "<think>"), (templates.THINKING_REPLAYED, None)]
+    ("template", "setting", "replayed"),
+    [(templates.THINKING, "<think>", "no"), (templates.THINKING_REPLAYED, None, "yes")],
 )
 def test_reasoning_that_the_template_opens_is_set_where_the_server_leaves_it_in_the_text(
-    program: Path, tmp_path: Path, template: str, setting: str | None
+    program: Path, tmp_path: Path, template: str, setting: str | None, replayed: str
 ) -> None:
     with templated(program, tmp_path, template) as server:
         report = examined(server.url)
 
-    assert "yes" == report["found"]["reasoning"]["verdict"]
+    assert ["yes", replayed] == verdicts(report, "reasoning", "replay")
     assert setting == report["set"].get("in_reasoning")
 
 

@@ -6,7 +6,8 @@ from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.patient import Patient, assistant, user
 from fcshim.evaluate.probes import PROBES, examine
 from fcshim.evaluate.probes_prompt import continues, has_room, takes_images, takes_system
-from fcshim.evaluate.probes_reply import reasons, replies, stops, streams_cleanly
+from fcshim.evaluate.probes_reasoning import reasons, sees_reasoning_again
+from fcshim.evaluate.probes_reply import replies, stops, streams_cleanly
 from fcshim.profiles import get_server
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, ROLE, Script, answering, event, said, scripted_upstream
@@ -157,6 +158,29 @@ async def test_reasoning_is_apart_in_the_text_or_in_a_tag_that_is_open_already(a
     assert (verdict, value) == (found.verdict, found.value)
 
 
+@pytest.mark.parametrize(
+    ("answers", "verdict", "value"),
+    [
+        ((counted(80), counted(30)), "yes", None),
+        ((counted(31), counted(30)), "no", None),
+        ((uncounted("Hi"), uncounted("Hi")), "unclear", None),
+        ((refusing("unknown field reasoning_content"),), "no", "refused"),
+    ],
+)
+async def test_earlier_reasoning_is_there_again_dropped_or_refused(answers, verdict, value):
+    async def probe(patient):
+        patient.reasons = True
+        return await sees_reasoning_again(patient)
+
+    found = await seen(probe, *answers)
+
+    assert (verdict, value) == (found.verdict, found.value)
+
+
+async def test_a_model_that_does_not_reason_is_not_asked_about_its_reasoning():
+    assert await seen(sees_reasoning_again) is None
+
+
 async def test_images_that_are_accepted_and_not_counted_were_not_seen():
     assert "no" == (await seen(takes_images, counted(11))).verdict
     assert "yes" == (await seen(takes_images, counted(200))).verdict
@@ -172,6 +196,8 @@ STUDIO = Script((b'{"data":[{"id":"m","max_context_length":32768,"loaded_context
         ("llama-server", {"/props": Script((b'{"default_generation_settings":{"n_ctx":2048}}',))}, None, 2048),
         ("ollama", {"/api/ps": PS}, None, 8192),
         ("lmstudio", {"/api/v0/models": STUDIO}, None, 4096),
+        ("lmstudio", {"/api/v0/models": Script((b'{"data":[{"id":"m","max_context_length":9}]}',))}, None, None),
+        ("llama-server", {}, {"data": [{"id": "m", "meta": {"n_ctx": 512, "n_ctx_train": 4096}}]}, 512),
         ("vllm", {}, {"data": [{"id": "m", "max_model_len": 131072}]}, 131072),
         ("llama-cpp-python", {}, {"data": [{"id": "m"}]}, None),
         ("generic", {}, {"data": [{"id": "a", "max_model_len": 1}, {"id": "b", "max_model_len": 2}]}, None),

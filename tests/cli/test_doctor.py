@@ -1,0 +1,138 @@
+"""`fcshim doctor`: what it says and how it ends; the engine tests have real servers."""
+
+import asyncio
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from fcshim.cli.doctor_report import PlainReport, Report, TerminalReport, report_to
+from fcshim.codecs.upstreams import UPSTREAMS
+from fcshim.detection import Sighting
+from fcshim.evaluate.contact import Contact
+from fcshim.evaluate.doctor import Diagnosis
+from fcshim.evaluate.finding import Finding
+from fcshim.evaluate.prescription import Choice
+from fcshim.evaluate.trial import Trial
+from fcshim.profiles import get_server
+from tests.cli.command import fcshim
+from tests.scripted import Script, models, scripted_upstream
+
+REFUSED = Script((b'{"error":{"message":"the model cannot be loaded"}}',), 500)
+
+
+async def doctor(*arguments):
+    """Run the command beside this test's own loop."""
+    return await asyncio.to_thread(fcshim, "doctor", *arguments)
+
+
+async def test_an_endpoint_that_gives_no_replies_is_a_failure_and_leaves_no_file(tmp_path):
+    pages = {"/v1/models": models("m")}
+    async with scripted_upstream(REFUSED, REFUSED, pages=pages) as upstream:
+        outcome = await doctor(upstream.url, "--write", tmp_path / "found.toml")
+
+    assert (1, "") == (outcome.code, outcome.err)
+    assert "no      gives replies" in outcome.out
+    assert "the model cannot be loaded" in outcome.out
+    assert outcome.out.rstrip().endswith("No calls can be had of m: it gives no replies.")
+    assert not [*tmp_path.iterdir()]
+
+
+async def test_the_same_for_programs():
+    async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": models("m")}) as upstream:
+        outcome = await doctor(upstream.url.removeprefix("http://"), "--json")
+
+    report = json.loads(outcome.out)
+
+    assert (1, False, "m", upstream.url) == (outcome.code, report["works"], report["model"], report["upstream"])
+    assert ["reply"] == [finding["probe"] for finding in report["findings"]]
+
+
+async def test_a_web_page_is_told_from_an_endpoint():
+    page = Script((b"<html><title>Router</title></html>",))
+    async with scripted_upstream(pages={"/v1/models": page}) as upstream:
+        outcome = await doctor(upstream.url)
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert "answers a web page, 'Router' (HTTP 200). Is this the address of the API?" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "URL"),
+        (("http://127.0.0.1:9", "--cases", "0"), "expected 1 or more"),
+        (("http://127.0.0.1:9", "--category", "simpel"), "there is no category 'simpel'"),
+        (("http://user@127.0.0.1:9",), "expected a URL without user"),
+        (("http://127.0.0.1:9", "--write", __file__), "--force"),
+        (("http://127.0.0.1:9", "--upstream-api", "gopher"), "gopher"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_asked(arguments, words):
+    outcome = fcshim("doctor", *arguments)
+
+    assert (2, "") == (outcome.code, outcome.out)
+    assert words in outcome.err
+
+
+def test_nobody_there_is_a_failure():
+    outcome = fcshim("doctor", "http://127.0.0.1:9")
+
+    assert 1 == outcome.code
+    assert "cannot connect" in outcome.err
+
+
+CONTACT = Contact("http://h", UPSTREAMS["openai"], Sighting(get_server("vllm"), "its models say so"), ("a", "b"), "a")
+FINDING = Finding(probe="images", title="images", verdict="no", evidence="refused [bold]", means="a line says so")
+TRIAL = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90, mistakes={"wrong_tool": 1})
+DIAGNOSIS = Diagnosis(
+    upstream="http://h",
+    upstream_api="openai",
+    server="vllm",
+    evidence="",
+    model="a",
+    models=2,
+    table="a",
+    works=True,
+    requests=3,
+    findings=(FINDING,),
+    trials=(TRIAL,),
+    way="hermes",
+    choices=(Choice(setting="upstream", value="http://h", why="x" * 100 + " y"),),
+)
+
+
+def shown(report: Report) -> None:
+    with report:
+        report.watch.met(CONTACT)
+        report.watch.found(FINDING)
+        report.watch.asked("hermes", 1, 8)
+        report.watch.tried(TRIAL)
+    report.conclude(DIAGNOSIS, None)
+
+
+def test_a_terminal_gets_columns_and_settings_that_can_be_copied():
+    out = io.StringIO()
+    shown(TerminalReport(Console(file=out, force_terminal=True, width=80, color_system=None, highlight=False)))
+
+    assert "http://h is vllm (its models say so) with 2 models; examined: a" in out.getvalue()
+    assert "✗ images" in out.getvalue()
+    assert "refused [bold]" in out.getvalue()
+    assert "• asked in hermes" in out.getvalue()
+    assert "7 of 8 right, 90 tokens a prompt (1" in out.getvalue()
+    assert f"# {'x' * 100} y\nupstream" in out.getvalue()
+
+
+def test_whoever_reads_no_terminal_gets_lines(capfdbinary):
+    shown(PlainReport())
+
+    assert (
+        b"no      images                              refused [bold] -> a line says so\n"
+        in capfdbinary.readouterr().out
+    )
+
+
+def test_the_place_decides_which():
+    assert isinstance(report_to(io.StringIO(), silent=False), PlainReport)
+    assert Report is type(report_to(io.StringIO(), silent=True))
