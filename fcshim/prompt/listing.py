@@ -8,6 +8,8 @@ Rule: a level depends on the tools, the choice and the steps alone.
 Neighbours: `offer` chooses tools, `render` writes them, `budget` goes up the levels.
 """
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +25,7 @@ Those functions are described in full. There are more, of which only the names a
 
 Call one of them only where none of those above fits, in the same way, with the arguments that its name suggests. \
 It is described in full after that."""
+_PLAIN = re.compile(r"[^\s,\"]+")
 LATER = "Of the functions that were given by name:"
 
 
@@ -75,9 +78,14 @@ class Listings:
         offer = offer_of(self._tools, self._steps, most, self._choice.names)
         preamble = render_system(self._dialect, offer.full, self._choice, parallel=self._parallel, style=style)
         if offer.named:
-            preamble = f"{preamble}\n\n{NAMED.format(names=', '.join(offer.named))}"
+            preamble = f"{preamble}\n\n{NAMED.format(names=', '.join(map(_shown, offer.named)))}"
         later = {at: f"{LATER}\n\n{render_tools(self._dialect, new, style)}" for at, new in offer.later.items()}
         return Listing(preamble, later, len(offer.named))
+
+
+def _shown(name: str) -> str:
+    """Give a name so that it cannot pass for more than one, or for a line of the prompt."""
+    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:

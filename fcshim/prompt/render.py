@@ -127,7 +127,11 @@ def _folder(dialect: Dialect) -> str:
 
 
 def _template(folder: str, name: str) -> Template:
-    templates = resource_dir("templates")
+    return _found(resource_dir("templates"), folder, name)
+
+
+@functools.cache  # a conversation of a hundred calls asks two hundred times
+def _found(templates: Path, folder: str, name: str) -> Template:
     if name == "signatures":
         own = (Path(folder),) if Path(folder).is_absolute() else ()
         return _environment((*own, templates)).get_template("_shared/signatures.jinja")
@@ -151,6 +155,7 @@ def _environment(folders: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
+        auto_reload=False,
     )
     environment.filters["json"] = functools.partial(json.dumps, ensure_ascii=False)
     environment.filters["from_json"] = json.loads
