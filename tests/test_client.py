@@ -140,6 +140,26 @@ async def test_tools_can_be_listed_by_signature():
     assert "function add(" in json.dumps(upstream.asked[0].body)
 
 
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [
+        ({"max_tools": 1}, "only the names are given here: other"),
+        ({"prompt_budget": 100}, "function add("),
+        ({"max_result": 10}, "[... 90 characters left out ...]"),
+    ],
+)
+async def test_what_the_prompt_has_room_for_can_be_set(limit, shown):
+    said = [
+        {"role": "user", "content": "add 1 and 2"},
+        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "add", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "1", "content": "3" * 100},
+    ]
+    async with scripted_upstream(answering("ok")) as upstream, Client(upstream.url, model="m", **limit) as client:
+        await client.complete(said, [ADD, Tool("other")])
+
+    assert shown in json.dumps(upstream.asked[0].body)
+
+
 async def test_a_client_without_a_model_asks_for_the_first_one_once():
     scripts = (models("first", "second"), answering("a"), answering("b"))
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url) as client:

@@ -151,6 +151,13 @@ def test_an_exact_model_name_wins_over_patterns_and_the_first_pattern_over_later
     assert [row("free"), row(rescue=False), row()] == [config.for_model(name) for name in ("qwen", "qwen2", "llama")]
 
 
+def test_what_a_prompt_has_room_for_may_be_set_for_one_model(tmp_path):
+    config = load_config({"max_tools": 8}, file=written(tmp_path, "[models.small]\nmax_tools = 2\nprompt_budget = 900"))
+    rows = [config.for_model(name) for name in ("small", "large")]
+
+    assert [(2, 900, 65_536), (8, 0, 65_536)] == [(row.max_tools, row.prompt_budget, row.max_result) for row in rows]
+
+
 def test_a_model_may_have_another_name_upstream(tmp_path):
     config = load_config(file=written(tmp_path, '[models.gpt-4]\nupstream_model = "qwen3"'))
 
