@@ -6,6 +6,7 @@ Neighbours: `exchange` does the thinking and `upstream` the talking; `agent` is 
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -49,6 +50,8 @@ from fcshim.shim import Shim
 from fcshim.stage import Stage
 from fcshim.tools import AnyTool, Executor, Registry
 from fcshim.upstream import Timeouts, Upstream
+
+logger = logging.getLogger("fcshim.client")
 
 Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
 """What is said so far: one user's text, or messages, as objects or as the Chat API's dicts."""
@@ -276,7 +279,7 @@ class Client:
             stage = Native(request, alphabet=self._kind.names, media=profile.media)
             doubted = self._options.tools == "auto" and request.tools
             return Doubted(stage, self._aptitude.distrust(request.model)) if doubted else stage
-        return Shim(
+        shim = Shim(
             request,
             dialect=self._options.dialect or dialect_for(request.model),
             profile=profile,
@@ -289,6 +292,9 @@ class Client:
             new_id=self._options.new_id,
             server=server,
         )
+        for note in shim.notes:
+            logger.info("%s: %s", request.model, note)
+        return shim
 
     async def models(self) -> list[str]:
         """Give the names of the endpoint's models. Raises `UpstreamError`."""

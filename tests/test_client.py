@@ -148,7 +148,8 @@ async def test_tools_can_be_listed_by_signature():
         ({"max_result": 10}, "[... 90 characters left out ...]"),
     ],
 )
-async def test_what_the_prompt_has_room_for_can_be_set(limit, shown):
+async def test_what_the_prompt_has_room_for_can_be_set(limit, shown, caplog):
+    caplog.set_level("INFO", "fcshim.client")
     said = [
         {"role": "user", "content": "add 1 and 2"},
         {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "add", "arguments": "{}"}}]},
@@ -158,6 +159,7 @@ async def test_what_the_prompt_has_room_for_can_be_set(limit, shown):
         await client.complete(said, [ADD, Tool("other")])
 
     assert shown in json.dumps(upstream.asked[0].body)
+    assert ("max_tools" in limit) is not ("m: " in caplog.text)  # choosing tools leaves nothing out
 
 
 async def test_a_client_without_a_model_asks_for_the_first_one_once():
