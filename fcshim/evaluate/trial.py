@@ -25,6 +25,8 @@ COMMON = ("function_call", "bare_json", "pythonic", "hermes")
 """Dialects that models follow that were trained on none, or on another."""
 _LUCK = 1
 """Cases that make no difference."""
+_FIRST = 8
+"""Cases after which a way that got none of them right is given up."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,17 +64,22 @@ def chosen_cases(categories: Sequence[str], count: int) -> list[Case]:
 async def attempt(
     way: str, client: Client, cases: Sequence[Case], max_tokens: int, watch: Callable[[Result], None], *, own: bool
 ) -> Trial:
-    """Ask the cases one way; an endpoint that fails again and again ends the attempt."""
+    """Ask the cases one way; one that gets none of the first ones right is given up, as an endpoint that fails is."""
     results: list[Result] = []
 
     def note(result: Result) -> None:
         results.append(result)
         watch(result)
 
+    sampling = {**DEFAULT_SAMPLING, "max_tokens": max_tokens}
     problem = ""
     try:
-        sampling = {**DEFAULT_SAMPLING, "max_tokens": max_tokens}
-        await evaluate(client, cases, dialect=way, sampling=sampling, on_result=note)
+        for some in (cases[:_FIRST], cases[_FIRST:]):
+            await evaluate(client, some, dialect=way, sampling=sampling, on_result=note)
+            if not any(result.right for result in results) and len(results) < len(cases):
+                failed = f": {results[-1].problem}" if results[-1].problem else ""
+                problem = f"none of the first {len(results)} was right{failed}"
+                break
     except UpstreamError as error:
         problem = error.message
     return _counted(way, results, problem, own=own)

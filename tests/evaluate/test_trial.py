@@ -9,7 +9,7 @@ from fcshim.errors import ConfigError
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
 from fcshim.evaluate.trial import NATIVE, Trial, attempt, best_of, chosen_cases, in_words, ways_for
 from fcshim.parse.dialects import DIALECTS
-from tests.scripted import Script, scripted_upstream
+from tests.scripted import Script, answering, scripted_upstream
 
 
 def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: int | None = None) -> Trial:
@@ -60,14 +60,24 @@ def test_cases_come_evenly_from_the_categories():
         chosen_cases(["simpel"], 1)
 
 
-async def test_an_endpoint_that_fails_ends_the_attempt_and_is_told_of():
-    broken = [Script((b'{"error":"out of memory"}',), 500)] * 60
-    asked = []
-    async with scripted_upstream(*broken) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
+async def test_a_way_that_gets_none_of_the_first_cases_right_is_given_up():
+    silent = [answering("")] * 60
+    async with scripted_upstream(*silent) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
         cases = chosen_cases(DEFAULT_CATEGORIES, 20)
-        done = await attempt("hermes", client, cases, 10, asked.append, own=True)
+        done = await attempt("hermes", client, cases, 10, lambda _: None, own=True)
+
+    assert ("none of the first 8 was right", 8, 0) == (done.problem, done.cases, done.right)
+
+
+@pytest.mark.parametrize("good", [0, 8])
+async def test_an_endpoint_that_fails_ends_the_attempt_and_is_told_of(good):
+    broken = Script((b'{"error":"out of memory"}',), 500)
+    scripts = [answering("I have no tool for that.")] * good + [broken] * 60
+    async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
+        done = await attempt("hermes", client, chosen_cases(["no_tool_fits"], 30), 10, lambda _: None, own=True)
 
     assert "out of memory" in done.problem
-    assert (0, len(asked)) == (done.right, done.cases)
-    assert done.cases < 20
-    assert in_words(done).startswith(f"0 of {done.cases} right ({done.cases} error)")
+    assert (good, good + done.mistakes["error"]) == (done.right, done.cases)
+    assert done.cases < 30
+    assert in_words(done).startswith(f"{good} of {done.cases} right")
+    assert in_words(done).endswith(f"({done.mistakes['error']} error)")
