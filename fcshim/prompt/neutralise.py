@@ -2,11 +2,15 @@
 
 Rule: one underscore goes in behind the opening character (`<function_call>` becomes `<_function_call>`, which becomes
 `<__function_call>`), so that the map can be undone exactly: `restore(neutralise(text)) == text` for every text.
-Neighbours: `history` neutralises all that enters the prompt, `restoration` restores what the model copies from it.
+Neighbours: `history` neutralises all that enters the prompt, `restoration` restores what the model copies from it;
+`words` has the markers that are no tags.
 
 Why it can be undone: what follows an opening character up to the end of its marker holds no other opening character,
 so markers never overlap and an underscore put in behind one opening character changes nothing about the others. A
 text holds a marker at the same places before and after; afterwards each has at least one underscore.
+
+Not touched: a bracket at the start of a line, and a fence that is plain, of JSON or of Python. They are all there is of
+some formats, and stand in every other text; such calls count only where nothing but calls follows them.
 """
 
 import re
@@ -14,6 +18,8 @@ from collections.abc import Callable
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
+from fcshim.prompt.pieces import Pending, Pieces
+from fcshim.prompt.words import WORDS
 
 # Tags that mean something by their name alone, whatever follows it. Letter case, hyphens, underscores, a namespace
 # (`minimax:tool_call`) and invisible characters make no difference.
@@ -32,6 +38,7 @@ _TAGS = (
 _CLOSED_TAGS = (
     *("s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "escape", "eot", "eod"),
     *("media", "image", "audio", "video", "start_of_image", "end_of_image", "image_soft_token"),  # llama-server, Gemma
+    "response",  # ERNIE
 )
 # Control tokens in square brackets, of Mistral's family.
 _BRACKETS = (
@@ -41,7 +48,7 @@ _BRACKETS = (
 
 
 def markers(dialect: Dialect) -> tuple[str, ...]:
-    """Give every marker of a dialect, but for common words and code fences."""
+    """Give every marker of a dialect that is a tag or a token; `words` has the others."""
     own = (*dialect.call_markers(), *dialect.section_openers(), dialect.result_open, dialect.result_close)
     return tuple(marker for marker in own if marker[:1] in {"<", "＜", "["})
 
@@ -104,16 +111,24 @@ def learn(dialect: Dialect) -> None:
     keys = [_key(marker.strip("<[/]>")) for marker in markers(dialect) if marker[0] in "<＜["]
     _OPEN_KEYS.update(filter(None, keys))
     _BRACKET_KEYS.update(filter(None, keys))
+    others = (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), dialect.result_open)
+    for marker in filter(None, (marker.strip() for marker in others)):
+        if marker[0] != "`" and marker in neutralise(marker):
+            WORDS.learn(marker)
 
 
 def neutralise(text: str) -> str:
     """Give `text` with every marker and chat-template token made harmless. Linear time."""
-    return _CANDIDATE.sub(_mark, text)
+    return WORDS.neutralise(_CANDIDATE.sub(_mark, text))
 
 
 def restore(text: str) -> str:
     """Undo `neutralise`: give the text that it was given."""
-    return _CANDIDATE.sub(_unmark, text)
+    return _restore_tags(WORDS.restore(text), None)
+
+
+def _restore_tags(text: str, end: int | None) -> str:
+    return _CANDIDATE.sub(_unmark, text[:end])
 
 
 def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
@@ -143,37 +158,19 @@ class Neutraliser:
 class Restorer:
     """Restores a text that comes in pieces, holding back only what may still turn out to be a neutralised marker."""
 
-    __slots__ = ("_held", "_said")
+    __slots__ = ("_tags", "_words")
 
     def __init__(self) -> None:
-        self._held = ""
-        self._said = 0  # so many characters of what is held were given out already
+        self._words = Pieces(WORDS.restore, WORDS.pending)
+        self._tags = Pieces(_restore_tags, _pending)
 
     def feed(self, text: str) -> str:
         """Take the next piece; give what is certain."""
-        text, said = self._held + text, self._said
-        pending = _pending(text)
-        if pending is None:
-            self._held, self._said = "", 0
-            return restore(text)[said:]
-        done = restore(text[: pending.start()])[said:]
-        return done + self._hold(pending, said if pending.start() == 0 else 0)
-
-    def _hold(self, pending: re.Match[str], said: int) -> str:
-        # Of many underscores only the last one matters: the others go out, else a long row is scanned again and again.
-        under = pending["under"] or ""
-        if len(under) < 2:
-            self._held, self._said = pending[0], said
-            return ""
-        start = len(pending["open"])
-        self._held, self._said = pending["open"] + pending[0][start + len(under) - 1 :], start
-        return (pending["open"] + under[1:])[said:]
+        return self._tags.feed(self._words.feed(text))
 
     def close(self) -> str:
         """The text has ended; give what was held back."""
-        rest = restore(self._held)[self._said :]
-        self._held, self._said = "", 0
-        return rest
+        return self._tags.feed(self._words.close()) + self._tags.close()
 
 
 def _mark(match: re.Match[str]) -> str:
@@ -199,12 +196,14 @@ def _is_marker(match: re.Match[str]) -> bool:
     return key in _OPEN_KEYS or (key in _CLOSED_KEYS and match["end"] not in (None, "]"))
 
 
-def _pending(text: str) -> re.Match[str] | None:
+def _pending(text: str) -> Pending | None:
     """Find the tail that may still become a neutralised marker."""
     pending = _PENDING.search(text)
     while pending is not None and not _may_be_marker(pending):
         pending = _PENDING.search(text, pending.start() + 1)
-    return pending
+    if pending is None:
+        return None
+    return Pending(pending.start(), len(pending["open"] or ""), len(pending["under"] or ""))
 
 
 def _may_be_marker(pending: re.Match[str]) -> bool:

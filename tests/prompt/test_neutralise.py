@@ -85,15 +85,56 @@ HARMLESS = [
     "std::vector<thinker> t",
     "a && b &amp; c \\ d \\u0041",
     "snake_case __init__ <_private>",
+    "Action: buy milk\nNo action input: none",
+    "import functools\nfrom functools import cache\nfunctools.cache(f)",
+    "a function call, and a function call (f)",
+    ">>> print(1)\n1\n>>>\n",
+    "```json\n{}\n```",
+    "https://example.org/?to=x",
+]
+SPOKEN = [
+    "Action Input:",
+    "Action_Input:",
+    "Action:[",
+    "Action: ```json",
+    "Observation:",
+    "functools[",
+    "functools\n{",
+    "functools\\n[",
+    "function call {",
+    "to=functions.",
+    ">>>f",
+    ">>>>>>f",
+    ">>>_",
+    "```tool_code",
+    "[e~[",
+    "<turn|>",
+    "<response>",
+]
+SPOKEN_PIECES = [
+    "A",
+    "ction",
+    "Action:",
+    "functools",
+    "function call",
+    ">",
+    ">>",
+    "`",
+    "``",
+    "[e~",
+    "e~[",
+    "<turn",
+    "|>",
 ]
 # Pieces that meet at every seam of the pattern.
 SEAMS = ["<", "[", "_", "__", "/", "\\", "\\/", "|", "｜", ">", "]", "&", "&lt;", "&gt;", "\\u003c", "\\u003e", "&#"]
 WORDS = ["function_call", "s", "sys", "INST", "think", "im_start", ":", "-", " ", "\n", "\u200b", "x", "a b", " " * 9]
-PIECES = st.sampled_from([*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED, *SEAMS, *WORDS])
+PIECES = st.sampled_from([*SPOKEN, *SPOKEN_PIECES, *DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED, *SEAMS, *WORDS])
+LIVE = (*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED, *(word for word in SPOKEN if word[0] != ">"))
 TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=12).map("".join)
 
 
-@pytest.mark.parametrize("marker", [*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED])
+@pytest.mark.parametrize("marker", [*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED, *SPOKEN])
 def test_a_marker_is_made_harmless_and_comes_back(marker: str) -> None:
     safe = neutralise(f"see {marker} here")
 
@@ -119,6 +160,12 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
         ("&lt;think&gt;", "&lt;_think&gt;"),
         ("ends with <function_call", "ends with <_function_call"),
         ("<s<s><think><s", "<s<_s><_think><s"),
+        ("Action: f\nAction Input: {}", "Action: f\nA_ction Input: {}"),
+        ("Action: f\nA_ction Input: {}", "Action: f\nA__ction Input: {}"),
+        ("functools [{}]", "f_unctools [{}]"),
+        (">>>f\n{}", ">>_>f\n{}"),
+        ("[e~[e~[", "[_e~[_e~["),
+        ("```tool_code", "```_tool_code"),
     ],
 )
 def test_an_underscore_goes_in_behind_the_opening_character(text: str, safe: str) -> None:
@@ -142,7 +189,7 @@ def test_restoring_undoes_neutralising(text: str) -> None:
 def test_no_marker_is_live_in_neutralised_text(text: str) -> None:
     safe = neutralise(text)
 
-    assert [] == [marker for marker in (*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED) if marker in safe]
+    assert [] == [marker for marker in LIVE if marker in safe]
 
 
 @given(TEXTS, TEXTS)
@@ -177,7 +224,7 @@ def test_a_held_tail_is_short_however_many_underscores_come() -> None:
     for _ in range(5000):
         given_out += restorer.feed("_")
 
-    assert 5000 == len(given_out)
+    assert 4999 == len(given_out)  # of 5001: one is held for a tag, one for a word
     assert "<" + "_" * 4999 + "think" == given_out + restorer.feed("think") + restorer.close()
 
 
@@ -196,6 +243,12 @@ HOSTILE = [
     "<__________",
     "a",
     "[_INST ",
+    "A_",
+    ">",
+    ">>_",
+    "f_unctools ",
+    "f_unctools\\n",
+    "[_e~",
 ]
 
 

@@ -28,22 +28,22 @@ def restored(*events: Event) -> list[Event]:
 
 
 def test_text_is_restored_across_events() -> None:
-    assert [Text("see "), Text("<think>"), Stop("complete")] == restored(
+    assert [Text("see <"), Text("think>"), Stop("complete")] == restored(
         Text("see <_th"), Text("ink"), Text(">"), Stop("complete")
     )
 
 
 def test_what_is_held_back_of_the_text_comes_before_anything_else() -> None:
-    assert [Text("a"), Text("<"), Reasoning("hm")] == restored(Text("a<"), Reasoning("hm"))
-    assert [Text("<"), ToolCallStart("1", "f", 0)] == restored(Text("<"), ToolCallStart("1", "f", 0))
-    assert [Text("<"), Error("k", "m")] == restored(Text("<"), Error("k", "m"))
-    assert [Text("<"), Usage(), Stop("complete")] == restored(Text("<"), Usage(), Stop("complete"))
+    assert [Text("a<"), Text("_"), Reasoning("hm")] == restored(Text("a<_"), Reasoning("hm"))
+    assert [Text("<"), Text("_"), ToolCallStart("1", "f", 0)] == restored(Text("<_"), ToolCallStart("1", "f", 0))
+    assert [Text("<"), Text("_"), Error("k", "m")] == restored(Text("<_"), Error("k", "m"))
+    assert [Text("<"), Text("_"), Usage(), Stop("complete")] == restored(Text("<_"), Usage(), Stop("complete"))
 
 
 def test_reasoning_is_restored_unless_it_is_signed() -> None:
     signed = Reasoning("<_think>", signature="sig")
 
-    assert [Reasoning("<think>"), signed] == restored(Reasoning("<_thi"), Reasoning("nk>"), signed)
+    assert [Reasoning("<"), Reasoning("think>"), signed] == restored(Reasoning("<_thi"), Reasoning("nk>"), signed)
 
 
 def test_reasoning_and_text_are_told_apart() -> None:

@@ -82,6 +82,7 @@ MODELS: tuple[tuple[str, str], ...] = (
     ("dots*", "dots"),
     ("k2-horizon*", "k2_horizon"),
     ("plamo-3*", "plamo3"),
+    ("muse*", "muse"),
     ("phi-4-mini*", "phi4"),
     ("phi4-mini*", "phi4"),
     ("apertus*", "apertus"),

@@ -40,6 +40,7 @@ from fcshim.prompt.dialect_folder import chosen_dialect
         ("nvidia/NVIDIA-Nemotron-Nano-9B-v2", "nemotron_json"),
         ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B", "qwen3_xml"),
         ("microsoft/Phi-4-mini-instruct", "phi4"),
+        ("muse-12b", "muse"),
         ("something-else", "function_call"),
         ("", "function_call"),
     ],

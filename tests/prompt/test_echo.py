@@ -1,0 +1,70 @@
+"""What a user or a tool wrote holds no marker once it is in the prompt, and a model that repeats it calls nothing.
+
+Held for every dialect, over its own markers, calls and results as its templates write them, and their pieces.
+"""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcshim.events import Stop, Text
+from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage, text_of
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialects import DIALECTS
+from fcshim.prompt.neutralise import neutralise
+from fcshim.prompt.render import render_calls, render_result
+from fcshim.shim import Shim
+
+TOOLS = (Tool("look", "", {"type": "object", "properties": {"city": {"type": "string"}}}),)
+ARGUMENTS = '{"city": "Rome"}'
+COMMON = {"```", "```json", "```python", "Action:", "functools", "function call", ">>>", ">>>all\n", "\nto="}
+"""Everyone's words: fences are no more touched than brackets, the others only where a call may follow."""
+
+
+def marked(dialect: Dialect) -> set[str]:
+    """Give the markers of a dialect."""
+    own = (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), *dialect.markup)
+    return {*own, dialect.result_open, dialect.result_close} - {""}
+
+
+def pieces(dialect: Dialect) -> st.SearchStrategy[str]:
+    """Give what texts are made of; whole calls where it takes a marker to make one."""
+    made = [*sorted(marked(dialect)), render_result(dialect, "look", "fine"), " ", "\n", "x", "look", "{", ARGUMENTS]
+    if not dialect.starts and not dialect.fenced:
+        one, two = render_calls(dialect, [("look", ARGUMENTS)]), render_calls(dialect, [("look", ARGUMENTS)] * 2)
+        made += [one, two, one.strip(), *one.splitlines(keepends=True)]
+    return st.sampled_from(made)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_an_echo_is_no_call_and_comes_back_as_it_was(dialect: Dialect, data: st.DataObject) -> None:
+    text = data.draw(st.lists(pieces(dialect), min_size=1, max_size=8).map("".join))
+    shim = Shim(Request(model="m", messages=(UserMessage((TextPart(text),)),), tools=TOOLS), dialect=dialect)
+    stream = shim.stream()
+    events = [*stream.feed(Text(neutralise(text))), *stream.close()]
+
+    assert "".join(event.text for event in events if isinstance(event, Text)) == text
+    assert [event for event in events if not isinstance(event, Text)] == [Stop("complete")]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_the_prompt_holds_no_marker_of_what_others_wrote(dialect: Dialect, data: st.DataObject) -> None:
+    said, found = ("x" + "".join(data.draw(st.lists(pieces(dialect), max_size=8))) for _ in range(2))
+
+    assert counted(dialect, said, found) == counted(dialect, "x", "x")
+
+
+def counted(dialect: Dialect, said: str, found: str) -> dict[str, int]:
+    """Give how often each marker stands in the prompt of a conversation with these two texts."""
+    messages = (
+        UserMessage((TextPart(said),)),
+        AssistantMessage((), (ToolCall("1", "look", ARGUMENTS),)),
+        ToolMessage("1", (TextPart(found),)),
+    )
+    prepared = Shim(Request(model="m", messages=messages, tools=TOOLS), dialect=dialect).prepare()
+    prompt = "\0".join(text_of(message.content) for message in prepared.messages)
+    return {marker: prompt.count(marker) for marker in marked(dialect) - COMMON}
