@@ -18,7 +18,18 @@ from fcshim.evaluate.case import Case, Line, expand
 from fcshim.evaluate.commands import command_cases
 from fcshim.messages import Tool
 
-DEFAULT_CATEGORIES = ("simple", "missing_information", "no_tool_fits")
+DEFAULT_CATEGORIES = (
+    "simple",
+    "several_tools",
+    "parallel",
+    "multi_turn",
+    "missing_information",
+    "no_tool_fits",
+    "many_tools",
+    "nested_arguments",
+    "languages",
+    "long_results",
+)
 COMMANDS = "commands"
 CATEGORIES = (*DEFAULT_CATEGORIES, COMMANDS)
 """`commands` is for models that cannot read requests, such as the demo's: it is asked only where it is named."""

@@ -1,11 +1,14 @@
 """The suite holds what it promises: answers that its tools admit, told apart by their ids."""
 
+import json
+import unicodedata
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from fcshim.errors import ConfigError
-from fcshim.evaluate import CATEGORIES, DEFAULT_CATEGORIES, load_cases
+from fcshim.evaluate import CATEGORIES, DEFAULT_CATEGORIES, load_cases, suite
 from fcshim.evaluate.suite import COMMANDS, fingerprint, tool_sets
 from fcshim.messages import as_tools
 from fcshim.schema.validate import first_fault
@@ -26,22 +29,34 @@ def test_ids_are_unique():
     assert [] == [id_ for id_, count in Counter(case.id for case in EVERY).items() if count > 1]
 
 
-@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.id)
-def test_what_is_expected_is_offered_and_admitted_by_its_schema(case):
-    offered = {tool.name: tool for tool in as_tools(case.tools)}
+def test_what_is_expected_is_offered_and_admitted_by_its_schema():
+    faults = [
+        (case.id, call.name, fault)
+        for case in EVERY
+        for call in (call for calls in case.expected for call in calls)
+        for fault in faults_of(call, {tool.name: tool for tool in as_tools(case.tools)})
+    ]
 
-    for call in (call for alternative in case.expected for call in alternative):
-        assert all(call.arguments.values())
-        for arguments in admitted(call):
-            assert None is first_fault(offered[call.name].parameters, arguments)
-            assert set(arguments) <= set(offered[call.name].parameters["properties"])
+    assert [] == faults
 
 
-@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.id)
-def test_every_case_ends_with_something_to_answer(case):
-    assert case.messages[-1]["role"] in {"user", "tool"}
-    assert case.messages[-1]["content"].strip()
-    assert case.expected
+def faults_of(call, offered):
+    parameters = offered[call.name].parameters
+    if not all(call.arguments.values()):
+        yield "an argument admits nothing"
+    for arguments in admitted(call):
+        if fault := first_fault(parameters, arguments):
+            yield fault
+        if unknown := arguments.keys() - parameters["properties"].keys():
+            yield f"unknown: {unknown}"
+
+
+def test_every_case_ends_with_something_to_answer():
+    last = [case.messages[-1] for case in EVERY]
+
+    assert {"user", "tool"} == {message["role"] for message in last}
+    assert all(message["content"].strip() for message in last)
+    assert all(case.expected for case in EVERY)
 
 
 def test_every_tool_has_a_name_of_its_own_and_a_description():
@@ -49,6 +64,57 @@ def test_every_tool_has_a_name_of_its_own_and_a_description():
 
     assert len({tool.name for tool in tools}) == len(tools)
     assert all(tool.description for tool in tools)
+
+
+def test_every_category_is_large_enough_to_tell_models_apart():
+    sizes = Counter(case.category for case in EVERY)
+
+    assert set(CATEGORIES) == set(sizes)
+    assert min(sizes.values()) >= 30
+    assert len(load_cases()) >= 300
+
+
+def test_categories_are_what_their_names_say():
+    by_category = {name: load_cases([name]) for name in CATEGORIES}
+
+    assert all(len(case.tools) == 1 for case in by_category["simple"])
+    assert all(len(case.tools) > 1 for case in by_category["several_tools"])
+    assert all(len(case.tools) >= 40 for case in by_category["many_tools"])
+    assert all(len(calls) > 1 for case in by_category["parallel"] for calls in case.expected)
+    assert all(len(case.messages) > 1 for case in by_category["multi_turn"])
+    assert all(case.expected == ((),) for name in ("missing_information", "no_tool_fits") for case in by_category[name])
+    assert all(max(len(said["content"] or "") for said in case.messages) > 2000 for case in by_category["long_results"])
+    assert all(any(nested(call) for call in case.expected[0]) for case in by_category["nested_arguments"])
+
+
+def nested(call):
+    return any(isinstance(value, dict | list) for values in call.arguments.values() for value in values)
+
+
+def test_languages_are_many_and_written_in_many_scripts():
+    text = "".join(case.messages[-1]["content"] for case in load_cases(["languages"]))
+    scripts = {unicodedata.name(letter).split()[0] for letter in text if letter.isalpha()}
+    wanted = "LATIN CYRILLIC GREEK ARABIC HEBREW DEVANAGARI THAI CJK HIRAGANA KATAKANA HANGUL"
+
+    assert set(wanted.split()) <= scripts
+
+
+def test_a_call_of_the_history_is_followed_by_its_results():
+    case = next(case for case in EVERY if case.id == "turns-033")
+    _, calls, first, second, *_ = case.messages
+
+    assert ["call_1", "call_2"] == [call["id"] for call in calls["tool_calls"]]
+    assert ["call_1", "call_2"] == [first["tool_call_id"], second["tool_call_id"]]
+    assert {"number": 77} == json.loads(calls["tool_calls"][0]["function"]["arguments"])
+
+
+def test_everything_that_is_offered_or_told_is_used():
+    folder = Path(suite.__file__).parent
+    lines = "".join(path.read_text(encoding="utf-8") for path in folder.glob("cases/*.jsonl"))
+    called = {call.name for case in EVERY for calls in case.expected for call in calls}
+
+    assert set() == {tool.name for tools in tool_sets().values() for tool in tools} - called
+    assert [] == [path.name for path in folder.glob("documents/*") if f'"@{path.stem}"' not in lines]
 
 
 def test_commands_are_asked_only_where_they_are_named():
