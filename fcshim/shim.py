@@ -32,7 +32,11 @@ WHITE_SPACE_LIMIT = 4_096
 
 
 class Shim:
-    """One request for an upstream without tools of its own; the other options are the parser's."""
+    """One request for an upstream without tools of its own.
+
+    `dialect`, `profile`, `tools_style` and `room` say how the prompt is written, `server` what the reply may be held to
+    calls by; the other options are the parser's.
+    """
 
     def __init__(  # noqa: PLR0913 - settings by name, all with defaults
         self,

@@ -5,10 +5,11 @@ comes later, so that the text of one request stays in the next one.
 Neighbours: `steps` gives calls and results, `turns` writes the answers.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fcshim.messages import Content, TextPart, ToolCall, ToolMessage
+from fcshim.messages import Content, MediaPart, TextPart, ToolCall, ToolMessage, text_of
 
 NO_RESULT = "No result: the call was not carried out, or its result was lost."
 NO_CALL = "(The call that this result answers is not part of the conversation.)"
@@ -50,19 +51,21 @@ class _Slots:
     def __init__(self, calls: Sequence[ToolCall]) -> None:
         self._calls = calls
         self._results: list[list[ToolMessage]] = [[] for _ in calls]
-        self._by_id: dict[str, list[int]] = {}  # an engine may give two calls one id
+        self._by_id: dict[str, deque[int]] = {}  # an engine may give two calls one id
         for at, call in enumerate(calls):
-            self._by_id.setdefault(call.id, []).append(at)
+            self._by_id.setdefault(call.id, deque()).append(at)
+        self._told: set[tuple[int, str, bool]] = set()
 
     def take(self, result: ToolMessage) -> bool:
         """Put the result to its call; tell whether there is one."""
         places = self._by_id.get(result.tool_call_id)
         if places is None:
             return False
-        if len(places) > 1:
-            self._results[places.pop(0)].append(result)
-        elif result not in self._results[places[0]]:  # some clients send a result twice
-            self._results[places[0]].append(result)
+        at = places.popleft() if len(places) > 1 else places[0]
+        told = (at, text_of(result.content), result.is_error)
+        if told not in self._told or any(isinstance(part, MediaPart) for part in result.content):
+            self._results[at].append(result)
+            self._told.add(told)  # some clients send a result twice
         return True
 
     def answers(self) -> list[Answer]:

@@ -1,6 +1,6 @@
 """Results and calls, brought together."""
 
-from fcshim.messages import ToolCall, ToolMessage
+from fcshim.messages import MediaPart, ToolCall, ToolMessage
 from fcshim.prompt.answers import LATE, NO_CALL, NO_RESULT, Answer, Answers
 from tests.prompt.conversations import text
 
@@ -50,6 +50,12 @@ def test_a_result_that_is_sent_twice_counts_once_and_another_one_for_the_same_ca
     other = ToolMessage("1", text("other"))
 
     assert [Answer("f", text("one")), Answer("f", text("other"))] == Answers().of([F], [ONE, other, ONE])
+
+
+def test_two_images_are_two_results() -> None:
+    images = [ToolMessage("1", (MediaPart("image/png", data=data),)) for data in ("aGk=", "aG8=")]
+
+    assert [Answer("f", image.content) for image in images] == Answers().of([F], images)
 
 
 def test_the_name_that_a_client_gives_a_result_counts() -> None:

@@ -1,0 +1,72 @@
+"""Histories made to be slow to write are written in linear time."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, Tool, ToolCall, ToolMessage, UserMessage
+from fcshim.prompt.budget import Room
+from fcshim.shim import Shim
+from tests.prompt.conversations import text
+
+ASK = UserMessage(text("hello tool"))
+
+
+def one_id(count: int) -> list[Message]:
+    calls = tuple(ToolCall("1", "tool_1", "{}") for _ in range(count))
+    return [ASK, AssistantMessage((), calls), *(ToolMessage("1", text(str(at))) for at in range(count))]
+
+
+def many_results_of_one_call(count: int) -> list[Message]:
+    call = AssistantMessage((), (ToolCall("1", "tool_1", "{}"),))
+    return [ASK, call, *(ToolMessage("1", text(str(at))) for at in range(count))]
+
+
+def orphans(count: int) -> list[Message]:
+    return [ASK, AssistantMessage(), *(ToolMessage(str(at), text("x")) for at in range(count))]
+
+
+def users_in_a_row(count: int) -> list[Message]:
+    return [ASK, *(UserMessage(text(f"tool_{at}")) for at in range(count)), *[SystemMessage(text("x"))] * count]
+
+
+def users_by_turns(count: int) -> list[Message]:
+    return [message for at in range(count) for message in (UserMessage(text(f"tool_{at}")), AssistantMessage())]
+
+
+def broken_arguments(count: int) -> list[Message]:
+    calls = tuple(ToolCall(str(at), "tool_1", "{'a': 'b") for at in range(count))
+    return [ASK, AssistantMessage((), calls), ASK]
+
+
+def long_results(count: int) -> list[Message]:
+    return [
+        message
+        for at in range(count)
+        for message in (
+            AssistantMessage((), (ToolCall(str(at), f"tool_{at % 100}", "{}"),)),
+            ToolMessage(str(at), text("x " * 1_000)),
+        )
+    ]
+
+
+def seconds(messages: list[Message], room: Room) -> float:
+    tools = tuple(Tool(f"tool_{at}") for at in range(100))
+    request = Request(model="m", messages=tuple(messages), tools=tools)
+    began = time.process_time()
+    Shim(request, room=room)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize(
+    "make",
+    [one_id, many_results_of_one_call, orphans, users_in_a_row, users_by_turns, broken_arguments, long_results],
+)
+@pytest.mark.parametrize("room", [Room(), Room(max_tools=4, prompt_budget=500)], ids=["free", "budget"])
+def test_ten_times_as_much_takes_at_most_some_ten_times_as_long(
+    make: Callable[[int], list[Message]], room: Room
+) -> None:
+    small = min(seconds(make(400), room) for _ in range(3))
+
+    assert seconds(make(4_000), room) < 20 * small + 0.1
