@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 from fcshim.constrain.frames import Frames, frames_of
 from fcshim.constrain.grammar import ROOT, Chars, Expression, Grammar, Repeat, Text, choice, one_of_texts, series
-from fcshim.constrain.values import Rules, arguments
+from fcshim.constrain.notation import Notation
+from fcshim.constrain.rules import Rules
+from fcshim.constrain.values import arguments
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 
@@ -26,15 +28,15 @@ def grammar_of_calls(
     if frames is None or not tools:
         return None
     rules = Rules()
-    written = {tool.name: rules.share(_arguments(tool, rules)) for tool in tools}
+    written = {tool.name: rules.share(_arguments(tool, rules, frames.notation)) for tool in tools}
     calls = series(_call(frames, 0, written), *_further(frames, written, parallel=parallel), Text(frames.end))
     root = choice([calls, _text(frames.first[0])]) if text else calls
     return Grammar({**rules.rules, ROOT: root}, tuple(rules.notes))
 
 
-def _arguments(tool: Tool, rules: Rules) -> Expression:
+def _arguments(tool: Tool, rules: Rules, notation: Notation) -> Expression:
     known = set(rules.notes)
-    found = arguments(tool.parameters, rules)
+    found = arguments(tool.parameters, rules, notation)
     for note in [note for note in rules.notes if note not in known and not note.startswith("tool ")]:
         del rules.notes[note]
         rules.note(f"tool {tool.name!r:.80}: {note}")
@@ -49,7 +51,7 @@ def _further(frames: Frames, written: dict[str, Expression], *, parallel: bool) 
         return [Repeat(_call(frames, 1, written), 0, len(frames.more), "further")]
     tail: Expression = Text("")
     for at in range(len(frames.more), 0, -1):
-        tail = Repeat(series(_call(frames, at, written), tail), 0, 1, "further")
+        tail = Repeat(series(_call(frames, at, written), tail), 0, 1, "further", at - 1)
     return [tail]
 
 

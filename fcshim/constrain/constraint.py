@@ -121,8 +121,10 @@ def _made(wanted: _Wanted) -> Constraint | None:
             return None if grammar is None else _in_tokens(wanted.dialect, grammar, tokens)
         case "structural_tag":
             frames = frames_of(wanted.dialect)
-            tag = None if frames is None else structural_tag_of_calls(frames, tools, parallel=wanted.parallel)
-            return None if tag is None or wanted.text else _constraint(wanted.dialect, {"response_format": tag})
+            if frames is None or not frames.is_json or wanted.text:
+                return None
+            tag = structural_tag_of_calls(frames, tools, parallel=wanted.parallel)
+            return None if tag is None else _constraint(wanted.dialect, {"response_format": tag})
         case "json_schema":
             if wanted.text:
                 return None

@@ -1,7 +1,7 @@
-"""What a dialect writes around the arguments of calls, learnt from its own templates.
+"""What a dialect writes around the arguments of calls, and in which language these are: learnt from its templates.
 
-Rule: only dialects whose templates write arguments as the JSON they are given have frames; nothing is said twice.
-Neighbours: `prompt.render` writes the calls, `calls` makes a grammar of the frames.
+Rule: what the templates write is found by writing marks with them; nothing that they or the row say is said twice.
+Neighbours: `prompt.render` writes the calls, `notation` has the languages, `calls` makes a grammar of the frames.
 """
 
 import functools
@@ -10,7 +10,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fcshim.parse.dialect import Dialect
+from fcshim.constrain.literals import GemmaNotation, PythonNotation
+from fcshim.constrain.notation import JSON_NOTATION, Notation
+from fcshim.constrain.tagged import MARK as KEY_MARK
+from fcshim.constrain.tagged import ElementsNotation, TaggedNotation
+from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.either_body import EitherBody
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.literals.gemma_body import GemmaCalls
+from fcshim.parse.literals.python_body import PythonCalls
+from fcshim.parse.tagged.calls import TaggedCalls
+from fcshim.parse.tagged.tags import Tags, spelling
+from fcshim.prompt.notation import gemma, python_arguments
 from fcshim.prompt.render import render_calls
 
 MOST_CALLS = 8
@@ -19,8 +31,8 @@ MOST_CALLS = 8
 _BLANK = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*"?)|[ \t\r\n]+', re.DOTALL)
 """A string, which may be cut off, or white space between."""
 
-_MARK = '{"\ue000":0}'
-_NAME = "\ue001"
+_KEY, _VALUE, _NAME = "qxkeyxq", "qxvaluexq", "\ue001"
+_MARK = json.dumps({_KEY: 0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,13 @@ class Frames:
     first: str
     more: tuple[str, ...]
     end: str
+    notation: Notation = JSON_NOTATION
+    """The language of the arguments."""
+
+    @property
+    def is_json(self) -> bool:
+        """Whether arguments are one JSON object, so that a schema says all of them."""
+        return self.notation is JSON_NOTATION
 
     def head(self, at: int) -> str:
         """Give what stands before the name of call number `at`, from the end of the arguments before it."""
@@ -41,7 +60,7 @@ class Frames:
     def behind(self, at: int, name: str) -> str:
         """Give the name and what stands between it and the arguments."""
         _, place, rest = self._before(at).partition(_NAME)
-        quoted = f'"{_NAME}"' in self.first
+        quoted = f'"{_NAME}"' in self.first and self.is_json
         return (place + rest).replace(_NAME, json.dumps(name, ensure_ascii=False)[1:-1] if quoted else name)
 
     def _before(self, at: int) -> str:
@@ -50,25 +69,29 @@ class Frames:
 
 @functools.lru_cache(maxsize=256)
 def frames_of(dialect: Dialect) -> Frames | None:
-    """Give the frames, None where the templates do not write arguments as JSON, or not without something else."""
-    pieces = _pieces(dialect, [_NAME] * MOST_CALLS)
-    single = _pieces(dialect, [_NAME])
+    """Give the frames; None where the templates write calls in a way that is not known here."""
+    found = _language(dialect)
+    if found is None:
+        return None
+    notation, written = found
+    pieces = _pieces(dialect, written, MOST_CALLS)
+    single = _pieces(dialect, written, 1)
     if single is None or _NAME not in single[0]:
         return None
-    alone = Frames(single[0].lstrip(), (), single[-1].rstrip())
+    alone = Frames(single[0].lstrip(), (), single[-1].rstrip(), notation)
     if pieces is None or (pieces[0], pieces[-1]) != (single[0], single[-1]):
         return alone
-    return Frames(alone.first, tuple(pieces[1:-1]), alone.end)
+    return Frames(alone.first, tuple(pieces[1:-1]), alone.end, notation)
 
 
 def beginning_of_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str | None:
     """Write a reply of calls, of which the last one has only begun: names, each with its arguments' strict JSON so far.
 
     White space between values is left out: what may follow does not depend on it. None where the dialect has no frames,
-    or none for so many calls.
+    or none for so many calls, and where its arguments are no JSON.
     """
     frames = frames_of(dialect)
-    if frames is None or not calls or len(calls) > 1 + len(frames.more):
+    if frames is None or not frames.is_json or not calls or len(calls) > 1 + len(frames.more):
         return None
     return "".join(
         frames.head(at) + frames.behind(at, name) + _BLANK.sub(r"\1", arguments)
@@ -76,11 +99,47 @@ def beginning_of_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> st
     )
 
 
-def _pieces(dialect: Dialect, names: list[str]) -> list[str] | None:
-    """Give what the templates write around the arguments of these calls."""
+def _pieces(dialect: Dialect, written: str, count: int) -> list[str] | None:
+    """Give what the templates write around the arguments of so many calls, each of which they write as `written`."""
+    text = _rendered(dialect, count, _MARK)
+    pieces = [] if text is None else text.split(written)
+    return pieces if len(pieces) == count + 1 and not any(_KEY in piece for piece in pieces) else None
+
+
+def _rendered(dialect: Dialect, count: int, arguments: str) -> str | None:
     try:
-        text = render_calls(dialect, [(name, _MARK) for name in names])
+        return render_calls(dialect, [(_NAME, arguments)] * count)
     except ValueError:
         return None
-    pieces = text.split(_MARK)
-    return pieces if len(pieces) == len(names) + 1 and not any("\ue000" in piece for piece in pieces) else None
+
+
+def _language(dialect: Dialect) -> tuple[Notation, str] | None:
+    """Give the language of a dialect's arguments, and how it writes those of the mark."""
+    body: Body = dialect.body.bodies[0] if isinstance(dialect.body, EitherBody) else dialect.body
+    match body:
+        case JsonShape() | HeaderShape():
+            return JSON_NOTATION, _MARK
+        case PythonCalls():
+            return PythonNotation(), python_arguments(_MARK)
+        case GemmaCalls():
+            return GemmaNotation(dialect.quote), gemma(json.loads(_MARK), dialect.quote)
+        case TaggedCalls():
+            return _tagged(dialect, body.tags)
+        case _:
+            return None
+
+
+def _tagged(dialect: Dialect, tags: Tags) -> tuple[Notation, str] | None:
+    """Learn what stands around a value: the templates write a call without parameters, with one, and with another."""
+    texts = [_rendered(dialect, 1, json.dumps(each)) for each in ({}, {_KEY: 0}, {_KEY: _VALUE})]
+    bare, marked, texted = (text or "" for text in texts)
+    opening = tags.parameter_opening(_KEY, _VALUE)
+    start, value = texted.find(opening), texted.find(_VALUE)
+    rest = bare[start:]
+    if start < 0 or value < 0 or bare[:start] != texted[:start] or not texted.endswith(rest) or not rest:
+        return None
+    before = texted[start + len(opening) : value]
+    behind = texted[value + len(_VALUE) : -len(rest)]
+    kind = ElementsNotation if tags.nested else TaggedNotation
+    notation = kind(spelling(tags, dialect.openers(), dialect.closers()), before, behind.replace(_KEY, KEY_MARK))
+    return notation, marked[start : -len(rest)]

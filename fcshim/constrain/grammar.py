@@ -17,11 +17,15 @@ class Text:
     text: str
 
 
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+"""Characters by their code points: first and last of each range, in order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chars:
     """One character of these ranges, both ends included."""
 
-    ranges: tuple[tuple[int, int], ...]
+    ranges: Ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ class Repeat:
     least: int
     most: int | None
     counts: Counts = ""
+    before: int = 0
+    """How many of what is counted stand before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +145,15 @@ def chars(*ranges: str) -> Chars:
     return Chars(tuple((ord(each[0]), ord(each[-1])) for each in ranges))
 
 
+def without(ranges: Ranges, holes: Iterable[int | tuple[int, int]]) -> Ranges:
+    """Give the ranges without some characters, single ones and ranges of them."""
+    for hole in holes:
+        first, last = (hole, hole) if isinstance(hole, int) else hole
+        parts = (part for low, high in ranges for part in ((low, min(high, first - 1)), (max(low, last + 1), high)))
+        ranges = tuple((low, high) for low, high in parts if low <= high)
+    return ranges
+
+
 _DEEPEST_SHARED = 32
 """Beginnings inside one another that texts have in common and that are written once."""
 
@@ -170,7 +185,7 @@ def _shared_start(texts: Sequence[str]) -> str:
 
 def most_of(repeat: Repeat, limits: Limits) -> int | None:
     """Give how often a repetition may repeat within the limits; never less than it must."""
-    limit = getattr(limits, repeat.counts) if repeat.counts else None
+    limit = max(getattr(limits, repeat.counts) - repeat.before, 0) if repeat.counts else None
     ends = [end for end in (repeat.most, limit) if end is not None]
     return max(repeat.least, min(ends)) if ends else None
 

@@ -7,7 +7,7 @@ Neighbours: `values` asks for the numbers of a schema.
 import math
 from fractions import Fraction
 
-from fcshim.constrain.grammar import Expression, Repeat, Text, chars, choice, optional, series
+from fcshim.constrain.grammar import Expression, Repeat, Text, chars, choice, one_of_texts, optional, series
 
 DIGIT = chars("09")
 _DIGITS = 15
@@ -44,6 +44,29 @@ def numbers(least: Fraction | None, most: Fraction | None) -> Expression | None:
     high = max(reach, low * 2) if most is None else most
     whole = integers(low, high)
     return _alternatives([whole, _fractions(low, high), *_near_bounds(low, high, whole=whole)])
+
+
+def multiples(step: Fraction, low: Fraction | None, high: Fraction | None) -> Expression | None:
+    """Admit the multiples of a step, where they are few, or those of a power of ten."""
+    if low is not None and high is not None and (high - low) / step <= 256:
+        first, last = -(-low // step), high // step
+        texts = [_decimal(step * at) for at in range(int(first), int(last) + 1)]
+        return one_of_texts([(text, Text("")) for text in texts]) if texts and all(texts) else None
+    size = step.numerator
+    if low is None and high is None and step.denominator == 1 and str(size).strip("0") == "1":
+        return choice([Text("0"), series(INTEGER, Text("0" * (len(str(size)) - 1)))]) if size > 1 else None
+    return None
+
+
+def _decimal(number: Fraction) -> str:
+    """Write a number with at most six places; nothing where it has more."""
+    scaled = number * 10**6
+    if scaled.denominator != 1:
+        return ""
+    text = f"{abs(scaled.numerator):07}"
+    fraction = text[-6:].rstrip("0")
+    sign = "-" if number < 0 else ""
+    return sign + text[:-6] + ("." + fraction if fraction else "")
 
 
 def _alternatives(options: list[Expression | None]) -> Expression | None:

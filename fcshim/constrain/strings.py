@@ -1,151 +1,149 @@
-"""The strings of a schema: lengths and formats.
+"""The strings of a notation: what stands around them, and of which characters they are.
 
 Rule: a string whose length counts is made of characters that a sampler of single bytes cannot break. llama.cpp admits
 overlong forms of characters from U+0800 to U+0FFF and from U+10000 on, each byte of which comes out as U+FFFD.
-Neighbours: `values` asks for the strings of a schema.
+Neighbours: `notation` has the strings of each language, `formats` those of a form, `avoiding` those between markers.
 """
 
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from fcshim.constrain.grammar import Chars, Expression, Repeat, Text, chars, choice, one_of_texts, optional, series
-from fcshim.constrain.numbers import DIGIT, integers
+from fcshim.constrain.avoiding import avoiding
+from fcshim.constrain.free_keys import of_kind
+from fcshim.constrain.grammar import (
+    EMPTY,
+    Chars,
+    Expression,
+    Ranges,
+    Repeat,
+    Text,
+    chars,
+    choice,
+    series,
+    without,
+)
+from fcshim.constrain.rules import Rules
 
-QUOTE = Text('"')
-_ASCII = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7E))
 _HEX = chars("09", "af", "AF")
-_ESCAPE = series(
-    Text("\\"),
-    choice(
-        [
-            Chars(tuple((ord(each), ord(each)) for each in '"\\/bfnrt')),
-            series(
-                Text("u"),
-                choice(
-                    [
-                        series(chars("09", "ac", "AC", "ef", "EF"), Repeat(_HEX, 3, 3)),
-                        series(chars("d", "D"), chars("07"), Repeat(_HEX, 2, 2)),
-                    ]
-                ),
-            ),
-        ]
-    ),
-)
-"""Halves of surrogate pairs are left out: none of them may stand alone."""
 
-WHOLE = choice([Chars((*_ASCII, (0xA0, 0x7FF), (0x1000, 0xD7FF), (0xE000, 0xFFFD))), _ESCAPE])
-"""A character that comes out whole however its bytes are sampled."""
-_KEPT = choice(
-    [
-        Chars(((0x20, 0x21), (0x23, 0x3B), (0x3D, 0x5A), (0x5D, 0x7E), (0xA0, 0x7FF), (0x1000, 0xD7FF))),
-        _ESCAPE,
-    ]
-)
-"""One that no special token (`<s>`, `[INST]`) begins with: llama.cpp lets those pass as text, and drops them."""
-ANY = choice([Chars((*_ASCII, (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))), _ESCAPE])
+
+def _escape(single: str) -> Expression:
+    r"""Admit a backslash and one of these, or `\u`. Halves of surrogate pairs are left out: none may stand alone."""
+    whole = series(chars("09", "ac", "AC", "ef", "EF"), Repeat(_HEX, 3, 3))
+    below = series(chars("d", "D"), chars("07"), Repeat(_HEX, 2, 2))
+    return series(Text("\\"), choice([chars(*single), series(Text("u"), choice([whole, below]))]))
+
+
+JSON_ESCAPE = _escape('"\\/bfnrt')
+PYTHON_ESCAPE = _escape('"\\bfnrt')
+
+PRINTED: Ranges = ((0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
+LINES: Ranges = ((0x9, 0xA), *PRINTED)
+_FRAGILE: Ranges = ((0x800, 0xFFF), (0x10000, 0x10FFFF))
+"""Characters that may come out broken where each byte is sampled by itself."""
+_SPECIAL = "<["
+"""What special tokens (`<s>`, `[INST]`) begin with: llama.cpp lets those pass as text, and drops them."""
 
 _MOST = 100_000
 """Characters that a schema may demand; a minimum beyond is no longer heeded."""
+_MOST_KEY = 64
+"""Characters of a key that the schema leaves free."""
 
 
-def plain_string(character: Expression) -> Expression:
-    """Admit any string, however long."""
-    return series(QUOTE, Repeat(character, 0, None, "characters"), QUOTE)
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """One kind of strings: between `quote`s, or raw where that is empty, and without any of `markers`."""
 
+    name: str
+    quote: str = '"'
+    ranges: Ranges = PRINTED
+    escape: Expression | None = None
+    markers: tuple[str, ...] = ()
 
-def string_between(character: Expression, least: int, most: int | None) -> Expression | None:
-    """Admit strings of so many characters; None where there can be none, or where it were too many."""
-    if least > _MOST or (most is not None and most < least):
-        return None
-    more = Repeat(character, 0, None if most is None else most - least, "characters")
-    return series(QUOTE, Repeat(_KEPT, least, least, "characters") if least else Text(""), more, QUOTE)
+    @property
+    def raw(self) -> bool:
+        """Whether nothing stands around them, so that their text alone says that they are strings."""
+        return not self.quote
 
+    def holds(self, text: str) -> bool:
+        """Say whether a text without escapes holds no marker."""
+        return not any(marker in text for marker in self.markers)
 
-def _two(first: int, last: int) -> Expression:
-    found = [f"{number:02}" for number in range(first, last + 1)]
-    return one_of_texts([(text, Text("")) for text in found])
+    def quoted(self, content: Expression) -> Expression:
+        """Put quotes around content."""
+        return series(Text(self.quote), content, Text(self.quote))
 
+    def any(self, rules: Rules) -> Expression:
+        """Give the rule of any string."""
+        return rules.once(self.name, lambda: self.quoted(self._rest(rules)))
 
-def _date() -> Expression:
-    century = series(chars("12"), DIGIT)
-    year = series(century, DIGIT, DIGIT)
-    fourth = choice(
-        [
-            series(Text("0"), chars("4", "8")),
-            series(chars("2", "4", "6", "8"), chars("0", "4", "8")),
-            series(chars("1", "3", "5", "7", "9"), chars("2", "6")),
-        ]
-    )
-    thirty = series(choice(map(Text, ("04-", "06-", "09-", "11-"))), _two(1, 30))
-    thirty_one = series(choice(Text(f"{month:02}-") for month in (1, 3, 5, 7, 8, 10, 12)), _two(1, 31))
-    february = series(Text("02-"), _two(1, 28))
-    leap = choice([series(century, fourth), Text("2000")])
-    return choice(
-        [series(year, Text("-"), choice([thirty_one, thirty, february])), series(leap, Text("-02-29"))],
-    )
+    def between(self, rules: Rules, least: int, most: int | None) -> Expression | None:
+        """Admit strings of so many characters; None where there can be none, or where it were too many."""
+        if least > _MOST or (most is not None and most < least):
+            return None
+        return self.quoted(self._counted(rules, least, most))
 
+    def unlike(
+        self, rules: Rules, starts: str, words: Sequence[str], least: int, most: int | None
+    ) -> Expression | None:
+        """Admit raw strings that cannot be taken for one of `words`, nor for what begins with one of `starts`."""
+        if least > _MOST or (most is not None and most < least):
+            return None
+        whole = self._whole()
+        first = without(whole, [*map(ord, f" \t\n{starts}"), *(ord(word[0]) for word in words)])
+        options: list[tuple[int, Expression]] = [(0, Chars(first))]
+        for word in words:
+            ends = [(at, Chars(without(whole, [ord(word[at])]))) for at in range(1, len(word))]
+            ends.append((len(word), Chars(without(whole, map(ord, " \t\n")))))
+            options += [(at, series(Text(word[:at]), end)) for at, end in ends]
+        found: list[Expression] = [] if least else [EMPTY]
+        for before, part in options:
+            if most is None or most > before:
+                found.append(series(part, self._further(rules, before + 1, least, most)))
+        short = {word[:at] for word in words for at in range(max(least, 1), len(word)) if most is None or at <= most}
+        found += map(Text, sorted(short))
+        return choice(found) if found else None
 
-def _time() -> Expression:
-    zone = choice([Text("Z"), series(chars("+", "-"), _two(0, 23), Text(":"), _two(0, 59))])
-    fraction = optional(series(Text("."), Repeat(DIGIT, 1, 6)))
-    return series(_two(0, 23), Text(":"), _two(0, 59), Text(":"), _two(0, 59), fraction, zone)
+    def key(self, rules: Rules, kind: int) -> Expression:
+        """Give the rule of keys that the schema leaves free, of one kind."""
+        first = Chars(of_kind(self._kept(), kind))
+        more = Repeat(self._whole_unit(rules), 0, _MOST_KEY - 1, "characters")
+        return rules.once(f"{self.name}-key{kind}", lambda: self.quoted(series(first, more)))
 
+    def _further(self, rules: Rules, before: int, least: int, most: int | None) -> Expression:
+        if not least and most is None:
+            return self._rest(rules)
+        return self._counted(rules, max(least - before, 0), None if most is None else most - before)
 
-def _uuid() -> Expression:
-    hexadecimal = chars("09", "af")
-    others = (part for size in (4, 4, 4, 12) for part in (Text("-"), Repeat(hexadecimal, size, size)))
-    return series(Repeat(hexadecimal, 8, 8), *others)
+    def _rest(self, rules: Rules) -> Expression:
+        char = f"{self.name}-char"
+        if not self.markers:
+            one = rules.once(char, lambda: self._escaped(Chars(self._content())))
+            return Repeat(one, 0, None, "characters")
+        escape = None if self.escape is None else rules.share(self.escape, f"{self.name}-escape")
+        units = avoiding(self.name, self.markers, self._content(), escape)
+        rules.rules.update(units.rules)
+        last = rules.once(f"{self.name}-last", lambda: units.last)
+        return series(Repeat(rules.once(char, lambda: units.one), 0, None, "characters"), last)
 
+    def _counted(self, rules: Rules, least: int, most: int | None) -> Expression:
+        least_part = Repeat(self._escaped(Chars(self._kept())), least, least, "characters") if least else EMPTY
+        more = None if most is None else most - least
+        return series(least_part, Repeat(self._whole_unit(rules), 0, more, "characters"))
 
-def _label() -> Expression:
-    inner = series(Repeat(chars("az", "09", "-"), 0, 20), chars("az", "09"))
-    return series(chars("az", "09"), optional(inner))
+    def _whole_unit(self, rules: Rules) -> Expression:
+        return rules.once(f"{self.name}-whole", lambda: self._escaped(Chars(self._whole())))
 
+    def _whole(self) -> Ranges:
+        """Give the characters that come out whole however their bytes are sampled, and with which no marker begins."""
+        return without(self._content(), [*_FRAGILE, *(ord(marker[0]) for marker in self.markers)])
 
-def _host() -> Expression:
-    label = _label()
-    return series(Repeat(series(label, Text(".")), 1, 3), Repeat(chars("az"), 2, 6))
+    def _kept(self) -> Ranges:
+        """Give those of them that no special token begins with."""
+        return without(self._whole(), map(ord, _SPECIAL))
 
+    def _escaped(self, part: Expression) -> Expression:
+        return part if self.escape is None else choice([part, self.escape])
 
-def _email() -> Expression:
-    word = Repeat(chars("az", "AZ", "09", "_", "+", "-"), 1, 30)
-    return series(word, Repeat(series(Text("."), word), 0, 2), Text("@"), _host())
-
-
-def _address() -> Expression:
-    octet = integers(Fraction(0), Fraction(255))
-    assert octet is not None
-    return series(octet, *(part for _ in range(3) for part in (Text("."), octet)))
-
-
-def _uri() -> Expression:
-    segment = Repeat(chars("az", "AZ", "09", "_", "-", ".", "~"), 1, 40)
-    path = Repeat(series(Text("/"), segment), 0, 8)
-    query = optional(series(Text("?"), Repeat(chars("az", "AZ", "09", "_", "-", ".", "=", "&"), 1, 80)))
-    return series(choice([Text("https://"), Text("http://")]), _host(), path, optional(Text("/")), query)
-
-
-def _duration() -> Expression:
-    number = Repeat(DIGIT, 1, 4)
-    days = series(number, chars("D"))
-    hours = series(Text("T"), number, chars("H", "M", "S"))
-    return series(Text("P"), choice([series(days, optional(hours)), hours, series(number, chars("W", "M", "Y"))]))
-
-
-FORMATS: dict[str, Expression] = {
-    name: series(QUOTE, form, QUOTE)
-    for name, form in {
-        "date": _date(),
-        "time": _time(),
-        "date-time": series(_date(), Text("T"), _time()),
-        "uuid": _uuid(),
-        "email": _email(),
-        "hostname": _host(),
-        "ipv4": _address(),
-        "ipv6": series(
-            Repeat(series(Repeat(chars("09", "af"), 1, 4), Text(":")), 7, 7), Repeat(chars("09", "af"), 1, 4)
-        ),
-        "uri": _uri(),
-        "duration": _duration(),
-    }.items()
-}
-"""Formats whose strings are written in their usual form; any other says nothing."""
+    def _content(self) -> Ranges:
+        return self.ranges if self.escape is None else without(self.ranges, map(ord, f"{self.quote}\\"))

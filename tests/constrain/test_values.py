@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import ROOT, Grammar, fitted
-from fcshim.constrain.values import Rules, arguments
+from fcshim.constrain.rules import Rules
+from fcshim.constrain.values import arguments
 from tests.constrain import schemas
 from tests.constrain.sampler import sample
 

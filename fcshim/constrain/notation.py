@@ -1,0 +1,129 @@
+"""How a language writes values: its strings, words and brackets, keys and arguments. JSON's is the plain one.
+
+Rule: what is written here, the dialect's own reader reads as the same value; what cannot be said is None.
+Neighbours: `literals` and `tagged` are the other languages, `values` knows what is to be written.
+"""
+
+import json
+from collections.abc import Sequence
+
+from fcshim.constrain.containers import Brackets
+from fcshim.constrain.free_keys import KINDS, of_kind
+from fcshim.constrain.grammar import Chars, Expression, Repeat, Text, chars, choice, optional, series
+from fcshim.constrain.numbers import NUMBER
+from fcshim.constrain.rules import Rules
+from fcshim.constrain.strings import JSON_ESCAPE, Strings
+from fcshim.events import JSON
+
+Value = tuple[str, Expression]
+"""What may be written in one place, and of which of JSON Schema's types it is."""
+
+COMMA = series(Text(","), optional(Text(" ")))
+COLON = series(Text(":"), optional(Text(" ")))
+JSON_STRINGS = Strings("string", escape=JSON_ESCAPE)
+_DEEPEST_ANY = 2
+"""Containers inside one another where the schema says nothing."""
+
+
+class Notation:
+    """JSON, and what other languages change of it.
+
+    Arguments, the members of the outermost object, may be written otherwise than those of objects inside them.
+    """
+
+    strings = JSON_STRINGS
+    array = Brackets("[", COMMA, "]")
+    members = Brackets("{", COMMA, "}")
+    """What stands around the members of an object."""
+    arguments = members
+    colon: Expression = COLON
+    tells_text = True
+    """Whether strings can be told from other values where they are arguments."""
+    empties_blur = False
+    """Whether an empty object or array may be taken for another value."""
+
+    @property
+    def in_maps(self) -> "Notation":
+        """Give the language of the values of objects whose keys are free."""
+        return self
+
+    def strings_of(self, *, argument: bool) -> Strings:  # noqa: ARG002 - both are alike in most languages
+        """Give how strings are written, as arguments or inside them."""
+        return self.strings
+
+    def literal(self, value: JSON, *, argument: bool) -> str | None:  # noqa: ARG002 - as above
+        """Write one value; None where it cannot be written."""
+        text = json.dumps(value, ensure_ascii=False)
+        return text if self.strings.holds(text) else None
+
+    def says(self, key: str, *, argument: bool) -> bool:
+        """Say whether a key can be written: of an argument, or of a member of an object inside."""
+        return self.literal(key, argument=argument) is not None
+
+    def item(self, value: Expression) -> Expression:
+        """Write an element of an array."""
+        return value
+
+    def member(self, key: str, value: Expression) -> Expression:
+        """Write a member of an object."""
+        return series(Text(json.dumps(key, ensure_ascii=False)), self.colon, value)
+
+    def argument(self, key: str, values: Sequence[Value]) -> Expression:
+        """Write an argument whose value is one of these."""
+        return self.member(key, choice(value for _, value in values))
+
+    def free_keys(self, rules: Rules) -> list[Expression]:
+        """Give keys that the schema leaves free, in an object; one of each kind is different from all others."""
+        return [self.strings.key(rules, at) for at in range(KINDS)]
+
+    def map_of(self, rules: Rules, value: Expression, least: int = 0, most: int | None = None) -> Expression:
+        """Give an object whose keys are free."""
+        parts = [rules.share(series(key, self.colon, value)) for key in self.free_keys(rules)]
+        return self.free(self.members, rules, parts, least, most)
+
+    def free(
+        self, brackets: Brackets, rules: Rules, parts: Sequence[Expression], least: int, most: int | None
+    ) -> Expression:
+        """Give members whose keys are free, of each kind of key one at most."""
+        rules.note(f"of free keys {KINDS} are written, each with another first character")
+        return brackets.apart(parts, least, most, rules)
+
+    def free_arguments(
+        self, rules: Rules, values: Sequence[Value], least: int = 0, most: int | None = None
+    ) -> Expression:
+        """Give arguments whose names are free."""
+        return self.map_of(rules, choice(value for _, value in values), least, most)
+
+    def anything(self, rules: Rules) -> Expression:
+        """Give the rule of any value inside arguments."""
+        return self._any(rules, _DEEPEST_ANY)
+
+    def any_argument(self, rules: Rules) -> list[Value]:
+        """Give any value as an argument."""
+        return self._kinds(rules, self.strings_of(argument=True), _DEEPEST_ANY)
+
+    def _any(self, rules: Rules, depth: int) -> Expression:
+        return rules.once(f"any{depth}", lambda: choice(part for _, part in self._kinds(rules, self.strings, depth)))
+
+    def _kinds(self, rules: Rules, strings: Strings, depth: int) -> list[Value]:
+        scalars = [
+            ("string", strings.any(rules)),
+            ("number", NUMBER),
+            *(("boolean", Text(self.literal(value, argument=False) or "")) for value in (True, False)),
+            ("null", Text(self.literal(None, argument=False) or "")),
+        ]
+        if not depth:
+            return scalars
+        inner = self._any(rules, depth - 1)
+        listed = self.array.listed(self.item(inner), 0, None)
+        return [*scalars, ("array", listed), ("object", self.map_of(rules, inner))]
+
+
+def word_keys(rules: Rules) -> list[Expression]:
+    """Give keys that are plain words, where they are written without quotes."""
+    letters = chars("AZ", "_", "az").ranges
+    more = Repeat(chars("AZ", "az", "_", "09"), 0, 63, "characters")
+    return [rules.share(series(Chars(of_kind(letters, at)), more), f"word-key{at}") for at in range(KINDS)]
+
+
+JSON_NOTATION = Notation()
