@@ -74,6 +74,8 @@ async def _explained(upstream: Upstream, status: int, body: bytes) -> str:
         return f"{asked} lists no models: load one there, or name one with --model"
     found = problem_in(document) or excerpt(body) or "nothing"
     seen = f"{asked} should list models, but answers {found} (HTTP {status})"
+    if status in (429, 503):
+        return f"{seen}. It is not ready: try again later"
     origin = "/".join(upstream.url.split("/")[:3])
     if upstream.url != api_url(origin, upstream.kind.version) and await _has_models(origin, upstream.kind):
         return f"{seen}. {origin} does list models: give that address"

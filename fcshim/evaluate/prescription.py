@@ -13,7 +13,7 @@ from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes_calls import server_for
 from fcshim.evaluate.trial import NATIVE, Trial, in_words
-from fcshim.profiles import DEFAULT, PROFILES, profile_for
+from fcshim.profiles import DEFAULT, profile_for
 
 EVERY_MODEL = "*"
 _LACKS = (("system", "no-system"), ("images", "text-only"), ("replay", "thoughtless"))
@@ -76,7 +76,7 @@ def _constrain(contact: Contact, found: Mapping[str, Finding]) -> Iterable[Choic
     elif works:
         form, finding = works[0]
         yield Choice(setting="constrain", value=server_for(form), why=f"{finding.title}: {finding.evidence}")
-    elif any(probe in found for probe, _ in _FORMS):
+    elif {found[probe].verdict for probe, _ in _FORMS if probe in found} == {"no"}:
         yield Choice(setting="constrain", value="off", why="no form of constraint made a difference")
 
 
@@ -92,21 +92,22 @@ def _tools(found: Mapping[str, Finding]) -> Iterable[Choice]:
 
 
 def _profile(model: str, found: Mapping[str, Finding]) -> Iterable[Choice]:
-    """Name the rows that say what the endpoint does not take."""
-    lacks = [(PROFILES[row].name, found[probe]) for probe, row in _LACKS if probe in found]
-    rows = [(row, finding) for row, finding in lacks if finding.verdict == "no" and _is_lack(finding)]
-    name = "+".join(row for row, _ in rows) or DEFAULT.name
-    if name == DEFAULT.name and profile_for(model) is DEFAULT:
+    """Name the rows that say what the endpoint does not take; what was not found out, the model's name still tells."""
+    named = profile_for(model)
+    taken = "system" in found and found["system"].verdict == "yes" and not named.system_role
+    names = [] if named is DEFAULT or taken else [named.name]
+    lacks = [(row, found[probe]) for probe, row in _LACKS if probe in found and _is_lack(found[probe])]
+    names += [row for row, _ in lacks if row not in names]
+    if names == ([] if named is DEFAULT else [named.name]):
         return
-    why = (
-        "; ".join(f"{finding.title}: {finding.evidence}" for _, finding in rows) or "system messages are in the prompt"
-    )
-    yield Choice(setting="profile", value=name, why=why, of_model=True)
+    reasons = [finding for _, finding in lacks] or [found["system"]]
+    why = "; ".join(f"{finding.title}: {finding.evidence}" for finding in reasons)
+    yield Choice(setting="profile", value="+".join(names) or DEFAULT.name, why=why, of_model=True)
 
 
 def _is_lack(finding: Finding) -> bool:
-    """Tell whether a no has to be minded: reasoning that a template leaves out does no harm, refused it does."""
-    return finding.probe != "replay" or finding.value == "refused"
+    """Tell whether something is not taken; reasoning that a template only leaves out does no harm."""
+    return finding.verdict == "no" and (finding.probe != "replay" or finding.value == "refused")
 
 
 def _budget(found: Mapping[str, Finding]) -> Iterable[Choice]:

@@ -77,6 +77,7 @@ async def test_a_provider_is_taken_at_its_word():
         ({"/v1/models": models("m")}, "/chat", "URL does list models: give that address"),
         ({"/v1/models": models("m")}, "/v1/chat/completions", "URL does list models: give that address"),
         ({"/v1/models": Script((b'{"error":"Unexpected endpoint"}',))}, "", "answers Unexpected endpoint (HTTP 200)"),
+        ({"/v1/models": Script((b'{"error":{"message":"Loading model"}}',), 503)}, "", "not ready: try again later"),
         ({"/v1/models": models()}, "", "lists no models: load one there, or name one with --model"),
         (
             {"/v1/models": Script((b'{"error":"no"}',), 401)},

@@ -1,0 +1,75 @@
+"""The examined endpoint: whatever it answers is told, and nothing is raised."""
+
+import pytest
+
+from fcshim.evaluate import patient as patients
+from fcshim.evaluate.patient import HELLO, Patient, excerpt, user
+from fcshim.profiles import get_server
+from fcshim.upstream import Upstream
+from tests.scripted import CUT, HANG, ROLE, Script, answering, said, scripted_upstream
+
+
+async def asked(script, **options):
+    async with scripted_upstream(script) as upstream, Upstream(upstream.url) as endpoint:
+        patient = Patient(endpoint, "m", get_server("generic"))
+        answer = await patient.ask(patient.request(user(HELLO), max_tokens=5), **options)
+    return answer, upstream
+
+
+async def test_a_reply_is_told_with_its_times_and_its_bytes():
+    answer, upstream = await asked(answering("Hel", "lo"))
+
+    assert (200, True, "Hello", 10) == (answer.status, answer.good, answer.text, answer.prompt_tokens)
+    assert 2 == len(answer.arrivals)
+    assert 0 < answer.arrivals[0] <= answer.seconds
+    assert answer.raw.endswith(b"data: [DONE]\n\n")
+    assert {"temperature": 0.0, "seed": 1, "max_tokens": 5}.items() <= upstream.asked[0].body.items()
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "refused", "words"),
+    [
+        (Script((b'{"error":{"message":"no such role"}}',), 400), 400, True, "no such role"),
+        (Script((b'{"error":"slow down"}',), 429), 429, False, "slow down"),
+        (Script((b'data: {"error":{"message":"template broke"}}\n\n',)), 200, True, "template broke"),
+        (Script((ROLE, said("Hel"), CUT)), 200, True, "broke off"),
+    ],
+)
+async def test_what_goes_wrong_is_told_and_is_a_refusal_only_where_the_server_says_so(script, status, refused, words):
+    answer, _ = await asked(script)
+
+    assert (status, False, refused) == (answer.status, answer.good, answer.refused)
+    assert words in answer.told()
+
+
+async def test_nobody_there_and_nothing_in_time_are_told_too(monkeypatch):
+    monkeypatch.setattr(patients, "PATIENCE", 0.2)
+    async with Upstream("http://127.0.0.1:9") as away:
+        patient = Patient(away, "m", get_server("generic"))
+        nobody = await patient.ask(patient.request(user(HELLO), max_tokens=5))
+        page = await patient.page("GET", "//props")
+    nothing, _ = await asked(Script((ROLE, HANG)))
+
+    assert (0, False, None) == (nobody.status, nobody.refused, page)
+    assert "cannot connect" in nobody.told()
+    assert "no whole answer within 0.2 s" == nothing.told()
+
+
+async def test_reading_stops_where_enough_was_seen():
+    answer, _ = await asked(Script((ROLE, said("<think>"), HANG)), enough=lambda text, _: "<think>" in text)
+
+    assert (True, False) == (answer.good, answer.whole)
+
+
+async def test_a_body_can_be_altered_as_it_is_sent():
+    _, upstream = await asked(answering("Hi"), change=lambda body: {**body, "odd": 1})
+
+    assert 1 == upstream.asked[0].body["odd"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(" a\n\tb ", "a b"), ("\x1b[31mred", "�[31mred"), ("x" * 500, "x" * 159 + "…"), ("", "")],
+)
+def test_an_excerpt_is_one_harmless_line(text, expected):
+    assert expected == excerpt(text)

@@ -1,0 +1,107 @@
+"""What follows from findings: only what was found out is set, and each setting with its reason."""
+
+import pytest
+
+from fcshim.codecs.upstreams import UPSTREAMS
+from fcshim.detection import Sighting
+from fcshim.evaluate.contact import Contact
+from fcshim.evaluate.finding import Finding
+from fcshim.evaluate.prescription import chosen_way, prescribe, table_for
+from fcshim.evaluate.trial import NATIVE, Trial
+from fcshim.profiles import get_server
+
+
+def contact(server="generic", model="m", names=("m",), api="openai") -> Contact:
+    return Contact("http://h", UPSTREAMS[api], Sighting(get_server(server), "it says so"), names, model)
+
+
+def finding(probe, verdict, value=None) -> Finding:
+    return Finding(probe=probe, title=f"about {probe}", verdict=verdict, evidence=f"{probe} seen", value=value)
+
+
+def settings(*findings, ways=(), **met):
+    return {choice.setting: choice.value for choice in prescribe(contact(**met), findings, ways)}
+
+
+def test_where_nothing_was_found_out_only_the_endpoint_is_set():
+    assert {"upstream": "http://h", "upstream_api": "openai"} == settings()
+
+
+@pytest.mark.parametrize(
+    ("server", "works", "expected"),
+    [
+        ("llama-server", ["grammar", "schema"], "llama-server"),
+        ("ollama", ["schema"], "ollama"),
+        ("vllm", ["grammar", "structural_tag", "schema"], "vllm"),
+        ("generic", ["grammar", "schema"], "llama-server"),
+        ("generic", ["structural_tag", "schema"], "sglang"),
+        ("vllm", ["schema"], "lmstudio"),
+        ("llama-server", [], "off"),
+    ],
+)
+def test_the_form_that_was_seen_to_hold_is_taken_the_servers_own_first(server, works, expected):
+    probes = ("grammar", "schema", "structural_tag")
+    found = [finding(probe, "yes" if probe in works else "no") for probe in probes]
+
+    assert expected == settings(*found, server=server)["constrain"]
+
+
+def test_without_a_word_from_the_server_a_constraint_is_left_to_be_found_out_by_serve():
+    unclear = [finding(probe, "unclear") for probe in ("grammar", "schema", "structural_tag")]
+
+    assert "constrain" not in settings(*unclear)
+
+
+@pytest.mark.parametrize(
+    ("no", "model", "expected"),
+    [
+        ([], "m", None),
+        (["system"], "m", "no-system"),
+        (["images"], "m", "text-only"),
+        (["system", "images"], "m", "no-system+text-only"),
+        ([], "gemma-2-9b-it", "default"),
+        (["images"], "gemma-2-9b-it", "text-only"),
+    ],
+)
+def test_the_profile_is_what_was_refused_whatever_the_models_name_says(no, model, expected):
+    found = [finding(probe, "no" if probe in no else "yes") for probe in ("system", "images")]
+
+    assert expected == settings(*found, model=model).get("profile")
+
+
+def test_what_was_not_found_out_leaves_the_profile_to_the_models_name():
+    assert "profile" not in settings(finding("system", "unclear"), model="gemma-2-9b-it")
+    assert "profile" not in settings(finding("system", "no"), model="gemma-2-9b-it")
+    assert "no-system+text-only" == settings(finding("images", "no"), model="gemma-2-9b-it")["profile"]
+
+
+def test_reasoning_that_is_refused_is_kept_out_and_that_which_is_dropped_is_not():
+    assert "thoughtless" == settings(finding("replay", "no", "refused"))["profile"]
+    assert "profile" not in settings(finding("replay", "no"))
+
+
+def test_reasoning_that_is_open_and_room_that_is_known_are_set():
+    opened, room = finding("reasoning", "yes", {"in_reasoning": "<think>"}), finding("context", "yes", 4096)
+
+    assert {"in_reasoning": "<think>", "prompt_budget": 2867}.items() <= settings(opened, room).items()
+
+
+@pytest.mark.parametrize(("verdict", "expected"), [("yes", "auto"), ("no", "prompt"), ("unclear", "prompt")])
+def test_untried_tools_of_its_own_are_used_only_with_a_way_back(verdict, expected):
+    assert expected == settings(finding("tools", verdict))["tools"]
+
+
+def test_the_way_that_did_best_is_set_with_what_the_others_did():
+    best = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90)
+    other = Trial(way=NATIVE, own=False, cases=8, right=3, calls_right=2, prompt_tokens=80)
+    ways = chosen_way(best, [best, other])
+
+    assert {"tools": "prompt", "dialect": "hermes"} == {choice.setting: choice.value for choice in ways}
+    assert "native: 3" in ways[1].why
+    assert "prompt" == settings(finding("tools", "yes"), ways=ways)["tools"]
+    assert ["native"] == [choice.value for choice in chosen_way(other, [other])]
+
+
+def test_the_only_model_answers_to_any_name():
+    assert ("*", "b") == (table_for(contact()), table_for(contact(names=("a", "b"), model="b")))
+    assert "m" == table_for(contact(names=()))
