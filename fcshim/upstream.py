@@ -146,6 +146,10 @@ class Upstream:
                     break
         return reply.status, bytes(body)
 
+    def masked(self, data: bytes) -> bytes:
+        """Give what came from there with our key masked in it."""
+        return data if self._key is None else self._key.mask(data)
+
     async def _respond(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Response:

@@ -149,6 +149,7 @@ class _Reading:
     def __init__(self, upstream: Upstream, enough: Look | None) -> None:
         self.status = 0
         self.problem = ""
+        self._masked = upstream.masked
         self._decoder = upstream.kind.codec.decoder()
         self._enough = enough
         self._began = time.monotonic()
@@ -179,7 +180,7 @@ class _Reading:
             status=self.status,
             reply=reply,
             raw=bytes(self._raw),
-            problem=self.problem or broken,
+            problem=self._masked((self.problem or broken).encode()).decode(),
             arrivals=tuple(self._arrivals),
             seconds=time.monotonic() - self._began,
             whole=not self._cut,

@@ -91,10 +91,11 @@ async def test_what_is_wrong_is_said_with_what_to_do(pages, path, expected):
     assert expected in await complaint(pages, path)
 
 
-async def test_a_key_that_is_refused_is_not_repeated():
-    refused = {"/v1/models": Script((b'{"error":"wrong key secret-secret"}',), 403)}
+@pytest.mark.parametrize("status", [400, 403])
+async def test_a_key_that_is_refused_is_not_repeated(status):
+    refused = {"/v1/models": Script((b'{"error":"wrong key secret-secret"}',), status)}
 
-    assert "secret-secret" not in await complaint(refused, key=Secret("secret-secret"), model="m")
+    assert "secret-secret" not in await complaint(refused, key=Secret("secret-secret"))
 
 
 async def test_nobody_there_is_said_so():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fcshim.config import Secret
 from fcshim.evaluate import patient as patients
 from fcshim.evaluate.patient import HELLO, Patient, excerpt, user
 from fcshim.profiles import get_server
@@ -53,6 +54,15 @@ async def test_nobody_there_and_nothing_in_time_are_told_too(monkeypatch):
     assert (0, False, None) == (nobody.status, nobody.refused, page)
     assert "cannot connect" in nobody.told()
     assert "no whole answer within 0.2 s" == nothing.told()
+
+
+async def test_a_key_that_comes_back_is_masked():
+    script = Script((b'data: {"error":{"message":"no: secret-secret"}}\n\n',))
+    async with scripted_upstream(script) as upstream, Upstream(upstream.url, key=Secret("secret-secret")) as endpoint:
+        patient = Patient(endpoint, "m", get_server("generic"))
+        answer = await patient.ask(patient.request(user(HELLO), max_tokens=5))
+
+    assert "the upstream failed: no: *************" == answer.told()
 
 
 async def test_reading_stops_where_enough_was_seen():
