@@ -42,10 +42,10 @@ def test_an_answer_in_words_is_offered_where_no_call_is_needed():
 
 def test_a_dialect_may_have_words_of_its_own(tmp_path: Path):
     (tmp_path / "dialect.toml").write_text(
-        'open = "<<"\nclose = ">>"\nresult_open = "<r"\nresult_close = "</r>"\n[json]\n'
+        'open = "<own_call>"\nclose = "</own_call>"\nresult_open = "<r"\nresult_close = "</r>"\n[json]\n'
     )
     for name in ("system", "call", "result"):
         (tmp_path / f"{name}.jinja").write_text("{{ open }}")
     (tmp_path / "correction.jinja").write_text("Again, like {{ form }}!")
 
-    assert "Again, like <<!" == write_correction(find_dialect(str(tmp_path)), [MISSING], Neutraliser())
+    assert "Again, like <own_call>!" == write_correction(find_dialect(str(tmp_path)), [MISSING], Neutraliser())
