@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 ROOT = Path(__file__).parent.parent
+SUITE = ROOT / "fcshim" / "evaluate"
 
 USE = r"""
 import json, sys
@@ -75,6 +76,11 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 def test_each_data_file_is_in_the_wheel_once(contents: zipfile.ZipFile) -> None:
     expected = [
         *(path.relative_to(ROOT).as_posix() for kind in ("grammars", "templates") for path in files(ROOT / kind)),
+        *(
+            f"evaluate/{path.relative_to(SUITE).as_posix()}"
+            for path in files(SUITE)
+            if path.suffix not in {".py", ".pyc"}
+        ),
         "demo/tiny.gguf",
     ]
     packed = Counter(name.removeprefix("fcshim/") for name in contents.namelist() if not name.endswith(".py"))

@@ -18,7 +18,7 @@ import msgspec
 from fcshim.cli.flags import add_settings, read_settings
 from fcshim.cli.text import write_line
 from fcshim.config import Config
-from fcshim.errors import UpstreamError
+from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON
 
 if TYPE_CHECKING:
@@ -29,13 +29,17 @@ _DESCRIPTION = """\
 Measure how well a model calls tools: several hundred requests with known answers, asked through
 fcshim as `fcshim serve` with the same settings would. A case is right where the calls' names and
 arguments are exactly those expected, in any order; or where it rightly calls nothing.
+
+categories: simple, several_tools, parallel, multi_turn, missing_information, no_tool_fits,
+many_tools, nested_arguments, languages, long_results; and, only where it is named, commands, for
+models that cannot read requests, such as the demo's.
 """
 
 _EPILOG = """\
 examples:
   fcshim eval http://127.0.0.1:8080                                     every category
   fcshim eval http://127.0.0.1:8080 --category parallel --limit 10      a glance
-  fcshim eval http://127.0.0.1:8080 --dialect hermes --dialect json_bare --dialect native
+  fcshim eval http://127.0.0.1:8080 --dialect hermes --dialect bare_json --dialect native
   fcshim eval http://127.0.0.1:8080 --output run.jsonl --plot run.svg   then, if it stopped: --resume
   fcshim eval --config fcshim.toml --json | jq '.dialects[].total'
   fcshim eval --demo                                                    the tiny model of the demo
@@ -85,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = read_settings(arguments)
     from fcshim.evaluate.plot import check_plot  # noqa: PLC0415 - a mistake in the settings is told before these
 
+    if arguments.resume and not arguments.output:
+        raise ConfigError("--resume needs --output: the file to go on with")
     if arguments.plot:
         check_plot(arguments.plot)
     return asyncio.run(_run(_plan(arguments, config), arguments))

@@ -58,26 +58,21 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def client(self, dialect: str) -> Client:
         """Make the client for one of the dialects. Raises `ConfigError`."""
         config, row = self.config, self._row()
+        # What the settings say of a model are arguments of the client, by the same names; but for these three.
+        others = ("dialect", "profile", "upstream_model")
+        settings = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in others}
         return Client(
             config.upstream,
             api=config.upstream_api,
-            tools=row.tools,
+            api_key=config.upstream_key.reveal() if config.upstream_key else None,
             model=row.upstream_model or self.model or None,
             dialect=None if dialect == NATIVE else dialect,
             profile=None if row.profile == AUTO else row.profile,
-            tools_style=row.tools_style,
-            api_key=config.upstream_key.reveal() if config.upstream_key else None,
-            rescue=row.rescue,
-            reasoning=row.reasoning,
-            in_reasoning=row.in_reasoning,
-            arguments=row.arguments,
-            max_tools=row.max_tools,
-            prompt_budget=row.prompt_budget,
-            max_result=row.max_result,
             constrain=config.constrain,
             timeouts=Timeouts(
                 connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout
             ),
+            **settings,
         )
 
     def terms(self) -> dict[str, JSON]:

@@ -4,7 +4,7 @@ Rule: matplotlib is the `plot` extra and is imported only here, only when a pict
 Neighbours: `summary` counts; `cli.eval` asks for the picture before it runs anything, so that nothing is missing later.
 """
 
-import importlib.util
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,8 +23,10 @@ def check_plot(path: Path) -> None:
         raise ConfigError(f"{path}: a plot is written as {' or '.join(_SUFFIXES)}")
     if not path.parent.is_dir():
         raise ConfigError(f"{path}: there is no folder {path.parent}")
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ConfigError("a plot needs matplotlib: pip install 'fcshim[plot]'")
+    try:
+        importlib.import_module("matplotlib")
+    except ImportError as error:
+        raise ConfigError("a plot needs matplotlib: pip install 'fcshim[plot]'") from error
 
 
 def write_plot(summaries: Sequence[Summary], path: Path, title: str = "") -> None:

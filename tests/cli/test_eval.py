@@ -1,0 +1,151 @@
+"""`fcshim eval`."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from fcshim.evaluate import CATEGORIES
+from tests.cli.command import COMMAND, fcshim
+from tests.scripted import HANG, ROLE, Script, answering, models, scripted_upstream
+
+TOLD = answering("I do not know that.")
+FALLEN = Script((b'{"error": {"message": "the model fell over"}}',), status=500)
+CALL = '<function_call>\n{"name": "get_current_weather", "arguments": {"city": "Lisbon"}}\n</function_call>'
+ONE = ("--category", "simple", "--limit", 1, "--max-retries", 0)
+
+
+async def measured(upstream, *arguments):
+    """Run the command beside this test's own loop."""
+    return await asyncio.to_thread(fcshim, "eval", upstream.url, "--concurrency", 1, *arguments)
+
+
+def test_the_embedded_model_is_measured(tmp_path):
+    """The whole of it: a real model answers, results are kept, and the second run finds them."""
+    file = tmp_path / "run.jsonl"
+    first = fcshim("eval", "--demo", "--limit", 6, "--output", file, "--plot", tmp_path / "run.svg")
+    again = fcshim("eval", "--demo", "--limit", 6, "--output", file, "--resume", "--json")
+    (summary,) = json.loads(again.out)["dialects"]
+
+    assert (0, "", 0, "") == (first.code, first.err, again.code, again.err)
+    assert f"{summary['total']['right']} of 6" in first.out
+    assert summary["total"]["right"] >= 5
+    assert 7 == len(file.read_bytes().splitlines())
+    assert (tmp_path / "run.svg").stat().st_size > 1000
+
+
+async def test_several_dialects_are_one_table():
+    async with scripted_upstream(answering(CALL), TOLD, listing=models("m")) as upstream:
+        outcome = await measured(upstream, "--dialect", "function_call", "--dialect", "native", *ONE)
+
+    head, _, row, *_ = outcome.out.splitlines()
+
+    assert ["category", "function_call", "native"] == head.replace("┃", " ").split()
+    assert ["simple", "1 of 1  100% (21 to 100)", "0 of 1    0% (0 to 79)"] == [cell.strip() for cell in row.split("│")]
+    assert (0, "") == (outcome.code, outcome.err)
+
+
+async def test_programs_get_an_object():
+    async with scripted_upstream(answering(CALL), listing=models("m")) as upstream:
+        outcome = await measured(upstream, "--json", "--seed", 5, *ONE)
+
+    said = json.loads(outcome.out)
+
+    assert ("m", 5, 0.0) == tuple(said["terms"][name] for name in ("model", "seed", "temperature"))
+    assert {"right": 1} == said["dialects"][0]["verdicts"]
+    assert 5 == upstream.asked[0].body["seed"]
+
+
+async def test_a_file_of_settings_says_how_the_model_is_asked(tmp_path):
+    async with scripted_upstream(TOLD, listing=models("m")) as upstream:
+        file = tmp_path / "fcshim.toml"
+        file.write_text(f'upstream = "{upstream.url}"\n[models."m"]\ndialect = "hermes"\nmax_retries = 0\n')
+        outcome = await asyncio.to_thread(
+            fcshim, "eval", "--config", file, "--json", "--limit", 1, "--category", "simple"
+        )
+
+    assert "hermes" == json.loads(outcome.out)["dialects"][0]["dialect"]
+    assert "<tool_call>" in json.dumps(upstream.asked[0].body["messages"])
+
+
+async def test_results_of_other_settings_are_not_gone_on_with(tmp_path):
+    file = tmp_path / "run.jsonl"
+    async with scripted_upstream(TOLD, listing=models("m")) as upstream:
+        await measured(upstream, "--output", file, *ONE)
+        outcome = await measured(upstream, "--output", file, "--resume", "--temperature", 1, *ONE)
+
+    assert 2 == outcome.code
+    assert "was made with other settings: temperature was 0.0, is 1.0" in outcome.err
+
+
+async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
+    file = tmp_path / "run.jsonl"
+    async with scripted_upstream(answering(CALL), *[FALLEN] * 10, TOLD, listing=models("m")) as upstream:
+        options = ("--category", "simple", "--limit", 12, "--max-retries", 0, "--output", file)
+        failed = await measured(upstream, *options)
+
+    assert 1 == failed.code
+    assert "10 cases one after the other failed" in failed.err
+    assert "1 of 11" in failed.out
+    assert "error" in failed.out
+
+
+async def test_ctrl_c_shows_what_there_is_and_leaves_a_file_to_go_on_with(tmp_path):
+    file = tmp_path / "run.jsonl"
+    options = ("--category", "simple", "--limit", 2, "--max-retries", 0, "--output", file)
+    async with scripted_upstream(answering(CALL), Script((ROLE, HANG)), TOLD, listing=models("m")) as upstream:
+        command = [*COMMAND, "eval", upstream.url, "--concurrency", "1", *map(str, options)]
+        pipe = asyncio.subprocess.PIPE
+        running = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+        await asyncio.to_thread(wait_for, lambda: len(upstream.asked) == 2)
+        running.send_signal(signal.SIGINT)
+        out, err = await asyncio.wait_for(running.communicate(), 20)
+        stopped = file.read_bytes().splitlines()
+        again = await measured(upstream, *options, "--resume")
+
+    assert 130 == running.returncode
+    assert b"fcshim: stopped" in err
+    assert b"1 of 1" in out
+    assert 2 == len(stopped)
+    assert "1 of 2" in again.out
+
+
+def wait_for(happened):
+    end = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--category", "hard"], "there is no category 'hard'. Known are simple"),
+        (["--dialect", "klingon"], "klingon"),
+        (["--limit", "0"], "expected a whole number from 1"),
+        (["--timeout", "soon"], "expected seconds"),
+        (["--resume"], "--resume needs --output"),
+        (["--plot", "rates.pdf"], ".svg or .png"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_asked(options, message):
+    outcome = fcshim("eval", "http://127.0.0.1:9", *options)
+
+    assert (2, "") == (outcome.code, outcome.out)
+    assert message in outcome.err
+
+
+def test_an_endpoint_that_is_away_is_a_failure():
+    outcome = fcshim("eval", "127.0.0.1:9")
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert outcome.err.startswith("fcshim: cannot connect to the upstream")
+
+
+def test_the_help_names_every_category():
+    text = fcshim("eval", "--help", env={**os.environ, "COLUMNS": "300"}).out
+
+    assert [] == [name for name in CATEGORIES if name not in text]

@@ -1,0 +1,62 @@
+"""A whole run, of an upstream with written answers."""
+
+import pytest
+
+from fcshim.config import Config
+from fcshim.errors import UpstreamError
+from fcshim.evaluate.campaign import results_of, run, settle
+from fcshim.evaluate.plan import Plan
+from fcshim.evaluate.record import Record
+from tests.scripted import answering, models, scripted_upstream
+
+TOLD = answering("I do not know that.")
+
+
+def plan(url, **fields):
+    # Without second tries: one answer is written for each question.
+    settings = Config(upstream=url, max_retries=0)
+    return Plan(**{"config": settings, "model": "m", "categories": ("simple",), "limit": 2, "concurrency": 1, **fields})
+
+
+async def test_dialects_come_one_after_the_other():
+    told = []
+    async with scripted_upstream(*[TOLD] * 4) as upstream:
+        asked = plan(upstream.url, dialects=("hermes", "native"))
+        with Record(None, {}) as record:
+            await run(asked, record, told.append)
+
+    assert ["hermes", "hermes", "native", "native"] == [result.dialect for result in told]
+    assert [False, False, True, True] == ["tools" in request.body for request in upstream.asked]
+    assert told == results_of(asked, record)
+
+
+async def test_what_the_record_has_is_not_asked_again(tmp_path):
+    path = tmp_path / "run.jsonl"
+    async with scripted_upstream(*[TOLD] * 3) as upstream:
+        for limit in (1, 2, 3):
+            asked = plan(upstream.url, limit=limit)
+            with Record(path, asked.terms(), resume=True) as record:
+                await run(asked, record, lambda result: None)
+
+    assert 3 == len(upstream.asked) == len(record.results)
+
+
+async def test_results_of_another_selection_stay_out_of_the_sum(tmp_path):
+    async with scripted_upstream(*[TOLD] * 4) as upstream:
+        with Record(None, {}) as record:
+            await run(plan(upstream.url), record, lambda result: None)
+            await run(plan(upstream.url, categories=("parallel",)), record, lambda result: None)
+
+        assert {"parallel"} == {each.category for each in results_of(plan("", categories=("parallel",)), record)}
+
+
+async def test_the_first_model_is_taken_where_none_is_named():
+    async with scripted_upstream(models("first", "second")) as upstream:
+        assert "first" == (await settle(plan(upstream.url, model=""))).model
+    assert "m" == (await settle(plan("http://127.0.0.1:9"))).model
+
+
+async def test_an_endpoint_without_models_needs_a_name():
+    async with scripted_upstream(models()) as upstream:
+        with pytest.raises(UpstreamError, match="--model"):
+            await settle(plan(upstream.url, model=""))

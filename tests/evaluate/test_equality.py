@@ -1,0 +1,58 @@
+"""When two JSON values are the same."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcshim.evaluate.equality import canonical, complete
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, 1.0), (1e20, 10**20), ({"a": 1, "b": [2.0]}, {"b": [2], "a": 1.0}), (-0.0, 0), ("é", "é")],
+)
+def test_the_same(one, other):
+    assert canonical(one) == canonical(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(1, True), (0, False), (1, "1"), (None, False), ("a", "A"), ("a", "a "), ([1, 2], [2, 1]), ({}, []), (0.1, 0.2)],
+)
+def test_not_the_same(one, other):
+    assert canonical(one) != canonical(other)
+
+
+@given(VALUES, VALUES)
+def test_values_that_python_tells_apart_only_by_their_numbers(one, other):
+    """Python's own equality differs only in that it takes truth values for numbers."""
+    if canonical(one) == canonical(other):
+        assert one == other
+
+
+def test_defaults_are_filled_in_wherever_an_object_is():
+    schema = {
+        "properties": {
+            "unit": {"default": "km"},
+            "stops": {"items": {"properties": {"minutes": {"default": 10}}}},
+            "place": {"properties": {"country": {"default": "DE"}}},
+        }
+    }
+
+    assert {"unit": "km"} == complete({}, schema)
+    assert {
+        "unit": "m",
+        "stops": [{"minutes": 10}, {"minutes": 3}],
+        "place": {"country": "DE", "city": "Ulm"},
+    } == complete({"unit": "m", "stops": [{}, {"minutes": 3}], "place": {"city": "Ulm"}}, schema)
+
+
+@pytest.mark.parametrize("schema", [None, True, {}, {"properties": None}, {"items": False}])
+def test_a_schema_that_says_nothing_adds_nothing(schema):
+    assert {"a": [1]} == complete({"a": [1]}, schema)
