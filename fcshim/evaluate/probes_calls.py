@@ -42,8 +42,8 @@ _SEALED = Tool(
         "additionalProperties": False,
     },
 )
-_SEAL_TOKENS = 120
-"""Tokens for that call, one character each."""
+_SEAL_TOKENS, _THOUGHT_TOKENS = 120, 1_500
+"""Tokens for that call, one character each; for that of a model that reasons first, where the server lets it."""
 
 
 async def has_tools(patient: Patient) -> Seen:
@@ -105,9 +105,9 @@ async def takes_structural_tag(patient: Patient) -> Seen:
 
 async def _held(patient: Patient, form: Form) -> Seen:
     """Say hello, with the constraint that demands an odd call of which the prompt says nothing."""
-    request = patient.request(
-        user(HELLO), max_tokens=_SEAL_TOKENS, tool_choice=ToolChoice("required"), parallel_tool_calls=False
-    )
+    most = _THOUGHT_TOKENS if patient.reasons else _SEAL_TOKENS
+    demanded = ToolChoice("required")
+    request = patient.request(user(HELLO), max_tokens=most, tool_choice=demanded, parallel_tool_calls=False)
     constraint = constraint_for(form, FUNCTION_CALL, (_SEALED,), request)
     assert constraint is not None
     answer = await patient.ask(constrained(request, constraint))
@@ -117,6 +117,8 @@ async def _held(patient: Patient, form: Form) -> Seen:
     calls = fold(parser.feed(answer.text) + parser.close()).tool_calls
     if calls and calls[0].error is None and _SEAL in calls[0].tool_call_arguments_complete:
         return Seen("yes", f"it made the model write {excerpt(answer.text)!r}", "a call that is demanded comes", form)
+    if answer.reply.reasoning and not answer.text:
+        return Seen("unclear", "it was still reasoning when its tokens were used up")
     return Seen("no", f"accepted, and made no difference: {excerpt(answer.text)!r}")
 
 

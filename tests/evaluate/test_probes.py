@@ -5,6 +5,7 @@ import pytest
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.patient import Patient, assistant, user
 from fcshim.evaluate.probes import PROBES, examine
+from fcshim.evaluate.probes_calls import has_tools, takes_grammar
 from fcshim.evaluate.probes_prompt import continues, has_room, takes_images, takes_system
 from fcshim.evaluate.probes_reasoning import reasons, sees_reasoning_again
 from fcshim.evaluate.probes_reply import replies, stops, streams_cleanly
@@ -215,3 +216,53 @@ def test_every_probe_has_a_name_of_its_own():
     assert len(PROBES) == len({probe.name for probe in PROBES}) == len({probe.title for probe in PROBES})
     assert all(probe.name.isidentifier() for probe in PROBES)
     assert {"probe", "title"} < set(Finding.__struct_fields__)
+
+
+SEAL = '<function_call>\n{"name": "seal", "arguments": {"word": "fcshim-7391"}}\n</function_call>'
+REASONED = Script((ROLE, THOUGHT, *answering(reason="length").pieces[1:]))
+CALL = {
+    "index": 0,
+    "id": "c",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": '{"city": "Paris"}'},
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "words"),
+    [
+        (answering(SEAL), "yes", "it made the model write"),
+        (answering("Hello."), "no", "accepted, and made no difference: 'Hello.'"),
+        (refusing("grammar is not supported"), "no", "grammar is not supported"),
+        (refusing("busy", 429), "unclear", "busy"),
+        (REASONED, "unclear", "still reasoning"),
+    ],
+)
+async def test_a_constraint_is_one_where_the_model_writes_what_nobody_asked_for(answer, verdict, words):
+    found = await seen(takes_grammar, answer)
+
+    assert verdict == found.verdict
+    assert words in found.evidence
+
+
+def calling(tokens: int) -> Script:
+    called = event(choices=[{"index": 0, "delta": {"tool_calls": [CALL]}}])
+    return Script((ROLE, called, *counted(tokens).pieces[1:]))
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict", "value"),
+    [
+        ([calling(90)], "yes", "auto"),
+        ([refusing("tools param requires --jinja flag", 500)], "no", None),
+        ([counted(30, "Sunny"), counted(30)], "no", "ignored"),
+        ([counted(90, '{"name": "get_weather", "arguments": {"city": "Paris"}}'), counted(30)], "no", "text"),
+        ([counted(90, "Sunny"), counted(30), calling(90)], "unclear", "required"),
+        ([counted(90, "Sunny"), counted(30), counted(90, "Sunny")], "unclear", None),
+        ([uncounted("Sunny"), uncounted(), uncounted("Sunny")], "unclear", None),
+    ],
+)
+async def test_tools_of_its_own_are_called_ignored_left_in_the_text_or_refused(answers, verdict, value):
+    found = await seen(has_tools, *answers)
+
+    assert (verdict, value) == (found.verdict, found.value)
