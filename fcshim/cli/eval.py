@@ -68,6 +68,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         "--category", dest="categories", action="append", default=[], metavar="NAME",
         help="only this category; may be given several times",
     )  # fmt: skip
+    cases.add_argument("--list", action="store_true", help="write the cases, as JSON lines, and ask nothing")
     cases.add_argument("--limit", type=_count, metavar="N", help="at most so many cases of each category")
     cases.add_argument("--concurrency", type=_count, default=4, metavar="N", help="requests at once (default: 4)")
     cases.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="for one reply (default: 300)")
@@ -77,6 +78,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     results = parser.add_argument_group("the results")
     results.add_argument("--output", type=Path, metavar="FILE", help="write each result there as it comes: JSON lines")
     results.add_argument("--resume", action="store_true", help="go on with FILE: ask only what it does not hold yet")
+    results.add_argument("--misses", action="store_true", help="list below the table what was not right")
     results.add_argument("--json", action="store_true", help="write the summary as a JSON object, not as a table")
     results.add_argument("--plot", type=Path, metavar="FILE", help="draw it: .svg or .png")
     add_settings(parser, only=_GROUPS, without=_OURS)
@@ -93,7 +95,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--resume needs --output: the file to go on with")
     if arguments.plot:
         check_plot(arguments.plot)
-    return asyncio.run(_run(_plan(arguments, config), arguments))
+    plan = _plan(arguments, config)
+    if arguments.list:
+        for case in plan.cases():
+            write_line(msgspec.json.encode(case).decode())
+        return 0
+    return asyncio.run(_run(plan, arguments))
 
 
 def _plan(arguments: argparse.Namespace, config: Config) -> "Plan":
@@ -168,17 +175,21 @@ def _show(plan: "Plan", record: "Record", terms: dict[str, JSON], arguments: arg
     from fcshim.evaluate.plot import write_plot  # noqa: PLC0415 - see above
     from fcshim.evaluate.summary import summarise  # noqa: PLC0415 - see above
 
-    summaries = summarise(results_of(plan, record))
+    results = results_of(plan, record)
+    summaries = summarise(results)
     if arguments.json:
         write_line(msgspec.json.encode({"terms": terms, "dialects": summaries}).decode())
     else:
         from rich.console import Console  # noqa: PLC0415 - see above
 
+        from fcshim.evaluate.misses import describe_misses  # noqa: PLC0415 - see above
         from fcshim.evaluate.table import make_table  # noqa: PLC0415 - see above
 
         # A pipe has no width of its own; the table may have the one that it needs.
         width = None if sys.stdout.isatty() else 30 + 40 * len(summaries)
         Console(width=width, highlight=False, emoji=False).print(make_table(summaries))
+        for line in describe_misses(results, plan.cases()) if arguments.misses else ():
+            write_line(line)
     if arguments.plot and summaries:
         write_plot(summaries, arguments.plot, title=plan.model)
 

@@ -6,6 +6,7 @@ Neighbours: `config` has the settings, which are those of the proxy; `campaign` 
 
 from collections.abc import Mapping
 from importlib.metadata import version
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -17,6 +18,7 @@ from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, TIMEOUT
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES, fingerprint, load_cases
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO
+from fcshim.parse.dialects.models import dialect_for
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.upstream import Timeouts
 
@@ -51,9 +53,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return load_cases(self.categories, self.limit)
 
     def labels(self) -> tuple[str, ...]:
-        """Give the dialects as results name them."""
+        """Give the dialects as results name them: `auto` by the name of the one that it stands for."""
         row = self._row()
-        return tuple(dict.fromkeys(self.dialects)) or (NATIVE if row.tools == NATIVE else row.dialect,)
+        chosen = self.dialects or (NATIVE if row.tools == NATIVE else row.dialect,)
+        found = dialect_for(row.upstream_model or self.model).name if row.tools == "prompt" else AUTO
+        return tuple(dict.fromkeys(found if dialect == AUTO else dialect for dialect in chosen))
 
     def client(self, dialect: str) -> Client:
         """Make the client for one of the dialects. Raises `ConfigError`."""
@@ -80,7 +84,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         row: dict[str, JSON] = msgspec.to_builtins(self._row())
         del row[_CHOSEN]
         return {
-            "upstream": self.config.upstream,
+            "upstream": _without_password(self.config.upstream),
             "upstream_api": self.config.upstream_api,
             "model": self.model,
             **row,
@@ -92,6 +96,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def _row(self) -> ModelConfig:
         return self.config.for_model(self.model)
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 _CHOSEN = "dialect"

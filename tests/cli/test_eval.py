@@ -59,6 +59,22 @@ async def test_programs_get_an_object():
     assert 5 == upstream.asked[0].body["seed"]
 
 
+async def test_misses_are_listed_where_that_is_wanted():
+    async with scripted_upstream(TOLD, listing=models("m")) as upstream:
+        outcome = await measured(upstream, "--misses", *ONE)
+
+    assert "simple-001 in function_call: missing call" in outcome.out
+    assert outcome.out.endswith("  said      I do not know that.\n")
+
+
+def test_the_cases_can_be_read_without_an_endpoint():
+    outcome = fcshim("eval", "--list", "--category", "parallel", "--limit", 2)
+    first, second = map(json.loads, outcome.out.splitlines())
+
+    assert ("parallel-001", "parallel-002") == (first["id"], second["id"])
+    assert "get_current_weather" == first["expected"][0][0]["name"]
+
+
 async def test_a_file_of_settings_says_how_the_model_is_asked(tmp_path):
     async with scripted_upstream(TOLD, listing=models("m")) as upstream:
         file = tmp_path / "fcshim.toml"

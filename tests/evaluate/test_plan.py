@@ -19,6 +19,12 @@ def test_terms_say_everything_but_the_key():
     assert "sk-secret" not in repr(terms)
 
 
+def test_a_password_in_the_address_is_no_term():
+    terms = Plan(config=Config(upstream="http://me:pa55@127.0.0.1:9/v1"), model="m").terms()
+
+    assert "http://127.0.0.1:9/v1" == terms["upstream"]
+
+
 def test_what_only_chooses_results_is_no_term():
     one = Plan(config=SETTINGS, model="m")
     other = Plan(config=SETTINGS, model="m", dialects=("hermes",), categories=("simple",), limit=3, concurrency=9)
@@ -40,12 +46,17 @@ def test_the_settings_of_the_model_hold():
 
     assert ("hermes",) == Plan(config=special, model="qwen3").labels()
     assert "signature" == Plan(config=special, model="qwen3").terms()["tools_style"]
-    assert ("auto",) == Plan(config=special, model="other").labels()
+    assert ("function_call",) == Plan(config=special, model="other").labels()
 
 
 def test_dialects_are_asked_once_each_in_their_order():
     assert ("native", "hermes") == Plan(config=SETTINGS, dialects=("native", "hermes", "native")).labels()
     assert ("native",) == Plan(config=Config(tools="native")).labels()
+
+
+def test_auto_is_told_by_the_dialect_that_it_stands_for():
+    assert ("hermes", "native") == Plan(config=SETTINGS, model="qwen3", dialects=("auto", "hermes", "native")).labels()
+    assert ("auto",) == Plan(config=Config(tools="auto"), model="qwen3").labels()
 
 
 @pytest.mark.parametrize("dialect", ["auto", "native", "hermes"])

@@ -1,0 +1,34 @@
+"""Every case can be answered: an upstream that writes what is expected gets everything right."""
+
+import json
+
+import pytest
+
+from fcshim.client import Client
+from fcshim.evaluate import CATEGORIES, evaluate, load_cases
+from fcshim.prompt.dialect_folder import find_dialect
+from fcshim.prompt.render import render_calls
+from tests.scripted import answering, scripted_upstream
+
+CASES = load_cases(CATEGORIES)
+
+
+def written(case, dialect):
+    """Give the reply that a model would write, with the first value of each argument, or the last."""
+    calls = [
+        (call.name, json.dumps({key: values[0] for key, values in call.arguments.items()}, ensure_ascii=False))
+        for call in case.expected[0]
+    ]
+    return render_calls(dialect, calls) if calls else "I cannot do that."
+
+
+@pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic"])
+async def test_what_is_expected_is_right(dialect):
+    replies = [answering(written(case, find_dialect(dialect))) for case in CASES]
+    async with (
+        scripted_upstream(*replies) as upstream,
+        Client(upstream.url, model="m", dialect=dialect, max_retries=0) as client,
+    ):
+        results = await evaluate(client, CASES, dialect=dialect, concurrency=1)
+
+    assert [] == [(result.id, result.verdict, result.calls) for result in results if not result.right]
