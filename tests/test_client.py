@@ -143,7 +143,7 @@ async def test_tools_can_be_listed_by_signature():
 @pytest.mark.parametrize(
     ("limit", "shown"),
     [
-        ({"max_tools": 1}, "only the names are given here: other"),
+        ({"max_tools": 1}, "with their parameters:\\n\\nother()"),
         ({"prompt_budget": 100}, "function add("),
         ({"max_result": 10}, "[... 90 characters left out ...]"),
     ],

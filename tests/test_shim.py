@@ -463,7 +463,7 @@ def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> Non
 
     assert '"Look it up."' in prompt
     assert '"Write a file."' not in prompt
-    assert "only the names are given here: write\n" in prompt
+    assert "\nwrite(text?)\n" in prompt
     assert ["write"] == [each.tool_call_name for each in folded.tool_calls]
 
 

@@ -8,8 +8,6 @@ Rule: a level depends on the tools, the choice and the steps alone.
 Neighbours: `offer` chooses tools, `render` writes them, `budget` goes up the levels.
 """
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,15 +15,15 @@ from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.offer import offer_of
 from fcshim.prompt.render import render_system, render_tools
-from fcshim.prompt.signature import ToolsStyle
+from fcshim.prompt.signature import ToolsStyle, outline
 from fcshim.prompt.steps import Step
 
 NAMED = """\
-Those functions are described in full. There are more, of which only the names are given here: {names}
+Those functions are described in full. There are more, of which only the names are given here, with their parameters:
 
-Call one of them only where none of those above fits, in the same way, with the arguments that its name suggests. \
-It is described in full after that."""
-_PLAIN = re.compile(r"[^\s,\"]+")
+{names}
+
+Call one of them only where none of those above fits, in the format above. It is described in full after that."""
 LATER = "Of the functions that were given by name:"
 
 
@@ -78,14 +76,10 @@ class Listings:
         offer = offer_of(self._tools, self._steps, most, self._choice.names)
         preamble = render_system(self._dialect, offer.full, self._choice, parallel=self._parallel, style=style)
         if offer.named:
-            preamble = f"{preamble}\n\n{NAMED.format(names=', '.join(map(_shown, offer.named)))}"
+            names = "\n".join(outline(tool.name, tool.parameters) for tool in offer.named)
+            preamble = f"{preamble}\n\n{NAMED.format(names=names)}"
         later = {at: f"{LATER}\n\n{render_tools(self._dialect, new, style)}" for at, new in offer.later.items()}
         return Listing(preamble, later, len(offer.named))
-
-
-def _shown(name: str) -> str:
-    """Give a name so that it cannot pass for more than one, or for a line of the prompt."""
-    return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:

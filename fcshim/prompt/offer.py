@@ -29,7 +29,7 @@ class Offer:
     """`full` are the tools of the system prompt, `named` those it only names; `later` are described after a step."""
 
     full: tuple[Tool, ...]
-    named: tuple[str, ...] = ()
+    named: tuple[Tool, ...] = ()
     later: Mapping[int, tuple[Tool, ...]] = field(default_factory=dict)
 
 
@@ -44,7 +44,7 @@ def offer_of(tools: Sequence[Tool], steps: Sequence[Step], most: int, demanded: 
     count = max(most, sum(tool.name in demanded for tool in tools))
     shown = set(ranked[:count])
     full = tuple(tool for at, tool in enumerate(tools) if at in shown)
-    named = tuple(tool.name for at, tool in enumerate(tools) if at not in shown)
+    named = tuple(tool for at, tool in enumerate(tools) if at not in shown)
     return Offer(full, named, _later(tools, steps, relevance, shown, first))
 
 

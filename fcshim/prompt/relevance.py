@@ -1,4 +1,4 @@
-"""Which tools have to do with what somebody said: BM25 over their names, descriptions and parameters' names.
+"""Which tools have to do with what somebody said: BM25 over their names, descriptions and parameters.
 
 Rule: the same words and tools always give the same scores; what is read of a tool or a text is bounded.
 Neighbours: `offer` asks here which tools to describe.
@@ -7,13 +7,15 @@ BM25 as Robertson and Zaragoza give it (The Probabilistic Relevance Framework, 2
 """
 
 import functools
+import itertools
 import math
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fcshim.events import JSON
 from fcshim.messages import Tool
 
 K1, B = 1.2, 0.75
@@ -22,8 +24,8 @@ _NAME_WEIGHT = 3
 """A word of the name counts as often: it says what a tool is for, where a description also says what it is not for."""
 _DESCRIBED = 2_000
 """Characters that are read of a name, a description, and all parameters: what a tool is for stands at the beginning."""
-_PARAMETERS = 100
-"""Parameters whose names are read."""
+_PARTS = 200
+"""Parts of a schema that are looked at for names, descriptions and the values of an enumeration."""
 
 _COMMON = frozenset(
     [
@@ -124,9 +126,27 @@ class Relevance:
 
 
 def _document(tool: Tool) -> _Document:
-    properties = tool.parameters.get("properties") if isinstance(tool.parameters, dict) else None
-    names = list(properties)[:_PARAMETERS] if isinstance(properties, dict) else []
-    return _read(tool.name[:_DESCRIBED], tool.description[:_DESCRIBED], " ".join(names)[:_DESCRIBED])
+    parameters = " ".join(itertools.islice(_told(tool.parameters), _PARTS))
+    return _read(tool.name[:_DESCRIBED], tool.description[:_DESCRIBED], parameters[:_DESCRIBED])
+
+
+def _told(schema: JSON) -> Iterator[str]:
+    """Give what a schema says in words, its outer parts first; an empty text for a part that says nothing."""
+    parts = deque([schema])
+    while parts:
+        part = parts.popleft()
+        if not isinstance(part, dict):
+            yield ""
+            continue
+        properties, items, values = part.get("properties"), part.get("items"), part.get("enum")
+        if isinstance(properties, dict):
+            yield from (name[:_DESCRIBED] for name in properties)
+            parts.extend(itertools.islice(properties.values(), _PARTS))
+        if isinstance(values, list):
+            yield from (value[:_DESCRIBED] for value in values if isinstance(value, str))
+        description = part.get("description")
+        yield description[:_DESCRIBED] if isinstance(description, str) and part is not schema else ""
+        parts.append(items)
 
 
 @functools.lru_cache(maxsize=1_024)  # the same tools come with every request; a thousand take some 20 MB at the most

@@ -7,6 +7,7 @@ Rule: bounded whatever the schema is; a description stays inside its place, so t
 Neighbours: `render` gives it to the templates in place of the schema.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ ToolsStyle = Literal["schema", "signature"]
 """How tools are listed in a prompt."""
 
 _NAME = re.compile(r"[^\W\d]\w*")
+_PLAIN = re.compile(r"[\w.:/-]+")
 _TYPES = {
     "string": "string",
     "number": "number",
@@ -45,6 +47,9 @@ _LIMITS = {
 _MOST_PARTS = 1_000
 """Schemas written out for one tool: references that double at each step would never end."""
 _DEEPEST = 16
+_MOST_OUTLINED = 8
+_LONGEST_OUTLINED = 60
+"""Parameters, and characters of one, that an outline names."""
 
 
 def signature(name: str, description: str, parameters: JSON) -> str:
@@ -59,6 +64,15 @@ def signature(name: str, description: str, parameters: JSON) -> str:
         lines.append("Description: " + _indented(description))
     described = [f"- {_key(key)}{remark}" for key, schema, _ in members if (remark := types.remark(schema))]
     return "\n".join([*lines, *(["Parameters:"] if described else []), *described])
+
+
+def outline(name: str, parameters: JSON) -> str:
+    """Write a tool's name with those of its parameters: `send(to, subject?)`; `...` for what would be too much."""
+    members = list(itertools.islice(_members(parameters), _MOST_OUTLINED + 1))
+    names = [f"{_key(key)}{'' if required else '?'}" for key, _, required in members if len(key) <= _LONGEST_OUTLINED]
+    whole = len(names) <= _MOST_OUTLINED and len(names) == len(members)
+    shown = name if _PLAIN.fullmatch(name) else _shown(name)
+    return f"{shown}({', '.join([*names[:_MOST_OUTLINED], *([] if whole else ['...'])])})"
 
 
 class _Types:

@@ -60,7 +60,7 @@ def test_too_many_tools_are_named_and_described_as_they_are_needed() -> None:
 
     assert '{"name": "tool_3"' in system
     assert '{"name": "tool_0"' not in system
-    assert "tool_0, tool_1, tool_2, tool_4, tool_5" in system
+    assert "tool_0()\ntool_1()\ntool_2()\ntool_4()\ntool_5()\n" in system
     assert f"</function_result>\n\n<system_note>\n{LATER}\n\n" in result
     assert '{"name": "tool_5"' in result
     assert () == made.notes

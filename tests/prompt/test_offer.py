@@ -1,10 +1,13 @@
 """Which tools are described, when they are too many."""
 
+import itertools
 from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fcshim.client import read_request
+from fcshim.evaluate.suite import DEFAULT_CATEGORIES, load_cases, tool_sets
 from fcshim.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.prompt.offer import Offer, offer_of
 from fcshim.prompt.steps import steps_of
@@ -35,7 +38,7 @@ def test_without_a_limit_all_tools_are_described() -> None:
 
 
 def test_those_that_the_first_words_are_about_are_described_in_the_clients_order() -> None:
-    assert Offer((WEATHER, PRINT), ("send_mail", "list_files")) == offer(user("print the weather"))
+    assert Offer((WEATHER, PRINT), (MAIL, FILES)) == offer(user("print the weather"))
 
 
 def test_where_the_words_say_nothing_the_clients_first_tools_are_described() -> None:
@@ -53,7 +56,7 @@ def test_a_tool_that_was_called_is_described_behind_its_result() -> None:
     made = offer(*conversation, most=1)
 
     assert ((WEATHER,), {1: (MAIL,)}) == (made.full, made.later)
-    assert "send_mail" in made.named
+    assert MAIL in made.named
 
 
 def test_a_call_without_an_answer_brings_nothing_yet() -> None:
@@ -102,3 +105,18 @@ def test_the_offer_of_one_request_is_kept_in_the_next(
         assert (before.full, before.named) == (made.full, made.named)
         assert before.later.items() <= made.later.items()
         assert len(tools) >= len(made.full) + sum(map(len, made.later.values()))
+
+
+def test_of_the_suites_hundred_tools_eight_hold_those_that_an_english_request_needs() -> None:
+    tools = list({tool.name: tool for each in tool_sets().values() for tool in each}.values())
+    found = []
+    for case in load_cases([name for name in DEFAULT_CATEGORIES if name != "languages"]):
+        wanted = {call.name for call in case.expected[0]} if case.expected else set()
+        if wanted and wanted <= {tool.name for tool in tools}:
+            made = offer_of(tools, steps_of(read_request(list(case.messages), (), {}).messages), 8)
+            shown = itertools.chain(made.full, *made.later.values())
+            found.append(wanted <= {tool.name for tool in shown})
+
+    assert len(tools) > 100
+    assert len(found) > 300
+    assert sum(found) >= 0.95 * len(found)

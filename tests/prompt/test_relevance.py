@@ -47,6 +47,16 @@ TOOLS = (
     tool("getWeather", "The forecast for a place.", "city"),
     tool("search_files", "Find files by a pattern. Does not send anything.", "glob"),
     tool("queryWeatherArchive", "天气 of the past", "year"),
+    Tool(
+        "convert",
+        "",
+        {
+            "properties": {
+                "unit": {"enum": ["pounds", 1, None]},
+                "of": {"type": "array", "items": {"properties": {"x": {"description": "A hallway."}}}},
+            }
+        },
+    ),
 )
 
 
@@ -56,6 +66,8 @@ TOOLS = (
         ("please send an e-mail to Bob", "send_email"),
         ("What will the weather be?", "getWeather"),
         ("which recipient?", "send_email"),
+        ("150 pounds in kilograms", "convert"),
+        ("for the hallway", "convert"),
         ("look for patterns", "search_files"),
         ("what can you do for a file", "search_files"),
         ("昨天的天气", "queryWeatherArchive"),
@@ -93,7 +105,8 @@ def test_any_text_has_words(text: str) -> None:
 
 
 def test_the_largest_tools_are_read_in_bounded_time() -> None:
-    large = [Tool(f"tool_{at}", "wordOf text " * 20_000, {"properties": {"p" * 900: {}}}) for at in range(128)]
+    schema = {"properties": {f"p{at}" * 300: {"enum": ["wordOf text " * 90] * 9, "items": {}} for at in range(20)}}
+    large = [Tool(f"tool_{at}", "wordOf text " * 20_000, schema) for at in range(128)]
     began = time.process_time()
     Relevance(large).scores(words_of("some text"))
 
