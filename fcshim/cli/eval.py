@@ -153,10 +153,12 @@ async def _asked(plan: "Plan", *, demo: bool) -> AsyncIterator["Plan"]:
 
 async def _measure(plan: "Plan", record: "Record") -> int:
     """Run the plan, with its progress on stderr; what was measured before ctrl-C or a failure stays to be shown."""
+    from rich.console import Console  # noqa: PLC0415 - see above
+
     from fcshim.cli.eval_progress import Progress  # noqa: PLC0415 - see above
     from fcshim.evaluate.campaign import run as ask  # noqa: PLC0415 - see above
 
-    with Progress(plan, record) as progress:
+    with Progress(plan, record, Console(stderr=True)) as progress:
         try:
             await ask(plan, record, progress.add)
         except asyncio.CancelledError:  # what `asyncio.run` makes of the first ctrl-C

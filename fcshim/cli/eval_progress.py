@@ -1,10 +1,9 @@
 """How far `fcshim eval` is: a bar per dialect on stderr, with what was right so far.
 
-Rule: only a terminal sees bars; elsewhere a line says when a dialect is done.
+Rule: only a terminal sees bars; what an earlier run left is not counted again.
 Neighbours: `eval` hands over results as they come.
 """
 
-import sys
 from types import TracebackType
 from typing import Self
 
@@ -20,16 +19,14 @@ from fcshim.evaluate.result import Result
 class Progress:
     """The bars. Use it as a context manager."""
 
-    def __init__(self, plan: Plan, record: Record) -> None:
+    def __init__(self, plan: Plan, record: Record, console: Console) -> None:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[said]}"),
         )
-        self._bars = Bars(
-            *columns, TimeRemainingColumn(), console=Console(stderr=True), disable=not sys.stderr.isatty()
-        )
+        self._bars = Bars(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
         self._right: dict[str, int] = {}
         self._tasks: dict[str, TaskID] = {}
         cases = plan.cases()

@@ -17,6 +17,7 @@ from fcshim.evaluate.case import Case
 from fcshim.evaluate.result import Result
 from fcshim.evaluate.scoring import calls_of, judge
 from fcshim.events import JSON, Usage
+from fcshim.reply import Reply
 
 DEFAULT_SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 2048}
 """The likeliest text, the same each time, and an end to it."""
@@ -26,6 +27,10 @@ TIMEOUT = 300.0
 """Seconds for one reply."""
 _MOST_FAILURES = 10
 """Failures of the endpoint one after the other, before the run ends: the other cases would fail as well."""
+_BUSY = frozenset({429, 503})
+"""What an endpoint says that has too much to do, or still loads its model: the same request is made again."""
+_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds before each further try."""
 _LONGEST_TEXT = 2000
 """Characters of a text that are kept: enough to see what the model thought of."""
 
@@ -87,24 +92,14 @@ class _Run:
                 raise UpstreamError(f"{_MOST_FAILURES} cases one after the other failed: {result.problem}")
 
     async def _result(self, case: Case) -> Result:
-        began = time.perf_counter()
-        result = await self._asked(
-            case, Result(dialect=self._dialect, id=case.id, category=case.category, verdict="error")
-        )
-        return msgspec.structs.replace(result, seconds=round(time.perf_counter() - began, 3))
-
-    async def _asked(self, case: Case, blank: Result) -> Result:
-        choice = {} if case.tool_choice == "auto" else {"tool_choice": case.tool_choice}
+        blank = Result(dialect=self._dialect, id=case.id, category=case.category, verdict="error")
         try:
-            async with asyncio.timeout(self._seconds):
-                reply = await self._client.complete(case.messages, case.tools, **{**self._sampling, **choice})
+            reply, seconds = await self._patiently(case)
         except FcshimError as error:
             # A prompt that is too long is about this case; the next one may be short.
-            self._failures += error.kind != CONTEXT_LENGTH
-            return msgspec.structs.replace(blank, problem=error.message)
+            return self._failed(blank, error.message, counts=error.kind != CONTEXT_LENGTH)
         except TimeoutError:
-            self._failures += 1
-            return msgspec.structs.replace(blank, problem=f"no whole reply after {self._seconds:g} s")
+            return self._failed(blank, f"no whole reply after {self._seconds:g} s", counts=True)
         self._failures = 0
         usage = reply.usage or Usage()
         return msgspec.structs.replace(
@@ -114,4 +109,27 @@ class _Run:
             text=reply.text[:_LONGEST_TEXT],
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
+            seconds=seconds,
         )
+
+    def _failed(self, blank: Result, problem: str, *, counts: bool) -> Result:
+        self._failures += counts
+        return msgspec.structs.replace(blank, problem=problem)
+
+    async def _patiently(self, case: Case) -> tuple[Reply, float]:
+        """Give the reply and its seconds, once the endpoint has time for it. Raises `FcshimError`, `TimeoutError`."""
+        for pause in _PAUSES:
+            try:
+                return await self._reply(case)
+            except UpstreamError as error:
+                if error.status not in _BUSY:
+                    raise
+            await asyncio.sleep(pause)
+        return await self._reply(case)
+
+    async def _reply(self, case: Case) -> tuple[Reply, float]:
+        choice = {} if case.tool_choice == "auto" else {"tool_choice": case.tool_choice}
+        began = time.perf_counter()
+        async with asyncio.timeout(self._seconds):
+            reply = await self._client.complete(case.messages, case.tools, **{**self._sampling, **choice})
+        return reply, round(time.perf_counter() - began, 3)

@@ -84,6 +84,15 @@ async def test_an_endpoint_that_fails_once_costs_one_case():
     assert "the model fell over" in failed.problem
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_an_endpoint_that_is_busy_is_asked_again(status):
+    busy = Script((b'{"error": {"message": "too many requests"}}',), status=status)
+    ((result,), upstream) = await run(timers(1), busy, answering(CALL))
+
+    assert ("right", 2) == (result.verdict, len(upstream.asked))
+    assert result.seconds < 1
+
+
 async def test_a_reply_that_takes_too_long_is_an_error():
     ((result,), _) = await run(timers(1), HANGING, timeout=0.2)
 
