@@ -21,8 +21,8 @@ class Record:
 
     def hear(self, text: str) -> None:
         """Take the next piece."""
+        self._room -= len(text)
         if self._room >= 0:
-            self._room -= len(text)
             self._text.write(text)
 
     @property

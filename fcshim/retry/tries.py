@@ -45,7 +45,7 @@ class Tries:
 
     __slots__ = (
         *("_asked", "_calls", "_exchange", "_failed", "_left", "_messages", "_over", "_plain", "_record", "_screens"),
-        *("_shim", "_shown", "_upstream", "_usages", "_whole", "again"),
+        *("_shim", "_shown", "_upstream", "_usages", "_whole", "again", "finished"),
     )
 
     def __init__(
@@ -59,6 +59,8 @@ class Tries:
     ) -> None:
         self.again = False
         """Whether the model is to be asked once more."""
+        self.finished = False
+        """Whether nothing that the upstream may still send to this try changes the reply."""
         self._asked = request
         self._upstream = upstream
         self._shim = shim
@@ -85,11 +87,6 @@ class Tries:
         return self._exchange.constraint
 
     @property
-    def finished(self) -> bool:
-        """Whether nothing that the upstream may still send to this try changes the reply."""
-        return self._exchange.finished or self._screens[-1].full
-
-    @property
     def repeated(self) -> bool:
         """Whether this is a later try."""
         return len(self._screens) > 1
@@ -114,16 +111,19 @@ class Tries:
                 return batch
             if type(event) is ToolCallChunk:
                 return batch
-        if not batch:
-            return batch
-        return self._broken(batch) if type(batch[-1][1]) is Error else self._seen(batch)
+        if batch:
+            batch = self._broken(batch) if type(batch[-1][1]) is Error else self._seen(batch)
+        self.finished = self._exchange.finished or self._screens[-1].full
+        return batch
 
     def close(self) -> Batch:
         """Take note that the body of this try has ended, or that reading stopped because it was finished."""
+        self.finished = True
         return self._ended(self._exchange.close())
 
     def fail(self, error: FcshimError) -> Batch:
         """Take note that the upstream was lost."""
+        self.finished = True
         return self._ended(self._exchange.fail(error))
 
     def ask_again(self, server: Server = GENERIC) -> None:
@@ -138,7 +138,7 @@ class Tries:
         dialect = self._shim.dialect if constraint is None else constraint.dialect
         self._messages = conversation(self._shim, failed.messages, failed.said, failed.faults, self._calls, dialect)
         self._begin("validated" if self._shim.arguments == "validated" else "checked", constraint)
-        self.again = self._plain = False
+        self.again = self._plain = self.finished = False
 
     def _begin(self, arguments: Arguments, constraint: Constraint | None = None) -> None:
         first = not self._screens

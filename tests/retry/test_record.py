@@ -18,4 +18,4 @@ def test_it_stops_keeping_what_does_not():
         record.hear("x" * MOST_CHARACTERS)
 
     assert not record.fits
-    assert len(record.text) == 2 * MOST_CHARACTERS
+    assert len(record.text) == MOST_CHARACTERS
