@@ -69,7 +69,7 @@ class Tries:
         self._calls = Calls()
         self._usages: list[Usage | None] = []
         self._messages: tuple[Message, ...] = shim.free.messages
-        self._failed = _Failed(self._messages, "", ())
+        self._failed = _Failed(self._messages, "", (), "")
         self._shown = Text("")
         self._over = False
         self._screens: list[Screen] = []
@@ -136,7 +136,11 @@ class Tries:
             self._screens.pop()
         constraint = constraint_of(self._shim, failed.faults, server)
         dialect = self._shim.dialect if constraint is None else constraint.dialect
-        self._messages = conversation(self._shim, failed.messages, failed.said, failed.faults, self._calls, dialect)
+        if constraint is not None and dialect is self._shim.dialect and not (failed.constraint or self._calls.taken):
+            # Held to the grammar, the model cannot make the mistake again, and what it said would only be copied.
+            self._messages = failed.messages
+        else:
+            self._messages = conversation(self._shim, failed.messages, failed.said, failed.faults, self._calls, dialect)
         self._begin("validated" if self._shim.arguments == "validated" else "checked", constraint)
         self.again = self._plain = self.finished = False
 
@@ -187,7 +191,8 @@ class Tries:
             return seen + self._end(stop)
         self._left -= 1
         self.again = True
-        self._failed = _Failed(self._messages, self._record.text, tuple(self._screens[-1].faults))
+        faults = tuple(self._screens[-1].faults)
+        self._failed = _Failed(self._messages, self._record.text, faults, self._exchange.constraint)
         return seen
 
     def _goes_on(self, stop: Stop) -> bool:
@@ -230,11 +235,12 @@ class Tries:
 
 
 class _Failed(NamedTuple):
-    """A try that failed: what it was asked, what it said, and what was wrong."""
+    """A try that failed: what it was asked, what it said, what was wrong, and the constraint that it was held to."""
 
     messages: tuple[Message, ...]
     said: str
     faults: tuple[Fault, ...]
+    constraint: str
 
 
 def tried(request: Request, *, upstream: Codec, stage: Stage | None, max_retries: int, whole: bool) -> Exchange | Tries:

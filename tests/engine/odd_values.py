@@ -1,0 +1,80 @@
+"""Commands that the trained model often gets wrong: ten tools, and values of shapes that it copies badly.
+
+Rule: the same number gives the same command; a command is right when the call is exactly the one it names.
+Neighbours: `test_second_tries` and `benchmarks.second_tries` count how many are right, without second tries and with.
+"""
+
+import asyncio
+import json
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from fcshim import Client
+from fcshim.demo.words import NOUNS, PARAMETERS, VERBS, WORDS
+from tests.engine.llama_server import SLOTS
+
+TOOLS = 10
+PARAMETERS_OF_EACH = 3
+KINDS = ("string", "number", "boolean")
+TOKENS = 200
+JSON = Any
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is said, the tools that are offered, and the call that is right."""
+
+    text: str
+    tools: list[JSON]
+    name: str
+    arguments: JSON
+
+
+def command(number: int) -> Command:
+    """Make the command of that number."""
+    rng = random.Random(number)
+    offered: dict[str, dict[str, str]] = {}
+    while len(offered) < TOOLS:
+        names = rng.sample(PARAMETERS, PARAMETERS_OF_EACH)
+        offered[f"{rng.choice(VERBS)}_{rng.choice(NOUNS)}"] = {name: rng.choice(KINDS) for name in names}
+    name = rng.choice(list(offered))
+    arguments = {key: _value(rng, kind) for key, kind in offered[name].items()}
+    pairs = ", ".join(
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in arguments.items()
+    )
+    return Command(f"call {name} with {pairs}", [_tool(*each) for each in offered.items()], name, arguments)
+
+
+async def count_right(url: str, commands: range, **settings: JSON) -> int:
+    """Count the commands that are answered with exactly the right call, as many at a time as there are slots."""
+    slots = asyncio.Semaphore(SLOTS)
+    async with Client(url, **settings) as client:
+
+        async def is_right(number: int) -> bool:
+            wanted = command(number)
+            async with slots:
+                reply = await client.complete(wanted.text, wanted.tools, temperature=0, max_tokens=TOKENS)
+            made = [
+                (call.tool_call_name, json.loads(call.tool_call_arguments_complete))
+                for call in reply.tool_calls
+                if call.error is None
+            ]
+            return made == [(wanted.name, wanted.arguments)]
+
+        return sum(await asyncio.gather(*map(is_right, commands)))
+
+
+def _value(rng: random.Random, kind: str) -> JSON:
+    match kind:
+        case "number":
+            return rng.randrange(1, 400) / 10
+        case "boolean":
+            return rng.random() < 0.5
+    return f"{rng.choice(WORDS).lower()}{rng.randrange(10, 100)}"
+
+
+def _tool(name: str, parameters: dict[str, str]) -> JSON:
+    properties = {key: {"type": kind} for key, kind in parameters.items()}
+    schema = {"type": "object", "properties": properties, "required": list(parameters), "additionalProperties": False}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
