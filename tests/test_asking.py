@@ -70,7 +70,7 @@ async def test_a_constraint_that_a_second_try_is_refused_for_is_left_out_at_once
 
     assert [["add"]] * 2 == [[call.tool_call_name for call in reply.tool_calls] for reply in replies]
     assert [False, True, False, False, False] == ["grammar" in body for body in sent]
-    assert sent[1]["messages"] == sent[2]["messages"]
+    assert [0, 0, 2] == [len(body["messages"]) - len(sent[0]["messages"]) for body in sent[:3]]
 
 
 @pytest.mark.parametrize(

@@ -262,11 +262,22 @@ def test_an_error_in_the_stream_of_a_second_try_is_not_told():
     assert (UNKNOWN, "complete", None) == (fold(seen).text, fold(seen).stop_reason, fold(seen).error)
 
 
-def test_a_server_that_takes_a_grammar_gets_one_for_a_call_that_was_meant():
+def test_a_server_that_takes_a_grammar_gets_one_for_a_call_that_was_meant_and_no_words():
     server = get_server("llama-server")
-    grammars = [drive(asked(), reply(bad), reply(GOOD), server=server).sent[1].get("grammar") for bad in BAD]
+    seen = [drive(asked(), reply(bad), reply(GOOD), server=server).sent for bad in BAD]
 
-    assert [False, True, True] == list(map(bool, grammars))
+    assert [False, True, True] == ["grammar" in second for _, second in seen]
+    assert [False, True, True] == [first["messages"] == second["messages"] for first, second in seen]
+
+
+def test_words_are_needed_beside_a_grammar_that_did_not_help_or_where_calls_were_accepted():
+    server = get_server("llama-server")
+    held = asked(tool_choice=REQUIRED, server=server, whole=True)
+    seen = [drive(held, reply(WRONG), reply(GOOD), server=server)]
+    seen.append(drive(asked(), reply(TWICE, GOOD), reply(call(arguments='{"a": 4}')), server=server))
+
+    assert [True, True] == ["grammar" in each.sent[1] for each in seen]
+    assert [2, 2] == [len(each.sent[1]["messages"]) - len(each.sent[0]["messages"]) for each in seen]
 
 
 def test_a_second_try_without_tags_is_asked_for_without_tags():
