@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+import msgspec
 import pytest
 
 from fcshim.client import Client
@@ -52,6 +53,17 @@ async def test_replies_are_asked_for_with_the_sampling():
 
     assert (0.5, 7) == (upstream.asked[0].body["temperature"], upstream.asked[0].body["seed"])
     assert "Five minutes!" in upstream.asked[0].body["messages"][-1]["content"]
+
+
+async def test_a_case_may_demand_its_call():
+    case = msgspec.structs.replace(timers(1)[0], tool_choice="required")
+    async with (
+        scripted_upstream(answering(CALL)) as upstream,
+        Client(upstream.url, model="m", tools="native") as client,
+    ):
+        await evaluate(client, [case])
+
+    assert "required" == upstream.asked[0].body["tool_choice"]
 
 
 async def test_results_come_as_soon_as_they_are_there_and_leave_in_order():

@@ -74,6 +74,21 @@ def test_every_category_is_large_enough_to_tell_models_apart():
     assert len(load_cases()) >= 300
 
 
+def test_the_readme_has_the_number_of_cases():
+    readme = Path(__file__).parents[2] / "README.md"
+
+    assert f"\n{len(load_cases())} requests with known answers" in readme.read_text(encoding="utf-8")
+
+
+def test_a_choice_of_tools_leads_to_the_tool_that_is_expected():
+    chosen = {case.id: case for case in EVERY if isinstance(case.tool_choice, dict)}
+
+    assert {name: case.tool_choice["function"]["name"] for name, case in chosen.items()} == {
+        name: case.expected[0][0].name for name, case in chosen.items()
+    }
+    assert {"auto", "required"} == {case.tool_choice for case in EVERY if case.id not in chosen}
+
+
 def test_categories_are_what_their_names_say():
     by_category = {name: load_cases([name]) for name in CATEGORIES}
 
