@@ -14,7 +14,7 @@ from fcshim.errors import FcshimError
 from fcshim.exchange import Exchange
 from fcshim.inquiry import Aptitude, refuses_tools
 from fcshim.messages import Request, uses_tools
-from fcshim.profiles import GENERIC, Server
+from fcshim.profiles import OFF, Server
 from fcshim.retry import Tries
 
 logger = logging.getLogger("fcshim.asking")
@@ -65,7 +65,7 @@ class Question:
             return await self._made()
         if not self._refuses_constraint(asked, error):
             return None
-        return self._make(native=self._native, server=GENERIC)
+        return self._make(native=self._native, server=OFF)
 
     def accepted(self) -> None:
         """Take note that the upstream has answered what was sent last."""
@@ -85,10 +85,11 @@ class Question:
         return True
 
     async def _made(self) -> Asked:
-        server = GENERIC if self._native else await self._enforcement.server(self._request)
+        native = self._native and uses_tools(self._request)
+        server = OFF if native else await self._enforcement.server(self._request)
         asked = self._make(native=self._native, server=server)
         if self._enforcement.is_refused(asked.constraint):
-            asked = self._make(native=self._native, server=GENERIC)
+            asked = self._make(native=self._native, server=OFF)
         return asked
 
     def _repeated_freely(self, asked: Tries, error: FcshimError) -> Tries | None:

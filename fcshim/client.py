@@ -18,6 +18,7 @@ from fcshim.asking import Asked, Question
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ReasoningPolicy, Secret, ToolsPolicy
+from fcshim.constrain.constraint import is_document_held
 from fcshim.doubt import Doubted
 from fcshim.enforcement import AUTO as AUTO_SERVER
 from fcshim.enforcement import Enforcement
@@ -272,10 +273,10 @@ class Client:
 
     def _stage(self, request: Request, *, native: bool, server: Server) -> Stage | None:
         """Make what stands between the events and the upstream, where there is anything for it to do."""
-        if not uses_tools(request):
+        if not uses_tools(request) and not is_document_held(server.form, request):
             return None
         profile = self._options.profile or profile_for(request.model)
-        if native:
+        if native and uses_tools(request):
             stage = Native(request, alphabet=self._kind.names, media=profile.media)
             doubted = self._options.tools == "auto" and request.tools
             return Doubted(stage, self._aptitude.distrust(request.model)) if doubted else stage

@@ -1,17 +1,19 @@
 """How one upstream holds its models to calls: the kind of server that it is, and which constraints it refused.
 
-Rule: the server is asked once, and only when a call is wanted of it; a constraint that was refused is not sent again.
+Rule: the server is asked once, and only when there is something to hold a reply to; a constraint that was refused is
+not sent again.
 Neighbours: `detection` finds the kind of server; `client` and `server` ask by way of `asking`, and tell what happened.
 """
 
 from fcshim.codecs.faults import CONTEXT_LENGTH
+from fcshim.constrain.response_format import wanted_document
 from fcshim.detection import detect
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request
-from fcshim.profiles import GENERIC, Server, get_server, server_that_speaks
+from fcshim.profiles import GENERIC, OFF, Server, get_server, server_that_speaks
 from fcshim.upstream import Upstream
 
-AUTO, OFF = "auto", "off"
+AUTO = "auto"
 _MOST_REFUSED = 3
 """Constraints that are refused before no other one is tried: it is not their content, then."""
 _REFUSALS = frozenset({400, 404, 422, 500, 501, 502})
@@ -27,11 +29,11 @@ class Enforcement:
         self._refused: set[str] = set()
 
     async def server(self, request: Request, *, again: bool = False) -> Server:
-        """Give the kind of server, where that matters: a call is demanded, or a request is asked `again` for one.
+        """Give the kind of server, where there is something to hold the reply to, or it is asked for `again`.
 
         One that is away is tried without.
         """
-        if self._server is None and (again or request.tool_choice.mode == "required") and request.tools:
+        if self._server is None and (again or _matters(request)):
             self._server = await self._found() if self._upstream.kind.openai else GENERIC
         return self._server or GENERIC
 
@@ -54,7 +56,13 @@ def _by_setting(setting: str, upstream: Upstream) -> Server | None:
     """Give the kind of server that is set, or that alone speaks the API; None where it must be found out."""
     if setting == AUTO:
         return server_that_speaks(upstream.kind.name)
-    return GENERIC if setting == OFF else get_server(setting)
+    return OFF if setting == OFF.name else get_server(setting)
+
+
+def _matters(request: Request) -> bool:
+    """Tell whether there is something to hold the reply to."""
+    demanded = request.tool_choice.mode == "required" and bool(request.tools)
+    return demanded or any(tool.strict for tool in request.tools) or wanted_document(request) is not None
 
 
 def may_refuse_constraint(error: FcshimError) -> bool:

@@ -113,8 +113,8 @@ class Server:
     """One kind of server, and how it holds a model to a grammar: in which `form`, None where it cannot.
 
     `says` are the words by which its list of models tells who owns them; where that says nothing, its `signs` are
-    looked for. `text_or_call`: also where a call is free, a reply that begins with one is held to the grammar. `api` is
-    the one that tells most of its models.
+    looked for. `text_or_call`: also where a call is free, one that a reply makes is held to the grammar. `formats`: a
+    `response_format` may be changed so that it lets calls through. `api` is the one that tells most of its models.
     """
 
     name: str
@@ -123,6 +123,7 @@ class Server:
     says: tuple[str, ...] = ()
     signs: tuple[Sign, ...] = ()
     text_or_call: bool = False
+    formats: bool = True
     api: UpstreamApi = "openai"
 
 
@@ -131,6 +132,9 @@ GENERIC = Server(
     summary="any other server: nothing is sent that it may not know",
     says=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
 )
+
+OFF = Server(name="off", summary="nothing is sent but what the client sent", formats=False)
+"""What is done where constraints are switched off, or were refused; no kind of server."""
 
 SERVERS: dict[str, Server] = {
     row.name: row  # others imitate the pages of those that come later, so the order counts
@@ -145,7 +149,7 @@ SERVERS: dict[str, Server] = {
         ),
         Server(
             name="llama-server-eager",
-            summary="the same, also where the model may choose: a reply that begins as a call does is one",
+            summary="the same, also where the model may choose: a call that a reply begins is a valid one",
             form="gbnf",
             text_or_call=True,
             api="llamacpp",

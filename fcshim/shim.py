@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from fcshim.constrain.constraint import Constraint, constrained, constraint_for
+from fcshim.constrain.response_format import wanted_document, without_format
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
@@ -18,7 +19,7 @@ from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.sink import Arguments
 from fcshim.parse.spoiled import Spoiled
 from fcshim.parse.stream import StreamParser
-from fcshim.profiles import DEFAULT, GENERIC, Profile, Server, get_profile
+from fcshim.profiles import DEFAULT, OFF, Profile, Server, get_profile
 from fcshim.prompt.budget import DEFAULT_ROOM, Room
 from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
@@ -51,10 +52,10 @@ class Shim:
         arguments: Arguments = "stream",
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
-        server: Server = GENERIC,
+        server: Server = OFF,
         room: Room = DEFAULT_ROOM,
     ) -> None:
-        """Write the prompt; where `server` can hold the model to calls that are demanded, say so in the request.
+        """Write the prompt; where `server` can hold the model to calls or to a form of text, say so in the request.
 
         Raises `RequestError` where the choice names no offered tool or a schema is too deep.
         """
@@ -63,6 +64,8 @@ class Shim:
         tools = _neutralised_tools(request, neutralise)
         self.tools = _callable_tools(request, tools)
         """The tools that may be called, as the model knows them."""
+        if self.tools and request.tool_choice.mode == "required":
+            request = without_format(request)
         constraint = _constraint(request, self.tools, row, server)
         self.dialect = row if constraint is None else constraint.dialect
         prompt = compose(
@@ -81,10 +84,12 @@ class Shim:
         self.constraint = "" if constraint is None else constraint.key
         self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
         """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
+        self.held = constraint is not None and constraint.held
+        """Whether the model can only make calls that are valid."""
         self.request = request
         self.arguments: Arguments = arguments
 
-        def new_parser(dialect: Dialect, arguments: Arguments, *, marked: bool) -> StreamParser:
+        def new_parser(dialect: Dialect, arguments: Arguments, *, marked: bool, held: bool) -> StreamParser:
             return StreamParser(
                 dialect,
                 self.tools,
@@ -92,6 +97,7 @@ class Shim:
                 reasoning=reasoning,
                 in_reasoning=in_reasoning,
                 arguments=arguments,
+                held=held,
                 new_id=new_id,
                 limits=limits,
                 marked=marked,
@@ -108,6 +114,7 @@ class Shim:
         *,
         dialect: Dialect | None = None,
         arguments: Arguments | None = None,
+        held: bool | None = None,
         hear: Callable[[str], None] | None = None,
     ) -> "ShimStream":
         """Make the way back for one choice, in another dialect or with other arguments where that is wanted.
@@ -115,7 +122,12 @@ class Shim:
         `hear` gets every text as the model said it; what was meant as a call and is none is then marked.
         """
         return ShimStream(
-            self._new_parser(dialect or self.dialect, arguments or self.arguments, marked=hear is not None),
+            self._new_parser(
+                dialect or self.dialect,
+                arguments or self.arguments,
+                marked=hear is not None,
+                held=self.held if held is None else held,
+            ),
             restoration=Restoration() if self.neutralise.touched else None,
             stops=self.request.stop,
             parallel=self.request.parallel_tool_calls,
@@ -153,8 +165,11 @@ def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]
 
 
 def _constraint(request: Request, tools: Sequence[Tool], dialect: Dialect, server: Server) -> Constraint | None:
-    demanded = request.tool_choice.mode == "required" or server.text_or_call
-    return constraint_for(server.form, dialect, tools, request) if server.form and demanded else None
+    if server.form is not None:
+        return constraint_for(server.form, dialect, tools, request, eager=server.text_or_call)
+    # A server that heeds the client's format takes one that lets calls through as well as one that does not.
+    formatted = server.formats and wanted_document(request) is not None
+    return constraint_for("json_schema", dialect, tools, request) if formatted else None
 
 
 def _neutralised_choice(request: Request, neutralise: Neutraliser) -> ToolChoice:

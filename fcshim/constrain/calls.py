@@ -1,37 +1,97 @@
-"""The grammar of a reply: calls of offered tools in a dialect, and nothing else, or text instead.
+"""The grammar of a reply: calls of offered tools in a dialect, and nothing else, or text or a document instead.
 
 Rule: what stands around the arguments is the dialect's own (`frames`), what stands inside is the tool's schema.
-Neighbours: `values` writes arguments; `constraint` picks the writer for an upstream.
+Neighbours: `values` writes arguments and documents, `prose` text; `constraint` picks the writer for an upstream.
 """
 
 from collections.abc import Sequence
 
 from fcshim.constrain.frames import Frames, frames_of
-from fcshim.constrain.grammar import ROOT, Chars, Expression, Grammar, Repeat, Text, choice, one_of_texts, series
+from fcshim.constrain.grammar import (
+    ROOT,
+    Expression,
+    Grammar,
+    Limits,
+    Repeat,
+    Series,
+    Text,
+    choice,
+    one_of_texts,
+    series,
+)
 from fcshim.constrain.notation import Notation
+from fcshim.constrain.prose import prose, text_that_begins_otherwise
 from fcshim.constrain.rules import Rules
-from fcshim.constrain.values import arguments
+from fcshim.constrain.values import arguments, document
+from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 
-_HIGHEST = 0x10FFFF
+_ROOMY = Limits(characters=32_768, items=512, further=7)
+"""For replies that are documents. Whoever wants one counts on all of it, and on being told where tokens run out."""
 
 
 def grammar_of_calls(
     dialect: Dialect, tools: Sequence[Tool], *, parallel: bool = True, text: bool = False
 ) -> Grammar | None:
-    """Give the grammar of replies that call, with `text` also of those that begin otherwise.
+    """Give the grammar of replies that call, with `text` also of text, which goes up to the first call.
 
-    None for a dialect whose calls have no grammar here, and where there is no tool to call.
+    In a dialect without an opening marker, a call can only be told where the reply begins with one. None for a dialect
+    whose calls have no grammar here, and where there is no tool to call.
     """
+    rules = Rules()
+    calls = _calls(dialect, tools, rules, parallel=parallel)
+    if calls is None:
+        return None
+    if text:
+        marker = marker_of(dialect)
+        within = prose(marker, _behind(calls, marker), rules) if marker else None
+        first = frames_of(dialect)
+        assert first is not None
+        calls = within or choice([calls, text_that_begins_otherwise(first.first[0])])
+    return Grammar({**rules.rules, ROOT: calls}, tuple(rules.notes))
+
+
+def grammar_of_document(
+    schema: JSON, dialect: Dialect, tools: Sequence[Tool] = (), *, parallel: bool = True
+) -> Grammar | None:
+    """Give the grammar of replies that are JSON as the schema has it, or calls where there are tools.
+
+    None for a dialect whose calls have no grammar here.
+    """
+    rules = Rules()
+    options = [document(schema, rules)]
+    if tools:
+        calls = _calls(dialect, tools, rules, parallel=parallel)
+        if calls is None:
+            return None
+        options.append(calls)
+    return Grammar({**rules.rules, ROOT: choice(options)}, tuple(rules.notes), _ROOMY)
+
+
+def marker_of(dialect: Dialect) -> str:
+    """Give the marker with which calls of this dialect begin wherever they stand, as its templates write it.
+
+    "" where it has none, or one that is easily meant as text.
+    """
+    frames = None if dialect.bare else frames_of(dialect)
+    markers = [dialect.section_open, dialect.open]
+    return next((each for each in markers if each and frames is not None and frames.first.startswith(each)), "")
+
+
+def _calls(dialect: Dialect, tools: Sequence[Tool], rules: Rules, *, parallel: bool) -> Expression | None:
     frames = frames_of(dialect)
     if frames is None or not tools:
         return None
-    rules = Rules()
     written = {tool.name: rules.share(_arguments(tool, rules, frames.notation)) for tool in tools}
-    calls = series(_call(frames, 0, written), *_further(frames, written, parallel=parallel), Text(frames.end))
-    root = choice([calls, _text(frames.first[0])]) if text else calls
-    return Grammar({**rules.rules, ROOT: root}, tuple(rules.notes))
+    return series(_call(frames, 0, written), *_further(frames, written, parallel=parallel), Text(frames.end))
+
+
+def _behind(calls: Expression, marker: str) -> Expression:
+    """Give what follows the marker with which calls begin."""
+    first, *rest = calls.parts if isinstance(calls, Series) else (calls,)
+    assert isinstance(first, Text)
+    return series(Text(first.text.removeprefix(marker)), *rest)
 
 
 def _arguments(tool: Tool, rules: Rules, notation: Notation) -> Expression:
@@ -59,9 +119,3 @@ def _call(frames: Frames, at: int, written: dict[str, Expression]) -> Expression
     head = frames.head(at)
     named = [(frames.behind(at, name), rule) for name, rule in written.items()]
     return series(Text(head), one_of_texts(named))
-
-
-def _text(first: str) -> Expression:
-    """Admit a reply that does not begin as a call does."""
-    others = Chars(((0, ord(first) - 1), (ord(first) + 1, _HIGHEST)))
-    return series(others, Repeat(Chars(((0, _HIGHEST),)), 0, None))

@@ -1,24 +1,26 @@
 """What is put into a request so that its reply holds to a grammar, in the form that an upstream takes.
 
 Rule: made once for the same tools, dialect and choice; whatever cannot be constrained is None, never an error.
-Neighbours: `calls` makes the grammar, the shim puts the fields into the request, `profiles` says who takes which form.
+Neighbours: `calls` makes grammars, `response_format` knows the client's wish, the shim puts fields into the request.
 """
 
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, marker_of
 from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
 from fcshim.constrain.frames import frames_of
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import Grammar, fitted
+from fcshim.constrain.prose import is_told
 from fcshim.constrain.residue import residue
+from fcshim.constrain.response_format import FIELD, is_any_object, wanted_document, without_format
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
 from fcshim.parse.dialect import Dialect
@@ -28,9 +30,12 @@ Form = Literal["gbnf", "structural_tag", "json_schema"]
 """`gbnf`: llama.cpp's grammar. `structural_tag`: tags with a JSON Schema inside, as xgrammar has them. `json_schema`:
 the whole reply is JSON, so that calls are asked for without tags."""
 
+_WRITERS: dict[Form, Callable[[Grammar], dict[str, JSON]]] = {"gbnf": lambda grammar: {"grammar": write_gbnf(grammar)}}
+"""The fields of a grammar, in the forms that are grammars."""
+
 _THEIR_OWN = frozenset(
     [
-        *("grammar", "json_schema", "response_format", "structured_outputs", "ebnf", "regex"),
+        *("grammar", "json_schema", "structured_outputs", "ebnf", "regex"),
         *("guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar_lazy"),
     ]
 )
@@ -41,13 +46,15 @@ _THEIR_OWN = frozenset(
 class Constraint:
     """What holds one request to calls: `fields` of its body, for the dialect in which they are to be read.
 
-    `key` tells it from others; `notes` say what of the schemas is not held to.
+    `key` tells it from others; `notes` say what of the schemas is not held to. `held`: whether every call that a reply
+    makes in that dialect is held to its tool's schema.
     """
 
     dialect: Dialect
     fields: dict[str, JSON]
     key: str
     notes: tuple[str, ...] = ()
+    held: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +64,11 @@ class _Wanted:
     form: Form
     dialect: Dialect
     tools: bytes
-    text: bool
     parallel: bool
+    text: bool = False
+    """Whether there may be text before a call, and instead of one."""
+    document: bytes = b""
+    """The schema of JSON that may stand instead of calls."""
     tokens: int | None = None
 
     @property
@@ -67,15 +77,35 @@ class _Wanted:
         return [Tool(name, "", parameters) for name, parameters in msgspec.json.decode(self.tools)]
 
 
-def constraint_for(form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request) -> Constraint | None:
-    """Give what holds the reply to calls of `tools`, which `request` demands or allows.
+def constraint_for(
+    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, *, eager: bool = False
+) -> Constraint | None:
+    """Give what holds the reply to calls of `tools`, and to the `response_format`, as `request` demands or allows.
 
-    None where the client has a constraint of its own, or the dialect has no grammar here.
+    A call that is demanded is all that there may be. Else there may be a document where the client wants one, and any
+    text where it does not; calls are then held to their schemas if `eager`, and where a tool is strict. None where
+    nothing needs to be held, where the client has a constraint of its own or the server's is as good, and where the
+    dialect has no grammar here.
     """
-    if not tools or not _THEIR_OWN.isdisjoint(request.extra):
+    if not _THEIR_OWN.isdisjoint(request.extra):
         return None
-    text = request.tool_choice.mode != "required"
-    return _made(_Wanted(form, dialect, _told(tools), text, request.parallel_tool_calls, _tokens(request)))
+    demanded = request.tool_choice.mode == "required"
+    document = None if demanded and tools else wanted_document(request)
+    wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls)
+    if document is not None:
+        return _with_document(dataclasses.replace(wanted, document=msgspec.json.encode(document)), request)
+    if not tools or not (demanded or eager or any(tool.strict for tool in tools)):
+        return None
+    return _made(dataclasses.replace(wanted, text=not demanded, tokens=_tokens(request) if demanded else None))
+
+
+def is_document_held(form: Form | None, request: Request) -> bool:
+    """Tell whether a reply without calls is held to the client's `response_format` here, not by the server.
+
+    llama-server holds replies to it as well, but fails (500) where such a reply is cut off by the token limit.
+    """
+    theirs = not _THEIR_OWN.isdisjoint(request.extra)
+    return form in _WRITERS and not theirs and wanted_document(request) is not None
 
 
 def constraint_for_rest(
@@ -85,17 +115,21 @@ def constraint_for_rest(
 
     None where `constraint_for` gives none, where a form is no grammar, and where no valid calls begin so.
     """
-    if form != "gbnf" or not tools or not _THEIR_OWN.isdisjoint(request.extra):
+    if form not in _WRITERS or not tools or not _THEIR_OWN.isdisjoint(request.extra):
         return None
-    grammar = _calls(_Wanted(form, dialect, _told(tools), text=False, parallel=request.parallel_tool_calls))
+    wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls)
+    grammar = _grammar(wanted)
     rest = None if grammar is None else residue(grammar, prefix)
-    return None if rest is None else _in_tokens(dialect, rest, _tokens(request))
+    return None if rest is None else _as_grammar(wanted, fitted(rest, _tokens(request)))
 
 
 def constrained(request: Request, constraint: Constraint) -> Request:
     """Give the request with the constraint in it; a client of Ollama's API has its fields for one apart."""
+    if not constraint.fields:
+        return request
+    described = constraint.fields.get(FIELD)
+    request = without_format(request)  # llama-server would rather heed that than a grammar
     verbatim = request.verbatim
-    described = constraint.fields.get("response_format")
     if "ollama" in verbatim and described is not None:
         schema = described.get("json_schema", {}).get("schema")
         verbatim = {**verbatim, "ollama": {**verbatim["ollama"], "format": schema}}
@@ -111,36 +145,69 @@ def _tokens(request: Request) -> int | None:
     return None if request.max_tokens is None else max(request.max_tokens, 1)
 
 
+def _with_document(wanted: _Wanted, request: Request) -> Constraint | None:
+    """Give what holds the reply to a document, or calls where there are tools.
+
+    A server without grammars holds replies to documents by itself: only calls have to be let through.
+    """
+    if wanted.form in _WRITERS:
+        return _made(wanted) or _made(dataclasses.replace(wanted, dialect=BARE_JSON))
+    if wanted.tools == _NO_TOOLS:
+        return None
+    if wanted.form == "json_schema" and is_any_object(wanted_document(request)):
+        return Constraint(BARE_JSON, {}, "", held=False)  # a call in JSON is an object, too
+    return _made(wanted) or _made(dataclasses.replace(wanted, form="json_schema"))
+
+
 @functools.lru_cache(maxsize=64)
 def _made(wanted: _Wanted) -> Constraint | None:
-    tools = wanted.listed
     match wanted.form:
-        case "gbnf":
-            grammar = _calls(dataclasses.replace(wanted, tokens=None))
-            tokens = None if wanted.text else wanted.tokens
-            return None if grammar is None else _in_tokens(wanted.dialect, grammar, tokens)
         case "structural_tag":
-            frames = frames_of(wanted.dialect)
-            if frames is None or not frames.is_json or wanted.text:
-                return None
-            tag = structural_tag_of_calls(frames, tools, parallel=wanted.parallel)
-            return None if tag is None else _constraint(wanted.dialect, {"response_format": tag})
+            tag = _structural_tag(wanted)
+            return None if tag is None else _constraint(wanted.dialect, {FIELD: tag})
         case "json_schema":
             if wanted.text:
                 return None
-            described = {"name": "calls", "schema": schema_of_calls(tools, parallel=wanted.parallel)}
-            return _constraint(BARE_JSON, {"response_format": {"type": "json_schema", "json_schema": described}})
+            schema = schema_of_calls(wanted.listed, parallel=wanted.parallel, document=_decoded(wanted.document))
+            described = {"name": "reply", "schema": schema}
+            return _constraint(BARE_JSON, {FIELD: {"type": "json_schema", "json_schema": described}})
+        case _:
+            grammar = _grammar(dataclasses.replace(wanted, tokens=None))
+            return None if grammar is None else _as_grammar(wanted, fitted(grammar, wanted.tokens))
+
+
+def _structural_tag(wanted: _Wanted) -> dict[str, JSON] | None:
+    frames = frames_of(wanted.dialect)
+    marker = marker_of(wanted.dialect) if wanted.text else ""
+    if frames is None or not frames.is_json or (wanted.text and not marker):
+        return None
+    return structural_tag_of_calls(
+        frames, wanted.listed, parallel=wanted.parallel, trigger=marker, document=_decoded(wanted.document)
+    )
 
 
 @functools.lru_cache(maxsize=64)
-def _calls(wanted: _Wanted) -> Grammar | None:
-    return grammar_of_calls(wanted.dialect, wanted.listed, parallel=wanted.parallel, text=wanted.text)
+def _grammar(wanted: _Wanted) -> Grammar | None:
+    tools = wanted.listed
+    if wanted.document:
+        return grammar_of_document(_decoded(wanted.document), wanted.dialect, tools, parallel=wanted.parallel)
+    return grammar_of_calls(wanted.dialect, tools, parallel=wanted.parallel, text=wanted.text)
 
 
-def _in_tokens(dialect: Dialect, grammar: Grammar, tokens: int | None) -> Constraint:
-    grammar = fitted(grammar, tokens)
-    return _constraint(dialect, {"grammar": write_gbnf(grammar)}, grammar.notes)
+def _as_grammar(wanted: _Wanted, grammar: Grammar) -> Constraint:
+    held = not wanted.text or is_told(marker_of(wanted.dialect))
+    return _constraint(wanted.dialect, _WRITERS[wanted.form](grammar), grammar.notes, held=held)
 
 
-def _constraint(dialect: Dialect, fields: dict[str, JSON], notes: tuple[str, ...] = ()) -> Constraint:
-    return Constraint(dialect, fields, hashlib.sha256(msgspec.json.encode(fields)).hexdigest(), notes)
+def _decoded(document: bytes) -> JSON:
+    return msgspec.json.decode(document) if document else None
+
+
+_NO_TOOLS = _told(())
+
+
+def _constraint(
+    dialect: Dialect, fields: dict[str, JSON], notes: tuple[str, ...] = (), *, held: bool = True
+) -> Constraint:
+    key = hashlib.sha256(msgspec.json.encode(fields)).hexdigest()
+    return Constraint(dialect, fields, key, notes, held)

@@ -12,8 +12,11 @@ from fcshim.messages import Tool
 from fcshim.schema.providers import as_object
 
 
-def schema_of_calls(tools: Sequence[Tool], *, parallel: bool) -> dict[str, JSON]:
-    """Give the schema of a reply that is an object with name and arguments, or an array of such."""
+def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = None) -> dict[str, JSON]:
+    """Give the schema of a reply that is an object with name and arguments, or an array of such.
+
+    With `document`, a reply may be what that schema has instead.
+    """
     schemas = enumerate(as_object(tool.parameters) for tool in tools)
     definitions = {f"tool{at}": _moved(schema, f"#/$defs/tool{at}") for at, schema in schemas}
     calls = [
@@ -27,13 +30,20 @@ def schema_of_calls(tools: Sequence[Tool], *, parallel: bool) -> dict[str, JSON]
     ]
     call: dict[str, JSON] = calls[0] if len(calls) == 1 else {"anyOf": calls}
     several = {"type": "array", "items": call, "minItems": 1, "maxItems": MOST_CALLS}
-    return {**(several if parallel else call), "$defs": definitions}
+    reply = several if parallel else call
+    if document is not None:
+        definitions["document"] = _moved(document, "#/$defs/document")
+        reply = {"anyOf": [{"$ref": "#/$defs/document"}, reply]}
+    return {**reply, "$defs": definitions}
 
 
-def structural_tag_of_calls(frames: Frames, tools: Sequence[Tool], *, parallel: bool) -> dict[str, JSON] | None:
+def structural_tag_of_calls(
+    frames: Frames, tools: Sequence[Tool], *, parallel: bool, trigger: str = "", document: JSON = None
+) -> dict[str, JSON] | None:
     """Give the structural tag of a reply that is nothing but calls, None where they share a frame.
 
-    Each call is a tag of its own, from its opening marker to its closing one.
+    Each call is a tag of its own, from its opening marker to its closing one. With `trigger`, the beginning of all
+    these markers, there may be text around calls; with `document`, a reply may be what that schema has instead.
     """
     if frames.end and frames.more and not frames.more[0].startswith(frames.end):
         return None
@@ -46,10 +56,19 @@ def structural_tag_of_calls(frames: Frames, tools: Sequence[Tool], *, parallel: 
         }
         for tool in tools
     ]
+    last: dict[str, JSON] = {"stop_after_first": not parallel}
+    if trigger:
+        return _tag({"type": "triggered_tags", "triggers": [trigger], "tags": tags, **last})
     rest = frames.more[0][len(frames.end) :] if frames.more else frames.first
     separator = rest[: len(rest) - len(frames.first)] if rest.endswith(frames.first) else ""
-    calls = {"type": "tags_with_separator", "tags": tags, "separator": separator, "at_least_one": True}
-    return {"type": "structural_tag", "format": {**calls, "stop_after_first": not parallel}}
+    calls = {"type": "tags_with_separator", "tags": tags, "separator": separator, "at_least_one": True, **last}
+    if document is None:
+        return _tag(calls)
+    return _tag({"type": "or", "elements": [{"type": "json_schema", "json_schema": document}, calls]})
+
+
+def _tag(form: dict[str, JSON]) -> dict[str, JSON]:
+    return {"type": "structural_tag", "format": form}
 
 
 def _moved(value: JSON, place: str) -> JSON:

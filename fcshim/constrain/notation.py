@@ -41,6 +41,8 @@ class Notation:
     """Whether strings can be told from other values where they are arguments."""
     empties_blur = False
     """Whether an empty object or array may be taken for another value."""
+    free_name, free_depth = "any", _DEEPEST_ANY
+    """The rules of any value, and how many containers are inside one another there."""
 
     @property
     def in_maps(self) -> "Notation":
@@ -96,14 +98,15 @@ class Notation:
 
     def anything(self, rules: Rules) -> Expression:
         """Give the rule of any value inside arguments."""
-        return self._any(rules, _DEEPEST_ANY)
+        return self._any(rules, self.free_depth)
 
     def any_argument(self, rules: Rules) -> list[Value]:
         """Give any value as an argument."""
-        return self._kinds(rules, self.strings_of(argument=True), _DEEPEST_ANY)
+        return self._kinds(rules, self.strings_of(argument=True), self.free_depth)
 
     def _any(self, rules: Rules, depth: int) -> Expression:
-        return rules.once(f"any{depth}", lambda: choice(part for _, part in self._kinds(rules, self.strings, depth)))
+        name = f"{self.free_name}{depth}"
+        return rules.once(name, lambda: choice(part for _, part in self._kinds(rules, self.strings, depth)))
 
     def _kinds(self, rules: Rules, strings: Strings, depth: int) -> list[Value]:
         scalars = [
@@ -119,6 +122,21 @@ class Notation:
         return [*scalars, ("array", listed), ("object", self.map_of(rules, inner))]
 
 
+class DocumentNotation(Notation):
+    """JSON of which all is wanted: what is free is as deep, and has as many members, as anyone may want.
+
+    That a key comes twice is not ruled out there.
+    """
+
+    free_name, free_depth = "some", 6
+
+    def free(
+        self, brackets: Brackets, rules: Rules, parts: Sequence[Expression], least: int, most: int | None
+    ) -> Expression:
+        """Give members whose keys are free."""
+        return brackets.listed(rules.share(choice(parts)), least, most)
+
+
 def word_keys(rules: Rules) -> list[Expression]:
     """Give keys that are plain words, where they are written without quotes."""
     letters = chars("AZ", "_", "az").ranges
@@ -127,3 +145,4 @@ def word_keys(rules: Rules) -> list[Expression]:
 
 
 JSON_NOTATION = Notation()
+DOCUMENT_NOTATION = DocumentNotation()

@@ -6,7 +6,7 @@ leading to the one below it; the last one does without what leads on.
 
 Rule: bounded work whatever the schema says; what cannot be expressed is relaxed and noted; what nothing can satisfy, or
 not within the bounds, is None.
-Neighbours: `places` finds what holds where, `notation` says how values are written, `calls` asks for arguments.
+Neighbours: `places` finds what holds where, `notation` says how values are written, `calls` asks for either.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from fcshim.constrain.facets import Facets
 from fcshim.constrain.formats import FORMATS
 from fcshim.constrain.grammar import Expression, Text, choice, one_of_texts
-from fcshim.constrain.notation import JSON_NOTATION, Notation, Value
+from fcshim.constrain.notation import DOCUMENT_NOTATION, JSON_NOTATION, Notation, Value
 from fcshim.constrain.numbers import INTEGER, NUMBER, integers, multiples, numbers
 from fcshim.constrain.places import MOST_ITEMS, MOST_MEMBERS, Place, Places, place_of
 from fcshim.constrain.rules import Rules
@@ -74,6 +74,12 @@ class Schema:
         options = [option for facets in found for option in self._whole(place, facets, at)]
         written = dict.fromkeys(option for option in options if option is not None)
         return self._rules.share(choice(written)) if written else None
+
+    def whole(self) -> Expression | None:
+        """Give all that the root admits."""
+        start = (self._root,)
+        self._places.explore(start)
+        return self._value(start, _At(self._notation))
 
     def _whole(self, place: Place, facets: Facets, at: _At) -> Iterator[Expression | None]:
         if facets.literals is None:
@@ -294,6 +300,15 @@ def arguments(schema: JSON, rules: Rules, notation: Notation = JSON_NOTATION) ->
     if found is None:
         rules.note("nothing that can be written here satisfies the schema")
         return notation.free_arguments(rules, notation.in_maps.any_argument(rules))
+    return found
+
+
+def document(schema: JSON, rules: Rules) -> Expression:
+    """Give the JSON that a schema admits; where nothing satisfies it, any."""
+    found = Schema(schema, rules, DOCUMENT_NOTATION).whole()
+    if found is None:
+        rules.note("nothing that can be written here satisfies the schema")
+        return DOCUMENT_NOTATION.anything(rules)
     return found
 
 

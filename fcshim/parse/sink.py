@@ -38,6 +38,9 @@ class CallSink:
         self._tools = tools
         self._validated = arguments != "stream"
         self._checked = arguments == "checked"
+        self.held = False
+        """True where the model can only write what the schema admits: a strict tool's call need not be looked at."""
+        self._strict = False
         self.whole = False
         """True while events are held back anyway: a call is then put out at its end, its arguments in one chunk."""
         self._new_id = new_id
@@ -102,7 +105,8 @@ class CallSink:
         self.finish()
         self._id, self._name, self._parts, self._size, self.open = self._new_id(), name, [], 0, True
         self._coerced = []
-        self._late = self._validated or self.whole
+        self._strict = not self.held and self._is_strict(name)
+        self._late = self._validated or self._strict or self.whole
         if not self._late:
             self.out.append(ToolCallStart(self._id, name, self.count))
         self.count += 1
@@ -144,8 +148,8 @@ class CallSink:
 
     def _end(self) -> None:
         arguments = "".join(self._parts)
-        fault = self._fault(arguments) if self._validated else None
-        if fault is not None and not self._checked:
+        fault = self._fault(arguments) if self._validated or self._strict else None
+        if fault is not None and (self._strict or not self._checked):
             self.fail("invalid", fault, arguments)
             return
         self._announce(arguments)
@@ -168,6 +172,9 @@ class CallSink:
             self.out.append(ToolCallStart(self._id, self._name, self.count - 1))
             if arguments:
                 self.out.append(ToolCallChunk(self._id, arguments, self.count - 1))
+
+    def _is_strict(self, name: str) -> bool:
+        return self._tools is not None and name in self._tools and self._tools[name].strict
 
     def _fault(self, arguments: str) -> str | None:
         tool = self._tools.get(self._name) if self._tools is not None else None

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from fcshim.constrain.constraint import Constraint, constrained, constraint_for
+from fcshim.constrain.response_format import without_format
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import Arguments
-from fcshim.profiles import GENERIC, Server
+from fcshim.profiles import OFF, Server
 from fcshim.prompt.correction import write_correction
 from fcshim.retry.calls import Calls
 from fcshim.retry.faults import Fault
@@ -38,11 +39,12 @@ class Attempt:
         self._hear = hear
         self._arguments: Arguments = arguments
         self._dialect = shim.dialect if constraint is None else constraint.dialect
+        self._held = shim.held if messages is None else constraint is not None and constraint.held
         if messages is None:
             self._request = shim.prepare()
             self.constraint = shim.constraint
         else:
-            free = msgspec.structs.replace(shim.free, messages=messages)
+            free = without_format(msgspec.structs.replace(shim.free, messages=messages))  # it would forbid a call
             self._request = free if constraint is None else constrained(free, constraint)
             self.constraint = "" if constraint is None else constraint.key
 
@@ -52,10 +54,10 @@ class Attempt:
 
     def stream(self) -> ShimStream:
         """Make the way back."""
-        return self._shim.stream(dialect=self._dialect, arguments=self._arguments, hear=self._hear)
+        return self._shim.stream(dialect=self._dialect, arguments=self._arguments, held=self._held, hear=self._hear)
 
 
-def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = GENERIC) -> Constraint | None:
+def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = OFF) -> Constraint | None:
     """Give what holds the next try to calls, where it must make some and the server can be told so."""
     if server.form is None or is_optional(shim, faults):
         return None

@@ -18,7 +18,7 @@ from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, U
 from fcshim.exchange import Batch, Exchange
 from fcshim.messages import Message, Request
 from fcshim.parse.sink import Arguments
-from fcshim.profiles import GENERIC, Server
+from fcshim.profiles import OFF, Server
 from fcshim.reply import total_usage
 from fcshim.retry.calls import Calls
 from fcshim.retry.faults import Fault
@@ -126,7 +126,7 @@ class Tries:
         self.finished = True
         return self._ended(self._exchange.fail(error))
 
-    def ask_again(self, server: Server = GENERIC) -> None:
+    def ask_again(self, server: Server = OFF) -> None:
         """Make the next try, with a constraint where that kind of server takes one and it helps.
 
         May be said again with another server, as long as nothing was fed.

@@ -17,13 +17,15 @@ from fcshim.codecs.base import Codec, Identity
 from fcshim.codecs.memory import Memory
 from fcshim.codecs.table import CODECS, Found
 from fcshim.config import AUTO_PROFILE, Config, ModelConfig
+from fcshim.constrain.constraint import is_document_held
+from fcshim.constrain.response_format import wanted_document
 from fcshim.doubt import Doubted
 from fcshim.enforcement import Enforcement
 from fcshim.ids import id_source, secret_source
 from fcshim.inquiry import Aptitude
 from fcshim.messages import Request, uses_tools
 from fcshim.native import Native
-from fcshim.profiles import GENERIC, Profile, Server, get_profile, profile_for
+from fcshim.profiles import OFF, Profile, Server, get_profile, profile_for
 from fcshim.prompt.budget import Room
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.retry import tried
@@ -97,9 +99,15 @@ class Chat:
         if found.api.remembers:
             return self._remembers(found)
         if not uses_tools(request):
-            return True
+            return not await self._is_document_held(request)
         there = msgspec.structs.replace(request, model=model.upstream_model or request.model)
         return self._kind.faithful and await is_native(there, model.tools, self.aptitude)
+
+    async def _is_document_held(self, request: Request) -> bool:
+        """Tell whether a reply without calls is held to its format here; probabilities are only to be had relayed."""
+        if wanted_document(request) is None or request.extra.get("logprobs"):
+            return False
+        return is_document_held((await self._enforcement.server(request)).form, request)
 
     def _remembers(self, found: Found) -> bool:
         """Tell whether earlier replies are the upstream's to remember: it gives them all."""
@@ -154,11 +162,11 @@ class Chat:
         """Make the exchange between the client and the upstream, with whatever has to stand between them."""
         model, codec = errand.model, errand.codec
         stage: Stage | None = None
-        if native:
+        if native and uses_tools(asked):
             stage = Native(asked, alphabet=self._kind.names, media=_profile(asked, model).media)
             if model.tools == "auto" and asked.tools:
                 stage = Doubted(stage, self.aptitude.distrust(asked.model))
-        elif codec is not self._codec or uses_tools(asked):
+        elif codec is not self._codec or uses_tools(asked) or is_document_held(server.form, asked):
             stage = shim = shim_for(asked, model, self._new_id[codec.call_prefix], server)
             for note in shim.notes:
                 logger.info("%s: %s", asked.model, note)
@@ -167,7 +175,7 @@ class Chat:
 
 
 def shim_for(
-    request: Request, model: ModelConfig, new_id: Callable[[], str] | None = None, server: Server = GENERIC
+    request: Request, model: ModelConfig, new_id: Callable[[], str] | None = None, server: Server = OFF
 ) -> Shim:
     """Make the shim of a request, as the model's settings say."""
     return Shim(

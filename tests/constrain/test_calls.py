@@ -1,5 +1,6 @@
 """The replies that a grammar derives are calls to our own strict reader, in every dialect that has a grammar."""
 
+import itertools
 import json
 import random
 from typing import Any
@@ -9,14 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, marker_of
 from fcshim.constrain.frames import MOST_CALLS, frames_of
+from fcshim.constrain.grammar import ROOT, Grammar, Text
+from fcshim.constrain.prose import prose
+from fcshim.constrain.values import Rules
 from fcshim.events import ToolCallEnd
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser
 from tests.constrain import schemas
+from tests.constrain.matcher import Matcher, admits
 from tests.constrain.sampler import sample
 from tests.parse.cases import random_split
 from tests.parse.laws import check_reply
@@ -86,13 +91,79 @@ def test_names_with_quotes_are_written_as_json() -> None:
     assert {'a"b', "a"} == names
 
 
-def test_text_may_stand_instead_where_a_call_is_free() -> None:
-    grammar = grammar_of_calls(FUNCTION_CALL, [Tool("add")], text=True)
+@pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)
+def test_text_may_stand_instead_and_a_call_behind_it_is_held_to_its_schema_where_a_marker_tells_it(
+    dialect: Dialect,
+) -> None:
+    tools = [Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})]
+    grammar = grammar_of_calls(dialect, tools, text=True)
+    calls = grammar_of_calls(dialect, tools)
     assert grammar is not None
+    assert calls is not None
+    matcher, marker = Matcher(grammar), marker_of(dialect)
+    call = sample(calls, 5)
+    text = "Well, 1 < 2 \U0001f600" + marker[:-1]
+
+    assert matcher.admits(call)
+    assert matcher.admits(text)
+    assert not matcher.admits(call[:-2])
+    if marker and prose(marker, Text(""), Rules()):
+        assert [True, True] == [matcher.admits(text + call), matcher.admits(text + marker[0] + call)]
+        assert not matcher.begins(text + call.replace('"a"', '"b"'))
+        assert not matcher.begins(marker + "x")
+
+
+def test_text_is_anything_but_the_marker() -> None:
+    rules = Rules()
+    said = prose("<ab>", Text("!"), rules)
+    assert said is not None
+    grammar = Grammar({**rules.rules, ROOT: said})
+    for size in range(7):
+        for letters in itertools.product("<ab>", repeat=size):
+            text = "".join(letters)
+
+            assert ("<ab>" not in text) == admits(grammar, text), text
+            assert ("<ab>" not in text) == admits(grammar, text + "<ab>!"), text
+
+
+@pytest.mark.parametrize("marker", ["", "<", "<<", "<|a|><|b|>"])
+def test_a_marker_that_begins_twice_is_not_searched_in_text(marker: str) -> None:
+    assert prose(marker, Text(""), Rules()) is None
+
+
+DOCUMENT = {"type": "object", "properties": {"city": {"type": "string"}, "to": {"type": "array"}}, "required": ["city"]}
+
+
+@settings(max_examples=60, deadline=None)
+@given(schema=schemas.values, seed=st.integers(0, 2**32))
+def test_a_document_satisfies_its_schema_whatever_kind_of_value_it_is(schema: JSON, seed: int) -> None:
+    grammar = grammar_of_document(schema, FUNCTION_CALL)
+    assert grammar is not None
+    value = json.loads(sample(grammar, seed))
+
+    assert [] == list(Draft202012Validator(schema).iter_errors(value))
+
+
+def test_a_document_of_any_kind_holds_containers_inside_one_another() -> None:
+    grammar = grammar_of_document({"type": "object"}, FUNCTION_CALL)
+    assert grammar is not None
+    matcher = Matcher(grammar)
+
+    assert matcher.admits('{"a": [{"b": {"c": [1, 2.5, "x", null]}}], "d": true}')
+    assert not matcher.begins("[")
+    assert not matcher.admits('{"a": 1')
+
+
+def test_a_reply_with_a_document_or_calls_is_one_of_them() -> None:
+    grammar = grammar_of_document(DOCUMENT, FUNCTION_CALL, [Tool("add")])
+    assert grammar is not None
+    matcher = Matcher(grammar)
     texts = [sample(grammar, seed) for seed in range(30)]
 
-    assert {True, False} == {text.startswith("<") for text in texts}
-    assert all(text.startswith("<function_call>") for text in texts if text.startswith("<"))
+    assert {"{", "<"} == {text[0] for text in texts}
+    assert all(matcher.admits(text) for text in texts)
+    assert not matcher.begins("Well")
+    assert grammar_of_document(DOCUMENT, DIALECTS["pythonic"], [Tool("add")]) is None
 
 
 def test_notes_say_whose_schema_is_not_held_to() -> None:

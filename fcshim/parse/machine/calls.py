@@ -50,6 +50,7 @@ class CallMachine(CodeMachine):
         self._openers = openers
         self._fenced_calls = fenced_calls
         self._asked = asked
+        self._held = False
         self._marked = False
         self._tagged = False
         """True when a marker of the dialect that was asked for opened the body."""
@@ -106,6 +107,8 @@ class CallMachine(CodeMachine):
 
     def _open_body(self, row: Dialect, marker: str, home: Callable[[int], int]) -> None:
         self._hold_or_flush(marker)
+        # A model is held to a format by that format's own marker: behind another spelling it is held to nothing.
+        self._sink.held = self._held and row is self._asked and marker == row.open
         self._body = row.body.reader(row, marker, self._sink, self._limits)
         # Another line of backticks is no closing marker that comes twice: it opens the next fence.
         self._closers = closers(() if row.close.startswith("`") else row.closers())

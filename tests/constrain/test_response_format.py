@@ -1,0 +1,236 @@
+"""What a client says of the form of its reply is one wish in every API, and holds where calls leave room for it."""
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from fcshim.codecs.anthropic import ANTHROPIC
+from fcshim.codecs.gemini import GEMINI
+from fcshim.codecs.ollama import OLLAMA
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.openai_responses import OPENAI_RESPONSES
+from fcshim.constrain.constraint import constrained, constraint_for, is_document_held
+from fcshim.constrain.response_format import wanted_document, without_format
+from fcshim.messages import Request, Tool, ToolChoice
+from fcshim.parse.dialects import FUNCTION_CALL, get_dialect
+from fcshim.parse.dialects.json_bare import BARE_JSON
+
+JSON = Any
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
+OBJECT = {"type": "json_object"}
+ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+STRICT = Tool("add", "", ADD.parameters, strict=True)
+HI = [{"role": "user", "content": "Hi"}]
+
+
+def request(form: JSON = None, mode: Any = "auto", **fields: Any) -> Request:
+    extra = {"response_format": form} if form is not None else {}
+    return Request(model="m", messages=(), tool_choice=ToolChoice(mode), extra=extra, **fields)
+
+
+@pytest.mark.parametrize(
+    ("codec", "body"),
+    [
+        (OPENAI_CHAT, {"messages": HI, "response_format": SCHEMA}),
+        (OPENAI_CHAT, {"messages": HI, "response_format": {**OBJECT, "schema": CITY}}),
+        (
+            OPENAI_RESPONSES,
+            {"input": "Hi", "text": {"format": {"type": "json_schema", "name": "city", "schema": CITY}}},
+        ),
+        (
+            ANTHROPIC,
+            {"messages": HI, "max_tokens": 9, "output_config": {"format": {"type": "json_schema", "schema": CITY}}},
+        ),
+        (OLLAMA, {"messages": HI, "format": CITY}),
+    ],
+    ids=["chat", "llama.cpp", "responses", "anthropic", "ollama"],
+)
+def test_every_api_says_it_in_its_own_words(codec: Any, body: JSON) -> None:
+    read = codec.decode_request(json.dumps({"model": "m", **body}).encode())
+
+    assert CITY == wanted_document(read)
+    assert is_document_held("gbnf", read)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"responseMimeType": "application/json", "responseJsonSchema": CITY},
+        {
+            "responseMimeType": "application/json",
+            "responseSchema": {"type": "OBJECT", "properties": {"city": {"type": "STRING"}}, "required": ["city"]},
+        },
+    ],
+)
+def test_gemini_says_it_in_two_ways(config: JSON) -> None:
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "generationConfig": config}
+    schema = wanted_document(GEMINI.decode_request(json.dumps(body).encode()))
+    validator = Draft202012Validator(schema)
+
+    assert [True, False] == [validator.is_valid({"city": "x"}), validator.is_valid({"city": 1})]
+
+
+@pytest.mark.parametrize(
+    "form", [None, {"type": "text"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": {}}, "json", 5]
+)
+def test_what_says_no_schema_is_left_as_it_came(form: JSON) -> None:
+    assert wanted_document(request(form)) is None
+    assert constraint_for("gbnf", FUNCTION_CALL, [], request(form)) is None
+
+
+def test_a_schema_that_is_nested_too_deeply_is_left_as_it_came() -> None:
+    deep: JSON = {}
+    for _ in range(100):
+        deep = {"items": deep}
+
+    assert wanted_document(request({"type": "json_schema", "json_schema": {"schema": deep}})) is None
+
+
+def test_a_grammar_takes_the_place_of_the_format() -> None:
+    """llama-server heeds the format and drops the grammar, where it gets both."""
+    asked = request(SCHEMA)
+    made = constraint_for("gbnf", FUNCTION_CALL, [], asked)
+    assert made is not None
+    extra = constrained(asked, made).extra
+
+    assert {"grammar"} == set(extra)
+    assert '"{\\"city\\":"' in extra["grammar"]
+
+
+def test_a_document_is_not_made_shorter_than_its_tokens() -> None:
+    few = constraint_for("gbnf", FUNCTION_CALL, [], request(SCHEMA, max_tokens=10))
+    many = constraint_for("gbnf", FUNCTION_CALL, [], request(SCHEMA))
+
+    assert few == many
+
+
+@pytest.mark.parametrize("form", [SCHEMA, OBJECT])
+def test_where_a_call_is_free_there_are_calls_or_the_document(form: JSON) -> None:
+    made = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(form))
+    assert made is not None
+
+    assert made.held
+    assert FUNCTION_CALL is made.dialect
+    assert ' | "<function_call>' in made.fields["grammar"].splitlines()[0]
+
+
+def test_where_a_call_is_demanded_there_is_no_document() -> None:
+    made = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(SCHEMA, "required"))
+    plain = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(None, "required"))
+
+    assert plain == made
+
+
+def test_a_dialect_without_a_grammar_calls_in_json_where_a_document_may_stand_instead() -> None:
+    made = constraint_for("gbnf", get_dialect("pythonic"), [ADD], request(SCHEMA))
+    assert made is not None
+
+    assert BARE_JSON is made.dialect
+
+
+@pytest.mark.parametrize("form", ["structural_tag", "json_schema"])
+def test_a_server_that_heeds_formats_gets_them_as_they_came_where_there_are_no_calls(form: Any) -> None:
+    assert constraint_for(form, FUNCTION_CALL, [], request(SCHEMA)) is None
+    assert not is_document_held(form, request(SCHEMA))
+
+
+def test_a_schema_lets_calls_through_as_well() -> None:
+    made = constraint_for("json_schema", FUNCTION_CALL, [ADD], request(SCHEMA))
+    assert made is not None
+    validator = Draft202012Validator(made.fields["response_format"]["json_schema"]["schema"])
+
+    assert BARE_JSON is made.dialect
+    assert validator.is_valid({"city": "x"})
+    assert validator.is_valid([{"name": "add", "arguments": {"a": 1}}])
+    assert not validator.is_valid({"city": 1})
+    assert not validator.is_valid([{"name": "add", "arguments": {"a": "x"}}])
+
+
+def test_where_any_object_will_do_a_call_in_json_is_one() -> None:
+    asked = request(OBJECT)
+    made = constraint_for("json_schema", FUNCTION_CALL, [ADD], asked)
+    assert made is not None
+
+    assert (BARE_JSON, {}, "") == (made.dialect, made.fields, made.key)
+    assert asked is constrained(asked, made)
+
+
+def test_a_structural_tag_lets_calls_through_as_well() -> None:
+    made = constraint_for("structural_tag", FUNCTION_CALL, [ADD], request(SCHEMA))
+    assert made is not None
+    form = made.fields["response_format"]["format"]
+
+    assert ("or", CITY) == (form["type"], form["elements"][0]["json_schema"])
+    assert "tags_with_separator" == form["elements"][1]["type"]
+
+
+def test_calls_that_share_a_frame_are_asked_for_in_json_instead() -> None:
+    made = constraint_for("structural_tag", get_dialect("granite"), [ADD], request(SCHEMA))
+    assert made is not None
+
+    assert (BARE_JSON, "json_schema") == (made.dialect, made.fields["response_format"]["type"])
+
+
+def test_a_format_is_taken_away_from_a_client_of_ollama_as_well() -> None:
+    asked = request(SCHEMA, verbatim={"ollama": {"format": CITY, "keep_alive": 1}})
+
+    assert ({}, {"ollama": {"keep_alive": 1}}) == (without_format(asked).extra, without_format(asked).verbatim)
+
+
+# Strict tools, where a call is free.
+
+
+def test_without_a_strict_tool_a_free_reply_is_held_only_by_an_eager_server() -> None:
+    assert constraint_for("gbnf", FUNCTION_CALL, [ADD], request()) is None
+    assert constraint_for("gbnf", FUNCTION_CALL, [ADD], request(), eager=True) is not None
+    assert constraint_for("gbnf", FUNCTION_CALL, [], request(), eager=True) is None
+
+
+def test_a_strict_tool_holds_every_call_behind_a_marker() -> None:
+    made = constraint_for("gbnf", FUNCTION_CALL, [STRICT], request())
+    same = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(), eager=True)
+
+    assert made == same
+    assert made is not None
+    assert made.held
+    assert "root ::= (" == made.fields["grammar"][:10]
+
+
+def test_in_a_dialect_without_a_marker_a_call_behind_text_is_not_held() -> None:
+    for name, mode, held in [
+        ("llama3_json", "auto", False),
+        ("llama3_json", "required", True),
+        ("hermes", "auto", True),
+    ]:
+        made = constraint_for("gbnf", get_dialect(name), [STRICT], request(mode=mode))
+        assert made is not None
+
+        assert held == made.held
+
+
+def test_a_structural_tag_begins_at_the_dialects_marker() -> None:
+    made = constraint_for("structural_tag", FUNCTION_CALL, [STRICT], request())
+    assert made is not None
+    form = made.fields["response_format"]["format"]
+
+    assert ("triggered_tags", ["<function_call>"], False) == (form["type"], form["triggers"], form["stop_after_first"])
+    assert constraint_for("structural_tag", get_dialect("llama3_json"), [STRICT], request()) is None
+
+
+def test_a_schema_leaves_no_room_for_text() -> None:
+    assert constraint_for("json_schema", FUNCTION_CALL, [STRICT], request()) is None
+
+
+def test_a_client_with_a_constraint_of_its_own_keeps_it_and_its_format() -> None:
+    asked = Request(model="m", messages=(), extra={"grammar": "root ::= .", "response_format": SCHEMA})
+
+    assert constraint_for("gbnf", FUNCTION_CALL, [STRICT], asked) is None
+    assert not is_document_held("gbnf", asked)

@@ -1,0 +1,178 @@
+"""A form of text, or strict tools, that a client asks for: what goes to which kind of upstream, and what comes back."""
+
+import json
+
+import pytest
+
+from fcshim import Client
+from fcshim.events import Text, ToolCallChunk
+from tests.scripted import Script, answering, scripted_upstream
+from tests.server.front import asking, fronting, http
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
+REPLY = '{"city": "Zürich"}'
+PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+ADD = {"type": "function", "function": {"name": "add", "parameters": PARAMETERS}}
+STRICT = {"type": "function", "function": {"name": "add", "parameters": PARAMETERS, "strict": True}}
+CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1}}\n</function_call>'
+IN_JSON = '[{"name": "add", "arguments": {"a": 1}}]'
+INVALID = '<function_call>\n{"name": "add", "arguments": {"b": 1}}\n</function_call>'
+REFUSED = Script((b'{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}',), 400)
+CHAT = "/v1/chat/completions"
+
+
+def owned(owner: str) -> Script:
+    return Script((json.dumps({"object": "list", "data": [{"id": "m", "owned_by": owner}]}).encode(),))
+
+
+def client_of(upstream, **settings):
+    return Client(upstream.url, model="m", **settings)
+
+
+def fields(asked) -> set[str]:
+    return {"grammar", "response_format"} & set(asked.body)
+
+
+async def test_llama_server_is_given_a_grammar_and_the_reply_streams():
+    pages = {"/v1/models": owned("llamacpp")}
+    async with scripted_upstream(answering(*REPLY), pages=pages) as upstream, client_of(upstream) as client:
+        events = [event async for event in client.stream("Hi", response_format=FORMAT)]
+
+    texts = [event.text for event in events if isinstance(event, Text)]
+    assert REPLY == "".join(texts)
+    assert len(texts) > 3
+    assert {"grammar"} == fields(upstream.asked[0])
+
+
+@pytest.mark.parametrize("setting", ["vllm", "sglang", "ollama", "lmstudio", "generic", "off"])
+async def test_others_are_given_the_format_as_it_came(setting):
+    async with scripted_upstream(answering(REPLY)) as upstream, client_of(upstream, constrain=setting) as client:
+        reply = await client.complete("Hi", response_format=FORMAT)
+
+    assert REPLY == reply.text
+    assert FORMAT == upstream.asked[0].body["response_format"]
+
+
+async def test_tools_that_are_not_to_be_called_change_nothing():
+    for setting, expected in [("llama-server", {"grammar"}), ("generic", {"response_format"})]:
+        async with scripted_upstream(answering(REPLY)) as upstream, client_of(upstream, constrain=setting) as client:
+            reply = await client.complete("Hi", [ADD], tool_choice="none", response_format=FORMAT)
+
+        assert (REPLY, ()) == (reply.text, tuple(reply.tool_calls))
+        assert expected == fields(upstream.asked[0])
+
+
+@pytest.mark.parametrize(
+    ("setting", "call"),
+    [("llama-server", CALL), ("vllm", CALL), ("ollama", IN_JSON), ("generic", IN_JSON)],
+)
+async def test_with_tools_a_reply_is_the_document_or_a_call(setting, call):
+    scripts = answering(REPLY), answering(call)
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain=setting) as client:
+        told = await client.complete("Hi", [ADD], response_format=FORMAT)
+        called = await client.complete("Hi", [ADD], response_format=FORMAT)
+
+    assert (REPLY, 0) == (told.text, len(told.tool_calls))
+    assert ("add", "tool_use") == (called.tool_calls[0].tool_call_name, called.stop_reason)
+    assert {"grammar" if setting == "llama-server" else "response_format"} == fields(upstream.asked[0])
+    assert FORMAT != upstream.asked[0].body.get("response_format")
+
+
+async def test_a_format_would_forbid_the_call_that_is_demanded():
+    async with scripted_upstream(answering(CALL)) as upstream, client_of(upstream, constrain="generic") as client:
+        await client.complete("Hi", [ADD], tool_choice="required", response_format=FORMAT)
+
+    assert set() == fields(upstream.asked[0])
+
+
+async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
+    scripts = REFUSED, answering(REPLY), answering(REPLY)
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="llama-server") as client:
+        replies = [await client.complete("Hi", response_format=FORMAT) for _ in range(2)]
+
+    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.asked]
+    assert [REPLY, REPLY] == [reply.text for reply in replies]
+
+
+# Through the proxy.
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(stream):
+    asked = asking(stream=stream, tools=False, response_format=FORMAT)
+    for owner, expected in [("llamacpp", {"grammar"}), ("vllm", {"response_format"})]:
+        scripts = owned(owner), answering(REPLY), answering(REPLY)
+        async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
+            responses = [await client.post(CHAT, json=asked) for _ in range(2)]
+
+        assert [200, 200] == [response.status_code for response in responses]
+        assert [expected, expected] == [fields(asked) for asked in upstream.asked if asked.method == "POST"]
+        assert "Z" in responses[0].text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
+    scripts = owned("llamacpp"), REFUSED, answering(REPLY), answering(REPLY)
+    async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
+        asked = asking(stream=stream, tools=False, response_format=FORMAT)
+        responses = [await client.post(CHAT, json=asked) for _ in range(2)]
+
+    assert [200, 200] == [response.status_code for response in responses]
+    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.asked[1:]]
+
+
+async def test_without_a_format_nobody_is_asked_what_the_server_is():
+    async with scripted_upstream(answering("Hi")) as upstream, fronting(upstream.url) as url, http(url) as client:
+        await client.post(CHAT, json=asking(tools=False))
+
+    assert ["POST"] == [asked.method for asked in upstream.asked]
+
+
+async def test_who_wants_probabilities_is_relayed():
+    async with scripted_upstream(answering(REPLY)) as upstream, fronting(upstream.url) as url, http(url) as client:
+        await client.post(CHAT, json=asking(tools=False, response_format=FORMAT, logprobs=True))
+
+    assert [{"response_format"}] == [fields(asked) for asked in upstream.asked]
+
+
+async def test_a_client_of_another_api_is_held_to_its_format_as_well():
+    own = {"output_config": {"format": {"type": "json_schema", "schema": CITY}}}
+    body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}], **own}
+    scripts = owned("llamacpp"), answering(REPLY)
+    async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
+        response = await client.post("/v1/messages", json=body)
+
+    assert REPLY == response.json()["content"][0]["text"]
+    assert {"grammar"} == fields(upstream.asked[1])
+
+
+# Strict tools.
+
+
+async def test_a_strict_tool_is_held_to_its_schema_and_streams_where_the_server_takes_grammars():
+    async with (
+        scripted_upstream(answering(*CALL)) as upstream,
+        client_of(upstream, constrain="llama-server") as client,
+    ):
+        events = [event async for event in client.stream("Hi", [STRICT])]
+
+    assert {"grammar"} == fields(upstream.asked[0])
+    assert len([event for event in events if isinstance(event, ToolCallChunk)]) > 1
+
+
+async def test_a_strict_tool_is_validated_where_nothing_holds_the_model():
+    for tool, expected in [(STRICT, "invalid"), (ADD, None)]:
+        async with scripted_upstream(answering(INVALID)) as upstream, client_of(upstream, constrain="off") as client:
+            reply = await client.complete("Hi", [tool])
+
+        error = reply.tool_calls[0].error
+        assert expected == (error and error.kind)
+
+
+async def test_a_call_in_another_dialect_is_held_to_nothing_and_so_validated():
+    other = INVALID.replace("function_call", "tool_call")
+    async with scripted_upstream(answering(other)) as upstream, client_of(upstream, constrain="llama-server") as client:
+        reply = await client.complete("Hi", [STRICT])
+
+    assert reply.tool_calls[0].error is not None
