@@ -54,9 +54,9 @@ class StreamParser(CallMachine):
     (`Tool` objects or OpenAI dicts), None admits any name. With `rescue`, calls to offered tools in every other dialect
     are read too. `reasoning` says what becomes of a call inside reasoning; `in_reasoning` is the opening tag
     (`<think>`) with which the prompt already ended. `arguments` says whether they are sent as they come or whole and
-    validated, as those of strict tools are, unless the model is `held` to valid calls. With `marked`, a `Spoiled` stands before the text of what was meant as a call. `new_id` makes the ids of
-    calls. Raises `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing
-    whatever the text is.
+    validated, as those of strict tools are, unless the model is `held` to valid calls. With `marked`, a `Spoiled` is
+    before the text of what was meant as a call. `new_id` makes the ids of calls. Raises `ConfigError` for an unknown
+    dialect or reasoning tag, `RequestError` for unusable tools, and nothing whatever the text is.
     """
 
     def __init__(

@@ -58,13 +58,13 @@ class Attempt:
 
 
 def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = OFF) -> Constraint | None:
-    """Give what holds the next try to calls, where it must make some and the server can be told so."""
-    if server.form is None or is_optional(shim, faults):
+    """Give what holds the next try to calls, where it must make some, or what held the first one."""
+    if server.form is None:
         return None
-    choice = ToolChoice("required", shim.request.tool_choice.names)
-    return constraint_for(
-        server.form, shim.dialect, shim.tools, msgspec.structs.replace(shim.request, tool_choice=choice)
-    )
+    request = shim.request
+    if not is_optional(shim, faults):
+        request = msgspec.structs.replace(request, tool_choice=ToolChoice("required", request.tool_choice.names))
+    return constraint_for(server.form, shim.dialect, shim.tools, request)
 
 
 def is_optional(shim: Shim, faults: Sequence[Fault]) -> bool:
