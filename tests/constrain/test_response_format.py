@@ -1,6 +1,7 @@
 """What a client says of the form of its reply is one wish in every API, and holds where calls leave room for it."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from fcshim.constrain.response_format import wanted_document, without_format
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import FUNCTION_CALL, get_dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
+from fcshim.parse.either_body import EitherBody
 
 JSON = Any
 CITY = {
@@ -130,8 +132,10 @@ def test_where_a_call_is_demanded_there_is_no_document() -> None:
 
 
 def test_a_dialect_without_a_grammar_calls_in_json_where_a_document_may_stand_instead() -> None:
-    made = constraint_for("gbnf", get_dialect("pythonic"), [ADD], request(SCHEMA))
+    unknown = replace(FUNCTION_CALL, body=EitherBody((EitherBody(()),)))
+    made = constraint_for("gbnf", unknown, [ADD], request(SCHEMA))
     assert made is not None
+    assert constraint_for("gbnf", unknown, [ADD], request(None, "required")) is None
 
     assert BARE_JSON is made.dialect
 
