@@ -6,6 +6,7 @@ Neighbours: `evaluate` does the work; `flags` has the settings, which are the pr
 
 import argparse
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -94,6 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume and not arguments.output:
         raise ConfigError("--resume needs --output: the file to go on with")
     if arguments.plot:
+        logging.getLogger("matplotlib").setLevel(
+            logging.ERROR
+        )  # it tells of its font cache, which is nobody's business
         check_plot(arguments.plot)
     plan = _plan(arguments, config)
     if arguments.list:

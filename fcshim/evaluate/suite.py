@@ -38,7 +38,6 @@ _T = TypeVar("_T")
 
 _HERE = Path(__file__).parent
 _SET = "@"
-_EVERY_TOOL = "@all"
 
 
 def load_cases(categories: Sequence[str] = DEFAULT_CATEGORIES, limit: int | None = None) -> list[Case]:
@@ -86,12 +85,10 @@ def _offered(line: Line) -> tuple[Tool, ...]:
 
 def _named(name: str) -> tuple[Tool, ...]:
     sets = tool_sets()
-    every = tuple(chain.from_iterable(sets.values()))
-    if name == _EVERY_TOOL:
-        return every
     if name.startswith(_SET):
         return sets[name.removeprefix(_SET)]
-    return tuple(tool for tool in every if tool.name == name)
+    (tool,) = (tool for tool in chain.from_iterable(sets.values()) if tool.name == name)
+    return (tool,)
 
 
 def _document(name: str) -> str:
