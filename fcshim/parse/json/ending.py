@@ -11,10 +11,9 @@ from fcshim.parse.body import Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.mended import MendedJson
 from fcshim.parse.limits import Limits
+from fcshim.parse.remark import Behind, Remark
 from fcshim.parse.sink import CallSink
 
-_TRAILER = 200
-"""Characters between a complete body and its closing marker that are passed over: a full stop, a fence, a remark."""
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _SEPARATOR_BEGUN = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
@@ -26,10 +25,8 @@ class JsonEnding(MendedJson):
         super().__init__(dialect, opener, sink, limits)
         self._base_depth = 1
         self._semicolons = False
-        self._behind: list[str] = []
-        """White space behind the last call."""
-        self._behind_size = 0
-        self._trailer: list[str] = []
+        self._remark = Remark(self._closers, self._markers)
+        """What stands behind the last call, white space included."""
 
     @abstractmethod
     def _another_call(self) -> None:
@@ -45,10 +42,9 @@ class JsonEnding(MendedJson):
             return self._next_behind_semicolon(text, pos)
         start, pos = pos, self._skip_space(text, pos)
         if pos > start and not self._dry:
-            self._behind.append(text[start:pos])
-            self._behind_size += pos - start
-        if self._behind_size > self._limits.mend:
-            self.rest = "".join(self._behind)
+            self._remark.add(text[start:pos])
+        if self._remark.size > self._limits.mend:
+            self.rest = self._remark.text()
             self._end()
             return pos
         if pos == len(text):
@@ -65,11 +61,9 @@ class JsonEnding(MendedJson):
         elif self._dry:
             self.status = Status.ENDED
         elif text[pos] == "{" and self._base_depth == 1:
-            self._behind.clear()
-            self._behind_size = 0
+            self._remark.clear()
             self._another_call()
         else:
-            self._trailer.append("".join(self._behind))
             self._state = self._after_body
         return pos
 
@@ -87,26 +81,22 @@ class JsonEnding(MendedJson):
 
     def _after_body(self, text: str, pos: int) -> int:
         """Look for the closing marker behind something that does not belong there."""
-        found = self._markers.search(text, pos, pos + _TRAILER + self._closers.longest)
-        end = found.start() if found else self._markers.tail(text, pos)
-        self._trailer.append(text[pos:end])
-        too_long = sum(map(len, self._trailer)) > _TRAILER
-        if found and found[0] not in self._openers and not too_long:
-            self._end()
-            return found.end()
-        if found or too_long:
-            self.rest = "".join(self._trailer)
-            self._end()
+        behind, end = self._remark.read(text, pos)
+        if behind is Behind.OPEN:
+            self._wait = end < len(text)
             return end
-        self._wait = end < len(text)
+        if behind is Behind.TEXT:
+            self.rest = self._remark.text()
+        self._end()
         return end
 
     def _close_complete(self, tail: str, *, natural: bool) -> None:
         if self._dry:
             return
-        begun = not self._trailer and len(tail) > 1 and self._closers.begun(tail, 0)
-        self.rest = "".join(self._trailer) + ("" if begun else tail)
-        if natural or self._trailer:
+        remarks = self._state == self._after_body
+        begun = not remarks and len(tail) > 1 and self._closers.begun(tail, 0)
+        self.rest = (self._remark.text() if remarks else "") + ("" if begun else tail)
+        if natural or remarks:
             self._sink.finish()
         else:
             self._sink.cut_off("the reply ended before the closing marker")

@@ -23,13 +23,12 @@ from fcshim.parse.closers import closers
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.nest import Nest
+from fcshim.parse.remark import Behind, Remark
 from fcshim.parse.sink import CallSink
 
 State: TypeAlias = Callable[[str, int], int]
 
 _NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
-_TRAILER = 200
-"""Characters between a complete body and its closing marker that are passed over: a full stop, a fence, a remark."""
 _BRACKET = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _EMPTY_LINE_BEGUN = re.compile(r"\n[ \t\r]{0,64}\Z")
 
@@ -70,7 +69,11 @@ class CallBody(BodyReader):
         self._final = False
         """True when the reply is over: nothing comes behind the text."""
         self._next_due = False
-        self._trailer: list[str] = []
+        self._remark = Remark(self._closers, self._markers)
+        """What was read behind the last call, while no other has begun."""
+        self._between_calls = False
+        self._remark_at: int | None = None
+        """Where in this piece of text what is not yet in the remark begins; None where no remark can."""
         self._refused = False
         self._skipped = 0
         """Brackets that are open in what is passed over."""
@@ -114,6 +117,10 @@ class CallBody(BodyReader):
         """Give what stands behind a closing marker in a string that is open; None where there is none."""
         return None
 
+    def _remarks(self) -> bool:
+        """Say whether something stands behind the last call that does not belong there."""
+        return self._state == self._trailing
+
     def _whole(self) -> bool:
         """Say whether the body has its own end, so that no marker is missed."""
         return False
@@ -128,6 +135,7 @@ class CallBody(BodyReader):
             return pos
         reading = self.status = Status.READING
         self._wait = False
+        self._remark_at = pos if self._between_calls else None
         size = len(text)
         while pos < size:
             try:
@@ -139,12 +147,16 @@ class CallBody(BodyReader):
                 self._fail("malformed", str(error))
             if self._wait or self.status is not reading:
                 break
+        if self._remark_at is not None:
+            self._remark.add(text[self._remark_at : pos])
         self._flush()
         return pos
 
     def refuse(self) -> None:
         """Take the call that is being read for text, and all that follow it in this body: none of them counts."""
         self._refused = True
+        self._between_calls = False
+        self._remark_at = None
         self._go_dry()
 
     def dispose(self) -> None:
@@ -184,6 +196,8 @@ class CallBody(BodyReader):
 
     def _call_named(self, name: str) -> None:
         """The name was read, and what shows that it is one."""
+        self._between_calls = False
+        self._remark_at = None
         if self._refused:
             return
         self._name = self._resolve(name)
@@ -223,6 +237,8 @@ class CallBody(BodyReader):
         else:
             self.status = Status.NEXT
         self._new_call()
+        self._remark.clear()
+        self._between_calls = not self._refused
         self._state = self._between
 
     # Not a call, or one that must not run.
@@ -299,6 +315,13 @@ class CallBody(BodyReader):
         self._end()
         return pos
 
+    def _passed(self, pos: int) -> int:
+        """Go on at `pos`: what stands before it is the body's own, a bracket or a comma, and no remark."""
+        self._remark.clear()
+        if self._remark_at is not None:
+            self._remark_at = pos
+        return pos
+
     def _behind(self, text: str, pos: int) -> int:
         """Behind the last call."""
         pos = self._space(text, pos)
@@ -316,18 +339,16 @@ class CallBody(BodyReader):
 
     def _trailing(self, text: str, pos: int) -> int:
         """Look for the closing marker behind something that does not belong there."""
-        found = self._markers.search(text, pos, pos + _TRAILER + self._closers.longest)
-        end = found.start() if found else self._markers.tail(text, pos)
-        self._trailer.append(text[pos:end])
-        too_long = sum(map(len, self._trailer)) > _TRAILER
-        if found and self._closers.at(text, found.start()) and not too_long:
-            self._end()
-            return found.end()
-        if found or too_long:
-            self.rest = "".join(self._trailer)
-            self._end()
+        if self._remark_at is not None:
+            self._remark.add(text[self._remark_at : pos])
+        behind, end = self._remark.read(text, pos)
+        self._remark_at = end
+        if behind is Behind.OPEN:
+            self._wait = end < len(text)
             return end
-        self._wait = end < len(text)
+        if behind is Behind.TEXT:
+            self.rest = self._remark.text()
+        self._end()
         return end
 
     # The end of the reply.
@@ -335,7 +356,7 @@ class CallBody(BodyReader):
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
         natural = stop_reason in _NATURAL
-        if not self._in_call() and not self._trailer and len(tail) > 1 and self._closers.begun(tail, 0):
+        if not self._in_call() and not self._remarks() and len(tail) > 1 and self._closers.begun(tail, 0):
             tail = ""
         pos = self._walk(tail)
         if self.status is Status.ENDED or self.status is Status.REJECTED:
@@ -367,8 +388,9 @@ class CallBody(BodyReader):
             self._give_up("truncated", "the reply ended inside the call")
 
     def _close_complete(self, tail: str, *, natural: bool) -> None:
-        self.rest = "".join(self._trailer) + tail
-        if natural or self._trailer or self._whole():
+        remarks = self._remarks()
+        self.rest = (self._remark.text() if remarks else "") + tail
+        if natural or remarks or self._whole():
             self._sink.finish()
         else:
             self._sink.cut_off("the reply ended before the closing marker")

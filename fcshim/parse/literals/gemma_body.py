@@ -90,7 +90,7 @@ class GemmaBody(LiteralBody):
         if pos == len(text):
             return pos
         if text[pos] in ",;}":
-            return pos + 1
+            return self._passed(pos + 1)
         self._state = self._begin if text[pos] == "c" else self._behind
         return pos
 

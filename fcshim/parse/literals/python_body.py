@@ -114,7 +114,7 @@ class PythonBody(PythonValues):
     def _no_call(self, pos: int) -> int:
         """A word that begins no call: there are no more calls, or there never was one."""
         if self.calls and not self._bare:
-            self._trailer.append(self._taken_token())
+            self._taken_token()
             self._state = self._trailing
         else:
             self._sink.finish()
@@ -131,9 +131,9 @@ class PythonBody(PythonValues):
             self._lists -= 1
             if not self._lists:
                 self._state = self._behind_list if self._bare else self._behind
-            return pos + 1
+            return self._passed(pos + 1)
         if char in ",;" or (char in ")]" and not self._bare):
-            return pos + 1
+            return self._passed(pos + 1)
         if _NAME_BEGINS.match(text, pos):
             self._state = self._named
             return pos
@@ -153,7 +153,7 @@ class PythonBody(PythonValues):
         """Behind the last call: brackets too many, a fence, then the closing marker."""
         pos = self._space(text, pos)
         if pos < len(text) and text[pos] in ")]":
-            return pos + 1
+            return self._passed(pos + 1)
         return super()._behind(text, pos)
 
     def _depth(self) -> int:
@@ -164,6 +164,9 @@ class PythonBody(PythonValues):
         if text[pos] == "]" and self._lists and len(self._frames) == 1 and not self._frames[0].keyed:
             return self._close(pos) - 1
         return super()._odd(text, pos)
+
+    def _remarks(self) -> bool:
+        return super()._remarks() or (self.calls > 0 and bool(self._token))
 
     def _whole(self) -> bool:
         return self._state == self._behind_list
