@@ -10,7 +10,7 @@ Neighbours: `strings` asks for the content of strings that stand between markers
 """
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fcshim.constrain.grammar import EMPTY, Chars, Expression, Ranges, Repeat, Rule, Text, choice, series, without
@@ -85,38 +85,43 @@ class _Units:
 
     def made(self) -> Units:
         leads = [(char, state) for char, state in self._automaton.next[0].items() if self._may(char, state)]
-        runs = [series(Text(char), self._from(state, _LEVELS)) for char, state in leads]
+        runs = [series(Text(char), self._once("run", self._behind, state, _LEVELS)) for char, state in leads]
         plain = Chars(without(self._ranges, map(ord, self._automaton.next[0])))
-        last = [series(Text(char), self._tail(state)) for char, state in leads]
+        last = [series(Text(char), self._once("last", self._tail, state, _LEVELS)) for char, state in leads]
         return Units(choice([plain, *self._escapes, *runs]), choice([EMPTY, *last]), self._rules)
 
     def _may(self, char: str, to: int) -> bool:
         return not self._automaton.ends[to] and any(low <= ord(char) <= high for low, high in self._ranges)
 
-    def _from(self, state: int, level: int) -> Expression:
-        """Give the rule of what may follow in a run that is anew in this state."""
-        name = f"{self._name}-run{level}-{state}"
+    def _once(self, kind: str, make: Callable[[int, int], Expression], state: int, level: int) -> Expression:
+        """Give the rule of what may follow in a state to which more than one way leads."""
+        name = f"{self._name}-{kind}{level}-{state}"
         if name not in self._rules:
-            self._rules[name] = self._behind(state, level)  # behind the rules that it leads to
+            self._rules[name] = make(state, level)  # behind the rules that it leads to
         return Rule(name)
 
     def _behind(self, state: int, level: int) -> Expression:
         """Give what may follow in a run, up to the character that ends it."""
-        ways = self._automaton.ways[state]
-        options: list[Expression] = [Chars(without(self._ranges, map(ord, ways))), *self._escapes]
-        again: Expression = EMPTY
-        for char, to in ways.items():
-            if not self._may(char, to):
-                continue
-            if to == state:
-                again = Repeat(Text(char), 0, _IN_A_ROW)
-            elif self._automaton.next[state].get(char) == to:
-                options.append(series(Text(char), self._behind(to, level)))
-            elif level:
-                options.append(series(Text(char), self._from(to, level - 1)))
-        return series(again, choice(options))
+        plain = Chars(without(self._ranges, map(ord, self._automaton.ways[state])))
+        onward = self._onward("run", self._behind, state, level)
+        return series(self._again(state), choice([plain, *self._escapes, *onward]))
 
-    def _tail(self, state: int) -> Expression:
+    def _tail(self, state: int, level: int) -> Expression:
         """Give how a beginning of a marker may go on at the end of a text."""
-        onward = [(char, to) for char, to in self._automaton.next[state].items() if self._may(char, to)]
-        return choice([EMPTY, *(series(Text(char), self._tail(to)) for char, to in onward)])
+        return series(self._again(state), choice([EMPTY, *self._onward("last", self._tail, state, level)]))
+
+    def _again(self, state: int) -> Expression:
+        """Give the character that leads back to the same state, some times."""
+        chars = [char for char, to in self._automaton.ways[state].items() if to == state]
+        return Repeat(Text(chars[0]), 0, _IN_A_ROW) if chars else EMPTY
+
+    def _onward(
+        self, kind: str, make: Callable[[int, int], Expression], state: int, level: int
+    ) -> Iterator[Expression]:
+        for char, to in self._automaton.ways[state].items():
+            if to == state or not self._may(char, to):
+                continue
+            if self._automaton.next[state].get(char) == to:
+                yield series(Text(char), make(to, level))
+            elif level:
+                yield series(Text(char), self._once(kind, make, to, level - 1))

@@ -1,0 +1,60 @@
+"""Texts without markers: none that is admitted holds one, and nearly all that hold none are admitted."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fcshim.constrain.avoiding import avoiding
+from fcshim.constrain.grammar import ROOT, Grammar, Repeat, Text, choice, series
+from tests.constrain.matcher import admits
+from tests.constrain.sampler import sample
+
+ASCII = ((0x20, 0x7E),)
+SETS = {
+    "tags": ("</parameter>", "</function>", "<function=", "<parameter=", "</tool_call>"),
+    "one inside another": ("]<]minimax[>[", "]<]m"),
+    "that repeat themselves": ("aab", "aaab", "bb"),
+    "one character": ("<", "ab"),
+}
+
+
+def grammar_of(markers: tuple[str, ...]) -> Grammar:
+    units = avoiding("x", markers, ASCII)
+    return Grammar({**units.rules, ROOT: series(Repeat(units.one, 0, None, "characters"), units.last)})
+
+
+@pytest.mark.parametrize("markers", SETS.values(), ids=SETS)
+@settings(max_examples=200, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_no_text_holds_a_marker(markers: tuple[str, ...], seed: int) -> None:
+    text = sample(grammar_of(markers), seed)
+
+    assert not any(marker in text for marker in markers), text
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    parts=st.lists(st.sampled_from(["</", "<", "parameter", ">", "function=", "a", " ", "<<<", "</par"]), max_size=7)
+)
+@example(["</", "<", "</parameter", ">"])
+@example(["</parameter", " ", ">"])
+def test_what_is_admitted_is_what_holds_none(parts: list[str]) -> None:
+    text = "".join(parts)
+    holds = any(marker in text for marker in SETS["tags"])
+    # Inside the beginning of a marker only one other may begin.
+    tangled = re.search(r"</?\w*</?\w*<", text) is not None
+
+    assert holds <= (not admits(grammar_of(SETS["tags"]), text))
+    assert holds or tangled or admits(grammar_of(SETS["tags"]), text), text
+
+
+def test_the_text_behind_is_not_taken_for_part_of_it() -> None:
+    units = avoiding("x", SETS["tags"], ASCII)
+    whole = series(Repeat(units.one, 0, None), units.last, Text("</parameter>"))
+    grammar = Grammar({**units.rules, ROOT: choice([whole])})
+
+    assert admits(grammar, "a <</parameter>")
+    assert admits(grammar, "</para</parameter>")
+    assert not admits(grammar, "a</parameter></parameter>")
