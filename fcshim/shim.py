@@ -66,7 +66,7 @@ class Shim:
         """The tools that may be called, as the model knows them."""
         if self.tools and request.tool_choice.mode == "required":
             request = without_format(request)
-        constraint = _constraint(request, self.tools, row, server)
+        constraint = _constraint(request, self.tools, row, server, in_reasoning)
         self.dialect = row if constraint is None else constraint.dialect
         prompt = compose(
             request,
@@ -164,9 +164,13 @@ def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]
     return tuple(tool for own, tool in offered if not names or own.name in names)
 
 
-def _constraint(request: Request, tools: Sequence[Tool], dialect: Dialect, server: Server) -> Constraint | None:
+def _constraint(
+    request: Request, tools: Sequence[Tool], dialect: Dialect, server: Server, in_reasoning: str
+) -> Constraint | None:
     if server.form is not None:
-        return constraint_for(server.form, dialect, tools, request, eager=server.text_or_call)
+        return constraint_for(
+            server.form, dialect, tools, request, eager=server.text_or_call, in_reasoning=in_reasoning
+        )
     # A server that heeds the client's format takes one that lets calls through as well as one that does not.
     formatted = server.formats and wanted_document(request) is not None
     return constraint_for("json_schema", dialect, tools, request) if formatted else None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from fcshim.constrain.frames import Frames, frames_of
 from fcshim.constrain.grammar import (
+    EMPTY,
     ROOT,
     Expression,
     Grammar,
@@ -22,6 +23,7 @@ from fcshim.constrain.grammar import (
 from fcshim.constrain.notation import Notation
 from fcshim.constrain.prose import prose, text_that_begins_otherwise
 from fcshim.constrain.rules import Rules
+from fcshim.constrain.thoughts import Thoughts
 from fcshim.constrain.values import arguments, document
 from fcshim.events import JSON
 from fcshim.messages import Tool
@@ -32,12 +34,18 @@ _ROOMY = Limits(characters=32_768, items=512, further=7)
 
 
 def grammar_of_calls(
-    dialect: Dialect, tools: Sequence[Tool], *, parallel: bool = True, text: bool = False
+    dialect: Dialect,
+    tools: Sequence[Tool],
+    *,
+    parallel: bool = True,
+    text: bool = False,
+    thoughts: Thoughts | None = None,
 ) -> Grammar | None:
     """Give the grammar of replies that call, with `text` also of text, which goes up to the first call.
 
-    In a dialect without an opening marker, a call can only be told where the reply begins with one. None for a dialect
-    whose calls have no grammar here, and where there is no tool to call.
+    Where there may be no text, `thoughts` may, or must, stand before the calls. In a dialect without an opening marker,
+    a call can only be told where the reply begins with one. None for a dialect whose calls have no grammar here, and
+    where there is no tool to call.
     """
     rules = Rules()
     calls = _calls(dialect, tools, rules, parallel=parallel)
@@ -49,15 +57,22 @@ def grammar_of_calls(
         first = frames_of(dialect)
         assert first is not None
         calls = within or choice([calls, text_that_begins_otherwise(first.first[0])])
+    elif thoughts is not None:
+        calls = series(thoughts.expression(rules), calls)
     return Grammar({**rules.rules, ROOT: calls}, tuple(rules.notes))
 
 
 def grammar_of_document(
-    schema: JSON, dialect: Dialect, tools: Sequence[Tool] = (), *, parallel: bool = True
+    schema: JSON,
+    dialect: Dialect,
+    tools: Sequence[Tool] = (),
+    *,
+    parallel: bool = True,
+    thoughts: Thoughts | None = None,
 ) -> Grammar | None:
     """Give the grammar of replies that are JSON as the schema has it, or calls where there are tools.
 
-    None for a dialect whose calls have no grammar here.
+    `thoughts` may, or must, stand before either. None for a dialect whose calls have no grammar here.
     """
     rules = Rules()
     options = [document(schema, rules)]
@@ -66,7 +81,8 @@ def grammar_of_document(
         if calls is None:
             return None
         options.append(calls)
-    return Grammar({**rules.rules, ROOT: choice(options)}, tuple(rules.notes), _ROOMY)
+    before = EMPTY if thoughts is None else thoughts.expression(rules)
+    return Grammar({**rules.rules, ROOT: series(before, choice(options))}, tuple(rules.notes), _ROOMY)
 
 
 def marker_of(dialect: Dialect) -> str:

@@ -21,6 +21,7 @@ from fcshim.constrain.grammar import Grammar, fitted
 from fcshim.constrain.prose import is_told
 from fcshim.constrain.residue import residue
 from fcshim.constrain.response_format import FIELD, is_any_object, wanted_document, without_format
+from fcshim.constrain.thoughts import Thoughts, thoughts_of
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
 from fcshim.parse.dialect import Dialect
@@ -70,6 +71,7 @@ class _Wanted:
     document: bytes = b""
     """The schema of JSON that may stand instead of calls."""
     tokens: int | None = None
+    thoughts: Thoughts | None = None
 
     @property
     def listed(self) -> list[Tool]:
@@ -78,20 +80,28 @@ class _Wanted:
 
 
 def constraint_for(
-    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, *, eager: bool = False
+    form: Form,
+    dialect: Dialect,
+    tools: Sequence[Tool],
+    request: Request,
+    *,
+    eager: bool = False,
+    in_reasoning: str = "",
 ) -> Constraint | None:
     """Give what holds the reply to calls of `tools`, and to the `response_format`, as `request` demands or allows.
 
     A call that is demanded is all that there may be. Else there may be a document where the client wants one, and any
-    text where it does not; calls are then held to their schemas if `eager`, and where a tool is strict. None where
-    nothing needs to be held, where the client has a constraint of its own or the server's is as good, and where the
-    dialect has no grammar here.
+    text where it does not; calls are then held to their schemas if `eager`, and where a tool is strict. A model that
+    thinks may do so first; `in_reasoning` is the tag of the reasoning that its prompt has opened. None where nothing
+    needs to be held, where the client has a constraint of its own or the server's is as good, and where the dialect has
+    no grammar here.
     """
     if not _THEIR_OWN.isdisjoint(request.extra):
         return None
     demanded = request.tool_choice.mode == "required"
     document = None if demanded and tools else wanted_document(request)
-    wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls)
+    thoughts = thoughts_of(request.model, in_reasoning) if form in _WRITERS else None
+    wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls, thoughts=thoughts)
     if document is not None:
         return _with_document(dataclasses.replace(wanted, document=msgspec.json.encode(document)), request)
     if not tools or not (demanded or eager or any(tool.strict for tool in tools)):
@@ -188,10 +198,11 @@ def _structural_tag(wanted: _Wanted) -> dict[str, JSON] | None:
 
 @functools.lru_cache(maxsize=64)
 def _grammar(wanted: _Wanted) -> Grammar | None:
-    tools = wanted.listed
+    tools, parallel, thoughts = wanted.listed, wanted.parallel, wanted.thoughts
     if wanted.document:
-        return grammar_of_document(_decoded(wanted.document), wanted.dialect, tools, parallel=wanted.parallel)
-    return grammar_of_calls(wanted.dialect, tools, parallel=wanted.parallel, text=wanted.text)
+        document = _decoded(wanted.document)
+        return grammar_of_document(document, wanted.dialect, tools, parallel=parallel, thoughts=thoughts)
+    return grammar_of_calls(wanted.dialect, tools, parallel=parallel, text=wanted.text, thoughts=thoughts)
 
 
 def _as_grammar(wanted: _Wanted, grammar: Grammar) -> Constraint:

@@ -5,6 +5,7 @@ gives it, in tokens of a model that writes character by character.
 Neighbours: `values` and `calls` build grammars, `gbnf` and `lark` write them.
 """
 
+import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -42,7 +43,7 @@ class Choice:
     options: tuple["Expression", ...]
 
 
-Counts: TypeAlias = Literal["", "characters", "items", "further"]
+Counts: TypeAlias = Literal["", "characters", "items", "further", "thoughts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,11 @@ class Limits:
     further: int
     """Calls after the first."""
 
+    @property
+    def thoughts(self) -> int:
+        """Characters of what a model thinks before it calls."""
+        return 4 * self.characters
+
 
 LOOSE = Limits(characters=8_192, items=32, further=7)
 """Where nothing says how many tokens there are: room for a file of two hundred lines."""
@@ -98,6 +104,7 @@ TIGHTER = (
     Limits(8, 1, 0),
 )
 """What is tried in turn where the tokens are counted."""
+_NARROWER = (LOOSE, *TIGHTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +219,7 @@ def measure(grammar: Grammar, limits: Limits) -> int:
                 return max(map(of, part.options))
             case Repeat():
                 most = most_of(part, limits)
-                one = 2 if part.counts == "characters" else of(part.part)
+                one = 2 if part.counts in {"characters", "thoughts"} else of(part.part)
                 return _ENDLESS if most is None else min(most * one, _ENDLESS)
             case Rule():
                 return known[part.name]
@@ -226,8 +233,8 @@ def fitted(grammar: Grammar, tokens: int | None) -> Grammar:
     """Give the grammar with the widest limits under which no text takes more than `tokens`, else the narrowest."""
     if tokens is None:
         return grammar
-    for limits in (LOOSE, *TIGHTER):
-        if measure(grammar, limits) <= tokens:
-            return Grammar(grammar.rules, grammar.notes, limits)
+    widest = bisect.bisect_left(_NARROWER, True, key=lambda limits: measure(grammar, limits) <= tokens)  # noqa: FBT003
+    if widest < len(_NARROWER):
+        return Grammar(grammar.rules, grammar.notes, _NARROWER[widest])
     notes = (*grammar.notes, f"a call may take more than {tokens} tokens")
     return Grammar(grammar.rules, notes, TIGHTER[-1])

@@ -13,6 +13,7 @@ from fcshim.constrain.free_keys import of_kind
 from fcshim.constrain.grammar import (
     EMPTY,
     Chars,
+    Counts,
     Expression,
     Ranges,
     Repeat,
@@ -75,7 +76,7 @@ class Strings:
 
     def any(self, rules: Rules) -> Expression:
         """Give the rule of any string."""
-        return rules.once(self.name, lambda: self.quoted(self._rest(rules)))
+        return rules.once(self.name, lambda: self.quoted(self.content(rules)))
 
     def between(self, rules: Rules, least: int, most: int | None) -> Expression | None:
         """Admit strings of so many characters; None where there can be none, or where it were too many."""
@@ -104,6 +105,18 @@ class Strings:
         found += map(Text, sorted(short))
         return choice(found) if found else None
 
+    def content(self, rules: Rules, counts: Counts = "characters") -> Expression:
+        """Give what may stand between the quotes; its characters count as such, or as `counts` says."""
+        char = f"{self.name}-char"
+        if not self.markers:
+            one = rules.once(char, lambda: self._escaped(Chars(self._content())))
+            return Repeat(one, 0, None, counts)
+        escape = None if self.escape is None else rules.share(self.escape, f"{self.name}-escape")
+        units = avoiding(self.name, self.markers, self._content(), escape)
+        rules.rules.update(units.rules)
+        last = rules.once(f"{self.name}-last", lambda: units.last)
+        return series(Repeat(rules.once(char, lambda: units.one), 0, None, counts), last)
+
     def key(self, rules: Rules, kind: int) -> Expression:
         """Give the rule of keys that the schema leaves free, of one kind."""
         first = Chars(of_kind(self._kept(), kind))
@@ -112,19 +125,8 @@ class Strings:
 
     def _further(self, rules: Rules, before: int, least: int, most: int | None) -> Expression:
         if not least and most is None:
-            return self._rest(rules)
+            return self.content(rules)
         return self._counted(rules, max(least - before, 0), None if most is None else most - before)
-
-    def _rest(self, rules: Rules) -> Expression:
-        char = f"{self.name}-char"
-        if not self.markers:
-            one = rules.once(char, lambda: self._escaped(Chars(self._content())))
-            return Repeat(one, 0, None, "characters")
-        escape = None if self.escape is None else rules.share(self.escape, f"{self.name}-escape")
-        units = avoiding(self.name, self.markers, self._content(), escape)
-        rules.rules.update(units.rules)
-        last = rules.once(f"{self.name}-last", lambda: units.last)
-        return series(Repeat(rules.once(char, lambda: units.one), 0, None, "characters"), last)
 
     def _counted(self, rules: Rules, least: int, most: int | None) -> Expression:
         least_part = Repeat(self._escaped(Chars(self._kept())), least, least, "characters") if least else EMPTY

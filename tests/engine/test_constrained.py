@@ -26,9 +26,11 @@ async def client(random_server: LlamaServer) -> AsyncIterator[Client]:
         yield client
 
 
-async def ask(client: Client, choice: JSON, seed: int, tools: list[JSON], *, parallel: bool = True) -> Reply:
+async def ask(
+    client: Client, choice: JSON, seed: int, tools: list[JSON], *, parallel: bool = True, tokens: int = TOKENS
+) -> Reply:
     """Ask with a tool choice and give the reply, which streamed."""
-    fields = {"tool_choice": choice, "parallel_tool_calls": parallel, "max_tokens": TOKENS, "seed": seed}
+    fields = {"tool_choice": choice, "parallel_tool_calls": parallel, "max_tokens": tokens, "seed": seed}
     async with client.stream(f"Go {seed}.", tools, temperature=1.0, **fields) as stream:
         events = [event async for event in stream]
 
@@ -83,11 +85,25 @@ async def test_some_call_comes_where_one_is_required_and_one_alone_where_no_more
         check(reply.tool_calls[0])
 
 
-@pytest.mark.parametrize("dialect", ["hermes", "llama3_json", "granite", "react", "mistral"])
+OTHERS = ["hermes", "llama3_json", "granite", "react", "mistral", "qwen3_xml", "glm", "dsml", "kimi_k3", "pythonic"]
+
+
+@pytest.mark.parametrize("dialect", [*OTHERS, "lfm2", "gemma4", "minimax_m3"])
 async def test_other_dialects_are_held_to_as_well(random_server: LlamaServer, dialect: str) -> None:
     async with Client(random_server.url, dialect=dialect) as client:
-        replies = await in_turns(lambda seed: ask(client, "required", seed, TOOLS[:4]), 6)
+        replies = await in_turns(lambda seed: ask(client, "required", seed, TOOLS[seed : seed + 3], tokens=500), 6)
 
+    for reply in replies:
+        assert "tool_use" == reply.stop_reason, reply
+        for call in reply.tool_calls:
+            check(call)
+
+
+async def test_a_model_in_reasoning_ends_it_and_calls(random_server: LlamaServer) -> None:
+    async with Client(random_server.url, in_reasoning="<think>") as client:
+        replies = await in_turns(lambda seed: ask(client, "required", seed, TOOLS[seed : seed + 2]), 12)
+
+    assert any(reply.reasoning for reply in replies)
     for reply in replies:
         assert "tool_use" == reply.stop_reason, reply
         for call in reply.tool_calls:

@@ -1,0 +1,82 @@
+"""A model that thinks may think before a call that is demanded, and then calls."""
+
+import json
+import random
+
+import msgspec
+import pytest
+
+from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.constraint import constraint_for
+from fcshim.constrain.grammar import fitted
+from fcshim.constrain.thoughts import Thoughts, thoughts_of
+from fcshim.events import Reasoning, ToolCallEnd
+from fcshim.messages import Request, Tool, ToolChoice
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
+from fcshim.parse.stream import StreamParser
+from tests.constrain.matcher import admits
+from tests.constrain.sampler import sample
+from tests.parse.cases import random_split
+
+ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>'
+
+
+@pytest.mark.parametrize("in_reasoning", ["", "<think>"])
+@pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic", "bare_json", "gemma4"])
+def test_what_is_derived_is_reasoning_and_then_calls(dialect: str, in_reasoning: str) -> None:
+    grammar = grammar_of_calls(DIALECTS[dialect], [ADD], thoughts=Thoughts("<think>", begun=bool(in_reasoning)))
+    assert grammar is not None
+    thought = 0
+    for seed in range(30):
+        text = sample(fitted(grammar, 2_000), seed)
+        if "</think>" in text and not in_reasoning and not text.startswith("<think>"):
+            continue  # the prompt has opened it, which only the server knows
+        parser = StreamParser(dialect, [ADD], in_reasoning=in_reasoning)
+        pieces = random_split(text, random.Random(seed))
+        events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+        ends = [event for event in events if isinstance(event, ToolCallEnd)]
+        thought += any(isinstance(event, Reasoning) for event in events)
+
+        assert ends, text
+        assert all(end.error is None and "a" in json.loads(end.tool_call_arguments_complete) for end in ends), text
+    assert thought > 3
+
+
+def test_reasoning_that_was_begun_must_be_closed_and_other_reasoning_may_be_missing() -> None:
+    free = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, thoughts=Thoughts("<think>"))
+    begun = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, thoughts=Thoughts("<think>", begun=True))
+    assert free is not None
+    assert begun is not None
+
+    assert [True, True, True] == [admits(free, each + CALL) for each in ("", "<think>a</think>\n\n", "a</think>")]
+    assert [False, True] == [admits(begun, each + CALL) for each in ("", "a < b </think>\n")]
+    assert not admits(begun, f"a{CALL}")
+
+
+@pytest.mark.parametrize(
+    ("model", "opening"),
+    [
+        ("Qwen/Qwen3-8B", "<think>"),
+        ("qwen3-coder:30b", None),
+        ("Qwen3-4B-Instruct-2507", None),
+        ("/models/DeepSeek-R1-Distill-Llama-8B.gguf", "<think>"),
+        ("zai-org/GLM-4.6", "<think>"),
+        ("Magistral-Small-2509", "[THINK]"),
+        ("Llama-3.2-3B-Instruct", None),
+        ("tiny", None),
+    ],
+)
+def test_models_that_think_are_known_by_their_names(model: str, opening: str | None) -> None:
+    found = thoughts_of(model)
+
+    assert opening == (found and found.opening)
+    assert Thoughts("<seed:think>", begun=True) == thoughts_of(model, "<seed:think>")
+
+
+def test_a_request_says_by_its_model_whether_there_are_thoughts() -> None:
+    request = Request(model="tiny", messages=(), tool_choice=ToolChoice("required"))
+    thinker = msgspec.structs.replace(request, model="qwq-32b")
+    made = [constraint_for("gbnf", FUNCTION_CALL, [ADD], each) for each in (request, thinker)]
+
+    assert [False, True] == ["</think>" in constraint.fields["grammar"] for constraint in made if constraint]
