@@ -19,6 +19,7 @@ from fcshim.evaluate.prescription import Choice, chosen_way, prescribe, table_fo
 from fcshim.evaluate.probes import examine
 from fcshim.evaluate.profile_file import write_settings
 from fcshim.evaluate.result import Result
+from fcshim.evaluate.runner import CONCURRENCY
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
 from fcshim.evaluate.trial import NATIVE, Trial, attempt, best_of, chosen_cases, ways_for
 from fcshim.upstream import Timeouts, Upstream
@@ -134,7 +135,15 @@ class _Ward:
                 watch.asked(way, done, len(fitting))
 
             async with self._client(way) as client:
-                trial = await attempt(way, client, fitting, self._most_tokens(), count, own=way == ways[0])
+                trial = await attempt(
+                    way,
+                    client,
+                    fitting,
+                    count,
+                    own=way == ways[0],
+                    max_tokens=self._most_tokens(),
+                    concurrency=1 if self._is_alone() else CONCURRENCY,
+                )
             watch.tried(trial)
             yield trial
 
@@ -151,6 +160,9 @@ class _Ward:
             api_key=None if key is None else key.reveal(),
             timeouts=self._timeouts,
         )
+
+    def _is_alone(self) -> bool:
+        return "company" in self._found and self._found["company"].verdict == "no"
 
     def _is_tight(self) -> bool:
         room = self._room()

@@ -84,6 +84,10 @@ class Patient:
         self.sampling: dict[str, JSON] = {"temperature": 0.0, "seed": 1}
         self.plain = Answer(status=0, problem="nothing was asked yet")
         """The answer to a simple question, with which others are compared."""
+        self.plain_tokens = 0
+        """How many tokens its prompt had; 0 where nobody counts."""
+        self.streams = True
+        """Whether replies are asked for as streams; some servers count tokens in whole replies only."""
         self.reasons = False
         """Whether the model was seen to reason before it answers."""
         self.requests = 0
@@ -97,8 +101,9 @@ class Patient:
     ) -> Answer:
         """Ask for a reply. `change` alters the body as it is sent; reading stops where `enough` says so."""
         outgoing = self.upstream.kind.codec.encode_request(request)
-        if change is not None:
-            body = msgspec.json.encode(change(msgspec.json.decode(outgoing.body)))
+        changes = [*([] if self.streams else [_whole]), *([] if change is None else [change])]
+        for alter in changes:
+            body = msgspec.json.encode(alter(msgspec.json.decode(outgoing.body)))
             outgoing = msgspec.structs.replace(outgoing, body=body)
         self.requests += 1
         reading = _Reading(self.upstream, enough)
@@ -120,9 +125,9 @@ class Patient:
 
     def growth(self, answer: Answer) -> int | None:
         """Give how many tokens more the prompt had than the simple question; None where nobody counts."""
-        if not (answer.prompt_tokens and self.plain.prompt_tokens):
+        if not (answer.prompt_tokens and self.plain_tokens):
             return None
-        return answer.prompt_tokens - self.plain.prompt_tokens
+        return answer.prompt_tokens - self.plain_tokens
 
     async def shown_prompt(self, messages: JSON) -> str:
         """Give the prompt that the server makes of `messages`, where it shows that, as llama-server does."""
@@ -141,6 +146,11 @@ class Patient:
             return msgspec.json.decode(answer) if status == 200 else None
         except (TimeoutError, UpstreamError, ValueError, RecursionError):
             return None
+
+
+def _whole(body: JSON) -> JSON:
+    """Ask for a reply in one piece."""
+    return {name: value for name, value in body.items() if name != "stream_options"} | {"stream": False}
 
 
 class _Reading:

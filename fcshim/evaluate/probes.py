@@ -22,7 +22,7 @@ from fcshim.evaluate.probes_prompt import (
     takes_system,
 )
 from fcshim.evaluate.probes_reasoning import reasons, sees_reasoning_again
-from fcshim.evaluate.probes_reply import counts_tokens, replies, stops, streams_cleanly
+from fcshim.evaluate.probes_reply import bears_company, counts_tokens, replies, stops, streams_cleanly
 
 
 def _is_any(_kind: UpstreamKind) -> bool:
@@ -54,6 +54,7 @@ PROBES: tuple[Probe, ...] = (
     Probe("reply", "gives replies", replies),
     Probe("usage", "counts tokens", counts_tokens),
     Probe("stream", "streams cleanly", streams_cleanly),
+    Probe("company", "several requests at once", bears_company, _is_local),
     Probe("context", "room for a conversation", has_room),
     Probe("system", "system messages", takes_system),
     Probe("order", "turns in any order", takes_any_order),

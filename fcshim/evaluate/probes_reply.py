@@ -4,11 +4,14 @@ Rule: one simple question is asked first; whatever can be read off its answer is
 Neighbours: `probes` has the table, `patient` asks.
 """
 
+import asyncio
+
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.evaluate.finding import Seen
 from fcshim.evaluate.patient import HELLO, Patient, excerpt, user
 
 _TOKENS = 32
+_AT_ONCE = 3
 _STOP = 3
 """Characters of a stop string that is taken from the model's own words."""
 _LUMP = 8
@@ -24,7 +27,7 @@ async def replies(patient: Patient) -> Seen:
         again = await patient.ask(patient.request(user(HELLO), max_tokens=_TOKENS, temperature=None, seed=None))
         if again.good:
             patient.sampling, answer = {}, again
-    patient.plain = answer
+    patient.plain, patient.plain_tokens = answer, answer.prompt_tokens
     if not answer.good:
         return Seen("no", answer.told(), "it gives no replies, so there is nothing to write calls in", fatal=True)
     said = excerpt(answer.text or answer.reply.reasoning)
@@ -32,11 +35,37 @@ async def replies(patient: Patient) -> Seen:
 
 
 async def counts_tokens(patient: Patient) -> Seen:
-    """Look whether a stream ends with the numbers of tokens."""
+    """Look whether a stream ends with the numbers of tokens; if not, whole replies may have them, for other probes."""
     usage = patient.plain.reply.usage
     if usage is None:
-        return Seen("no", "no usage in its stream", "token counts are estimates: four characters a token")
+        means = "token counts are estimates: four characters a token"
+        if not await _counts_whole(patient):
+            return Seen("no", "no usage in its stream", means)
+        return Seen("no", f"no usage in its stream, but in whole replies: {patient.plain_tokens} tokens in", means)
     return Seen("yes", f"{usage.input_tokens} tokens in, {usage.output_tokens} out")
+
+
+async def _counts_whole(patient: Patient) -> bool:
+    """Ask the simple question for a whole reply; where that is counted, everything else is asked so."""
+    if patient.upstream.kind.codec is not OPENAI_CHAT:
+        return False
+    patient.streams = False
+    answer = await patient.ask(patient.request(user(HELLO), max_tokens=1))
+    patient.streams, patient.plain_tokens = not answer.prompt_tokens, answer.prompt_tokens
+    return not patient.streams
+
+
+async def bears_company(patient: Patient) -> Seen:
+    """Ask the simple question several times at once; each should be answered whole."""
+    patient_streams, patient.streams = patient.streams, True
+    asked = [patient.ask(patient.request(user(HELLO), max_tokens=_TOKENS)) for _ in range(_AT_ONCE)]
+    answers = await asyncio.gather(*asked)
+    patient.streams = patient_streams
+    broken = [answer for answer in answers if not answer.good]
+    if broken:
+        evidence = f"of {_AT_ONCE} requests at once {len(broken)} failed: {broken[0].told()}"
+        return Seen("no", evidence, "one client at a time, or they break off one another's replies")
+    return Seen("yes", f"{_AT_ONCE} requests at once were all answered")
 
 
 async def streams_cleanly(patient: Patient) -> Seen:

@@ -15,7 +15,7 @@ from fcshim.client import Client
 from fcshim.errors import UpstreamError
 from fcshim.evaluate.case import Case
 from fcshim.evaluate.result import Result
-from fcshim.evaluate.runner import DEFAULT_SAMPLING, evaluate
+from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, evaluate
 from fcshim.evaluate.suite import load_cases
 from fcshim.parse.dialects.models import dialect_for
 
@@ -62,7 +62,14 @@ def chosen_cases(categories: Sequence[str], count: int) -> list[Case]:
 
 
 async def attempt(
-    way: str, client: Client, cases: Sequence[Case], max_tokens: int, watch: Callable[[Result], None], *, own: bool
+    way: str,
+    client: Client,
+    cases: Sequence[Case],
+    watch: Callable[[Result], None],
+    *,
+    own: bool,
+    max_tokens: int,
+    concurrency: int = CONCURRENCY,
 ) -> Trial:
     """Ask the cases one way; one that gets none of the first ones right is given up, as an endpoint that fails is."""
     results: list[Result] = []
@@ -75,7 +82,7 @@ async def attempt(
     problem = ""
     try:
         for some in (cases[:_FIRST], cases[_FIRST:]):
-            await evaluate(client, some, dialect=way, sampling=sampling, on_result=note)
+            await evaluate(client, some, dialect=way, sampling=sampling, concurrency=concurrency, on_result=note)
             if not any(result.right for result in results) and len(results) < len(cases):
                 failed = f": {results[-1].problem}" if results[-1].problem else ""
                 problem = f"none of the first {len(results)} was right{failed}"

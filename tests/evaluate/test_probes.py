@@ -8,7 +8,7 @@ from fcshim.evaluate.probes import PROBES, examine
 from fcshim.evaluate.probes_calls import has_tools, takes_grammar
 from fcshim.evaluate.probes_prompt import continues, has_room, takes_images, takes_system
 from fcshim.evaluate.probes_reasoning import reasons, sees_reasoning_again
-from fcshim.evaluate.probes_reply import replies, stops, streams_cleanly
+from fcshim.evaluate.probes_reply import bears_company, counts_tokens, replies, stops, streams_cleanly
 from fcshim.profiles import get_server
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, ROLE, Script, answering, event, said, scripted_upstream
@@ -112,6 +112,39 @@ async def test_a_system_message_is_there_dropped_or_refused(answer, verdict, wor
 
     assert verdict == found.verdict
     assert words in found.evidence
+
+
+async def test_where_only_whole_replies_are_counted_they_are_asked_for():
+    whole = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d}}'
+    scripts = uncounted("Hi"), Script((whole % 10,)), Script((whole % 80,))
+    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url) as asked:
+        patient = Patient(asked, "m", get_server("generic"))
+        await replies(patient)
+        counted_so = await counts_tokens(patient)
+        found = await takes_system(patient)
+
+    assert ("no", "yes") == (counted_so.verdict, found.verdict)
+    assert "70 tokens" in found.evidence
+    assert [True, False, False] == [each.body["stream"] for each in upstream.asked]
+    assert "stream_options" not in upstream.asked[2].body
+
+
+async def test_where_nothing_is_counted_streams_are_asked_for():
+    async with scripted_upstream(uncounted("Hi"), uncounted("Hi")) as upstream, Upstream(upstream.url) as asked:
+        patient = Patient(asked, "m", get_server("generic"))
+        await replies(patient)
+
+        assert "no usage in its stream" == (await counts_tokens(patient)).evidence
+        assert patient.streams
+
+
+async def test_requests_that_break_one_another_off_are_noticed():
+    broken = Script((ROLE, said("He"), CUT))
+    found = await seen(bears_company, broken, counted(10), broken)
+
+    assert "no" == found.verdict
+    assert found.evidence.startswith("of 3 requests at once 2 failed")
+    assert "yes" == (await seen(bears_company, counted(10), counted(10), counted(10))).verdict
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ async def test_a_way_that_gets_none_of_the_first_cases_right_is_given_up():
     silent = [answering("")] * 60
     async with scripted_upstream(*silent) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
         cases = chosen_cases(DEFAULT_CATEGORIES, 20)
-        done = await attempt("hermes", client, cases, 10, lambda _: None, own=True)
+        done = await attempt("hermes", client, cases, lambda _: None, own=True, max_tokens=10)
 
     assert ("none of the first 8 was right", 8, 0) == (done.problem, done.cases, done.right)
 
@@ -74,7 +74,9 @@ async def test_an_endpoint_that_fails_ends_the_attempt_and_is_told_of(good):
     broken = Script((b'{"error":"out of memory"}',), 500)
     scripts = [answering("I have no tool for that.")] * good + [broken] * 60
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
-        done = await attempt("hermes", client, chosen_cases(["no_tool_fits"], 30), 10, lambda _: None, own=True)
+        done = await attempt(
+            "hermes", client, chosen_cases(["no_tool_fits"], 30), lambda _: None, own=True, max_tokens=10
+        )
 
     assert "out of memory" in done.problem
     assert (good, good + done.mistakes["error"]) == (done.right, done.cases)
