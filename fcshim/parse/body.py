@@ -55,6 +55,10 @@ class BodyReader(ABC):
     def dispose(self) -> None:
         """Break the reference to itself, so that a body's memory is free at once."""
 
+    def inner(self) -> "BodyReader":
+        """Give the reader that does the work, once the call has started: this one, or one that it has chosen."""
+        return self
+
     def string_piece(self, _text: str) -> bool:
         """Send the piece at once if it lies wholly inside a string of the arguments; else do nothing."""
         return False

@@ -89,6 +89,6 @@ class EitherReader(BodyReader):
         if self._reader is not None:
             self._reader.dispose()
 
-    def string_piece(self, text: str) -> bool:
-        """Send the piece at once if it lies wholly inside a string of the arguments; else do nothing."""
-        return self._reader is not None and self._reader.string_piece(text)
+    def inner(self) -> BodyReader:
+        """Give the reader of the language, once it is known."""
+        return self if self._reader is None else self._reader

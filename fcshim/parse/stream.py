@@ -91,7 +91,7 @@ class StreamParser(CallMachine):
         self._reasoning_markers = self._openers.markers
         self._echo_close = ""
         self._direct: BodyReader | None = None
-        """The reader of a call that was started: it may have the next piece at once."""
+        """The reader of a call that was started: it may have the next piece at once, if that is ASCII."""
         self.finished = False
         """True when the model began to invent a tool's result: the rest is dropped, upstream may be cancelled."""
         if in_reasoning:
@@ -99,13 +99,13 @@ class StreamParser(CallMachine):
 
     def feed(self, text: str) -> list[Event]:
         """Read the next piece of text; give the events it completes."""
-        if self.finished:
-            return []
-        if not text.isascii() or self._halves.half:
-            text = self._halves.feed(text)
         body = self._direct
-        if body is None:
-            return self._feed_text(text)
+        if body is None or not text.isascii():
+            if self.finished:
+                return []
+            text, body = self._joined(text)
+            if body is None:
+                return self._feed_text(text)
         # Inside a call that was started, what its reader consumes needs no account.
         events: list[Event] = []
         self._output.events = self._sink.out = events
@@ -121,6 +121,13 @@ class StreamParser(CallMachine):
         self._loop(self._act(body, pos))
         self._set_direct()
         return self._output.finish()
+
+    def _joined(self, text: str) -> tuple[str, BodyReader | None]:
+        """Give the piece without half characters, and the reader that may have it at once."""
+        if self._halves.half or not text.isascii():
+            text = self._halves.feed(text)
+            self._set_direct()
+        return text, self._direct
 
     def _feed_text(self, text: str) -> list[Event]:
         """Outside a call, or in one that may still be text."""
@@ -152,7 +159,9 @@ class StreamParser(CallMachine):
         return -1
 
     def _set_direct(self) -> None:
-        self._direct = self._body if self._fate == "drop" and self._output.hold is None else None
+        body = self._body
+        ready = self._fate == "drop" and self._output.hold is None and not self._halves.half
+        self._direct = body.inner() if body is not None and ready else None
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
         """End the reply; give what was held, then one `Stop`: `tool_use` where it ended by itself with calls."""
@@ -168,6 +177,7 @@ class StreamParser(CallMachine):
             stop_reason = "tool_use" if self._sink.good else "complete" if stop_reason == "tool_use" else stop_reason
         events.append(Stop(stop_reason))
         self.finished = True
+        self._direct = None
         # Without its states the parser holds no reference to itself: its memory is free at once.
         self._state = self._home = _over
         return events
