@@ -22,6 +22,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "without": {"max_retries": 0},
     "second tries in words": {"constrain": "off"},
     "second tries with a grammar": {},
+    "streamed, without": {"max_retries": 0, "streamed": True},
+    "streamed, with a grammar": {"constrain": "llama-server", "streamed": True},
 }
 
 

@@ -14,7 +14,7 @@ from fcshim.errors import FcshimError
 from fcshim.exchange import Exchange
 from fcshim.inquiry import Aptitude, refuses_tools
 from fcshim.messages import Request, uses_tools
-from fcshim.profiles import OFF, Server
+from fcshim.profiles import OFF, Server, unconstrained
 from fcshim.retry import Tries
 
 logger = logging.getLogger("fcshim.asking")
@@ -56,7 +56,7 @@ class Question:
     async def instead(self, asked: Asked, error: FcshimError, *, late: bool = False) -> Asked | None:
         """Give what to send instead of what was refused; None where there is nothing, or it is too `late` for that."""
         if isinstance(asked, Tries) and asked.repeated:
-            return self._repeated_freely(asked, error)
+            return await self._repeated_freely(asked, error)
         if late:
             return None
         if self._native and self._tools == "auto" and self._request.tools and refuses_tools(error):
@@ -74,12 +74,14 @@ class Question:
             self._suspected = ""
 
     async def again(self, asked: Asked) -> bool:
-        """Make the next try ready to be sent, where one is wanted."""
+        """Make the next try ready to be sent, where one is wanted; it stays wanted where it cannot be made."""
         if not (isinstance(asked, Tries) and asked.again):
             return False
-        asked.ask_again(await self._enforcement.server(self._request, again=True))
+        server = await self._enforcement.server(self._request, again=True)
+        if not asked.ask_again(server):
+            return False
         if self._enforcement.is_refused(asked.constraint):
-            asked.ask_again()
+            asked.ask_again(unconstrained(server))
         constrained = ", held to a grammar" if asked.constraint else ""
         retry_logger.info("%s: asked once more%s: %s", self._request.model, constrained, asked.reason)
         return True
@@ -92,10 +94,10 @@ class Question:
             asked = self._make(native=self._native, server=OFF)
         return asked
 
-    def _repeated_freely(self, asked: Tries, error: FcshimError) -> Tries | None:
+    async def _repeated_freely(self, asked: Tries, error: FcshimError) -> Tries | None:
         if asked.passed or not self._refuses_constraint(asked, error):
             return None
-        asked.ask_again()
+        asked.ask_again(unconstrained(await self._enforcement.server(self._request, again=True)))
         return asked
 
     def _refuses_constraint(self, asked: Asked, error: FcshimError) -> bool:

@@ -260,6 +260,8 @@ class Client:
             else:
                 question.accepted()
                 more = await question.again(asked)
+        if asked.again:  # it was wanted, and could not be
+            yield asked.close()
 
     async def _read(self, asked: Asked) -> AsyncGenerator[Batch, None]:
         async with self._upstream.ask(asked.outgoing) as reply:

@@ -6,7 +6,8 @@ Neighbours: `prompt.history` writes the conversation as the profile allows it, t
 
 import difflib
 import fnmatch
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Literal
 
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.constrain.constraint import Form
@@ -108,6 +109,10 @@ class Sign:
     member: str
 
 
+Prefill = Literal["plain", "continue_final_message"]
+"""`plain`: a last message of the assistant's is gone on with. `continue_final_message`: that field says so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Server:
     """One kind of server, and how it holds a model to a grammar: in which `form`, None where it cannot.
@@ -115,6 +120,7 @@ class Server:
     `says` are the words by which its list of models tells who owns them; where that says nothing, its `signs` are
     looked for. `text_or_call`: also where a call is free, one that a reply makes is held to the grammar. `formats`: a
     `response_format` may be changed so that it lets calls through. `api` is the one that tells most of its models.
+    `prefill`: how it is told to go on with the assistant's last message.
     """
 
     name: str
@@ -125,6 +131,7 @@ class Server:
     text_or_call: bool = False
     formats: bool = True
     api: UpstreamApi = "openai"
+    prefill: Prefill | None = None
 
 
 GENERIC = Server(
@@ -146,6 +153,7 @@ SERVERS: dict[str, Server] = {
             says=("llamacpp",),
             signs=(Sign("//props", "default_generation_settings"),),
             api="llamacpp",
+            prefill="plain",
         ),
         Server(
             name="llama-server-eager",
@@ -153,6 +161,7 @@ SERVERS: dict[str, Server] = {
             form="gbnf",
             text_or_call=True,
             api="llamacpp",
+            prefill="plain",
         ),
         Server(
             name="llama-cpp-python",
@@ -176,6 +185,7 @@ SERVERS: dict[str, Server] = {
             form="structural_tag",
             says=("sglang",),
             signs=(Sign("//server_info", "tokenizer_path"), Sign("//get_server_info", "tokenizer_path")),
+            prefill="continue_final_message",
         ),
         Server(
             name="ollama",
@@ -184,6 +194,7 @@ SERVERS: dict[str, Server] = {
             says=("library",),
             signs=(Sign("//api/version", "version"),),
             api="ollama",
+            prefill="plain",
         ),
         Server(
             name="vllm",
@@ -191,10 +202,16 @@ SERVERS: dict[str, Server] = {
             form="structural_tag",
             says=("vllm",),
             signs=(Sign("//version", "version"),),
+            prefill="continue_final_message",
         ),
         GENERIC,
     )
 }
+
+
+def unconstrained(server: Server) -> Server:
+    """Give the row of a server that takes no constraint, and is otherwise the same."""
+    return replace(server, form=None, formats=False)
 
 
 def get_server(name: str) -> Server:

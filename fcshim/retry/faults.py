@@ -1,6 +1,6 @@
 """What can be wrong with a try, so that the model is asked once more.
 
-Rule: only what the client has not seen is a fault here; what it has seen stands.
+Rule: what the client has seen stands; a fault of that can only be mended by going on.
 Neighbours: `screen` finds them, `prompt.correction` words them for the model, the log tells of them.
 """
 
@@ -16,10 +16,11 @@ from fcshim.parse.spoiled import Spoiled
 class Fault:
     """One fault: no call although one was demanded, a tool that is not offered, or a call that is not as it must be.
 
-    `bad` says why in `message`; `unreadable` was not even clear about the tool.
+    `bad` says why in `message`; `unreadable` was not even clear about the tool; of a `broken` call the client has the
+    beginning.
     """
 
-    kind: Literal["missing", "unoffered", "unreadable", "bad"]
+    kind: Literal["missing", "unoffered", "unreadable", "bad", "broken"]
     name: str = ""
     message: str = ""
 
@@ -31,7 +32,7 @@ class Fault:
                 return f"there is no tool {self.name!r:.80}"
             case "unreadable":
                 return "a call could not be read"
-            case "bad":
+            case "bad" | "broken":
                 return f"a call of {self.name!r:.80}: {self.message:.200}"
 
 

@@ -24,9 +24,21 @@ class Screen:
     """One try. `first`: the client sees it as it comes. `whole`: nothing is urgent, so the order of calls is kept.
 
     `last`: no other try follows, so a call that its schema does not admit passes. `demanded`: a call must come.
+    `resumes`: a call of which the client has the beginning may be gone on with, should it end with an error.
     """
 
-    def __init__(self, calls: Calls, *, first: bool, demanded: bool, whole: bool = False, last: bool = False) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        *,
+        first: bool,
+        demanded: bool,
+        whole: bool = False,
+        last: bool = False,
+        resumes: bool = False,
+    ) -> None:
+        self.broken: ToolCallEnd | None = None
+        """The end of a call of which the client has the beginning; it and all that follows is held."""
         self.faults: list[Fault] = []
         self.good = 0
         """Calls that the client may execute."""
@@ -38,6 +50,7 @@ class Screen:
         self._first = first
         self._whole = whole
         self._last = last
+        self._resumes = resumes
         self._waits = demanded
         self._passes = False
         self._held: list[tuple[bool, Event]] = []  # each with whether it belongs to a good call
@@ -51,7 +64,9 @@ class Screen:
 
     def take(self, events: Iterable[Event]) -> list[Event]:
         """Take the events of one upstream read; give those that the client sees now."""
-        seen = [passed for event in events for passed in self._taken(event)]
+        seen: list[Event] = []
+        for event in events:
+            seen += self._taken(event) if self.broken is None else self._kept(event)
         if self._call:
             begun, self._call = self._call, []
             seen += self._passed(begun)
@@ -63,10 +78,14 @@ class Screen:
         if self._waits and not self.faults and stop.stop_reason in NATURAL:
             self.faults.append(MISSING)
 
+    def held(self) -> list[Event]:
+        """Give all that is held, as it came."""
+        held, self._held = self._held, []
+        return [event for _, event in held]
+
     def release(self) -> list[Event]:
         """Give all that is held."""
-        held, self._held = self._held, []
-        return self._calls.numbered(event for _, event in held)
+        return self._calls.numbered(self.held())
 
     def salvage(self) -> list[Event]:
         """Give the good calls that are held, and forget the rest."""
@@ -80,7 +99,7 @@ class Screen:
                     self.faults.append(fault_of_text(event))
                 return []
             case Text() | Reasoning():
-                return self._said(event, len(event.text))
+                return self._said(event)
             case ToolCallStart():
                 self._call = [event]
                 return []
@@ -91,17 +110,25 @@ class Screen:
                 return self._ended(event)
         return self._calls.numbered([event])
 
-    def _said(self, event: Text | Reasoning, size: int) -> list[Event]:
+    def _kept(self, event: Event) -> list[Event]:
+        """Hold what comes behind a call that the client has the beginning of."""
+        return [] if isinstance(event, Spoiled) else self._hold([event], _size(event))
+
+    def _said(self, event: Text | Reasoning) -> list[Event]:
         passes = self._passes or (self._first and not self.faults and not self._waits)
         if passes or (self._first and not self.faults and not self._held and isinstance(event, Reasoning)):
             return [event]
-        return self._hold([event], size)
+        return self._hold([event], _size(event))
 
     def _ended(self, end: ToolCallEnd) -> list[Event]:
         call, self._call = [*self._call, end], []
         if len(call) == 1:  # the client has its beginning
             if end.error is None:
                 self._take(end)
+            elif self._resumes and not self.faults:
+                self.broken = end
+                self.faults.append(Fault("broken", end.tool_call_name, end.error.message))
+                return self._hold(call, 0)
             return self._calls.numbered(call)
         fault = None if self._passes or (self._last and end.error is None) else fault_of_call(end)
         if fault is not None:
@@ -136,5 +163,16 @@ class Screen:
             return []
         self._passes = True
         self._waits = False
+        self.broken = None
         self.faults.clear()
         return self.release()
+
+
+def _size(event: Event) -> int:
+    match event:
+        case Text() | Reasoning():
+            return len(event.text)
+        case ToolCallChunk():
+            return len(event.tool_call_arguments_chunk)
+        case _:
+            return 0

@@ -10,14 +10,17 @@ import msgspec
 
 from fcshim.constrain.constraint import Constraint, constrained, constraint_for
 from fcshim.constrain.response_format import without_format
+from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import Arguments
 from fcshim.profiles import OFF, Server
 from fcshim.prompt.correction import write_correction
 from fcshim.retry.calls import Calls
+from fcshim.retry.continuation import BegunStream
 from fcshim.retry.faults import Fault
-from fcshim.shim import Shim, ShimStream
+from fcshim.shim import Shim
+from fcshim.stage import StageStream
 
 Hear = Callable[[str], None]
 
@@ -33,18 +36,27 @@ class Attempt:
         arguments: Arguments,
         messages: tuple[Message, ...] | None = None,
         constraint: Constraint | None = None,
+        beginning: str = "",
+        fields: dict[str, JSON] | None = None,
     ) -> None:
-        """Make the first try; a later one where there are `messages`."""
+        """Make the first try; a later one where there are `messages`.
+
+        With `beginning` the model goes on with what it said; `fields` of the request tell the server so.
+        """
         self._shim = shim
         self._hear = hear
         self._arguments: Arguments = arguments
+        self._beginning = beginning
         self._dialect = shim.dialect if constraint is None else constraint.dialect
         self._held = shim.held if messages is None else constraint is not None and constraint.held
         if messages is None:
             self._request = shim.prepare()
             self.constraint = shim.constraint
         else:
-            free = without_format(msgspec.structs.replace(shim.free, messages=messages))  # it would forbid a call
+            begun = (AssistantMessage((TextPart(beginning),)),) if beginning else ()
+            extra = {**shim.free.extra, **(fields or {})}
+            free = msgspec.structs.replace(shim.free, messages=(*messages, *begun), extra=extra)
+            free = without_format(free)  # it would forbid a call
             self._request = free if constraint is None else constrained(free, constraint)
             self.constraint = "" if constraint is None else constraint.key
 
@@ -52,9 +64,10 @@ class Attempt:
         """Give the request for the upstream."""
         return self._request
 
-    def stream(self) -> ShimStream:
+    def stream(self) -> StageStream:
         """Make the way back."""
-        return self._shim.stream(dialect=self._dialect, arguments=self._arguments, held=self._held, hear=self._hear)
+        stream = self._shim.stream(dialect=self._dialect, arguments=self._arguments, held=self._held, hear=self._hear)
+        return BegunStream(stream, self._beginning) if self._beginning else stream
 
 
 def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = OFF) -> Constraint | None:

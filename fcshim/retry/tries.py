@@ -14,13 +14,14 @@ from typing import NamedTuple
 from fcshim.codecs.base import Codec, Outgoing
 from fcshim.constrain.constraint import Constraint
 from fcshim.errors import FcshimError
-from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, Usage
+from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
 from fcshim.exchange import Batch, Exchange
 from fcshim.messages import Message, Request
 from fcshim.parse.sink import Arguments
 from fcshim.profiles import OFF, Server
 from fcshim.reply import total_usage
 from fcshim.retry.calls import Calls
+from fcshim.retry.continuation import Resumption, beginning_of, constraint_of_rest, fields_of
 from fcshim.retry.faults import Fault
 from fcshim.retry.record import Record
 from fcshim.retry.screen import NATURAL, Screen
@@ -44,8 +45,8 @@ class Tries:
     """
 
     __slots__ = (
-        *("_asked", "_calls", "_exchange", "_failed", "_left", "_messages", "_over", "_plain", "_record", "_screens"),
-        *("_shim", "_shown", "_upstream", "_usages", "_whole", "again", "finished"),
+        *("_asked", "_calls", "_exchange", "_failed", "_left", "_messages", "_over", "_plain", "_record", "_resumed"),
+        *("_screens", "_shim", "_shown", "_upstream", "_usages", "_whole", "again", "finished", "repeated"),
     )
 
     def __init__(
@@ -59,6 +60,8 @@ class Tries:
     ) -> None:
         self.again = False
         """Whether the model is to be asked once more."""
+        self.repeated = False
+        """Whether this is a later try."""
         self.finished = False
         """Whether nothing that the upstream may still send to this try changes the reply."""
         self._asked = request
@@ -73,6 +76,7 @@ class Tries:
         self._shown = Text("")
         self._over = False
         self._screens: list[Screen] = []
+        self._resumed: Resumption | None = None
         self._begin("checked" if whole and shim.arguments == "stream" else shim.arguments)
         self._plain = self._screens[0].plain
 
@@ -85,11 +89,6 @@ class Tries:
     def constraint(self) -> str:
         """What tells the constraint apart that is sent, should the upstream refuse it."""
         return self._exchange.constraint
-
-    @property
-    def repeated(self) -> bool:
-        """Whether this is a later try."""
-        return len(self._screens) > 1
 
     @property
     def passed(self) -> bool:
@@ -117,8 +116,14 @@ class Tries:
         return batch
 
     def close(self) -> Batch:
-        """Take note that the body of this try has ended, or that reading stopped because it was finished."""
+        """Take note that the body of this try has ended, or that reading stopped because it was finished.
+
+        Once more, where it was to be asked again and cannot be: then this is the end.
+        """
         self.finished = True
+        if self.again:
+            self.again = False
+            return self._end(self._screens[-1].stop)
         return self._ended(self._exchange.close())
 
     def fail(self, error: FcshimError) -> Batch:
@@ -126,14 +131,19 @@ class Tries:
         self.finished = True
         return self._ended(self._exchange.fail(error))
 
-    def ask_again(self, server: Server = OFF) -> None:
+    def ask_again(self, server: Server = OFF) -> bool:
         """Make the next try, with a constraint where that kind of server takes one and it helps.
 
-        May be said again with another server, as long as nothing was fed.
+        May be said again with another server, as long as nothing was fed. False where there is no other way than to go
+        on with a call, and that server does not: `again` stays true then.
         """
         failed = self._failed
+        self.repeated = True
         if not self.again:
             self._screens.pop()
+            self.again = True
+        if failed.broken is not None:
+            return self._go_on_with(failed.broken, server)
         constraint = constraint_of(self._shim, failed.faults, server)
         dialect = self._shim.dialect if constraint is None else constraint.dialect
         if constraint is not None and dialect is self._shim.dialect and not (failed.constraint or self._calls.taken):
@@ -143,6 +153,30 @@ class Tries:
             self._messages = conversation(self._shim, failed.messages, failed.said, failed.faults, self._calls, dialect)
         self._begin("validated" if self._shim.arguments == "validated" else "checked", constraint)
         self.again = self._plain = self.finished = False
+        return True
+
+    def _go_on_with(self, end: ToolCallEnd, server: Server) -> bool:
+        beginning = None
+        if server.prefill is not None:
+            beginning = beginning_of(self._shim, self._failed.said, self._calls.taken, end)
+        if beginning is None:
+            return False
+        self._resumed = Resumption(end, beginning)
+        self._record = Record()
+        constraint = constraint_of_rest(self._shim, beginning, server)
+        attempt = Attempt(
+            self._shim,
+            self._record.hear,
+            arguments=self._shim.arguments,
+            messages=self._failed.messages,
+            constraint=constraint,
+            beginning=beginning.text,
+            fields=fields_of(server),
+        )
+        self._screens.append(Screen(self._calls, first=True, demanded=False, resumes=self._left > 0))
+        self._exchange = Exchange(self._asked, upstream=self._upstream, shim=attempt)
+        self.again = self._plain = self.finished = False
+        return True
 
     def _begin(self, arguments: Arguments, constraint: Constraint | None = None) -> None:
         first = not self._screens
@@ -157,20 +191,27 @@ class Tries:
         faults = self._failed.faults
         demanded = self._shim.request.tool_choice.mode == "required" if first else not is_optional(self._shim, faults)
         last = not (first or self._left)
-        self._screens.append(Screen(self._calls, first=first, demanded=demanded, whole=self._whole, last=last))
+        resumes = first and not self._whole
+        screen = Screen(self._calls, first=first, demanded=demanded, whole=self._whole, last=last, resumes=resumes)
+        self._screens.append(screen)
         self._exchange = Exchange(self._asked, upstream=self._upstream, shim=attempt)
 
     def _seen(self, batch: Batch) -> Batch:
         screen = self._screens[-1]
-        seen = screen.take(event for _, event in batch)
-        self._plain = screen.plain
+        events = (event for _, event in batch)
+        seen = screen.take(events if self._resumed is None else self._resumed.take(events))
+        if self._resumed is not None and self._resumed.over:  # what was held of the call's first try is superseded
+            self._resumed = None
+            screen.stop = self._screens[-2].stop
+            del self._screens[:-1]
+        self._plain = screen.plain and self._resumed is None
         self._shown = next((event for event in reversed(seen) if isinstance(event, Text)), self._shown)
         return [(0, event) for event in seen]
 
     def _broken(self, batch: Batch) -> Batch:
         """An error ends the first try; a later one just failed."""
         seen = self._seen(batch[:-1])
-        if len(self._screens) > 1:
+        if self.repeated:
             return seen + self._end(None)
         self._over = True
         return [*seen, *((0, event) for event in self._screens[0].release()), batch[-1]]
@@ -191,15 +232,27 @@ class Tries:
             return seen + self._end(stop)
         self._left -= 1
         self.again = True
-        faults = tuple(self._screens[-1].faults)
-        self._failed = _Failed(self._messages, self._record.text, faults, self._exchange.constraint)
+        screen = self._screens[-1]
+        faults = tuple(screen.faults)
+        self._failed = _Failed(self._messages, self._record.text, faults, self._exchange.constraint, screen.broken)
         return seen
 
     def _goes_on(self, stop: Stop) -> bool:
         screen = self._screens[-1]
-        if not (self._left and screen.faults and self._record.fits and stop.stop_reason in _ASKED_AGAIN):
+        if not (self._left and screen.faults and self._record.fits):
+            return False
+        if screen.broken is not None:
+            return self._resumed is None and len(screen.faults) == 1 and self._may_go_on(screen.broken, stop)
+        if stop.stop_reason not in _ASKED_AGAIN:
             return False
         return not screen.full and (self._shim.request.parallel_tool_calls or not self._calls.taken)
+
+    def _may_go_on(self, broken: ToolCallEnd, stop: Stop) -> bool:
+        """Tell whether a call may be gone on with: not beyond the tokens that the client wants."""
+        cut_off = broken.error is not None and broken.error.kind == "truncated"
+        if stop.stop_reason == "max_tokens":
+            return cut_off and self._shim.request.max_tokens is None
+        return stop.stop_reason in _ASKED_AGAIN
 
     def _end(self, stop: Stop | None) -> Batch:
         """Give what is owed of all tries, and the end; `stop` is the last one's, None where it broke."""
@@ -213,6 +266,9 @@ class Tries:
 
     def _best(self, stop: Stop | None) -> tuple[list[Event], StopReason]:
         *earlier, last = self._screens
+        if self._resumed is not None:  # the call is still open
+            held = [self._resumed.end if event is self._failed.broken else event for event in earlier[-1].held()]
+            return self._calls.numbered(held), earlier[-1].stop.stop_reason
         if not earlier:
             return last.release(), last.stop.stop_reason
         failed = stop is None or last.full or last.faults or stop.stop_reason not in NATURAL
@@ -235,12 +291,13 @@ class Tries:
 
 
 class _Failed(NamedTuple):
-    """A try that failed: what it was asked, what it said, what was wrong, and the constraint that it was held to."""
+    """A try that failed: what it was asked and said, what was wrong, what it was held to, and a call to go on with."""
 
     messages: tuple[Message, ...]
     said: str
     faults: tuple[Fault, ...]
     constraint: str
+    broken: ToolCallEnd | None = None
 
 
 def tried(request: Request, *, upstream: Codec, stage: Stage | None, max_retries: int, whole: bool) -> Exchange | Tries:

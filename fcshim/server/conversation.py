@@ -12,6 +12,7 @@ from fcshim.asking import Question
 from fcshim.codecs.base import Codec
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import Error
+from fcshim.exchange import Batch
 from fcshim.messages import Request
 from fcshim.server.course import Course
 from fcshim.server.line import Line, Pulse
@@ -88,6 +89,8 @@ class Conversation:
             else:
                 self._question.accepted()
                 more = await self._question.again(self._asked)
+        if self._asked.again:  # it was wanted, and could not be
+            await self._write(self._feed(self._asked.close()))
 
     async def _turn_to_another(self, error: UpstreamError) -> None:
         course = self._course
@@ -105,8 +108,7 @@ class Conversation:
 
     async def _pump(self) -> None:
         """Ask the upstream, and write what the client is to see, to the end where nothing is left to do."""
-        line, course, asked, answer = self._line, self._course, self._asked, self._answer
-        feed = answer.feed if course is None else lambda batch: answer.feed(course.feed(batch))
+        line, asked, feed = self._line, self._asked, self._feed
         async with self._upstream.ask(asked.outgoing, headers=self._headers) as reply:
             if reply.status != 200:
                 line.extra_headers += _kept(reply)
@@ -117,12 +119,21 @@ class Conversation:
 
             while not await reply.pour(take) and not asked.finished:
                 await line.settle()
-            rest = feed(asked.close())
-            if not asked.again and (course is None or course.over):
-                await line.end(rest + answer.close())
-            else:
-                await line.settle()
-                await line.write(rest)
+            await self._write(feed(asked.close()))
+
+    async def _write(self, rest: bytes) -> None:
+        """Write the last of a try; the end of the answer where nothing is left to do."""
+        if not self._asked.again and (self._course is None or self._course.over):
+            await self._line.end(rest + self._answer.close())
+        else:
+            await self._line.settle()
+            await self._line.write(rest)
+
+    @property
+    def _feed(self) -> Callable[[Batch], bytes]:
+        """What makes bytes of events, by way of the course where there is one."""
+        feed, course = self._answer.feed, self._course
+        return feed if course is None else lambda batch: feed(course.feed(batch))
 
     async def _refusal(self, reply: UpstreamReply) -> FcshimError:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}

@@ -12,6 +12,7 @@ from typing import Any
 
 from fcshim import Client
 from fcshim.demo.words import NOUNS, PARAMETERS, VERBS, WORDS
+from fcshim.reply import Reply, fold
 from tests.engine.llama_server import SLOTS
 
 TOOLS = 10
@@ -46,7 +47,7 @@ def command(number: int) -> Command:
     return Command(f"call {name} with {pairs}", [_tool(*each) for each in offered.items()], name, arguments)
 
 
-async def count_right(url: str, commands: range, **settings: JSON) -> int:
+async def count_right(url: str, commands: range, *, streamed: bool = False, **settings: JSON) -> int:
     """Count the commands that are answered with exactly the right call, as many at a time as there are slots."""
     slots = asyncio.Semaphore(SLOTS)
     async with Client(url, **settings) as client:
@@ -54,7 +55,7 @@ async def count_right(url: str, commands: range, **settings: JSON) -> int:
         async def is_right(number: int) -> bool:
             wanted = command(number)
             async with slots:
-                reply = await client.complete(wanted.text, wanted.tools, temperature=0, max_tokens=TOKENS)
+                reply = await _asked(client, wanted, streamed=streamed)
             made = [
                 (call.tool_call_name, json.loads(call.tool_call_arguments_complete))
                 for call in reply.tool_calls
@@ -63,6 +64,13 @@ async def count_right(url: str, commands: range, **settings: JSON) -> int:
             return made == [(wanted.name, wanted.arguments)]
 
         return sum(await asyncio.gather(*map(is_right, commands)))
+
+
+async def _asked(client: Client, wanted: Command, *, streamed: bool) -> Reply:
+    if not streamed:
+        return await client.complete(wanted.text, wanted.tools, temperature=0, max_tokens=TOKENS)
+    async with client.stream(wanted.text, wanted.tools, temperature=0, max_tokens=TOKENS) as stream:
+        return fold([event async for event in stream])
 
 
 def _value(rng: random.Random, kind: str) -> JSON:

@@ -79,7 +79,9 @@ def drive(tries: Exchange | Tries, *replies: Said, server: Server = GENERIC, spa
         _answer(tries, next(waiting), seen)
         if not (isinstance(tries, Tries) and tries.again):
             break
-        tries.ask_again(server)
+        if not tries.ask_again(server):
+            seen.reads.append([event for _, event in tries.close()])
+            break
     assert spare or next(waiting, None) is None
     return seen
 

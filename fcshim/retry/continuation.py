@@ -1,0 +1,144 @@
+"""A call of which the client has the beginning, ended by another reply that goes on from there.
+
+Theory of operation. The model's turn is begun for it (prefill) with what it said; where its call could not be read,
+with the strict JSON that the client has instead. A new parser reads that beginning, too; what the client has of it is
+passed over, to the character.
+
+Rule: the client's call keeps its id, and its chunks add up; what goes on belongs to it alone until it ends.
+Neighbours: `tries` asks for it, `constrain.frames` writes calls that have only begun, `profiles` says who goes on.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fcshim.constrain.constraint import Constraint, constraint_for_rest
+from fcshim.constrain.frames import beginning_of_calls
+from fcshim.events import JSON, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.messages import ToolChoice
+from fcshim.profiles import Prefill, Server
+from fcshim.shim import Shim, ShimStream
+
+_FIELDS: dict[Prefill, dict[str, JSON]] = {
+    "plain": {},
+    "continue_final_message": {"continue_final_message": True, "add_generation_prompt": False},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """How the model's turn begins: `text`, of which `calls` is all from the first call on.
+
+    `before`: whole calls in it. `known`: characters of the last call's arguments in it.
+    """
+
+    text: str
+    calls: str
+    before: int
+    known: int
+
+
+def beginning_of(shim: Shim, said: str, taken: Sequence[tuple[str, str]], end: ToolCallEnd) -> Beginning | None:
+    """Give the beginning with which the call that ended with an error can go on; None where there is none.
+
+    What was neutralised on its way is not, nor what ends with white space: templates cut that off.
+    """
+    assert end.error is not None
+    if shim.neutralise.touched:
+        return None
+    at = max(said.find(shim.dialect.open), 0) if shim.dialect.open else 0
+    arguments = end.tool_call_arguments_complete
+    if end.error.kind == "truncated":
+        found = Beginning(said, said[at:], len(taken), len(arguments))
+    else:
+        calls = beginning_of_calls(shim.dialect, [*taken, (end.tool_call_name, arguments)])
+        head = beginning_of_calls(shim.dialect, [*taken, (end.tool_call_name, "")])
+        if calls is None or head is None:
+            return None
+        found = Beginning(said[:at] + calls, calls, len(taken), len(calls) - len(head))
+    return found if found.text and not found.text[-1].isspace() else None
+
+
+def constraint_of_rest(shim: Shim, beginning: Beginning, server: Server) -> Constraint | None:
+    """Give what holds the model to a valid end of the call, where the server can be told so."""
+    if server.form is None:
+        return None
+    choice = ToolChoice("required", shim.request.tool_choice.names)
+    request = msgspec.structs.replace(shim.request, tool_choice=choice)
+    return constraint_for_rest(server.form, shim.dialect, shim.tools, request, beginning.calls)
+
+
+def fields_of(server: Server) -> dict[str, JSON]:
+    """Give the fields by which that kind of server is told to go on with the last message."""
+    return {} if server.prefill is None else _FIELDS[server.prefill]
+
+
+class BegunStream:
+    """The way back of a reply that was begun: its beginning is read before it."""
+
+    def __init__(self, stream: ShimStream, beginning: str) -> None:
+        self._stream = stream
+        self._first = stream.read(beginning)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the reply ended before the upstream did."""
+        return self._stream.finished
+
+    def feed(self, event: Event) -> list[Event]:
+        """Take the upstream's next event; give the client's."""
+        return self._behind(self._stream.feed(event))
+
+    def read(self, text: str) -> list[Event]:
+        """Take the upstream's next piece of text."""
+        return self._behind(self._stream.read(text))
+
+    def close(self) -> list[Event]:
+        """The upstream has ended; give what is held back."""
+        return self._behind(self._stream.close())
+
+    def _behind(self, events: list[Event]) -> list[Event]:
+        first, self._first = self._first, []
+        return first + events
+
+
+class Resumption:
+    """Makes one call of its two parts; `over` when it has ended, and what follows passes as it is."""
+
+    def __init__(self, end: ToolCallEnd, beginning: Beginning) -> None:
+        self.over = False
+        self._end = end
+        self._before = beginning.before
+        self._known = beginning.known
+        self._begun = 0
+        self._arguments = [end.tool_call_arguments_complete]
+
+    def take(self, events: Iterable[Event]) -> list[Event]:
+        """Give what of the events is new to the client."""
+        return [new for event in events for new in ([event] if self.over else self._new(event))]
+
+    @property
+    def end(self) -> ToolCallEnd:
+        """The end of the call as it was, with all the arguments that the client has by now."""
+        return msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
+
+    def _new(self, event: Event) -> list[Event]:
+        match event:
+            case ToolCallStart():
+                self._begun += 1
+            case ToolCallChunk() if self._begun > self._before:
+                return self._chunk(event.tool_call_arguments_chunk)
+            case ToolCallEnd() if self._begun > self._before:
+                self.over = True
+                same = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
+                return [msgspec.structs.replace(event, **same, tool_call_arguments_complete="".join(self._arguments))]
+        return []
+
+    def _chunk(self, text: str) -> list[Event]:
+        known = min(self._known, len(text))
+        self._known -= known
+        if known == len(text):
+            return []
+        self._arguments.append(text[known:])
+        return [ToolCallChunk(self._end.tool_call_id, text[known:], self._end.index)]

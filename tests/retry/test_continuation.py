@@ -1,0 +1,121 @@
+"""A call of which the client has the beginning, gone on with: one call, whole, for servers that go on."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcshim.errors import UpstreamError
+from fcshim.events import Usage
+from fcshim.profiles import OFF, get_server, unconstrained
+from fcshim.reply import fold
+from fcshim.retry import Tries
+from tests.parse.laws import normalise
+from tests.retry.driving import asked, call, drive, reply
+from tests.scripted import ended, said
+
+LLAMA, VLLM = get_server("llama-server"), get_server("vllm")
+HEAD = '<function_call>\n{"name": "send", "arguments": {"text": "x'
+PREFILL = '<function_call>\n{"name": "send", "arguments": {"text":"x'
+TWICE = reply("So. " + HEAD + '", ', '"text": "y"}}\n</function_call> More.')
+CUT = reply("So. " + HEAD, "yz", reason="length")
+REST = reply('"', "}}\n</function_call>", " Done.")
+WRITTEN = (
+    "Well. "
+    + call(arguments='{"a": 1}')
+    + "\n"
+    + call("send", '{ "text": "a \\"b\\" \\n </function_call> {", "n": [1, {"k": null}]}')
+)
+
+
+def of(seen):
+    """Give the text, the arguments and errors of the calls, and the stop reason, where the events keep the laws."""
+    normalise(each for each in seen.events if not isinstance(each, Usage))
+    answer = fold(seen.events)
+    calls = [(each.tool_call_arguments_complete, each.error and each.error.kind) for each in answer.tool_calls]
+    return answer.text, calls, answer.stop_reason
+
+
+def test_a_call_that_cannot_be_read_goes_on_from_what_the_client_has():
+    seen = drive(asked(), TWICE, REST, server=unconstrained(LLAMA))
+
+    assert ("So.  Done.", [('{"text": "x"}', None)], "tool_use") == of(seen)
+    assert {"role": "assistant", "content": "So. " + PREFILL} == seen.sent[1]["messages"][-1]
+    assert seen.sent[0]["messages"] == seen.sent[1]["messages"][:-1]
+    assert Usage(20, 10) in seen.events
+
+
+def test_a_server_that_takes_grammars_gets_that_of_the_rest():
+    seen = drive(asked(), TWICE, REST, server=LLAMA)
+
+    assert "string-char" in seen.sent[1]["grammar"].splitlines()[0]
+    assert '"<function_call>' not in seen.sent[1]["grammar"].splitlines()[0][:40]
+
+
+def test_some_servers_are_told_to_go_on():
+    seen = drive(asked(), TWICE, REST, server=VLLM)
+
+    assert (True, False) == (seen.sent[1]["continue_final_message"], seen.sent[1]["add_generation_prompt"])
+
+
+@pytest.mark.parametrize("first", [TWICE, CUT])
+def test_where_nothing_can_be_gone_on_with_the_reply_is_what_it_was(first):
+    without = of(drive(asked(max_retries=0), first))
+
+    assert without == of(drive(asked(), first, server=OFF))
+
+
+def test_a_call_that_was_cut_off_by_the_token_limit_goes_on():
+    seen = drive(asked(), CUT, REST, server=LLAMA)
+
+    assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == of(seen)
+    assert "So. " + HEAD + "yz" == seen.sent[1]["messages"][-1]["content"]
+
+
+def test_a_limit_that_the_client_has_set_stands():
+    seen = drive(asked(max_tokens=9), CUT, server=LLAMA)
+
+    assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == of(seen)
+
+
+def test_it_goes_on_as_often_as_is_allowed():
+    more = reply("1", "2", reason="length")
+    seen = drive(asked(max_retries=3), CUT, more, more, REST, server=LLAMA)
+
+    assert ("So.  Done.", [('{"text": "xyz1212"}', None)], "tool_use") == of(seen)
+
+
+def test_a_rest_that_is_no_better_ends_the_call_with_its_error():
+    seen = drive(asked(), TWICE, reply('", "text": "z"}}\n</function_call> Oh.'), server=LLAMA)
+
+    assert ("So.  Oh.", [('{"text": "x', "malformed")], "complete") == of(seen)
+
+
+def test_a_rest_that_never_comes_leaves_the_first_reply():
+    for told in ([], ["y"]):
+        tries = asked()
+        seen = [each for data in [*map(said, TWICE.pieces), ended()] for _, each in tries.feed(data)]
+        seen += [each for _, each in tries.close()]
+        assert isinstance(tries, Tries)
+        assert tries.ask_again(LLAMA)
+        seen += [each for text in told for _, each in tries.feed(said(text))]
+        seen += [each for _, each in tries.fail(UpstreamError("lost"))]
+        answer = fold(seen)
+
+        normalise(each for each in seen if not isinstance(each, Usage))
+        assert [('{"text": "x' + "".join(told), "error")] == [
+            (each.tool_call_arguments_complete, each.error and "error") for each in answer.tool_calls
+        ]
+        assert answer.error is None
+
+
+@given(at=st.integers(0, len(WRITTEN)), size=st.integers(1, 9))
+def test_wherever_a_reply_is_cut_off_inside_a_call_its_rest_makes_it_whole(at, size):
+    whole = of(drive(asked(), reply(WRITTEN)))
+    pieces = [WRITTEN[:at][start : start + size] for start in range(0, at, size)]
+    tries = asked()
+    seen = drive(tries, reply(*pieces, reason="length"), reply(WRITTEN[at:]), server=LLAMA, spare=True)
+
+    if len(seen.sent) == 2:
+        assert whole == of(seen)
+    else:
+        assert WRITTEN.startswith(of(seen)[0]) or of(seen)[2] == "max_tokens"
