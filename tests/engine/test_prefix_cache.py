@@ -65,8 +65,8 @@ def test_only_what_is_new_is_read(server: LlamaServer, tmp_path: Path, options: 
 
     for before, cached in zip(usages, seen[1:], strict=False):
         assert cached >= before["prompt_tokens"] - SEAM
-    # A reply is read again from where its text is cut into other tokens than the model had sampled. This one writes that
-    # way once it is asked for more than it was trained for; until then it has all of its replies, too.
+    # A reply is read again from where its text is cut into other tokens than the model had sampled. This one samples
+    # such tokens once it is asked for more than it was trained for; until then its replies are all there, too.
     whole = [cached >= before["total_tokens"] - UNREAD for before, cached in zip(usages, seen[1:], strict=False)]
     assert all(whole[: TURNS // 4])
     assert usages[-1]["total_tokens"] < CONTEXT

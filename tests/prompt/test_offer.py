@@ -119,4 +119,4 @@ def test_of_the_suites_hundred_tools_eight_hold_those_that_an_english_request_ne
 
     assert len(tools) > 100
     assert len(found) > 300
-    assert sum(found) >= 0.95 * len(found)
+    assert sum(found) >= 0.93 * len(found)
