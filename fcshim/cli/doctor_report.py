@@ -157,9 +157,15 @@ def _told(trial: Trial) -> str:
 def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
     if not diagnosis.works:
         why = "no way of asking brought a right call" if diagnosis.trials else "it gives no replies"
-        return f"No calls can be had of {diagnosis.model}: {why}."
+        return f"No calls can be had of {diagnosis.model}: {why}{_held(diagnosis)}."
     best = next((trial for trial in diagnosis.trials if trial.way == diagnosis.way), None)
     works = "Calls can be had" if best is None else f"Calls can be had, best {_titled(best)}: {in_words(best)}"
     if file is None:
         return f"{works}.\nThese settings follow (--write FILE keeps them for fcshim serve --config FILE):"
     return f"{works}.\nUse the settings with: fcshim serve --config {file}"
+
+
+def _held(diagnosis: Diagnosis) -> str:
+    """Say what is left where the model does not call by itself."""
+    holds = any(choice.setting == "constrain" and choice.value != "off" for choice in diagnosis.choices)
+    return "; one that is demanded is held to its form all the same" if holds else ""
