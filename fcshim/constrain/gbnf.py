@@ -56,6 +56,5 @@ class _Writer(RuleWriter):
         return char if char.isascii() and char.isalnum() else self._numbered(point)
 
     def _numbered(self, point: int) -> str:
-        if point < 0x100:
-            return f"\\x{point:02X}"
+        # Not as two digits: xgrammar, which reads GBNF as well, takes letters that follow them for more.
         return f"\\u{point:04X}" if point < 0x10000 else f"\\U{point:08X}"
