@@ -10,12 +10,13 @@ WORKERS ?= 2
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-clients check bench fuzz wheel clean
+.PHONY: help demo test test-clients test-xgrammar check bench fuzz wheel clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
 	@echo 'make test    all tests'
 	@echo 'make test-clients   agent frameworks as clients, each in an environment of its own'
+	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make bench   the benchmarks'
 	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, then guided by coverage (Linux)'
@@ -31,6 +32,9 @@ test: $(VENV)/dev.stamp
 test-clients: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.clients.environments
 	$(BIN)/python -m pytest tests/clients $(ARGS)
+
+test-xgrammar: $(VENV)-xgrammar/stamp
+	$(VENV)-xgrammar/bin/python -m pytest tests/constrain/test_xgrammar.py $(ARGS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check
@@ -51,7 +55,7 @@ wheel: $(VENV)/dev.stamp
 	$(BIN)/python -m build --outdir dist
 
 clean:
-	rm -rf $(VENV) dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-xgrammar dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip learned about dependency groups in 25.1.
@@ -67,6 +71,14 @@ $(VENV)/demo.stamp: $(VENV)/pip.stamp pyproject.toml
 
 $(VENV)/dev.stamp: $(VENV)/demo.stamp
 	$(PIP) --group dev
+	@touch $@
+
+# torch comes first: what only depends on it would take any build of it.
+$(VENV)-xgrammar/stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-xgrammar
+	$(VENV)-xgrammar/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV)-xgrammar/bin/python -m pip install --quiet torch==2.13.0
+	$(VENV)-xgrammar/bin/python -m pip install --quiet --editable . --group xgrammar
 	@touch $@
 
 $(VENV)/fuzz.stamp: $(VENV)/dev.stamp

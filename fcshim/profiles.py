@@ -170,6 +170,17 @@ SERVERS: dict[str, Server] = {
             says=("me",),
         ),
         Server(
+            name="llama-server-llguidance",
+            summary="llama.cpp's server, built with LLAMA_LLGUIDANCE: a grammar in Lark",
+            form="llguidance",
+            api="llamacpp",
+        ),
+        Server(
+            name="vllm-guidance",
+            summary="vLLM with the structured-outputs backend guidance: a grammar in Lark",
+            form="guidance",
+        ),
+        Server(
             name="lmstudio",
             summary="LM Studio: a schema, so without tags",
             form="json_schema",

@@ -7,7 +7,7 @@ Neighbours: `calls` makes grammars, `response_format` knows the client's wish, t
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
 from fcshim.constrain.frames import frames_of
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import Grammar, fitted
+from fcshim.constrain.lark import write_lark
 from fcshim.constrain.prose import is_told
 from fcshim.constrain.residue import residue
 from fcshim.constrain.response_format import FIELD, is_any_object, wanted_document, without_format
@@ -27,12 +28,28 @@ from fcshim.messages import Request, Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
 
-Form = Literal["gbnf", "structural_tag", "json_schema"]
-"""`gbnf`: llama.cpp's grammar. `structural_tag`: tags with a JSON Schema inside, as xgrammar has them. `json_schema`:
-the whole reply is JSON, so that calls are asked for without tags."""
+Form = Literal["gbnf", "llguidance", "guidance", "structural_tag", "json_schema"]
+"""`gbnf`: llama.cpp's grammar. `llguidance`: Lark in its place, for a llama.cpp that was built with it. `guidance`:
+Lark for vLLM with that backend. `structural_tag`: tags with a JSON Schema inside, as xgrammar has them, or a grammar.
+`json_schema`: the whole reply is JSON, so that calls are asked for without tags."""
 
-_WRITERS: dict[Form, Callable[[Grammar], dict[str, JSON]]] = {"gbnf": lambda grammar: {"grammar": write_gbnf(grammar)}}
-"""The fields of a grammar, in the forms that are grammars."""
+_GRAMMARS: frozenset[Form] = frozenset({"gbnf", "llguidance", "guidance"})
+"""The forms that are grammars."""
+
+
+def _fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
+    """Give the fields of a request that say a grammar."""
+    match form:
+        case "llguidance":
+            return {"grammar": f"%llguidance {{}}\n{write_lark(grammar)}"}
+        case "guidance":
+            return {"structured_outputs": {"grammar": write_lark(grammar)}}
+        case "structural_tag":
+            written = {"type": "grammar", "grammar": write_gbnf(grammar)}
+            return {FIELD: {"type": "structural_tag", "format": written}}
+        case _:
+            return {"grammar": write_gbnf(grammar)}
+
 
 _THEIR_OWN = frozenset(
     [
@@ -115,7 +132,7 @@ def is_document_held(form: Form | None, request: Request) -> bool:
     llama-server holds replies to it as well, but fails (500) where such a reply is cut off by the token limit.
     """
     theirs = not _THEIR_OWN.isdisjoint(request.extra)
-    return form in _WRITERS and not theirs and wanted_document(request) is not None
+    return form in _GRAMMARS and not theirs and wanted_document(request) is not None
 
 
 def constraint_for_rest(
@@ -125,7 +142,7 @@ def constraint_for_rest(
 
     None where `constraint_for` gives none, where a form is no grammar, and where no valid calls begin so.
     """
-    if form not in _WRITERS or not tools or not _THEIR_OWN.isdisjoint(request.extra):
+    if form not in _GRAMMARS or not tools or not _THEIR_OWN.isdisjoint(request.extra):
         return None
     wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls)
     grammar = _grammar(wanted)
@@ -160,7 +177,7 @@ def _with_document(wanted: _Wanted, request: Request) -> Constraint | None:
 
     A server without grammars holds replies to documents by itself: only calls have to be let through.
     """
-    if wanted.form in _WRITERS:
+    if wanted.form in _GRAMMARS:
         return _made(wanted) or _made(dataclasses.replace(wanted, dialect=BARE_JSON))
     if wanted.tools == _NO_TOOLS:
         return None
@@ -173,8 +190,7 @@ def _with_document(wanted: _Wanted, request: Request) -> Constraint | None:
 def _made(wanted: _Wanted) -> Constraint | None:
     match wanted.form:
         case "structural_tag":
-            tag = _structural_tag(wanted)
-            return None if tag is None else _constraint(wanted.dialect, {FIELD: tag})
+            return _structural_tag(wanted)
         case "json_schema":
             if wanted.text:
                 return None
@@ -186,14 +202,21 @@ def _made(wanted: _Wanted) -> Constraint | None:
             return None if grammar is None else _as_grammar(wanted, fitted(grammar, wanted.tokens))
 
 
-def _structural_tag(wanted: _Wanted) -> dict[str, JSON] | None:
+def _structural_tag(wanted: _Wanted) -> Constraint | None:
+    """Give tags with schemas inside; where calls are no such tags, one grammar that says all of them."""
     frames = frames_of(wanted.dialect)
-    marker = marker_of(wanted.dialect) if wanted.text else ""
-    if frames is None or not frames.is_json or (wanted.text and not marker):
+    if frames is None:
         return None
-    return structural_tag_of_calls(
-        frames, wanted.listed, parallel=wanted.parallel, trigger=marker, document=_decoded(wanted.document)
-    )
+    marker = marker_of(wanted.dialect) if wanted.text else ""
+    tag = None
+    if frames.is_json and (marker or not wanted.text):
+        tag = structural_tag_of_calls(
+            frames, wanted.listed, parallel=wanted.parallel, trigger=marker, document=_decoded(wanted.document)
+        )
+    if tag is not None:
+        return _constraint(wanted.dialect, {FIELD: tag})
+    grammar = _grammar(dataclasses.replace(wanted, tokens=None))
+    return None if grammar is None else _as_grammar(wanted, fitted(grammar, wanted.tokens))
 
 
 @functools.lru_cache(maxsize=64)
@@ -207,7 +230,7 @@ def _grammar(wanted: _Wanted) -> Grammar | None:
 
 def _as_grammar(wanted: _Wanted, grammar: Grammar) -> Constraint:
     held = not wanted.text or is_told(marker_of(wanted.dialect))
-    return _constraint(wanted.dialect, _WRITERS[wanted.form](grammar), grammar.notes, held=held)
+    return _constraint(wanted.dialect, _fields(wanted.form, grammar), grammar.notes, held=held)
 
 
 def _decoded(document: bytes) -> JSON:

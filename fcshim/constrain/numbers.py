@@ -16,8 +16,11 @@ _LONGEST = 40
 """Digits of a bound that is heeded."""
 _PLACES = 4
 
-INTEGER = series(optional(Text("-")), choice([Text("0"), series(chars("19"), Repeat(DIGIT, 0, _DIGITS - 1))]))
-NUMBER = series(INTEGER, optional(series(Text("."), Repeat(DIGIT, 1, _PLACES))))
+_NATURAL = series(chars("19"), Repeat(DIGIT, 0, _DIGITS - 1))
+INTEGER = choice([Text("0"), series(optional(Text("-")), _NATURAL)])
+NUMBER = series(
+    optional(Text("-")), choice([Text("0"), _NATURAL]), optional(series(Text("."), Repeat(DIGIT, 1, _PLACES)))
+)
 
 
 def integers(least: Fraction | None, most: Fraction | None) -> Expression | None:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from fcshim.constrain.constraint import constrained, constraint_for
@@ -71,5 +72,11 @@ def test_a_structural_tag_has_a_tag_for_each_tool_in_the_dialects_own_words() ->
     assert TREE == form["tags"][0]["content"]["json_schema"]
 
 
-def test_calls_that_share_a_frame_have_no_structural_tag() -> None:
-    assert constraint_for("structural_tag", get_dialect("granite"), TOOLS, request()) is None
+@pytest.mark.parametrize("name", ["granite", "pythonic", "qwen3_xml"])
+def test_calls_that_are_no_tags_with_json_inside_are_a_grammar_in_one(name: str) -> None:
+    made = constraint_for("structural_tag", get_dialect(name), TOOLS, request())
+    grammar = constraint_for("gbnf", get_dialect(name), TOOLS, request())
+    assert made is not None
+    assert grammar is not None
+
+    assert {"type": "grammar", **grammar.fields} == made.fields["response_format"]["format"]
