@@ -117,7 +117,7 @@ def constraint_for(
         return None
     demanded = request.tool_choice.mode == "required"
     document = None if demanded and tools else wanted_document(request)
-    thoughts = thoughts_of(request.model, in_reasoning) if form in _WRITERS else None
+    thoughts = thoughts_of(request.model, in_reasoning) if form in _GRAMMARS else None
     wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls, thoughts=thoughts)
     if document is not None:
         return _with_document(dataclasses.replace(wanted, document=msgspec.json.encode(document)), request)
