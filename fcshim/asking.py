@@ -91,6 +91,9 @@ class Question:
         server = OFF if native else await self._enforcement.server(self._request)
         asked = self._make(native=self._native, server=server)
         if self._enforcement.is_refused(asked.constraint):
+            # The model's turn may be begun for it instead; that may be what is refused, too.
+            asked = self._make(native=self._native, server=unconstrained(server))
+        if self._enforcement.is_refused(asked.constraint):
             asked = self._make(native=self._native, server=OFF)
         return asked
 

@@ -87,6 +87,7 @@ class Shim:
         self.held = constraint is not None and constraint.held
         """Whether the model can only make calls that are valid."""
         self.request = request
+        self.server = server
         self.arguments: Arguments = arguments
 
         def new_parser(dialect: Dialect, arguments: Arguments, *, marked: bool, held: bool) -> StreamParser:

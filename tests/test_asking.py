@@ -81,3 +81,16 @@ async def test_a_second_try_that_breaks_is_never_told(second):
         reply = fold([event async for event in client.stream("Hi", [ADD])])
 
     assert (UNKNOWN, "complete", None) == (reply.text, reply.stop_reason, reply.error)
+
+
+async def test_where_a_constraint_is_refused_the_call_is_begun_from_then_on_unless_that_is_refused_too():
+    rest = answering(GOOD.removeprefix('<function_call>\n{"name": "add", "arguments":'))
+    scripts = REFUSED, answering(GOOD), rest, REFUSED, answering(GOOD), answering(GOOD)
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="vllm") as client:
+        replies = [await client.complete("Hi", [ADD], tool_choice="required") for _ in range(4)]
+
+    assert [["add"]] * 4 == [[call.tool_call_name for call in reply.tool_calls] for reply in replies]
+    assert ["user", "user", "assistant", "assistant", "user", "user"] == [
+        asked.body["messages"][-1]["role"] for asked in upstream.asked
+    ]
+    assert [True, False, False, False, False, False] == ["response_format" in asked.body for asked in upstream.asked]

@@ -11,6 +11,8 @@ from tests.server.front import asking, fronting, http
 
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1}}\n</function_call>'
+REST = ' {"a": 1}}\n</function_call>'
+"""What is left of it where it is begun for the model."""
 REFUSED = Script((b'{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}',), 400)
 CHAT = "/v1/chat/completions"
 
@@ -88,7 +90,7 @@ async def test_a_client_with_a_constraint_of_its_own_keeps_it():
 
 
 async def test_a_refused_constraint_is_left_out_at_once_and_from_then_on():
-    scripts = REFUSED, answering(CALL), answering(CALL)
+    scripts = REFUSED, answering(CALL), answering(REST)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", [ADD], tool_choice="required") for _ in range(2)]
 
@@ -108,7 +110,7 @@ async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_aga
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_does_the_same(stream):
-    scripts = owned("llamacpp"), REFUSED, answering(CALL), answering(CALL)
+    scripts = owned("llamacpp"), REFUSED, answering(CALL), answering(REST)
     async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
         for _ in range(2):
             response = await client.post(CHAT, json=asking(stream=stream, tool_choice="required"))

@@ -113,7 +113,7 @@ def constraint_for(
     needs to be held, where the client has a constraint of its own or the server's is as good, and where the dialect has
     no grammar here.
     """
-    if not _THEIR_OWN.isdisjoint(request.extra):
+    if has_its_own(request):
         return None
     demanded = request.tool_choice.mode == "required"
     document = None if demanded and tools else wanted_document(request)
@@ -126,12 +126,17 @@ def constraint_for(
     return _made(dataclasses.replace(wanted, text=not demanded, tokens=_tokens(request) if demanded else None))
 
 
+def has_its_own(request: Request) -> bool:
+    """Tell whether the client constrains the reply by itself."""
+    return not _THEIR_OWN.isdisjoint(request.extra)
+
+
 def is_document_held(form: Form | None, request: Request) -> bool:
     """Tell whether a reply without calls is held to the client's `response_format` here, not by the server.
 
     llama-server holds replies to it as well, but fails (500) where such a reply is cut off by the token limit.
     """
-    theirs = not _THEIR_OWN.isdisjoint(request.extra)
+    theirs = has_its_own(request)
     return form in _GRAMMARS and not theirs and wanted_document(request) is not None
 
 
@@ -142,7 +147,7 @@ def constraint_for_rest(
 
     None where `constraint_for` gives none, where a form is no grammar, and where no valid calls begin so.
     """
-    if form not in _GRAMMARS or not tools or not _THEIR_OWN.isdisjoint(request.extra):
+    if form not in _GRAMMARS or not tools or has_its_own(request):
         return None
     wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls)
     grammar = _grammar(wanted)

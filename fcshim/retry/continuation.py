@@ -13,13 +13,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.constrain.constraint import Constraint, constraint_for_rest
-from fcshim.constrain.frames import beginning_of_calls
+from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_its_own
+from fcshim.constrain.frames import beginning_of_calls, frames_of
 from fcshim.events import JSON, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import ToolChoice
 from fcshim.profiles import Prefill, Server
 from fcshim.shim import Shim, ShimStream
 
+PREFILL = "prefill"
+"""What stands for the constraint where the model's turn is begun for it, should the upstream refuse that."""
 _FIELDS: dict[Prefill, dict[str, JSON]] = {
     "plain": {},
     "continue_final_message": {"continue_final_message": True, "add_generation_prompt": False},
@@ -58,6 +60,21 @@ def beginning_of(shim: Shim, said: str, taken: Sequence[tuple[str, str]], end: T
             return None
         found = Beginning(said[:at] + calls, calls, len(taken), len(calls) - len(head))
     return found if found.text and not found.text[-1].isspace() else None
+
+
+def demanded_beginning(shim: Shim) -> str:
+    """Give how the first call begins where one is demanded, nothing else holds the model to it and the server goes on.
+
+    Empty otherwise: the model begins by itself, and is asked again where that is no call.
+    """
+    held = shim.request.tool_choice.mode != "required" or shim.constraint or has_its_own(shim.request)
+    if held or shim.server.prefill is None or not shim.tools:
+        return ""
+    frames = frames_of(shim.dialect)
+    if frames is None:
+        return shim.dialect.open.rstrip()
+    named = frames.behind(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
+    return (frames.head(0) + named).rstrip()
 
 
 def constraint_of_rest(shim: Shim, beginning: Beginning, server: Server) -> Constraint | None:

@@ -17,7 +17,7 @@ from fcshim.parse.sink import Arguments
 from fcshim.profiles import OFF, Server
 from fcshim.prompt.correction import write_correction
 from fcshim.retry.calls import Calls
-from fcshim.retry.continuation import BegunStream
+from fcshim.retry.continuation import PREFILL, BegunStream, fields_of
 from fcshim.retry.faults import Fault
 from fcshim.shim import Shim
 from fcshim.stage import StageStream
@@ -37,11 +37,11 @@ class Attempt:
         messages: tuple[Message, ...] | None = None,
         constraint: Constraint | None = None,
         beginning: str = "",
-        fields: dict[str, JSON] | None = None,
+        server: Server | None = None,
     ) -> None:
         """Make the first try; a later one where there are `messages`.
 
-        With `beginning` the model goes on with what it said; `fields` of the request tell the server so.
+        With `beginning` the model goes on with what it said, as `server` is told (else the shim's).
         """
         self._shim = shim
         self._hear = hear
@@ -51,14 +51,13 @@ class Attempt:
         self._held = shim.held if messages is None else constraint is not None and constraint.held
         if messages is None:
             self._request = shim.prepare()
-            self.constraint = shim.constraint
+            self.constraint = shim.constraint or (PREFILL if beginning else "")
         else:
-            begun = (AssistantMessage((TextPart(beginning),)),) if beginning else ()
-            extra = {**shim.free.extra, **(fields or {})}
-            free = msgspec.structs.replace(shim.free, messages=(*messages, *begun), extra=extra)
-            free = without_format(free)  # it would forbid a call
+            free = without_format(msgspec.structs.replace(shim.free, messages=messages))  # it would forbid a call
             self._request = free if constraint is None else constrained(free, constraint)
             self.constraint = "" if constraint is None else constraint.key
+        if beginning:
+            self._request = _begun(self._request, beginning, fields_of(shim.server if server is None else server))
 
     def prepare(self) -> Request:
         """Give the request for the upstream."""
@@ -102,6 +101,11 @@ def conversation(
     if said.strip():
         messages = _added(messages, AssistantMessage((TextPart(said),)), "")
     return _added(messages, UserMessage((TextPart(correction),)), "\n\n")
+
+
+def _begun(request: Request, beginning: str, fields: dict[str, JSON]) -> Request:
+    messages = _added(request.messages, AssistantMessage((TextPart(beginning),)), "")
+    return msgspec.structs.replace(request, messages=messages, extra={**request.extra, **fields})
 
 
 def _added(messages: tuple[Message, ...], turn: AssistantMessage | UserMessage, separator: str) -> tuple[Message, ...]:

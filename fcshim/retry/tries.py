@@ -21,7 +21,7 @@ from fcshim.parse.sink import Arguments
 from fcshim.profiles import OFF, Server
 from fcshim.reply import total_usage
 from fcshim.retry.calls import Calls
-from fcshim.retry.continuation import Resumption, beginning_of, constraint_of_rest, fields_of
+from fcshim.retry.continuation import Resumption, beginning_of, constraint_of_rest, demanded_beginning
 from fcshim.retry.faults import Fault
 from fcshim.retry.record import Record
 from fcshim.retry.screen import NATURAL, Screen
@@ -129,6 +129,8 @@ class Tries:
     def fail(self, error: FcshimError) -> Batch:
         """Take note that the upstream was lost."""
         self.finished = True
+        if self.again:
+            return self.close()
         return self._ended(self._exchange.fail(error))
 
     def ask_again(self, server: Server = OFF) -> bool:
@@ -171,7 +173,7 @@ class Tries:
             messages=self._failed.messages,
             constraint=constraint,
             beginning=beginning.text,
-            fields=fields_of(server),
+            server=server,
         )
         self._screens.append(Screen(self._calls, first=True, demanded=False, resumes=self._left > 0))
         self._exchange = Exchange(self._asked, upstream=self._upstream, shim=attempt)
@@ -187,6 +189,7 @@ class Tries:
             arguments=arguments,
             messages=None if first else self._messages,
             constraint=constraint,
+            beginning=demanded_beginning(self._shim) if first else "",
         )
         faults = self._failed.faults
         demanded = self._shim.request.tool_choice.mode == "required" if first else not is_optional(self._shim, faults)

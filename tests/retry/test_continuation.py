@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from fcshim.errors import UpstreamError
 from fcshim.events import Usage
+from fcshim.messages import ToolChoice
 from fcshim.profiles import OFF, get_server, unconstrained
 from fcshim.reply import fold
 from fcshim.retry import Tries
 from tests.parse.laws import normalise
-from tests.retry.driving import asked, call, drive, reply
+from tests.retry.driving import REQUIRED, asked, call, drive, reply
 from tests.scripted import ended, said
 
 LLAMA, VLLM = get_server("llama-server"), get_server("vllm")
@@ -119,3 +120,33 @@ def test_wherever_a_reply_is_cut_off_inside_a_call_its_rest_makes_it_whole(at, s
         assert whole == of(seen)
     else:
         assert WRITTEN.startswith(of(seen)[0]) or of(seen)[2] == "max_tokens"
+
+
+@pytest.mark.parametrize(
+    ("names", "prefill", "rest"),
+    [
+        ((), '<function_call>\n{"name": "', 'send", "arguments": {"text": "x"}}\n</function_call>'),
+        (("send",), '<function_call>\n{"name": "send", "arguments":', ' {"text": "x"}}\n</function_call>'),
+    ],
+)
+def test_a_call_that_is_demanded_is_begun_where_nothing_else_holds_the_model_to_it(names, prefill, rest):
+    server = unconstrained(VLLM)
+    seen = drive(asked(tool_choice=ToolChoice("required", names), server=server), reply(rest))
+
+    assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
+    assert {"role": "assistant", "content": prefill} == seen.sent[0]["messages"][-1]
+    assert seen.sent[0]["continue_final_message"]
+
+
+@pytest.mark.parametrize("fields", [{}, {"tool_choice": REQUIRED, "extra": {"guided_regex": "x"}}])
+def test_it_is_not_begun_where_none_is_demanded_or_the_client_has_a_constraint_of_its_own(fields):
+    seen = drive(asked(server=unconstrained(VLLM), **fields), reply(call()))
+
+    assert "user" == seen.sent[0]["messages"][-1]["role"]
+
+
+def test_every_dialect_begins_its_calls_in_its_own_way():
+    rest = "send>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>"
+    seen = drive(asked(tool_choice=REQUIRED, server=unconstrained(VLLM), dialect="qwen3_xml"), reply(rest))
+
+    assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
