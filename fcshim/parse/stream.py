@@ -20,12 +20,10 @@ next one; `_stall` says that what is left (a few characters) must wait for more 
 What must wait until it is known whether it is quoted is held (`output`).
 
 Rule: nothing is searched twice; only a tail that really begins a marker waits.
-Neighbours: `machine` has the states of calls (`calls`) and fences (`code`), and the markers (`openers`).
+Neighbours: `machine` has the other states, from fences (`code`) to reasoning, and the markers (`openers`).
 """
 
-import re
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from fcshim.events import JSON, Event, Stop, StopReason, Text
 from fcshim.ids import id_source
@@ -33,21 +31,18 @@ from fcshim.messages import Tool, as_tools
 from fcshim.parse.body import READING, BodyReader, Status
 from fcshim.parse.dialects import AUTO, Dialect, get_dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
-from fcshim.parse.machine.calls import CallMachine
 from fcshim.parse.machine.halves import HalfJoiner
 from fcshim.parse.machine.openers import Opening, openers
 from fcshim.parse.machine.output import Hold
-from fcshim.parse.machine.surroundings import QUOTES, REASONING_TAGS, Line, closing_tag
+from fcshim.parse.machine.reasoning import ReasoningMachine, ReasoningPolicy
+from fcshim.parse.machine.surroundings import QUOTES, closing_tag
 from fcshim.parse.markers import marker_set
 from fcshim.parse.sink import Arguments, CallSink
 
-ReasoningPolicy = Literal["ignore", "recover", "promote"]
-
 _NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
-_SPACE = re.compile(r"\s*+")
 
 
-class StreamParser(CallMachine):
+class StreamParser(ReasoningMachine):
     """Finds the calls in one reply while it streams.
 
     `dialect` is a name, a `Dialect`, or `"auto"`: every dialect of the table at once. `tools` are the offered ones
@@ -80,15 +75,13 @@ class StreamParser(CallMachine):
             CallSink(offered, arguments, new_id or id_source(), limits.arguments),
             limits,
             fenced_calls=offered is not None,
+            policy=reasoning,
             asked=asked,
         )
         self._marked = marked
         self._held = held
-        self._policy = reasoning
         self._state = self._lead
         self._halves = HalfJoiner()
-        self._reasoning_close = ""
-        self._reasoning_markers = self._openers.markers
         self._echo_close = ""
         self._direct: BodyReader | None = None
         """The reader of a call that was started: it may have the next piece at once, if that is ASCII."""
@@ -181,77 +174,6 @@ class StreamParser(CallMachine):
         # Without its states the parser holds no reference to itself: its memory is free at once.
         self._state = self._home = _over
         return events
-
-    # Reasoning.
-
-    def _lead(self, pos: int) -> int:
-        found = _SPACE.match(self._buffer, pos)
-        assert found is not None
-        self._output.say(found[0])
-        pos = found.end()
-        rest = self._buffer[pos : pos + 32]
-        begun = (*(opener for opener, _ in REASONING_TAGS), *self._openers.words)
-        if rest and any(opener != rest and opener.startswith(rest) for opener in begun):
-            self._stall = True
-            return pos
-        for opener, closer in REASONING_TAGS:
-            if rest.startswith(opener):
-                self._enter_reasoning(closer)
-                return pos + len(opener)
-        word = self._openers.word(self._buffer, pos)
-        if word and self._output.line.at_start():
-            return self._word(word, pos)
-        if rest:
-            self._state = self._text
-        return pos
-
-    def _word(self, word: str, pos: int) -> int:
-        """A word that opens a call at the start of a line stands where no newline was before it."""
-        picked = self._openers.pick("\n" + word, self._buffer, pos - 1)
-        if picked is None:
-            self._stall = True
-        elif isinstance(picked, Opening):
-            return self._begin(picked, word, pos, self._text)
-        else:
-            self._state = self._text
-        return pos
-
-    def _enter_reasoning(self, closer: str) -> None:
-        self._output.flush()
-        self._output.reasons = True
-        self._reasoning_close = closer
-        seen = () if self._policy == "ignore" else self._openers.anywhere
-        self._reasoning_markers = marker_set((closer, *seen))
-        self._state = self._reasoning
-
-    def _reasoning(self, pos: int) -> int:
-        found = self._reasoning_markers.search(self._buffer, pos)
-        if found is None:
-            return self._say_up_to(self._reasoning_markers.tail(self._buffer, pos), pos)
-        start, end = found.span()
-        self._output.say(self._buffer[pos:start])
-        if self._reasoning_markers.begun(self._buffer, start):
-            self._stall = True
-            return start
-        if found[0] != self._reasoning_close:
-            return self._reasoned_call(found[0], start, end)
-        self._output.flush()
-        self._output.reasons = False
-        self._output.line = Line()
-        self._state = self._lead
-        return end
-
-    def _reasoned_call(self, marker: str, start: int, end: int) -> int:
-        picked = self._openers.pick(marker, self._buffer, start)
-        if picked is None:
-            self._stall = True
-            return start
-        if not isinstance(picked, Opening):
-            self._output.say(marker)
-            return end
-        if self._policy == "recover":
-            self._output.begin_hold("reasoning")
-        return self._open(picked, marker, start, self._reasoning)
 
     # Text.
 

@@ -15,24 +15,18 @@ unsent and the grammar can begin there. A closing quote therefore counts only on
 What is usual between two values is read by one search (`_NEXT_MEMBER` and the like); the states for its parts are for
 what is unusual, and for what is long.
 
-Two deviations are mended on the way, since strings must keep streaming: raw control characters and invalid escapes in
-value strings. A closing marker inside a string pauses forwarding until the string closes: if it never does, the marker
-was the end of the call.
-
 Rule: every character is looked at once; nothing that was read is kept but what is held and the keys of open objects.
-Neighbours: `json.body` says what the values mean; `mend` takes over at a deviation.
+Neighbours: `strings` reads what is in them, `holding` keeps what is not sure yet, `mend` takes over at a deviation,
+`json.body` says what the values mean.
 """
 
 import json
 import re
-from collections.abc import Callable
-from typing import TypeAlias
 
-from fcshim.parse.arguments.mend import Rest
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.strings import ESCAPE_BEGUN, JsonStrings, State
 from fcshim.parse.closers import MOST_RUNS, Closers
 from fcshim.parse.limits import Limits
-
-State: TypeAlias = Callable[[str, int], int]
 
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
@@ -47,49 +41,15 @@ _NEXT_ITEM = re.compile(rf"{_GAP},{_GAP}(?:{_VALUE_FIRST}()|\Z)")
 _SHORT_ATOM = re.compile(r"(?:-?(?:0|[1-9]\d{0,18})(?:\.\d{1,20})?|true|false|null)(?=[ \t\n\r,}\]])", re.ASCII)
 _SHORT_ATOM_BEGUN = re.compile(r"[\w.+-]{1,24}\Z", re.ASCII)
 """The usual spellings, each in one search. What is only begun waits: it would be held anyway, and is short."""
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
-_ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
-_CONTROL = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-_LOST = "\\ufffd"
-_HALF = re.compile(r"\\u[dD][89abAB]", re.ASCII)
-_OTHER_HALF = re.compile(r"\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_LOW_HALF = re.compile(r"\\u[dD][c-fC-F]")
-_OTHER_HALF_BEGUN = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
 
 
-class NotStrictError(Exception):
-    """The text is not strict JSON, and nobody mends it."""
-
-
-class LimitError(Exception):
-    """The value is longer or deeper than it may be."""
-
-
-class StrictJson:
+class StrictJson(JsonStrings):
     """Reads one JSON value; a subclass says where its text goes (`_into`) and what a deviation means."""
 
     def __init__(self, closers: Closers, limits: Limits) -> None:
-        self._limits = limits
-        self._most_held = limits.mend
-        self._closers = closers
-        self._run, self._piece = closers.run, closers.piece
+        super().__init__(closers, limits)
         self._state: State = self._value
-        self._wait = False
-        self._rest: Rest = "start"
         self._containers: list[str] = []
-        self._keys: list[set[str]] = []
-        self._into: list[str] | None = None
-        self._held: list[str] = []
-        self._held_source: list[str] | None = None
-        """What is held as it was written, where that differs: from a closing marker in a string on."""
-        self._held_size = 0
-        self._token: list[str] = []
-        self._paused = False
-        self._in_string = False
-        self._quote_at = 0
-        self.in_content = False
-        """True inside a value's string while nothing is held."""
-        self._new_key: str | None = None
         self.place = 0
         """Where `read_on` stood last."""
 
@@ -97,9 +57,6 @@ class StrictJson:
 
     def _value_begins(self, first: str) -> None:
         """Note that a value begins here (its first character, or a whole number or literal)."""
-
-    def _string_ended(self) -> None:
-        """Note that a value's string is complete."""
 
     def _atom_ended(self, atom: str) -> None:
         """Note a whole number or literal; its pieces are the last of what is held."""
@@ -143,55 +100,6 @@ class StrictJson:
             self.place = pos
             pos = self._state(text, pos)
         return pos
-
-    # Sending and holding.
-
-    def _hold(self, text: str) -> None:
-        self._held.append(text)
-        if self._held_source is not None:
-            self._held_source.append(text)
-        size = self._held_size = self._held_size + len(text)
-        if size > self._most_held and not self._paused:
-            raise LimitError(f"more than {self._most_held} characters between two values")
-
-    def _stand(self, rest: Rest) -> None:
-        """Reach a firm place: what was held is right."""
-        if self._in_string:
-            self._end_string()
-        if self._new_key is not None:
-            self._keys[-1].add(self._new_key)
-            self._new_key = None
-        if self._held:
-            if self._into is not None:
-                self._into += self._held
-            self._held = []
-            self._held_source = None
-            self._held_size = 0
-            self._paused = False
-        self._rest = rest
-
-    def _end_string(self) -> None:
-        """Send what is held of a string, now that its closing quote is known to be one; a firm place follows."""
-        behind_quote = self._quote_at + 1
-        if self._into is not None:
-            self._into.extend(self._held[:behind_quote])
-        self._held = self._held[behind_quote:]
-        self._held_source = None
-        self._held_size = 0
-        self._paused = False
-        self._in_string = False
-        self._string_ended()
-
-    def _withdraw(self) -> str:
-        """Give what is held as it was written, and go back to the last firm place."""
-        source = "".join(self._held if self._held_source is None else self._held_source)
-        self._held.clear()
-        self._held_source = None
-        self._token.clear()
-        self._held_size = 0
-        self._paused = False
-        self._new_key = None
-        return source
 
     # States.
 
@@ -324,7 +232,7 @@ class StrictJson:
             self._hold('"')
             self._state = self._colon
             return end + 1
-        if text[end] == "\\" and _ESCAPE_BEGUN.match(text, end):
+        if text[end] == "\\" and ESCAPE_BEGUN.match(text, end):
             self._wait = True
             return end
         return self._deviate(text, end)
@@ -400,90 +308,6 @@ class StrictJson:
         self._atom_ended(atom)
         self._token.clear()
         self._state = self._after
-        return end
-
-    def _string(self, text: str, pos: int) -> int:
-        found = self._run.match(text, pos)
-        assert found is not None
-        end = found.end()
-        if end == len(text):
-            return self._string_tail(text, pos)
-        self._content(text[pos:end])
-        if end - pos >= MOST_RUNS:
-            return end
-        char = text[end]
-        if char == '"':
-            self._quote_at = len(self._held)
-            self.in_content = False
-            self._hold('"')
-            self._state = self._after if self._containers else self._deviate
-            return end + 1
-        if char == "\\":
-            return self._escape(text, end)
-        if char < " ":
-            self._content(char, _CONTROL.get(char) or f"\\u{ord(char):04x}")
-            return end + 1
-        if not self._paused:
-            self._paused = True
-            self._held_source = []
-        self.in_content = False
-        closer = self._closers.at(text, end)
-        self._content(closer)
-        return end + len(closer)
-
-    def _string_tail(self, text: str, pos: int) -> int:
-        """Send what is left of the text, but keep back what may become a closing marker."""
-        end = self._closers.tail(text, pos)
-        self._content(text[pos:end])
-        self._wait = end < len(text)
-        return end
-
-    def _content(self, source: str, strict: str = "") -> None:
-        """Send a piece of a string; `strict` is how it is spelled where that differs from its source."""
-        if not source:
-            return
-        if not self._paused:
-            if self._into is not None:
-                self._into.append(strict or source)
-            return
-        assert self._held_source is not None
-        self._held_source.append(source)
-        self._held.append(strict or source)
-        self._held_size += len(source)
-        if self._held_size > self._limits.mend:
-            # Nothing closed the string for so long: the marker is content, as in a file that is being written.
-            in_string, self._in_string = self._in_string, False
-            self._stand("string")
-            self._in_string = in_string
-
-    def _escape(self, text: str, pos: int) -> int:
-        found = _ESCAPE.match(text, pos)
-        if found is None:
-            if _ESCAPE_BEGUN.match(text, pos):
-                self._wait = True
-                return pos
-            quote = text[pos + 1] == "'"
-            self._content(text[pos : pos + 2] if quote else "\\", "'" if quote else "\\\\")
-            return pos + 2 if quote else pos + 1
-        end = found.end()
-        if _HALF.match(text, pos):
-            return self._surrogate(text, pos, end)
-        if _LOW_HALF.match(text, pos):
-            self._content(found[0], _LOST)
-        else:
-            self._content(found[0])
-        return end
-
-    def _surrogate(self, text: str, pos: int, end: int) -> int:
-        """Forward a pair as it is; half of one becomes U+FFFD."""
-        other = _OTHER_HALF.match(text, end)
-        if other is not None:
-            self._content(text[pos : other.end()])
-            return other.end()
-        if _OTHER_HALF_BEGUN.match(text, end):
-            self._wait = True
-            return pos
-        self._content(text[pos:end], _LOST)
         return end
 
     def _done(self, text: str, pos: int) -> int:

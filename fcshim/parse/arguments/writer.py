@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from fcshim.events import Coercion
-from fcshim.parse.arguments.strict import LimitError, NotStrictError
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.arguments.typed import TypedJson, pointer
 from fcshim.parse.closers import closers
 from fcshim.parse.limits import Limits

@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass
 
 from fcshim.events import CallErrorKind, StopReason
-from fcshim.parse.arguments.strict import LimitError
+from fcshim.parse.arguments.holding import LimitError
 from fcshim.parse.body import READING, BodyReader, Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.encoded import decode_object

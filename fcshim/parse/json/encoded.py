@@ -6,8 +6,9 @@ Neighbours: `body` finds such arguments, `arguments.mend` puts right what is not
 
 import json
 
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.arguments.mend import UnmendableError, mend
-from fcshim.parse.arguments.strict import LimitError, NotStrictError, StrictJson
+from fcshim.parse.arguments.strict import StrictJson
 from fcshim.parse.closers import closers
 from fcshim.parse.limits import Limits
 

@@ -10,8 +10,9 @@ Neighbours: `arguments` has the strict reader and the mending, `body` knows the 
 from abc import abstractmethod
 
 from fcshim.events import CallErrorKind, StopReason
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.arguments.mend import UnmendableError, mend
-from fcshim.parse.arguments.strict import LimitError, NotStrictError, State
+from fcshim.parse.arguments.strings import State
 from fcshim.parse.arguments.typed import TypedJson
 from fcshim.parse.body import BodyReader, Status
 from fcshim.parse.closers import closers

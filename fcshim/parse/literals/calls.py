@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
-from fcshim.parse.arguments.strict import LimitError, NotStrictError
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.body import BodyReader, Status
 from fcshim.parse.closers import closers

@@ -5,7 +5,7 @@ all else goes on with the next `flush`.
 Neighbours: `arguments.writer` takes the strict JSON, `body` writes here.
 """
 
-from fcshim.parse.arguments.strict import LimitError
+from fcshim.parse.arguments.holding import LimitError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 

@@ -1,7 +1,7 @@
 """Markdown code in the text: runs of backticks, code spans, fences.
 
 Rule: what stands in a fence is text to its end; whether a fence that begins may hold calls is the subclass's to say.
-Neighbours: `loop` runs the states, `calls` looks into fences, `stream` comes here at each backtick and tilde.
+Neighbours: `loop` runs the states, `held` looks into fences, `stream` comes here at each backtick and tilde.
 """
 
 from abc import abstractmethod

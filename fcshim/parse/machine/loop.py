@@ -1,7 +1,7 @@
 """The loop of the tag machine: one state, one method, over text that comes in pieces.
 
 Rule: what a state leaves is short, waits in `_carry`, and comes again with more text behind it.
-Neighbours: `code`, `calls` and `stream` add the states.
+Neighbours: `code`, `calls`, `held`, `reasoning` and `stream` add the states, each on top of the one before.
 """
 
 from collections.abc import Callable

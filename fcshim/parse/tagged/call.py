@@ -10,7 +10,8 @@ Neighbours: `body` reads the tags and says what they mean for the call, `argumen
 import json
 
 from fcshim.events import CallErrorKind
-from fcshim.parse.arguments.strict import LimitError, NotStrictError, StrictJson
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.strict import StrictJson
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.closers import closers
 from fcshim.parse.limits import Limits

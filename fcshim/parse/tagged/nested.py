@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from fcshim.parse.arguments.strict import LimitError, NotStrictError
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.tags import Spelling

@@ -11,7 +11,8 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from fcshim.parse.arguments.strict import LimitError, NotStrictError, StrictJson
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.strict import StrictJson
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.closers import closers
 from fcshim.parse.limits import Limits

@@ -15,7 +15,7 @@ Neighbours: `body` reads what is between values, `tags` finds the markers, `unty
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
-from fcshim.parse.arguments.strict import LimitError, NotStrictError
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.tags import Kind, Spelling
 from fcshim.parse.tagged.untyped import UntypedValue

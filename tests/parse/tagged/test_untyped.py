@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.events import JSON, Coercion, ToolCallChunk, ToolCallEnd
 from fcshim.messages import as_tools
-from fcshim.parse.arguments.strict import LimitError, NotStrictError
+from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import DEFAULT_LIMITS
 from fcshim.parse.sink import CallSink
