@@ -1,0 +1,54 @@
+"""Every way in which calls are known to come to nothing, mended by a second try: whole, streamed, and cut anywhere."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fcshim.messages import AUTO, ToolChoice
+from fcshim.reply import fold
+from tests.retry.driving import asked, call, drive, reply
+
+VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
+EACH = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
+MENDED = call("add", '{"a": 1}')
+
+
+def answered(vector, *pieces, whole, max_retries=1):
+    choice = ToolChoice("required", tuple(filter(None, [vector.get("named")]))) if vector.get("demanded") else AUTO
+    dialect = vector.get("dialect", "function_call")
+    tries = asked(whole=whole, max_retries=max_retries, dialect=dialect, tool_choice=choice)
+    mended = reply(vector.get("mended", MENDED))
+    seen = drive(tries, reply(*pieces), *([mended] if max_retries else []))
+    answer = fold(seen.events)
+    made = [(made.tool_call_name, made.tool_call_arguments_complete, made.error) for made in answer.tool_calls]
+    return answer.text, [[name, json.loads(text)] for name, text, error in made if error is None], answer
+
+
+def expected(vector):
+    return [*vector.get("good", []), ["add", {"a": 1}]]
+
+
+@EACH
+def test_a_second_try_mends_what_is_read_whole(vector):
+    text, calls, answer = answered(vector, vector["said"], whole=True)
+
+    assert ("", expected(vector)) == (text.strip(), calls)
+    assert len(calls) == len(answer.tool_calls)
+    assert "tool_use" == answer.stop_reason
+
+
+@EACH
+@pytest.mark.parametrize("size", [1, 4, 17])
+def test_however_it_is_cut(vector, size):
+    said = vector["said"]
+    pieces = [said[at : at + size] for at in range(0, len(said), size)]
+
+    assert expected(vector) == answered(vector, *pieces, whole=True)[1]
+
+
+@EACH
+def test_without_one_it_is_no_call_as_it_must_be(vector):
+    _, calls, _ = answered(vector, vector["said"], whole=True, max_retries=0)
+
+    assert ["add", {"a": 1}] not in calls
