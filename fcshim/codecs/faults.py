@@ -7,6 +7,7 @@ Neighbours: decoders use `problem_in` for errors inside a reply, codecs the rest
 
 import json
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -25,7 +26,7 @@ _TOO_LONG = re.compile(
 )
 
 
-def read_error(status: int, body: bytes) -> UpstreamError:
+def read_error(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:  # noqa: ARG001  # contract
     """Read an upstream's error answer: JSON of some form, plain text, HTML or nothing."""
     if status in (401, 403):
         return UpstreamError(f"the upstream refused the proxy's credentials (HTTP {status})", status=502)

@@ -13,7 +13,7 @@ How a client sees a call that ends with an error after its start was sent: never
   excerpt is the text.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from fcshim.codecs.anthropic.encoder import MessagesEncoder, write_break
 from fcshim.codecs.anthropic.errors import write_error
@@ -22,7 +22,7 @@ from fcshim.codecs.anthropic.models import MODELS_PATH, read_models, write_model
 from fcshim.codecs.anthropic.outgoing import write_request
 from fcshim.codecs.anthropic.reply import write_reply
 from fcshim.codecs.anthropic.request import read_request
-from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, Identity, Outgoing, Target
+from fcshim.codecs.base import NO_TARGET, Decoder, Target
 from fcshim.codecs.faults import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.single import SingleDecoder
@@ -31,7 +31,6 @@ from fcshim.codecs.texts import write_json
 from fcshim.errors import FcshimError
 from fcshim.ids import id_source
 from fcshim.messages import Request
-from fcshim.reply import Reply
 
 __all__ = ["ANTHROPIC", "Anthropic", "MessagesEncoder"]
 
@@ -43,6 +42,13 @@ class Anthropic:
     reply_prefix = "msg_"
     call_prefix = "toolu_"
     models_path = MODELS_PATH
+    # What `Codec` asks for and a function already does.
+    encoder = staticmethod(MessagesEncoder)
+    encode_request = staticmethod(write_request)
+    encode_reply = staticmethod(write_reply)
+    encode_error = staticmethod(write_error)
+    decode_error = staticmethod(read_error)
+    decode_models = staticmethod(read_models)
 
     def __init__(
         self,
@@ -59,37 +65,13 @@ class Anthropic:
         """Read a client's request. Raises `RequestError`."""
         return read_request(body, self._request_limits, elsewhere=target.relayed)
 
-    def encode_request(self, request: Request) -> Outgoing:
-        """Write a request for the upstream; it always asks for a stream."""
-        return write_request(request)
-
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
         return SingleDecoder(MessagesInterpreter(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
 
-    def encoder(self, request: Request, identity: Identity) -> Encoder:
-        """Make a writer for one streamed reply to this request."""
-        return MessagesEncoder(request, identity)
-
-    def encode_reply(self, request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
-        """Write a whole reply. Raises `UpstreamError` where it broke."""
-        return write_reply(request, identity, replies)
-
-    def encode_error(self, error: FcshimError) -> bytes:
-        """Write an error body in this API's form (its HTTP status is `error.status`)."""
-        return write_error(error)
-
     def encode_break(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""
         return write_break(write_error(error))
-
-    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> FcshimError:  # noqa: ARG002  # contract
-        """Read an upstream's error answer, whatever it is (this API's form, HTML, nothing)."""
-        return read_error(status, body)
-
-    def decode_models(self, body: bytes) -> list[str]:
-        """Read the names in an upstream's list of models; none where it is no such list."""
-        return read_models(body)
 
     def decode_count(self, body: bytes, target: Target) -> Request:
         """Read a request whose tokens are to be counted. Raises `RequestError`."""

@@ -16,9 +16,9 @@ What this format cannot say: calls that stream, why a reply stopped beyond `stop
 tokens; and white space between the tokens of arguments may change, as whoever reads them gets an object anyway.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, Identity, Outgoing, Target
+from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, Identity, Target
 from fcshim.codecs.faults import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.ndjson import write_line
@@ -58,6 +58,10 @@ class Ollama:
     reply_prefix = "ollama-"
     call_prefix = "call_"
     models_path = MODELS_PATH
+    # What `Codec` asks for and a function already does.
+    encode_request = staticmethod(write_request)
+    encode_error = staticmethod(write_error)
+    decode_error = staticmethod(read_error)
 
     def __init__(
         self,
@@ -74,10 +78,6 @@ class Ollama:
         """Read a client's request; one that only loads the model has no messages. Raises `RequestError`."""
         return read_request(body, self._request_limits, generate=target.path == _GENERATE)
 
-    def encode_request(self, request: Request) -> Outgoing:
-        """Write a request for the upstream; it always asks for a stream."""
-        return write_request(request)
-
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
         return OllamaDecoder(self._new_id, line_bytes=self._line_bytes)
@@ -90,17 +90,9 @@ class Ollama:
         """Write a whole reply; without any, that the model is loaded. Raises `UpstreamError` where it broke."""
         return write_reply(style_from_text(request.style), identity, replies)
 
-    def encode_error(self, error: FcshimError) -> bytes:
-        """Write an error body in this API's form (its HTTP status is `error.status`)."""
-        return write_error(error)
-
     def encode_break(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""
         return write_line(write_error(error))
-
-    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> FcshimError:  # noqa: ARG002  # contract
-        """Read an upstream's error answer, whatever it is (this API's form, HTML, nothing)."""
-        return read_error(status, body)
 
     def decode_models(self, body: bytes) -> list[str]:
         """Read the names in an upstream's list of models; none where it is no such list."""

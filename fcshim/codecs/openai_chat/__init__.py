@@ -19,9 +19,9 @@ Custom tools (free text instead of JSON) are functions with one string `input` t
 calls back into custom calls; a stream gives function calls, because the official client crashes on custom deltas.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, Identity, Outgoing, Target
+from fcshim.codecs.base import NO_TARGET, Decoder, Target
 from fcshim.codecs.faults import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.openai_chat.decoder import ChatDecoder, DecoderLimits
@@ -35,7 +35,6 @@ from fcshim.codecs.sse import write_data
 from fcshim.errors import FcshimError
 from fcshim.ids import id_source
 from fcshim.messages import Request
-from fcshim.reply import Reply
 
 __all__ = ["OPENAI_CHAT", "ChatDecoder", "ChatEncoder", "DecoderLimits", "OpenAIChat", "RequestLimits"]
 
@@ -47,6 +46,13 @@ class OpenAIChat:
     reply_prefix = "chatcmpl-"
     call_prefix = "call_"
     models_path = MODELS_PATH
+    # What `Codec` asks for and a function already does.
+    encoder = staticmethod(ChatEncoder)
+    encode_request = staticmethod(write_request)
+    encode_reply = staticmethod(write_reply)
+    encode_error = staticmethod(write_error)
+    decode_error = staticmethod(read_error)
+    decode_models = staticmethod(read_models)
 
     def __init__(
         self,
@@ -63,37 +69,13 @@ class OpenAIChat:
         """Read a client's request. Raises `RequestError`."""
         return read_request(body, self._request_limits)
 
-    def encode_request(self, request: Request) -> Outgoing:
-        """Write a request for the upstream; it always asks for a stream, with usage."""
-        return write_request(request)
-
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
         return ChatDecoder(self._new_id, self._decoder_limits)
 
-    def encoder(self, request: Request, identity: Identity) -> Encoder:
-        """Make a writer for one streamed reply to this request."""
-        return ChatEncoder(request, identity)
-
-    def encode_reply(self, request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
-        """Write a whole reply, one `Reply` per choice. Raises `UpstreamError` where one of them broke."""
-        return write_reply(request, identity, replies)
-
-    def encode_error(self, error: FcshimError) -> bytes:
-        """Write an error body in this API's form (its HTTP status is `error.status`)."""
-        return write_error(error)
-
     def encode_break(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""
         return write_data(write_error(error))
-
-    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> FcshimError:  # noqa: ARG002  # contract
-        """Read an upstream's error answer, whatever it is (this API's form, HTML, nothing)."""
-        return read_error(status, body)
-
-    def decode_models(self, body: bytes) -> list[str]:
-        """Read the names in an upstream's list of models; none where it is no such list."""
-        return read_models(body)
 
     def encode_models(self, names: Sequence[str], created: int) -> bytes:
         """Write the list of all models."""

@@ -21,9 +21,9 @@ they are whole. Tools in a namespace are known to the model as `namespace__name`
 are not offered. What this format cannot say: that a stop sequence ended the reply.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
-from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, Identity, Outgoing, Target
+from fcshim.codecs.base import NO_TARGET, Decoder, Target
 from fcshim.codecs.faults import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.openai_chat.decoder import DecoderLimits
@@ -43,7 +43,6 @@ from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.ids import id_source
 from fcshim.messages import Request
-from fcshim.reply import Reply
 
 __all__ = ["OPENAI_RESPONSES", "OpenAIResponses", "ResponsesEncoder"]
 
@@ -58,6 +57,13 @@ class OpenAIResponses:
     reply_prefix = "resp_"
     call_prefix = "call_"
     models_path = MODELS_PATH
+    # What `Codec` asks for and a function already does.
+    encoder = staticmethod(ResponsesEncoder)
+    encode_request = staticmethod(write_request)
+    encode_reply = staticmethod(write_reply)
+    encode_error = staticmethod(write_error)
+    decode_error = staticmethod(read_error)
+    decode_models = staticmethod(read_models)
 
     def __init__(
         self,
@@ -77,39 +83,15 @@ class OpenAIResponses:
         conversation = Conversation(target.memory, limit=self._recall, elsewhere=target.relayed)
         return read_request(body, conversation, self._request_limits)
 
-    def encode_request(self, request: Request) -> Outgoing:
-        """Write a request for the upstream; it always asks for a stream."""
-        return write_request(request)
-
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
         interpreter = ResponsesInterpreter(self._new_id, self._decoder_limits.call_chars)
         return SingleDecoder(interpreter, line_bytes=self._decoder_limits.line_bytes)
 
-    def encoder(self, request: Request, identity: Identity) -> Encoder:
-        """Make a writer for one streamed reply to this request."""
-        return ResponsesEncoder(request, identity)
-
-    def encode_reply(self, request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
-        """Write a whole reply. Raises `UpstreamError` where it broke."""
-        return write_reply(request, identity, replies)
-
-    def encode_error(self, error: FcshimError) -> bytes:
-        """Write an error body in this API's form (its HTTP status is `error.status`)."""
-        return write_error(error)
-
     def encode_break(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way; its number is not known here."""
         fields = break_event(Error(error.kind, error.message))
         return b"event: error\ndata: " + write_json({"type": "error", "sequence_number": 0, **fields}) + b"\n\n"
-
-    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> FcshimError:  # noqa: ARG002  # contract
-        """Read an upstream's error answer, whatever it is (this API's form, HTML, nothing)."""
-        return read_error(status, body)
-
-    def decode_models(self, body: bytes) -> list[str]:
-        """Read the names in an upstream's list of models; none where it is no such list."""
-        return read_models(body)
 
     def decode_count(self, body: bytes, target: Target) -> Request:
         """Read a request whose tokens are to be counted. Raises `RequestError`."""
