@@ -15,8 +15,8 @@ from pathlib import Path
 
 from fcshim import Client
 from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.fitting import fitted
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import fitted
 from fcshim.messages import Tool
 from fcshim.parse.dialects import Dialect, get_dialect
 from fcshim.reply import Reply, fold

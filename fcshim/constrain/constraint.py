@@ -15,9 +15,10 @@ import msgspec
 
 from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, marker_of
 from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
+from fcshim.constrain.fitting import fitted
 from fcshim.constrain.frames import frames_of
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import Grammar, fitted
+from fcshim.constrain.grammar import Grammar
 from fcshim.constrain.lark import write_lark
 from fcshim.constrain.prose import is_told
 from fcshim.constrain.residue import residue

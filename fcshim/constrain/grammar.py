@@ -1,11 +1,9 @@
 """The one grammar that every writer writes: a finite language of texts, as an expression over named rules.
 
-Rule: rules never lead back to themselves and every repetition ends, so that each reply has a longest length; `measure`
-gives it, in tokens of a model that writes character by character.
-Neighbours: `values` and `calls` build grammars, `gbnf` and `lark` write them.
+Rule: rules never lead back to themselves and every repetition ends, so that each reply has a longest length.
+Neighbours: `values` and `calls` build grammars, `fitting` limits them, `gbnf` and `lark` write them.
 """
 
-import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -90,21 +88,6 @@ class Limits:
 
 LOOSE = Limits(characters=8_192, items=32, further=7)
 """Where nothing says how many tokens there are: room for a file of two hundred lines."""
-TIGHTER = (
-    Limits(4_096, 32, 7),
-    Limits(2_048, 24, 5),
-    Limits(1_024, 16, 3),
-    Limits(512, 12, 3),
-    Limits(256, 8, 3),
-    Limits(128, 6, 2),
-    Limits(64, 4, 1),
-    Limits(32, 3, 1),
-    Limits(24, 2, 0),
-    Limits(16, 1, 0),
-    Limits(8, 1, 0),
-)
-"""What is tried in turn where the tokens are counted."""
-_NARROWER = (LOOSE, *TIGHTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,46 +178,3 @@ def most_of(repeat: Repeat, limits: Limits) -> int | None:
     limit = max(getattr(limits, repeat.counts) - repeat.before, 0) if repeat.counts else None
     ends = [end for end in (repeat.most, limit) if end is not None]
     return max(repeat.least, min(ends)) if ends else None
-
-
-_ENDLESS = 10**12
-
-
-def measure(grammar: Grammar, limits: Limits) -> int:
-    """Give the most tokens that a text takes; a character of a string is counted as two, by and large.
-
-    Few tokens are one character of ASCII, but one of another script may be four, and an escape six.
-    """
-    known: dict[str, int] = {}
-
-    def of(part: Expression) -> int:
-        match part:
-            case Text():
-                return len(part.text)
-            case Chars():
-                return 1
-            case Series():
-                return sum(map(of, part.parts))
-            case Choice():
-                return max(map(of, part.options))
-            case Repeat():
-                most = most_of(part, limits)
-                one = 2 if part.counts in {"characters", "thoughts"} else of(part.part)
-                return _ENDLESS if most is None else min(most * one, _ENDLESS)
-            case Rule():
-                return known[part.name]
-
-    for name, expression in grammar.rules.items():
-        known[name] = of(expression)
-    return known[ROOT]
-
-
-def fitted(grammar: Grammar, tokens: int | None) -> Grammar:
-    """Give the grammar with the widest limits under which no text takes more than `tokens`, else the narrowest."""
-    if tokens is None:
-        return grammar
-    widest = bisect.bisect_left(_NARROWER, True, key=lambda limits: measure(grammar, limits) <= tokens)  # noqa: FBT003
-    if widest < len(_NARROWER):
-        return Grammar(grammar.rules, grammar.notes, _NARROWER[widest])
-    notes = (*grammar.notes, f"a call may take more than {tokens} tokens")
-    return Grammar(grammar.rules, notes, TIGHTER[-1])

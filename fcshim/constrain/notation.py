@@ -49,6 +49,11 @@ class Notation:
         """Give the language of the values of objects whose keys are free."""
         return self
 
+    @property
+    def in_unions(self) -> "Notation":
+        """Give the language of containers of which several kinds may stand in one place."""
+        return self
+
     def strings_of(self, *, argument: bool) -> Strings:  # noqa: ARG002 - both are alike in most languages
         """Give how strings are written, as arguments or inside them."""
         return self.strings

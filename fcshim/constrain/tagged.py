@@ -141,6 +141,11 @@ class ElementsNotation(TaggedNotation):
         """JSON."""
         return self._json
 
+    @property
+    def in_unions(self) -> Notation:
+        """JSON: of elements it must be known what they mean while they come."""
+        return self._json
+
     def anything(self, rules: Rules) -> Expression:
         """Give any text: it may be JSON."""
         return self._raw.any(rules)

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fcshim.constrain.facets import Facets
+from fcshim.constrain.facets import KINDS, Facets
 from fcshim.constrain.formats import FORMATS
 from fcshim.constrain.grammar import Expression, Text, choice, one_of_texts
 from fcshim.constrain.notation import DOCUMENT_NOTATION, JSON_NOTATION, Notation, Value
@@ -32,6 +32,7 @@ _OBJECT: dict[str, JSON] = {"type": "object"}
 _STARTS = {"integer": "-0123456789", "number": "-0123456789", "array": "[", "object": "{"}
 """First characters by which raw text is taken for another value than a string."""
 _WORDS = {"boolean": ("true", "false"), "null": ("null",)}
+_ALL = frozenset(KINDS)
 _JSON_KINDS: dict[type, str] = {
     bool: "boolean",
     type(None): "null",
@@ -50,6 +51,8 @@ class _At(NamedTuple):
     rounds: int = _ROUNDS
     depth: int = 0
     argument: bool = False
+    mixed: bool = False
+    """Whether it is a member of one of several objects: a reader cannot know of which, nor what belongs there."""
 
 
 class Schema:
@@ -70,7 +73,8 @@ class Schema:
         found = self._places.facets(place)
         if found is None:
             return self._notation.free_arguments(self._rules, self._notation.in_maps.any_argument(self._rules))
-        at = _At(self._notation, argument=True)
+        mixed = _several("object", found)
+        at = _At(self._notation.in_unions if mixed else self._notation, argument=True, mixed=mixed)
         options = [option for facets in found for option in self._whole(place, facets, at)]
         written = dict.fromkeys(option for option in options if option is not None)
         return self._rules.share(choice(written)) if written else None
@@ -104,7 +108,7 @@ class Schema:
 
     def _inside(self, outer: Place, schemas: tuple[JSON, ...], at: _At) -> _At | None:
         """Give how a value inside another one is written; None where that must not go on."""
-        at = at._replace(depth=at.depth + 1, argument=False)
+        at = at._replace(depth=at.depth + 1, argument=False, mixed=False)
         if not self._places.returns(outer, place_of(schemas)):
             return at._replace(rounds=_ROUNDS)
         return at._replace(rounds=at.rounds - 1) if at.rounds else None
@@ -115,7 +119,7 @@ class Schema:
             if at.argument:
                 return at.notation.any_argument(self._rules)
             return [("string", at.notation.anything(self._rules))]
-        kinds = frozenset(kind for facets in found for kind in _kinds_of(facets))
+        kinds = _ALL if at.mixed else frozenset(kind for facets in found for kind in _kinds_of(facets))
         return [value for facets in found for value in self._options(place, facets, at, kinds)]
 
     def _options(self, place: Place, facets: Facets, at: _At, kinds: frozenset[str]) -> Iterator[Value]:
@@ -141,10 +145,15 @@ class Schema:
                 return [self._word(None, at)]
             case "array":
                 blurs = at.notation.empties_blur and "string" in kinds
-                return [self._array(place, facets, at._replace(argument=False), least=int(blurs))]
+                return [self._array(place, facets, self._within(kind, place, at), least=int(blurs))]
             case _:
                 blurs = at.notation.empties_blur and not kinds.isdisjoint({"string", "array"})
-                return [self._object(place, facets, at._replace(argument=False), fewest=int(blurs))]
+                return [self._object(place, facets, self._within(kind, place, at), fewest=int(blurs))]
+
+    def _within(self, kind: str, place: Place, at: _At) -> _At:
+        """Give how the inside of a container is written."""
+        union = at.mixed or _several(kind, self._places.facets(place) or [])
+        return at._replace(notation=at.notation.in_unions if union else at.notation, argument=False, mixed=False)
 
     # Scalars.
 
@@ -256,7 +265,7 @@ class Schema:
 
     def _member(self, place: Place, key: str, schemas: tuple[JSON, ...], at: _At) -> Expression | None:
         inner = self._inside(place, schemas, at)
-        values = [] if inner is None else self._spread(schemas, inner._replace(argument=at.argument))
+        values = [] if inner is None else self._spread(schemas, inner._replace(argument=at.argument, mixed=at.mixed))
         if not values:
             return None
         if at.argument:
@@ -310,6 +319,11 @@ def document(schema: JSON, rules: Rules) -> Expression:
         rules.note("nothing that can be written here satisfies the schema")
         return DOCUMENT_NOTATION.anything(rules)
     return found
+
+
+def _several(kind: str, found: Sequence[Facets]) -> bool:
+    """Say whether a value of this kind may be one of several that differ inside."""
+    return sum(facets.literals is None and kind in facets.kinds for facets in found) > 1
 
 
 def _kinds_of(facets: Facets) -> set[str]:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, marker_of
+from fcshim.constrain.fitting import fitted
 from fcshim.constrain.frames import MOST_CALLS, frames_of
+from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import ROOT, Grammar, Text
 from fcshim.constrain.prose import prose
 from fcshim.constrain.values import Rules
@@ -23,6 +26,7 @@ from fcshim.parse.stream import StreamParser
 from tests.constrain import schemas
 from tests.constrain.matcher import Matcher, admits
 from tests.constrain.sampler import sample
+from tests.constrain.test_values import HOSTILE
 from tests.parse.cases import random_split
 from tests.parse.laws import check_reply
 
@@ -171,3 +175,74 @@ def test_notes_say_whose_schema_is_not_held_to() -> None:
     assert grammar is not None
 
     assert ("tool 'add': pattern is not held to",) == grammar.notes
+
+
+@pytest.mark.parametrize("dialect", ["qwen3_xml", "kimi_k3", "minimax_m3", "pythonic", "gemma4"])
+@pytest.mark.parametrize("hostile", sorted(set(HOSTILE) - {"half a character", "one inside another"}))
+def test_hostile_schemas_leave_a_call_possible_in_every_language(dialect: str, hostile: str) -> None:
+    tool = Tool("f", "", HOSTILE[hostile])
+    started = time.process_time()
+    grammar = grammar_of_calls(DIALECTS[dialect], [tool], parallel=False)
+    assert grammar is not None
+    written = write_gbnf(fitted(grammar, 1_000))
+    spent = time.process_time() - started
+    [call] = calls_in(sample(grammar, 1), DIALECTS[dialect], [tool])
+
+    assert call.error is None
+    assert len(written) < 1_000_000
+    assert spent < 3
+
+
+def test_a_name_that_does_not_fit_into_a_tag_is_left_out_and_noted() -> None:
+    schema = {"type": "object", "properties": {"a>b\n": {}, "c": {"type": "null"}}, "required": ["a>b\n", "c"]}
+    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [Tool("f", "", schema)], parallel=False)
+    assert grammar is not None
+
+    assert ("tool 'f': the name 'a>b\\n' cannot be written",) == grammar.notes
+    assert "<parameter=c>\nnull\n</parameter>" in sample(grammar, 1)
+
+
+def test_a_value_that_would_close_its_tag_is_left_out_and_noted() -> None:
+    schema = {"type": "object", "properties": {"x": {"enum": ["</parameter>", "a"]}}, "required": ["x"]}
+    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [Tool("f", "", schema)], parallel=False)
+    assert grammar is not None
+
+    assert any("cannot be written" in note for note in grammar.notes)
+    assert all("<parameter=x>\na\n</parameter>" in sample(grammar, seed) for seed in range(9))
+
+
+@pytest.mark.parametrize("kinds", [["string", "null"], ["string", "integer"], ["string", "boolean", "array"]])
+def test_raw_text_is_never_taken_for_a_value_of_another_kind(kinds: list[str]) -> None:
+    one = {"type": kinds, "maxLength": 5, "minimum": 10**6, "minItems": 1}
+    schema = {"type": "object", "properties": {"x": one}, "required": ["x"]}
+    tool = Tool("f", "", schema)
+    grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [tool], parallel=False)
+    assert grammar is not None
+    values = [
+        json.loads(call.tool_call_arguments_complete)
+        for seed in range(300)
+        for call in calls_in(sample(grammar, seed), DIALECTS["qwen3_xml"], [tool])
+    ]
+
+    assert all(Draft202012Validator(schema).is_valid(value) for value in values)
+    assert any(isinstance(value["x"], str) for value in values)
+    assert any(not isinstance(value["x"], str) for value in values)
+
+
+@pytest.mark.parametrize("dialect", ["qwen3_xml", "dsml", "minimax_m3", "pythonic", "gemma4"])
+def test_arguments_of_several_kinds_are_told_apart(dialect: str) -> None:
+    text = {"type": "string", "enum": ["5", "true", "x"]}
+    kinds = [
+        {"type": "object", "properties": {"a": text, "b": {"type": "object"}}, "required": ["a"]},
+        {"type": "object", "properties": {"a": {"type": "integer", "minimum": 9}, "c": text}, "required": ["a", "c"]},
+    ]
+    schema = {"anyOf": kinds, "type": "object"}
+    tool = Tool("f", "", {"anyOf": [*kinds, {"type": "object", "properties": {"u": {"anyOf": kinds}}}]})
+    for offered in (tool, Tool("f", "", schema)):
+        grammar = grammar_of_calls(DIALECTS[dialect], [offered], parallel=False)
+        assert grammar is not None
+        for seed in range(60):
+            [call] = calls_in(sample(grammar, seed), DIALECTS[dialect], [offered])
+            value = json.loads(call.tool_call_arguments_complete)
+
+            assert [] == list(Draft202012Validator(offered.parameters).iter_errors(value)), sample(grammar, seed)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.grammar import ROOT, Grammar, Repeat, Text, chars, choice, fitted, series
+from fcshim.constrain.fitting import fitted
+from fcshim.constrain.grammar import ROOT, Grammar, Repeat, Text, chars, choice, series
 from fcshim.messages import Tool
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas

@@ -8,7 +8,7 @@ import pytest
 
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.constraint import constraint_for
-from fcshim.constrain.grammar import fitted
+from fcshim.constrain.fitting import fitted
 from fcshim.constrain.thoughts import Thoughts, thoughts_of
 from fcshim.events import Reasoning, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice

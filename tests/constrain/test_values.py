@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from fcshim.constrain.fitting import fitted
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import ROOT, Grammar, fitted
+from fcshim.constrain.grammar import ROOT, Grammar
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.values import arguments
 from tests.constrain import schemas

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, marker_of
 from fcshim.constrain.constraint import constraint_for
+from fcshim.constrain.fitting import fitted
 from fcshim.constrain.frames import frames_of
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import Grammar, fitted
+from fcshim.constrain.grammar import Grammar
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas
