@@ -23,7 +23,7 @@ TELLING = frozenset(
 _INEXPRESSIBLE = frozenset(
     [
         *("not", "if", "dependentRequired", "dependentSchemas", "dependencies", "patternProperties", "propertyNames"),
-        *("contains", "unevaluatedProperties", "unevaluatedItems", "pattern", "$dynamicRef"),
+        *("contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
     ]
 )
 KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
@@ -73,6 +73,11 @@ class Facets:
     def string_format(self) -> str:
         """Give the first format."""
         return next((part["format"] for part in self._parts if isinstance(part.get("format"), str)), "")
+
+    def patterns(self) -> list[str]:
+        """Give the patterns that a string is to match."""
+        found = (part["pattern"] for part in self._parts if isinstance(part.get("pattern"), str))
+        return list(dict.fromkeys(found))
 
     def bounds(self, *, whole: bool) -> tuple[Fraction | None, Fraction | None]:
         """Give the least and the largest number, None where that is open."""

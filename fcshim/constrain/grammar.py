@@ -144,6 +144,12 @@ def without(ranges: Ranges, holes: Iterable[int | tuple[int, int]]) -> Ranges:
     return ranges
 
 
+def common(one: Ranges, other: Ranges) -> Ranges:
+    """Give the characters that are in both."""
+    parts = ((max(low, first), min(high, last)) for low, high in one for first, last in other)
+    return tuple((low, high) for low, high in parts if low <= high)
+
+
 _DEEPEST_SHARED = 32
 """Beginnings inside one another that texts have in common and that are written once."""
 

@@ -5,21 +5,25 @@ overlong forms of characters from U+0800 to U+0FFF and from U+10000 on, each byt
 Neighbours: `notation` has the strings of each language, `formats` those of a form, `avoiding` those between markers.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fcshim.constrain.avoiding import avoiding
 from fcshim.constrain.free_keys import of_kind
 from fcshim.constrain.grammar import (
     EMPTY,
     Chars,
+    Choice,
     Counts,
     Expression,
     Ranges,
     Repeat,
+    Series,
     Text,
     chars,
     choice,
+    common,
     series,
     without,
 )
@@ -73,6 +77,35 @@ class Strings:
     def quoted(self, content: Expression) -> Expression:
         """Put quotes around content."""
         return series(Text(self.quote), content, Text(self.quote))
+
+    def formed(self, part: Expression) -> Expression | None:
+        """Write an expression over characters, without rules, as content; None where it needs what cannot be written.
+
+        Of a set of characters those are left that come out whole.
+        """
+        match part:
+            case Text():
+                return self._spelt(part.text)
+            case Chars():
+                left = common(part.ranges, self._kept())
+                return Chars(left) if left else None
+            case Choice():
+                options = [option for option in map(self.formed, part.options) if option is not None]
+                return choice(options) if options else None
+            case Series():
+                parts = [inner for inner in map(self.formed, part.parts) if inner is not None]
+                return series(*parts) if len(parts) == len(part.parts) else None
+        inner = self.formed(part.part) if isinstance(part, Repeat) else None
+        return inner if inner is None or not isinstance(part, Repeat) else replace(part, part=inner)
+
+    def _spelt(self, text: str) -> Text | None:
+        letters: list[str] = []
+        for char in text:
+            plain = any(low <= ord(char) <= high for low, high in self._content())
+            if any(marker[0] == char for marker in self.markers) or (not plain and self.escape is None):
+                return None
+            letters.append(char if plain else json.dumps(char)[1:-1])
+        return Text("".join(letters))
 
     def any(self, rules: Rules) -> Expression:
         """Give the rule of any string."""

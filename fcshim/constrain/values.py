@@ -18,8 +18,10 @@ from fcshim.constrain.formats import FORMATS
 from fcshim.constrain.grammar import Expression, Text, choice, one_of_texts
 from fcshim.constrain.notation import DOCUMENT_NOTATION, JSON_NOTATION, Notation, Value
 from fcshim.constrain.numbers import INTEGER, NUMBER, integers, multiples, numbers
+from fcshim.constrain.patterns import between, pattern
 from fcshim.constrain.places import MOST_ITEMS, MOST_MEMBERS, Place, Places, place_of
 from fcshim.constrain.rules import Rules
+from fcshim.constrain.strings import Strings
 from fcshim.events import JSON
 from fcshim.schema.node import scan
 
@@ -176,6 +178,11 @@ class Schema:
     def _string(self, facets: Facets, at: _At, others: frozenset[str]) -> Expression | None:
         strings = at.notation.strings_of(argument=at.argument)
         least, most = facets.least("minLength"), facets.most("maxLength")
+        matched = self._matched(facets, strings, least, most) if not (strings.raw and others) else None
+        if matched is not None:
+            return matched
+        if facets.patterns():
+            self._rules.note("pattern is not held to")
         name = facets.string_format()
         form = FORMATS.get(name)
         if form is not None and not least and most is None:
@@ -189,6 +196,15 @@ class Schema:
         if not least and most is None:
             return strings.any(self._rules)
         return strings.between(self._rules, least, most)
+
+    def _matched(self, facets: Facets, strings: Strings, least: int, most: int | None) -> Expression | None:
+        """Give the strings that match a pattern; None where there is none, several, or one that cannot be followed."""
+        wanted = facets.patterns()
+        found = pattern(wanted[0]) if len(wanted) == 1 else None
+        if found is not None and (least or most is not None):
+            found = between(found, least, most)
+        content = None if found is None else strings.formed(found)
+        return None if content is None else self._rules.share(strings.quoted(content))
 
     def _number(self, facets: Facets, *, whole: bool) -> Expression | None:
         low, high = facets.bounds(whole=whole)

@@ -1,0 +1,180 @@
+"""What is admitted for a pattern matches it, in time that no pattern makes long."""
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.grammar import ROOT, Grammar
+from fcshim.constrain.patterns import between, pattern
+from fcshim.constrain.residue import residue
+from fcshim.events import ToolCallEnd
+from fcshim.messages import Tool
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
+from fcshim.parse.stream import parse
+from tests.constrain.matcher import admits
+from tests.constrain.sampler import sample
+
+JSON = Any
+READ = [
+    *(r"^[A-Z]{3}-\d{4}$", r"^\d{5}(-\d{4})?$", r"^#[0-9a-fA-F]{6}$", r"^(foo|bar|baz)$", r"^v?\d+\.\d+\.\d+$"),
+    *(r"^[a-z]+(-[a-z0-9]+)*$", r"^https?://", r"\.(png|jpe?g)$", r"^[^\s@]+@[^\s@]+$", r"^\+?[1-9]\d{1,14}$"),
+    *(r"^(?:[01]\d|2[0-3]):[0-5]\d$", r"^(?<year>\d{4})-(?<month>0[1-9]|1[0-2])$", r"^\S+$", r"^[\w.-]+$", r"^.*$"),
+    *(
+        r"^$",
+        r"^\u0041\x42$",
+        r'^"quoted\\path"$',
+        r"^[\]\-a]+$",
+        r"^(a|b)",
+        r"^/.*",
+        r".+/$",
+        r"^\w+?\s\w+$",
+        r"^[<>]=?$",
+        r"^é+$",
+    ),
+]
+NOT_READ = [
+    *(
+        r"^(a+)+$",
+        r"^(a|a)*$",
+        r"^(a|ab)*$",
+        r"(x+x+)+y",
+        r"^(\w+\s?)+$",
+        r"foo",
+        r"^\bfoo$",
+        r"^a|b$",
+        r"^(?=a)a$",
+        r"^(a)\1$",
+    ),
+    *(
+        r"^\p{L}+$",
+        r"^a{3000}$",
+        r"^(a{200}){200}$",
+        r"^a{3,2}$",
+        r"^(a",
+        r"^a)$",
+        r"^[a$",
+        r"^*$",
+        r"^[z-a]$",
+        "a" * 600,
+    ),
+    *("^" + "(" * 30 + "a" + ")" * 30 + "$", r"^(a*)*$", "\\", r"^a{2}{3}$", r"(?i)a"),
+]
+
+
+@pytest.mark.parametrize("text", READ)
+def test_what_is_derived_matches(text: str) -> None:
+    found = pattern(text)
+    assert found is not None
+    compiled = re.compile(text.replace("(?<", "(?P<"))
+    for seed in range(60):
+        word = sample(Grammar({ROOT: found}), seed)
+
+        assert compiled.search(word), word
+
+
+@pytest.mark.parametrize("text", NOT_READ)
+def test_what_cannot_be_followed_is_not_read(text: str) -> None:
+    assert pattern(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        (r"^[a-z]+(-[a-z]+)*$", ["a", "ab-c-d"], ["", "a-", "-a", "a--b"]),
+        (r"^ab?c{2,3}$", ["acc", "abccc"], ["ac", "abbcc"]),
+        (r"^(a|b)", ["a", "axx", "b"], ["xa", ""]),
+        (r"^[^a-c]$", ["d", " ", "é"], ["a", "b", ""]),
+        (r"\.png$", [".png", "x.png", ".png.png"], ["png", ".pngx"]),
+    ],
+)
+def test_a_text_is_admitted_where_it_matches(text: str, good: list[str], bad: list[str]) -> None:
+    found = pattern(text)
+    assert found is not None
+    grammar = Grammar({ROOT: found})
+
+    assert [True] * len(good) == [admits(grammar, word) for word in good]
+    assert [False] * len(bad) == [admits(grammar, word) for word in bad]
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(r"ab^$()|*+?[]{}-.,\d12", max_size=14), seed=st.integers(0, 2**32))
+def test_whatever_the_pattern_says_it_is_read_as_it_is_meant_or_not_at_all(text: str, seed: int) -> None:
+    found = pattern(text)
+    if found is None:
+        return
+    word = sample(Grammar({ROOT: found}), seed)
+
+    assert re.search(text, word), word
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most", "expected"),
+    [
+        (r"^[a-z]+$", 3, 5, r"^[a-z]{3,5}$"),
+        (r"^[a-z]{2,9}$", 0, 4, r"^[a-z]{2,4}$"),
+        (r"^\d{5}(-\d{4})?$", 5, 10, r"^\d{5}(-\d{4})?$"),
+        (r"^\d{5}(-\d{4})?$", 0, 9, None),
+        (r"^[a-z]{5}$", 0, 4, None),
+        (r"^a+b$", 0, 9, None),
+    ],
+)
+def test_lengths_hold_as_well_where_that_can_be_said(text: str, least: int, most: int, expected: str | None) -> None:
+    found = pattern(text)
+    assert found is not None
+    limited = between(found, least, most)
+    if expected is None:
+        assert limited is None
+        return
+    assert limited is not None
+    words = [sample(Grammar({ROOT: limited}), seed) for seed in range(40)]
+
+    assert all(re.search(expected, word) for word in words)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_in_every_dialect_an_argument_matches_as_it_is_read(name: str) -> None:
+    texts = [r"^[A-Z]{3}-\d{4}$", r'^(a"b|c\\d|e<f|g\[h)$', r"^[^x]{4}$"]
+    properties = {f"p{at}": {"type": "string", "pattern": text} for at, text in enumerate(texts)}
+    tool = Tool("f", "", {"type": "object", "properties": properties, "required": ["p0"]})
+    grammar = grammar_of_calls(DIALECTS[name], [tool], parallel=False)
+    assert grammar is not None
+    held = [text for text in texts if not any("pattern" in note for note in grammar.notes)]
+    for seed in range(12):
+        ends = [
+            event
+            for event in parse(sample(grammar, seed), dialect=name, tools=[tool])
+            if isinstance(event, ToolCallEnd)
+        ]
+        arguments = json.loads(ends[0].tool_call_arguments_complete)
+        for at, text in enumerate(held):
+            value = arguments.get(f"p{at}")
+
+            assert value is None or re.search(text, value), value
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 250 + "a" * 250, "a|" * 250, "[" + "a-b" * 160 + "]", "(a?){9}" * 70, "^(a|b|ab)*" * 40]
+)
+def test_no_pattern_takes_long(text: str) -> None:
+    started = time.process_time()
+    pattern.__wrapped__(text)
+
+    assert time.process_time() - started < 0.5
+
+
+def test_the_ways_that_a_sampler_follows_stay_few() -> None:
+    for text in READ:
+        tool = Tool("f", "", {"type": "object", "properties": {"x": {"type": "string", "pattern": text}}})
+        grammar = grammar_of_calls(FUNCTION_CALL, [tool], parallel=False)
+        assert grammar is not None
+        word = sample(grammar, 3)
+        rest = residue(grammar, word[: len(word) // 2])
+        assert rest is not None
+
+        assert len(getattr(rest.rules[ROOT], "options", ())) < 20
