@@ -11,7 +11,7 @@ from fcshim.events import Error, Reasoning, Text, ToolCallEnd, Usage
 from fcshim.messages import AUTO
 from fcshim.parse.spoiled import Spoiled
 from fcshim.parse.stream import StreamParser
-from fcshim.profiles import get_server
+from fcshim.profiles import OFF, get_server
 from fcshim.reply import fold
 from fcshim.retry import Tries
 from tests.parse.laws import normalise
@@ -316,18 +316,24 @@ def options(draw):
     }
 
 
-def driven(tries, *answers):
+def driven(tries, *answers, server=OFF):
     """Drive as many tries as are wanted, and give the client's events without the usage, which there must be once."""
-    events = drive(tries, *answers, spare=True).events
+    events = drive(tries, *answers, server=server, spare=True).events
 
     assert [Usage] == [type(each) for each in events[-2:-1]]
 
     return [*events[:-2], events[-1]]
 
 
-@given(first=replies(), second=replies(), third=replies(), max_retries=st.integers(1, 2), options=options())
-def test_whatever_the_replies_are_the_clients_events_keep_the_laws(first, second, third, max_retries, options):
-    events = driven(asked(max_retries=max_retries, **options), first, second, third)
+@given(
+    answers=st.lists(replies(), min_size=3, max_size=3),
+    max_retries=st.integers(1, 2),
+    options=options(),
+    server=st.sampled_from([OFF, get_server("vllm"), get_server("llama-server")]),
+)
+def test_whatever_the_replies_are_the_clients_events_keep_the_laws(answers, max_retries, options, server):
+    """Also where a later reply is read as the rest of a call that has nothing to do with it."""
+    events = driven(asked(max_retries=max_retries, server=server, **options), *answers, server=server)
 
     normalise(event for event in events if event != Text(""))
     assert not any(type(event) is Spoiled for event in events)
