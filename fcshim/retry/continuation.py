@@ -8,14 +8,14 @@ Rule: the client's call keeps its id, and its chunks add up; what goes on belong
 Neighbours: `tries` asks for it, `constrain.frames` writes calls that have only begun, `profiles` says who goes on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_its_own
 from fcshim.constrain.frames import beginning_of_calls, frames_of
-from fcshim.events import JSON, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.events import JSON, Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import ToolChoice
 from fcshim.profiles import Prefill, Server
 from fcshim.shim import Shim, ShimStream
@@ -92,28 +92,63 @@ def fields_of(server: Server) -> dict[str, JSON]:
 
 
 class BegunStream:
-    """The way back of a reply that was begun: its beginning is read before it."""
+    """The way back of a reply that was begun: its beginning is read before it.
 
-    def __init__(self, stream: ShimStream, beginning: str) -> None:
+    Some servers take a new turn instead of going on, which shows where the reply begins with `opener`. It is read by a
+    stream of its own then (`anew`), or not at all: what was begun would otherwise be mixed with it.
+    """
+
+    def __init__(
+        self, stream: ShimStream, beginning: str, *, opener: str, anew: Callable[[], ShimStream] | None
+    ) -> None:
         self._stream = stream
         self._first = stream.read(beginning)
+        self._opener = opener
+        self._anew = anew
+        self._waiting = ""
+        self._dropped = False
 
     @property
     def finished(self) -> bool:
         """Whether the reply ended before the upstream did."""
-        return self._stream.finished
+        return self._dropped or self._stream.finished
 
     def feed(self, event: Event) -> list[Event]:
         """Take the upstream's next event; give the client's."""
-        return self._behind(self._stream.feed(event))
+        if isinstance(event, Text):
+            return self.read(event.text)
+        waited = self._waited()
+        return waited if self._dropped else waited + self._behind(self._stream.feed(event))
 
     def read(self, text: str) -> list[Event]:
         """Take the upstream's next piece of text."""
-        return self._behind(self._stream.read(text))
+        if self._dropped:
+            return []
+        if not self._opener:
+            return self._behind(self._stream.read(text))
+        self._waiting += text
+        said = self._waiting.lstrip()
+        undecided = len(said) < len(self._opener) and self._opener.startswith(said)
+        return [] if undecided else self._waited()
 
     def close(self) -> list[Event]:
         """The upstream has ended; give what is held back."""
-        return self._behind(self._stream.close())
+        waited = self._waited()
+        if self._dropped:
+            return self._stream.close("error")
+        return waited + self._behind(self._stream.close())
+
+    def _waited(self) -> list[Event]:
+        """Read what waited until it was known whether the reply goes on."""
+        text, self._waiting = self._waiting, ""
+        is_new = bool(self._opener) and text.lstrip().startswith(self._opener)
+        self._opener = ""
+        if is_new:
+            self._first = []
+            self._dropped = self._anew is None
+            if self._anew is not None:
+                self._stream = self._anew()
+        return self._behind(self._stream.read(text)) if text and not self._dropped else []
 
     def _behind(self, events: list[Event]) -> list[Event]:
         first, self._first = self._first, []

@@ -19,7 +19,7 @@ from fcshim.prompt.correction import write_correction
 from fcshim.retry.calls import Calls
 from fcshim.retry.continuation import PREFILL, BegunStream, fields_of
 from fcshim.retry.faults import Fault
-from fcshim.shim import Shim
+from fcshim.shim import Shim, ShimStream
 from fcshim.stage import StageStream
 
 Hear = Callable[[str], None]
@@ -47,6 +47,7 @@ class Attempt:
         self._hear = hear
         self._arguments: Arguments = arguments
         self._beginning = beginning
+        self._is_first = messages is None
         self._dialect = shim.dialect if constraint is None else constraint.dialect
         self._held = shim.held if messages is None else constraint is not None and constraint.held
         if messages is None:
@@ -65,8 +66,14 @@ class Attempt:
 
     def stream(self) -> StageStream:
         """Make the way back."""
-        stream = self._shim.stream(dialect=self._dialect, arguments=self._arguments, held=self._held, hear=self._hear)
-        return BegunStream(stream, self._beginning) if self._beginning else stream
+        if not self._beginning:
+            return self._new_stream()
+        opener = self._shim.dialect.open.strip()
+        anew = self._new_stream if self._is_first else None
+        return BegunStream(self._new_stream(), self._beginning, opener=opener, anew=anew)
+
+    def _new_stream(self) -> ShimStream:
+        return self._shim.stream(dialect=self._dialect, arguments=self._arguments, held=self._held, hear=self._hear)
 
 
 def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = OFF) -> Constraint | None:

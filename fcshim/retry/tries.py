@@ -230,7 +230,8 @@ class Tries:
         assert isinstance(stop, Stop)
         seen = self._seen(batch[:-2])
         self._usages.append(usage)
-        self._screens[-1].close(stop)
+        if not (self.repeated and stop.stop_reason == "error"):  # else the end of the first try stands
+            self._screens[-1].close(stop)
         if not self._goes_on(stop):
             return seen + self._end(stop)
         self._left -= 1

@@ -150,3 +150,21 @@ def test_every_dialect_begins_its_calls_in_its_own_way():
     seen = drive(asked(tool_choice=REQUIRED, server=unconstrained(VLLM), dialect="qwen3_xml"), reply(rest))
 
     assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
+
+
+@pytest.mark.parametrize("size", [1, 5, 400])
+def test_a_server_that_takes_a_new_turn_instead_of_going_on_mixes_nothing(size):
+    again = " \n" + HEAD + '"}}\n</function_call>'
+    pieces = [again[at : at + size] for at in range(0, len(again), size)]
+    seen = drive(asked(), CUT, reply(*pieces), server=unconstrained(VLLM), spare=True)
+
+    assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == of(seen)
+
+
+@pytest.mark.parametrize("size", [1, 5, 400])
+def test_a_server_that_takes_a_new_turn_where_a_call_was_begun_is_read_from_its_own_beginning(size):
+    again = " \n" + HEAD + '"}}\n</function_call>'
+    pieces = [again[at : at + size] for at in range(0, len(again), size)]
+    seen = drive(asked(tool_choice=REQUIRED, server=unconstrained(VLLM)), reply(*pieces))
+
+    assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
