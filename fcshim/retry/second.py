@@ -80,7 +80,8 @@ def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = OFF) -> 
     """Give what holds the next try to calls, where it must make some, or what held the first one."""
     if server.form is None:
         return None
-    request = shim.request
+    # What the tokens do not suffice for is cut off, and the first try stands: nothing needs to be kept short for them.
+    request = msgspec.structs.replace(shim.request, max_tokens=None)
     if not is_optional(shim, faults):
         request = msgspec.structs.replace(request, tool_choice=ToolChoice("required", request.tool_choice.names))
     return constraint_for(server.form, shim.dialect, shim.tools, request)
