@@ -33,11 +33,13 @@ _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
 _KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MOST_RUNS}}}')
 _GAP = r"[ \t\n\r]{0,16}"
-_VALUE_FIRST = r'(?=["{\[tfn0-9-])'
-_MEMBER = rf'"([^"\\\x00-\x1f]{{0,64}})(?:"{_GAP}(?::{_GAP}(?:{_VALUE_FIRST}()|\Z)|\Z)|\Z)'
+_VALUE_FIRST = r'(?=["{\[tfn0-9-])(?P<value>)'
+_BEFORE_VALUE = "value"
+"""The group that is there where a value stands behind what was found; else that has only begun, and waits."""
+_MEMBER = rf'"(?P<key>[^"\\\x00-\x1f]{{0,64}})(?:"{_GAP}(?::{_GAP}(?:{_VALUE_FIRST}|\Z)|\Z)|\Z)'
 _FIRST_MEMBER = re.compile(rf"{_GAP}(?:{_MEMBER}|\Z)")
 _NEXT_MEMBER = re.compile(rf"{_GAP},{_GAP}(?:{_MEMBER}|\Z)")
-_NEXT_ITEM = re.compile(rf"{_GAP},{_GAP}(?:{_VALUE_FIRST}()|\Z)")
+_NEXT_ITEM = re.compile(rf"{_GAP},{_GAP}(?:{_VALUE_FIRST}|\Z)")
 _SHORT_ATOM = re.compile(r"(?:-?(?:0|[1-9]\d{0,18})(?:\.\d{1,20})?|true|false|null)(?=[ \t\n\r,}\]])", re.ASCII)
 _SHORT_ATOM_BEGUN = re.compile(r"[\w.+-]{1,24}\Z", re.ASCII)
 """The usual spellings, each in one search. What is only begun waits: it would be held anyway, and is short."""
@@ -164,14 +166,11 @@ class StrictJson(JsonStrings):
         return pos + 1
 
     def _read_member(self, found: re.Match[str]) -> int:
-        """Read what stands before a member's value, key and all; what has only begun waits."""
-        if found[2] is None:
-            self._wait = True
-            return found.start()
+        """Read what stands before a member's value, key and all."""
         self._held.append(found[0])
         if self._held_source is not None:
             self._held_source.append(found[0])
-        key = found[1]
+        key = found["key"]
         self._state = self._value
         if key in self._keys[-1]:
             self._key_twice(key)
@@ -180,10 +179,7 @@ class StrictJson(JsonStrings):
         return self._value(found.string, found.end())
 
     def _read_comma(self, found: re.Match[str]) -> int:
-        """Read what stands between two items; what has only begun waits."""
-        if found[1] is None:
-            self._wait = True
-            return found.start()
+        """Read what stands between two items."""
         self._held.append(found[0])
         if self._held_source is not None:
             self._held_source.append(found[0])
@@ -192,6 +188,9 @@ class StrictJson(JsonStrings):
     def _first_key(self, text: str, pos: int) -> int:
         found = _FIRST_MEMBER.match(text, pos)
         if found is not None:
+            if found[_BEFORE_VALUE] is None:
+                self._wait = True
+                return pos
             return self._read_member(found)
         pos = self._space(text, pos)
         if pos < len(text) and text[pos] == "}":
@@ -263,7 +262,14 @@ class StrictJson(JsonStrings):
         inside_object = self._containers[-1] == "{"
         found = (_NEXT_MEMBER if inside_object else _NEXT_ITEM).match(text, pos)
         if found is not None and self._rest != "opened":
+            if found[_BEFORE_VALUE] is None:
+                self._wait = True
+                return pos
             return self._read_member(found) if inside_object else self._read_comma(found)
+        return self._after_space(text, pos)
+
+    def _after_space(self, text: str, pos: int) -> int:
+        """Read what is unusual between two values."""
         pos = self._space(text, pos)
         if pos == len(text):
             return pos
