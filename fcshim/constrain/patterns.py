@@ -3,14 +3,14 @@ r"""The `pattern` of a string, as an expression over its characters: of regular 
 Theory of operation. Read are literals, classes, groups, alternatives, repetitions, and anchors at both ends; where one
 is missing, any text may stand there. Not read are looks around, references back, word boundaries and properties. A
 sampler follows every way that is open, so it must be clear whether a long repetition goes on: in `^[a-z]+(-[a-z]+)*$`
-it is, in `^(a+)+$` it is not. Only repetitions that end soon may be unclear.
+it is, in `^(a+)+$` it is not. Where only the end is unclear (`^[a-z.]+\.[a-z]+$`), long repetitions are made short.
 Rule: what is admitted always matches; bounded work whatever the pattern; what is not read is None.
 Neighbours: `values` asks for the strings of a schema, `strings` writes them.
 """
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fcshim.constrain.grammar import (
     Chars,
@@ -35,6 +35,8 @@ _LARGEST = 20_000
 """Characters that a text must have room for, all bounded repetitions multiplied."""
 _WIDE = 16
 """Repetitions that end so soon need not be clear."""
+_SOON = 48
+"""More of what has no end, where it is unclear where it ends: each is a way that a sampler follows."""
 
 _ALL: Ranges = ((0x20, 0xD7FF), (0xE000, 0x10FFFF))
 _DIGIT: Ranges = ((0x30, 0x39),)
@@ -66,7 +68,10 @@ def pattern(text: str) -> Expression | None:
         found = _Reader(text).whole()
     except _UnreadError:
         return None
-    return found if _size(found) <= _LARGEST and _is_clear(found) else None
+    look = _look(found)
+    if _size(found) > _LARGEST or not look.turns:
+        return None
+    return found if look.clear else _shortened(found)
 
 
 def between(found: Expression, least: int, most: int | None) -> Expression | None:
@@ -222,10 +227,9 @@ class _Look:
     empty: bool = False
     wide: bool = False
     clear: bool = True
-
-
-def _is_clear(part: Expression) -> bool:
-    return _look(part).clear
+    """Whether it is always clear where one long repetition ends and another begins."""
+    turns: bool = True
+    """Whether it is always clear where what repeats begins anew."""
 
 
 def _look(part: Expression) -> _Look:
@@ -256,6 +260,7 @@ def _look_along(looks: list[_Look]) -> _Look:
             empty=look.empty and behind.empty,
             wide=look.wide or behind.wide,
             clear=look.clear and behind.clear and not unclear,
+            turns=look.turns and behind.turns,
         )
     return behind
 
@@ -269,12 +274,13 @@ def _look_beside(looks: list[_Look]) -> _Look:
         empty=any(look.empty for look in looks),
         wide=wide,
         clear=all(look.clear for look in looks) and (apart or not wide),
+        turns=all(look.turns for look in looks),
     )
 
 
 def _look_again(part: Repeat, look: _Look) -> _Look:
     if part.most == 1:
-        return _Look(look.first, look.tail, empty=look.empty or not part.least, wide=look.wide, clear=look.clear)
+        return replace(look, empty=look.empty or not part.least)
     wide = look.wide or part.most is None or part.most > _WIDE
     again = not look.empty and not _meet(look.tail, look.first)
     return _Look(
@@ -282,8 +288,27 @@ def _look_again(part: Repeat, look: _Look) -> _Look:
         look.first | look.tail,
         empty=look.empty or not part.least,
         wide=wide,
-        clear=look.clear and (again or not wide),
+        clear=look.clear,
+        turns=look.turns and (again or not wide),
     )
+
+
+def _shortened(part: Expression) -> Expression | None:
+    """Let every repetition end soon; None where that would cut off text that may be anything."""
+    match part:
+        case Series() | Choice():
+            inner = [_shortened(each) for each in (part.parts if isinstance(part, Series) else part.options)]
+            found = [each for each in inner if each is not None]
+            if len(found) < len(inner):
+                return None
+            return series(*found) if isinstance(part, Series) else choice(found)
+        case Repeat():
+            one = _shortened(part.part)
+            if one is None or part in _ANYTHING:
+                return None
+            return Repeat(one, part.least, part.least + _SOON if part.most is None else part.most, part.counts)
+        case _:
+            return part
 
 
 def _meet(one: frozenset[tuple[int, int]], other: frozenset[tuple[int, int]]) -> bool:
