@@ -113,7 +113,8 @@ async def test_a_forced_function_is_asked_for_and_a_forbidden_one_is_not_offered
     def calling(mode, *names):
         return {"function_calling_config": {"mode": mode, "allowed_function_names": list(names) or None}}
 
-    async with scripted_upstream(*[answering("No.")] * 3) as upstream, fronting(upstream.url, constrain="off") as url:
+    once = {"constrain": "off", "max_retries": 0}
+    async with scripted_upstream(*[answering("No.")] * 3) as upstream, fronting(upstream.url, **once) as url:
         await whole(url, declarations=[ADD, PING], tool_config=calling("ANY", "add"))
         await whole(url, declarations=[ADD, PING], tool_config=calling("VALIDATED"))
         await whole(url, declarations=[ADD, PING], tool_config=calling("NONE"))
@@ -231,7 +232,7 @@ async def test_thoughts_are_shown_to_those_who_ask_for_them():
 
 
 async def test_structured_output_reaches_the_upstream():
-    async with scripted_upstream(answering('{"a":1}')) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(answering('{"a":1}')) as upstream, fronting(upstream.url, constrain="off") as url:
         schema = {"type": "OBJECT", "properties": {"a": {"type": "INTEGER"}}}
         reply = await whole(url, declarations=[], response_mime_type="application/json", response_schema=schema)
 

@@ -64,9 +64,10 @@ def seconds(messages: list[Message], room: Room) -> float:
     [one_id, many_results_of_one_call, orphans, users_in_a_row, users_by_turns, broken_arguments, long_results],
 )
 @pytest.mark.parametrize("room", [Room(), Room(max_tools=4, prompt_budget=500)], ids=["free", "budget"])
-def test_ten_times_as_much_takes_at_most_some_ten_times_as_long(
+def test_ten_times_as_much_takes_nothing_like_a_hundred_times_as_long(
     make: Callable[[int], list[Message]], room: Room
 ) -> None:
     small = min(seconds(make(400), room) for _ in range(3))
+    large = min(seconds(make(4_000), room) for _ in range(2))
 
-    assert seconds(make(4_000), room) < 20 * small + 0.1
+    assert large < 40 * small + 0.5
