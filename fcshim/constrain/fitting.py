@@ -5,7 +5,7 @@ Neighbours: `grammar` has the limits, `shortening` leaves texts out, `constraint
 """
 
 import bisect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fcshim.constrain.grammar import (
     LOOSE,
@@ -41,6 +41,8 @@ _ENDLESS = 10**12
 _STRINGS = frozenset({"characters", "thoughts"})
 _MANY = 256
 """Characters of a string of which it is sure enough that two tokens are enough for one, on average."""
+_WIDE = tuple(limits for limits in (LOOSE, *TIGHTER) if limits.characters >= _MANY)
+_NARROW = tuple(limits for limits in TIGHTER if limits.characters < _MANY)
 
 
 def fitted(grammar: Grammar, tokens: int | None) -> Grammar:
@@ -50,25 +52,29 @@ def fitted(grammar: Grammar, tokens: int | None) -> Grammar:
     """
     if tokens is None:
         return grammar
-    limits = _widest(grammar, tokens)
-    if limits is not None and limits.characters >= _MANY:
+    limits = _widest(grammar, tokens, _WIDE)
+    if limits is not None:
         return Grammar(grammar.rules, grammar.notes, limits)
     short = shortened(grammar, tokens)
     if short is not None:
         return short
+    limits = _widest(grammar, tokens, _NARROW)
+    if limits is not None:
+        return Grammar(grammar.rules, grammar.notes, limits)
     notes = (*grammar.notes, f"a call may take more than {tokens} tokens")
-    return Grammar(grammar.rules, notes, limits or TIGHTER[-1])
+    return Grammar(grammar.rules, notes, TIGHTER[-1])
 
 
-def _widest(grammar: Grammar, tokens: int) -> Limits | None:
-    loose = _lengths(grammar, LOOSE, {})
-    if loose[ROOT] <= tokens:
-        return LOOSE
-    narrow = _lengths(grammar, TIGHTER[-1], {})
+def _widest(grammar: Grammar, tokens: int, among: Sequence[Limits]) -> Limits | None:
+    """Give the first of these limits, each narrower than the one before it, under which every text fits."""
+    narrow = _lengths(grammar, among[-1], {})
     if narrow[ROOT] > tokens:
         return None
+    loose = _lengths(grammar, among[0], {})
+    if loose[ROOT] <= tokens:
+        return among[0]
     fixed = {name: size for name, size in narrow.items() if size == loose[name] and name != ROOT}
-    return TIGHTER[bisect.bisect_left(TIGHTER, -tokens, key=lambda limits: -_lengths(grammar, limits, fixed)[ROOT])]
+    return among[bisect.bisect_left(among, -tokens, key=lambda limits: -_lengths(grammar, limits, fixed)[ROOT])]
 
 
 def measure(grammar: Grammar, limits: Limits) -> int:
