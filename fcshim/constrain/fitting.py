@@ -1,7 +1,8 @@
 """How long the texts of a grammar are, and the grammar held to a number of tokens.
 
-Rule: the widest limits under which every text fits; where these are narrow, texts that are too long are left out.
-Neighbours: `grammar` has the limits, `shortening` leaves texts out, `constraint` knows how many tokens there are.
+Rule: the widest limits under which every text fits, but never so narrow that a value which a model means is cut: what
+is too long for its tokens is better cut off, and told as such, than wrong.
+Neighbours: `grammar` has the limits, `constraint` knows how many tokens there are.
 """
 
 import bisect
@@ -21,7 +22,6 @@ from fcshim.constrain.grammar import (
     Text,
     most_of,
 )
-from fcshim.constrain.shortening import most_bytes, shortened
 
 TIGHTER = (
     Limits(4_096, 32, 7),
@@ -30,35 +30,22 @@ TIGHTER = (
     Limits(512, 12, 3),
     Limits(256, 8, 3),
     Limits(128, 6, 2),
-    Limits(64, 4, 1),
-    Limits(32, 3, 1),
-    Limits(24, 2, 0),
-    Limits(16, 1, 0),
-    Limits(8, 1, 0),
 )
-"""What is tried in turn where the tokens are counted."""
+"""What is tried in turn where the tokens are counted. Names, titles and addresses fit into the narrowest."""
 _ENDLESS = 10**12
 _STRINGS = frozenset({"characters", "thoughts"})
-_MANY = 256
-"""Characters of a string of which it is sure enough that two tokens are enough for one, on average."""
-_WIDE = tuple(limits for limits in (LOOSE, *TIGHTER) if limits.characters >= _MANY)
-_NARROW = tuple(limits for limits in TIGHTER if limits.characters < _MANY)
+_CHARACTER = 2
+"""Tokens that a character of a string is counted as: mostly it is less than one, but in some scripts three."""
 
 
 def fitted(grammar: Grammar, tokens: int | None) -> Grammar:
     """Give the grammar with limits under which no text takes more than `tokens`.
 
-    Where that cannot be, as a single name may be too long, the limits are the narrowest, and a note says so.
+    Where that cannot be, the limits are the narrowest, and a note says so.
     """
     if tokens is None:
         return grammar
-    limits = _widest(grammar, tokens, _WIDE)
-    if limits is not None:
-        return Grammar(grammar.rules, grammar.notes, limits)
-    short = shortened(grammar, tokens)
-    if short is not None:
-        return short
-    limits = _widest(grammar, tokens, _NARROW)
+    limits = _widest(grammar, tokens, (LOOSE, *TIGHTER))
     if limits is not None:
         return Grammar(grammar.rules, grammar.notes, limits)
     notes = (*grammar.notes, f"a call may take more than {tokens} tokens")
@@ -78,10 +65,7 @@ def _widest(grammar: Grammar, tokens: int, among: Sequence[Limits]) -> Limits | 
 
 
 def measure(grammar: Grammar, limits: Limits) -> int:
-    """Give the most tokens that a text takes; a character of a long string is counted as two, by and large.
-
-    Most tokens are more than one character, but a character of another script may be three, and an escape six.
-    """
+    """Give the most tokens that a text takes, by and large: where each byte is one, but those of strings."""
     return _lengths(grammar, limits, {})[ROOT]
 
 
@@ -94,7 +78,7 @@ def _lengths(grammar: Grammar, limits: Limits, fixed: Mapping[str, int]) -> dict
             case Text(text):
                 return len(text) if text.isascii() else len(text.encode())
             case Chars():
-                return most_bytes(part)
+                return len(chr(max(high for _, high in part.ranges)).encode())
             case Series(parts):
                 return sum(map(of, parts))
             case Choice(options):
@@ -103,7 +87,7 @@ def _lengths(grammar: Grammar, limits: Limits, fixed: Mapping[str, int]) -> dict
                 return known[name]
             case Repeat():
                 most = most_of(part, limits)
-                one = 2 if part.counts in _STRINGS and (most is None or most >= _MANY) else of(part.part)
+                one = _CHARACTER if part.counts in _STRINGS else of(part.part)
                 return _ENDLESS if most is None else min(most * one, _ENDLESS)
 
     for name, expression in grammar.rules.items():
