@@ -62,26 +62,6 @@ class Brackets:
         ]
         return self.around(series(*before, members[first][0], *after))
 
-    def apart(self, parts: Sequence[Expression], least: int, most: int | None, rules: Rules) -> Expression:
-        """Give so many of the parts in any order, none of them twice."""
-        count = len(parts)
-        most = count if most is None else min(most, count)
-        least = min(least, most)
-        known: dict[int, Expression] = {}
-
-        def behind(used: int) -> Expression:
-            size = used.bit_count()
-            if size == most:
-                return EMPTY
-            if used not in known:
-                left = [at for at in range(count) if not used >> at & 1]
-                between = self.between if used else EMPTY
-                options = choice(series(between, parts[at], behind(used | 1 << at)) for at in left)
-                known[used] = rules.share(Repeat(options, int(size < least), 1, "items", size))
-            return known[used]
-
-        return self.around(behind(0))
-
     def _some(self, members: Sequence[Expression], rules: Rules) -> Expression:
         """Give any of the members.
 

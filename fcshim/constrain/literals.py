@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from fcshim.constrain.containers import Brackets
 from fcshim.constrain.grammar import Expression, Text, choice, series
-from fcshim.constrain.notation import COMMA, Notation, Value, word_keys
+from fcshim.constrain.notation import COMMA, Notation, Value, word_key
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import LINES, PYTHON_ESCAPE, Strings
 from fcshim.events import JSON
@@ -42,8 +42,8 @@ class PythonNotation(Notation):
     ) -> Expression:
         """Give arguments whose names are free."""
         value = rules.share(choice(value for _, value in values))
-        parts = [rules.share(series(key, Text("="), value)) for key in word_keys(rules)]
-        return self.free(self.arguments, rules, parts, least, most)
+        part = rules.share(series(word_key(rules), Text("="), value))
+        return self.free(self.arguments, rules, part, least, most)
 
 
 class GemmaNotation(Notation):
@@ -65,6 +65,6 @@ class GemmaNotation(Notation):
         """Write a member of an object."""
         return series(Text(gemma({key: 0}, self._quote)[1:-2]), value)
 
-    def free_keys(self, rules: Rules) -> list[Expression]:
-        """Give plain words."""
-        return word_keys(rules)
+    def free_key(self, rules: Rules) -> Expression:
+        """Give a plain word."""
+        return word_key(rules)

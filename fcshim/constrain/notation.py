@@ -8,8 +8,7 @@ import json
 from collections.abc import Sequence
 
 from fcshim.constrain.containers import Brackets
-from fcshim.constrain.free_keys import KINDS, of_kind
-from fcshim.constrain.grammar import Chars, Expression, Repeat, Text, chars, choice, optional, series
+from fcshim.constrain.grammar import Expression, Repeat, Text, chars, choice, optional, series
 from fcshim.constrain.numbers import NUMBER
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import JSON_ESCAPE, Strings
@@ -79,21 +78,19 @@ class Notation:
         """Write an argument whose value is one of these."""
         return self.member(key, choice(value for _, value in values))
 
-    def free_keys(self, rules: Rules) -> list[Expression]:
-        """Give keys that the schema leaves free, in an object; one of each kind is different from all others."""
-        return [self.strings.key(rules, at) for at in range(KINDS)]
+    def free_key(self, rules: Rules) -> Expression:
+        """Give a key that the schema leaves free."""
+        return self.strings.key(rules)
 
     def map_of(self, rules: Rules, value: Expression, least: int = 0, most: int | None = None) -> Expression:
         """Give an object whose keys are free."""
-        parts = [rules.share(series(key, self.colon, value)) for key in self.free_keys(rules)]
-        return self.free(self.members, rules, parts, least, most)
+        part = rules.share(series(self.free_key(rules), self.colon, value))
+        return self.free(self.members, rules, part, least, most)
 
-    def free(
-        self, brackets: Brackets, rules: Rules, parts: Sequence[Expression], least: int, most: int | None
-    ) -> Expression:
-        """Give members whose keys are free, of each kind of key one at most."""
-        rules.note(f"of free keys {KINDS} are written, each with another first character")
-        return brackets.apart(parts, least, most, rules)
+    def free(self, brackets: Brackets, rules: Rules, part: Expression, least: int, most: int | None) -> Expression:
+        """Give members whose keys are free. No grammar can compare a key with those before it."""
+        rules.note("keys that are free may come twice")
+        return brackets.listed(part, least, most)
 
     def free_arguments(
         self, rules: Rules, values: Sequence[Value], least: int = 0, most: int | None = None
@@ -128,25 +125,15 @@ class Notation:
 
 
 class DocumentNotation(Notation):
-    """JSON of which all is wanted: what is free is as deep, and has as many members, as anyone may want.
-
-    That a key comes twice is not ruled out there.
-    """
+    """JSON of which all is wanted: what is free is as deep as anyone may want."""
 
     free_name, free_depth = "some", 6
 
-    def free(
-        self, brackets: Brackets, rules: Rules, parts: Sequence[Expression], least: int, most: int | None
-    ) -> Expression:
-        """Give members whose keys are free."""
-        return brackets.listed(rules.share(choice(parts)), least, most)
 
-
-def word_keys(rules: Rules) -> list[Expression]:
-    """Give keys that are plain words, where they are written without quotes."""
-    letters = chars("AZ", "_", "az").ranges
+def word_key(rules: Rules) -> Expression:
+    """Give a key that is a plain word, where they are written without quotes."""
     more = Repeat(chars("AZ", "az", "_", "09"), 0, 63, "characters")
-    return [rules.share(series(Chars(of_kind(letters, at)), more), f"word-key{at}") for at in range(KINDS)]
+    return rules.share(series(chars("AZ", "_", "az"), more), "word-key")
 
 
 JSON_NOTATION = Notation()

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fcshim.constrain.avoiding import avoiding
-from fcshim.constrain.free_keys import of_kind
 from fcshim.constrain.grammar import (
     EMPTY,
     Chars,
@@ -150,11 +149,11 @@ class Strings:
         last = rules.once(f"{self.name}-last", lambda: units.last)
         return series(Repeat(rules.once(char, lambda: units.one), 0, None, counts), last)
 
-    def key(self, rules: Rules, kind: int) -> Expression:
-        """Give the rule of keys that the schema leaves free, of one kind."""
-        first = Chars(of_kind(self._kept(), kind))
+    def key(self, rules: Rules) -> Expression:
+        """Give the rule of keys that the schema leaves free."""
+        first = Chars(self._kept())
         more = Repeat(self._whole_unit(rules), 0, _MOST_KEY - 1, "characters")
-        return rules.once(f"{self.name}-key{kind}", lambda: self.quoted(series(first, more)))
+        return rules.once(f"{self.name}-key", lambda: self.quoted(series(first, more)))
 
     def _further(self, rules: Rules, before: int, least: int, most: int | None) -> Expression:
         if not least and most is None:

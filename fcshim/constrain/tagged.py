@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from fcshim.constrain.containers import Brackets
 from fcshim.constrain.grammar import EMPTY, Expression, Text, choice, one_of_texts, series
-from fcshim.constrain.notation import JSON_STRINGS, Notation, Value, word_keys
+from fcshim.constrain.notation import JSON_STRINGS, Notation, Value, word_key
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import LINES, Strings
 from fcshim.events import JSON
@@ -80,8 +80,8 @@ class TaggedNotation(Notation):
         openings = ((self._opening(MARK, kind).partition(MARK)[2], value) for kind, value in values)
         branches = [(opening, series(value, Text(self._behind))) for opening, value in openings]
         value = rules.share(one_of_texts(branches))
-        parts = [rules.share(series(Text(head), key, value)) for key in word_keys(rules)]
-        return self.free(self.arguments, rules, parts, least, most)
+        part = rules.share(series(Text(head), word_key(rules), value))
+        return self.free(self.arguments, rules, part, least, most)
 
     def any_argument(self, rules: Rules) -> list[Value]:
         """Give any value; where nothing tells text from JSON, text is both."""

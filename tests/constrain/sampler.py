@@ -1,6 +1,7 @@
 """Random texts of a grammar, straight from its expressions.
 
 Rule: what comes out is what any writer's grammar must admit; the choice of repetitions leans to the few and the most.
+No key that a schema leaves free comes twice: a grammar cannot see to that, so the sampler does.
 Neighbours: the tests of this folder read the texts with fcshim's own reader, and with llguidance.
 """
 
@@ -25,7 +26,7 @@ _ODD = [0x22, 0x5C, 0x7F, 0xA0, 0x2028, 0xFEFF, 0x1F600, 0x3C, 0x7B, 0x7D]
 
 def sample(grammar: Grammar, seed: int) -> str:
     """Give one text."""
-    return "".join(_Sampler(grammar, random.Random(seed)).pieces())
+    return "".join(_Sampler(grammar, random.Random(seed)).pieces(grammar.rules[ROOT]))
 
 
 class _Sampler:
@@ -33,9 +34,10 @@ class _Sampler:
         self._grammar = grammar
         self._chance = chance
         self._room = 400  # repetitions; after them everything is as short as it can be
+        self._keys: set[str] = set()
 
-    def pieces(self) -> Iterator[str]:
-        waiting: list[Expression] = [self._grammar.rules[ROOT]]
+    def pieces(self, part: Expression) -> Iterator[str]:
+        waiting = [part]
         while waiting:
             match waiting.pop():
                 case Text(text):
@@ -48,8 +50,17 @@ class _Sampler:
                     waiting.append(self._chance.choice(options))
                 case Repeat() as part:
                     waiting += [part.part] * self._count(part)
+                case Rule(name) if name.endswith("-key"):
+                    yield self._new_key(self._grammar.rules[name])
                 case Rule(name):
                     waiting.append(self._grammar.rules[name])
+
+    def _new_key(self, part: Expression) -> str:
+        key = "".join(self.pieces(part))
+        while key in self._keys:
+            key = "".join(self.pieces(part))
+        self._keys.add(key)
+        return key
 
     def _char(self, part: Chars) -> str:
         odd = [point for point in _ODD if any(low <= point <= high for low, high in part.ranges)]

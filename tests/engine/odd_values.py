@@ -1,7 +1,7 @@
 """Commands that the trained model often gets wrong: ten tools, and values of shapes that it copies badly.
 
 Rule: the same number gives the same command; a command is right when the call is exactly the one it names.
-Neighbours: `test_second_tries` and `benchmarks.second_tries` count how many are right, without second tries and with.
+Neighbours: `test_second_tries` and `benchmarks.reliability` count how many are right, without second tries and with.
 """
 
 import asyncio
