@@ -23,7 +23,10 @@ CONTEXT = 4096
 
 
 def tool(name: str) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "maxLength": 20}, "days": {"type": "integer"}},
+    }
     return {"type": "function", "function": {"name": name, "description": f"To {name}.", "parameters": schema}}
 
 
