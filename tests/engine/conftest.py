@@ -14,6 +14,7 @@ from tests.engine.random_models import write_random_model
 from tests.engine.vocabulary import byte_level_vocabulary, sentencepiece_vocabulary
 
 VOCABULARIES = {"sentencepiece": sentencepiece_vocabulary, "byte_level": byte_level_vocabulary}
+ROOM_TO_RAMBLE = 4096
 TINY = Path(demo.__file__).parent / "tiny.gguf"
 
 
@@ -36,7 +37,7 @@ def random_server(
     folder = tmp_path_factory.mktemp(request.param)
     model = folder / f"{request.param}.gguf"
     write_random_model(model, VOCABULARIES[request.param]())
-    with running(program, model, folder) as server:
+    with running(program, model, folder, context=ROOM_TO_RAMBLE) as server:
         yield server
 
 

@@ -41,11 +41,13 @@ class LlamaServer:
 
 
 @contextmanager
-def running(program: Path, model: Path, folder: Path, *options: str) -> Iterator[LlamaServer]:
-    """Run `program` with `model`; `folder` receives the log."""
+def running(
+    program: Path, model: Path, folder: Path, *options: str, context: int = CONTEXT_PER_SLOT
+) -> Iterator[LlamaServer]:
+    """Run `program` with `model` and so many tokens of `context` for each slot; `folder` receives the log."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    sizes = ["--parallel", str(SLOTS), "--ctx-size", str(SLOTS * CONTEXT_PER_SLOT), "--threads", "1"]
+    sizes = ["--parallel", str(SLOTS), "--ctx-size", str(SLOTS * context), "--threads", "1"]
     command = [program, "--model", model, "--host", "127.0.0.1", "--port", str(port), *sizes, "--slots", *options]
     with serving(command, url, folder / f"{model.stem}.{port}.log"):
         yield LlamaServer(url)
