@@ -14,8 +14,8 @@ from fcshim.errors import FcshimError
 from fcshim.exchange import Exchange
 from fcshim.inquiry import Aptitude, refuses_tools
 from fcshim.messages import Request, uses_tools
-from fcshim.profiles import OFF, Server, unconstrained
 from fcshim.retry import Tries
+from fcshim.servers import OFF, Server, unconstrained
 
 logger = logging.getLogger("fcshim.asking")
 retry_logger = logging.getLogger("fcshim.retry")

@@ -40,13 +40,14 @@ from fcshim.native import Native
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import AUTO as AUTO_DIALECT
 from fcshim.parse.dialects.models import dialect_for
-from fcshim.profiles import Profile, Server, get_profile, profile_for
+from fcshim.profiles import Profile, get_profile, profile_for
 from fcshim.prompt.budget import Room
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
 from fcshim.retry import DEFAULT_MAX_RETRIES, tried
+from fcshim.servers import Server
 from fcshim.shim import Shim
 from fcshim.stage import Stage
 from fcshim.tools import AnyTool, Executor, Registry

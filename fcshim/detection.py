@@ -1,6 +1,6 @@
 """Which kind of server an endpoint is: asked of its list of models, then of the pages that only one kind has.
 
-Rule: the table in `profiles` says what to look for; a page that hangs, is missing or is no JSON says nothing.
+Rule: the table in `servers` says what to look for; a page that hangs, is missing or is no JSON says nothing.
 Neighbours: `enforcement` and the doctor ask here and remember the answer.
 """
 
@@ -11,7 +11,7 @@ import msgspec
 
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
-from fcshim.profiles import GENERIC, SERVERS, Server, Sign, server_that_says
+from fcshim.servers import GENERIC, SERVERS, Server, Sign, server_that_says
 from fcshim.upstream import Upstream
 
 PATIENCE = 3.0

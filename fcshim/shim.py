@@ -19,13 +19,14 @@ from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.sink import Arguments
 from fcshim.parse.spoiled import Spoiled
 from fcshim.parse.stream import StreamParser
-from fcshim.profiles import DEFAULT, OFF, Profile, Server, get_profile
+from fcshim.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.budget import DEFAULT_ROOM, Room
 from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.neutralise import Neutraliser, map_strings
 from fcshim.prompt.restoration import Restoration
 from fcshim.prompt.signature import ToolsStyle
+from fcshim.servers import OFF, Server
 from fcshim.stops import StopSearch
 
 WHITE_SPACE_LIMIT = 4_096

@@ -20,8 +20,9 @@ from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.machine.surroundings import closing_tag
-from fcshim.profiles import get_profile, get_server
+from fcshim.profiles import get_profile
 from fcshim.prompt.dialect_folder import find_dialect
+from fcshim.servers import get_server
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file; no setting, since the file cannot name itself."""

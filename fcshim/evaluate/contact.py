@@ -15,7 +15,7 @@ from fcshim.config import Secret
 from fcshim.detection import Sighting, detect
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
-from fcshim.profiles import GENERIC, server_that_speaks
+from fcshim.servers import GENERIC, server_that_speaks
 from fcshim.upstream import Timeouts, Upstream, api_url, root_url
 
 _NOT_FOR_CHAT = ("embed", "rerank", "whisper")

@@ -14,8 +14,8 @@ from fcshim.detection import found_in
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Reasoning, Text
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, TextPart, UserMessage
-from fcshim.profiles import Server
 from fcshim.reply import Reply, fold
+from fcshim.servers import Server
 from fcshim.upstream import Upstream
 
 HELLO = "Say hello."

@@ -11,8 +11,8 @@ from fcshim.evaluate.patient import HELLO, Answer, Patient, excerpt, user
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser
-from fcshim.profiles import GENERIC, SERVERS
 from fcshim.reply import fold
+from fcshim.servers import GENERIC, SERVERS
 
 _WEATHER = Tool(
     name="get_weather",

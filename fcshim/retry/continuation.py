@@ -5,7 +5,7 @@ with the strict JSON that the client has instead. A new parser reads that beginn
 passed over, to the character.
 
 Rule: the client's call keeps its id, and its chunks add up; what goes on belongs to it alone until it ends.
-Neighbours: `tries` asks for it, `constrain.frames` writes calls that have only begun, `profiles` says who goes on.
+Neighbours: `tries` asks for it, `constrain.frames` writes calls that have only begun, `servers` says who goes on.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_its
 from fcshim.constrain.frames import beginning_of_calls, frames_of
 from fcshim.events import JSON, Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import ToolChoice
-from fcshim.profiles import Prefill, Server
+from fcshim.servers import Prefill, Server
 from fcshim.shim import Shim, ShimStream
 
 PREFILL = "prefill"

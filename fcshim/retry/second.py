@@ -14,11 +14,11 @@ from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import Arguments
-from fcshim.profiles import OFF, Server
 from fcshim.prompt.correction import write_correction
 from fcshim.retry.calls import Calls
 from fcshim.retry.continuation import PREFILL, BegunStream, fields_of
 from fcshim.retry.faults import Fault
+from fcshim.servers import OFF, Server
 from fcshim.shim import Shim, ShimStream
 from fcshim.stage import StageStream
 

@@ -18,7 +18,6 @@ from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, T
 from fcshim.exchange import Batch, Exchange
 from fcshim.messages import Message, Request
 from fcshim.parse.sink import Arguments
-from fcshim.profiles import OFF, Server
 from fcshim.reply import total_usage
 from fcshim.retry.calls import Calls
 from fcshim.retry.continuation import Resumption, beginning_of, constraint_of_rest, demanded_beginning
@@ -26,6 +25,7 @@ from fcshim.retry.faults import Fault
 from fcshim.retry.record import Record
 from fcshim.retry.screen import NATURAL, Screen
 from fcshim.retry.second import Attempt, constraint_of, conversation, is_optional
+from fcshim.servers import OFF, Server
 from fcshim.shim import Shim
 from fcshim.stage import Stage
 

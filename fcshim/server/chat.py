@@ -25,7 +25,7 @@ from fcshim.ids import id_source, secret_source
 from fcshim.inquiry import Aptitude
 from fcshim.messages import Request, uses_tools
 from fcshim.native import Native
-from fcshim.profiles import OFF, Profile, Server, get_profile, profile_for
+from fcshim.profiles import Profile, get_profile, profile_for
 from fcshim.prompt.budget import Room
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.retry import tried
@@ -35,6 +35,7 @@ from fcshim.server.guard import client_key
 from fcshim.server.line import Line
 from fcshim.server.own_tools import OwnTools
 from fcshim.server.relay import Relay
+from fcshim.servers import OFF, Server
 from fcshim.shim import Shim
 from fcshim.stage import Stage
 from fcshim.upstream import Upstream, key_header

@@ -15,7 +15,7 @@ from fcshim.evaluate.doctor import Diagnosis
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.prescription import Choice
 from fcshim.evaluate.trial import Trial
-from fcshim.profiles import get_server
+from fcshim.servers import get_server
 from tests.cli.command import fcshim
 from tests.scripted import Script, models, scripted_upstream
 

@@ -5,7 +5,7 @@ import pytest
 from fcshim.config import Secret
 from fcshim.evaluate import patient as patients
 from fcshim.evaluate.patient import HELLO, Patient, excerpt, user
-from fcshim.profiles import get_server
+from fcshim.servers import get_server
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, HANG, ROLE, Script, answering, said, scripted_upstream
 

@@ -8,7 +8,7 @@ from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.prescription import chosen_way, prescribe, table_for
 from fcshim.evaluate.trial import NATIVE, Trial
-from fcshim.profiles import get_server
+from fcshim.servers import get_server
 
 
 def contact(server="generic", model="m", names=("m",), api="openai") -> Contact:

@@ -9,7 +9,7 @@ from fcshim.evaluate.probes_calls import has_tools, takes_grammar
 from fcshim.evaluate.probes_prompt import continues, has_room, takes_images, takes_system
 from fcshim.evaluate.probes_reasoning import reasons, sees_reasoning_again
 from fcshim.evaluate.probes_reply import bears_company, counts_tokens, replies, stops, streams_cleanly
-from fcshim.profiles import get_server
+from fcshim.servers import get_server
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, ROLE, Script, answering, event, said, scripted_upstream
 

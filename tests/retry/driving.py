@@ -15,8 +15,8 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import Event
 from fcshim.exchange import Exchange
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
-from fcshim.profiles import GENERIC, Server
 from fcshim.retry import Tries, tried
+from fcshim.servers import GENERIC, Server
 from fcshim.shim import Shim
 from tests.scripted import ended, said
 

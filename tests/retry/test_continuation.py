@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from fcshim.errors import UpstreamError
 from fcshim.events import Usage
 from fcshim.messages import ToolChoice
-from fcshim.profiles import OFF, get_server, unconstrained
 from fcshim.reply import fold
 from fcshim.retry import Tries
+from fcshim.servers import OFF, get_server, unconstrained
 from tests.parse.laws import normalise
 from tests.retry.driving import REQUIRED, asked, call, drive, reply
 from tests.scripted import ended, said

@@ -11,9 +11,9 @@ from fcshim.events import Error, Reasoning, Text, ToolCallEnd, Usage
 from fcshim.messages import AUTO
 from fcshim.parse.spoiled import Spoiled
 from fcshim.parse.stream import StreamParser
-from fcshim.profiles import OFF, get_server
 from fcshim.reply import fold
 from fcshim.retry import Tries
+from fcshim.servers import OFF, get_server
 from tests.parse.laws import normalise
 from tests.retry.driving import ADD, REQUIRED, asked, call, drive, reply
 from tests.scripted import ended, event, said

@@ -1,0 +1,157 @@
+"""Which kinds of servers there are, how each is known, and how it holds a model to calls: data.
+
+Rule: others imitate the pages of rows further down, so order counts; nothing is sent that a server may not know.
+Neighbours: `detection` looks for the signs, `shim` and `retry` do as a row says, the configuration names rows.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.constrain.constraint import Form
+from fcshim.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A page by which a server is known: at `path`, JSON that has `member` (`data.0.id`: a way down, lists by index).
+
+    A page that a server does not have may come with status 200 all the same, so only a member counts.
+    """
+
+    path: str
+    member: str
+
+
+Prefill = Literal["plain", "continue_final_message"]
+"""`plain`: a last message of the assistant's is gone on with. `continue_final_message`: that field says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One kind of server, and how it holds a model to a grammar: in which `form`, None where it cannot.
+
+    `says` are the words by which its list of models tells who owns them; where that says nothing, its `signs` are
+    looked for. `text_or_call`: also where a call is free, one that a reply makes is held to the grammar. `formats`: a
+    `response_format` may be changed so that it lets calls through. `api` is the one that tells most of its models.
+    `prefill`: how it is told to go on with the assistant's last message.
+    """
+
+    name: str
+    summary: str
+    form: Form | None = None
+    says: tuple[str, ...] = ()
+    signs: tuple[Sign, ...] = ()
+    text_or_call: bool = False
+    formats: bool = True
+    api: UpstreamApi = "openai"
+    prefill: Prefill | None = None
+
+
+GENERIC = Server(
+    name="generic",
+    summary="any other server: nothing is sent that it may not know",
+    says=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
+)
+
+OFF = Server(name="off", summary="nothing is sent but what the client sent", formats=False)
+"""What is done where constraints are switched off, or were refused; no kind of server."""
+
+SERVERS: dict[str, Server] = {
+    row.name: row
+    for row in (
+        Server(
+            name="llama-server",
+            summary="llama.cpp's server: a grammar",
+            form="gbnf",
+            says=("llamacpp",),
+            signs=(Sign("//props", "default_generation_settings"),),
+            api="llamacpp",
+            prefill="plain",
+        ),
+        Server(
+            name="llama-server-eager",
+            summary="the same, also where the model may choose: a call that a reply begins is a valid one",
+            form="gbnf",
+            text_or_call=True,
+            api="llamacpp",
+            prefill="plain",
+        ),
+        Server(
+            name="llama-cpp-python",
+            summary="llama-cpp-python's server: a grammar, which must be right, or the process dies",
+            form="gbnf",
+            says=("me",),
+        ),
+        Server(
+            name="llama-server-llguidance",
+            summary="llama.cpp's server, built with LLAMA_LLGUIDANCE: a grammar in Lark",
+            form="llguidance",
+            api="llamacpp",
+        ),
+        Server(
+            name="vllm-guidance",
+            summary="vLLM with the structured-outputs backend guidance: a grammar in Lark",
+            form="guidance",
+        ),
+        Server(
+            name="lmstudio",
+            summary="LM Studio: a schema, so without tags",
+            form="json_schema",
+            says=("organization_owner", "organization-owner"),
+            signs=(
+                Sign("//api/v0/models", "data.0.compatibility_type"),
+                Sign("//api/v1/models", "models.0.loaded_instances"),
+            ),
+        ),
+        Server(
+            name="sglang",
+            summary="SGLang: a structural tag",
+            form="structural_tag",
+            says=("sglang",),
+            signs=(Sign("//server_info", "tokenizer_path"), Sign("//get_server_info", "tokenizer_path")),
+            prefill="continue_final_message",
+        ),
+        Server(
+            name="ollama",
+            summary="Ollama: a schema, so without tags",
+            form="json_schema",
+            says=("library",),
+            signs=(Sign("//api/version", "version"),),
+            api="ollama",
+            prefill="plain",
+        ),
+        Server(
+            name="vllm",
+            summary="vLLM: a structural tag",
+            form="structural_tag",
+            says=("vllm",),
+            signs=(Sign("//version", "version"),),
+            prefill="continue_final_message",
+        ),
+        GENERIC,
+    )
+}
+
+
+def unconstrained(server: Server) -> Server:
+    """Give the row of a server that takes no constraint, and is otherwise the same."""
+    return replace(server, form=None, formats=False)
+
+
+def get_server(name: str) -> Server:
+    """Give the row of that name. Raises `ConfigError` naming the known ones."""
+    if name in SERVERS:
+        return SERVERS[name]
+    raise ConfigError(f"unknown kind of server {name!r:.80}. Known are {', '.join(SERVERS)}")
+
+
+def server_that_says(owner: str) -> Server | None:
+    """Give the row for the owner that a server's list of models names."""
+    return next((row for row in SERVERS.values() if owner in row.says), None)
+
+
+def server_that_speaks(api: UpstreamApi) -> Server | None:
+    """Give the row whose own API that is; None where many speak it."""
+    own = (row for row in SERVERS.values() if row.api == api)
+    return None if api == GENERIC.api else next(own, None)
