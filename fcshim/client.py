@@ -6,7 +6,6 @@ Neighbours: `exchange` does the thinking and `upstream` the talking; `agent` is 
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -17,10 +16,7 @@ from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.asking import Asked, Question
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
-from fcshim.config import ArgumentsPolicy, ReasoningPolicy, Secret, ToolsPolicy
-from fcshim.constrain.constraint import is_document_held
-from fcshim.doubt import Doubted
-from fcshim.enforcement import AUTO as AUTO_SERVER
+from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.enforcement import Enforcement
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
@@ -34,26 +30,18 @@ from fcshim.messages import (
     Tool,
     UserMessage,
     as_tools,
-    uses_tools,
 )
-from fcshim.native import Native
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.dialects import AUTO as AUTO_DIALECT
-from fcshim.parse.dialects.models import dialect_for
-from fcshim.profiles import Profile, get_profile, profile_for
-from fcshim.prompt.budget import Room
-from fcshim.prompt.dialect_folder import find_dialect
+from fcshim.profiles import AUTO as AUTO_SETTING
+from fcshim.profiles import Profile, chosen_profile
+from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
-from fcshim.retry import DEFAULT_MAX_RETRIES, tried
-from fcshim.servers import Server
-from fcshim.shim import Shim
-from fcshim.stage import Stage
+from fcshim.retry import DEFAULT_MAX_RETRIES
+from fcshim.stages import Making
 from fcshim.tools import AnyTool, Executor, Registry
 from fcshim.upstream import Timeouts, Upstream
-
-logger = logging.getLogger("fcshim.client")
 
 Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
 """What is said so far: one user's text, or messages, as objects or as the Chat API's dicts."""
@@ -62,23 +50,6 @@ Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JS
 
 _NO_MODEL = "no model was given, and the upstream's list of models names none: Client(..., model=...)"
 _DEFAULT_TIMEOUTS = Timeouts()
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How the upstream's model is asked for calls and how they are read."""
-
-    tools: ToolsPolicy
-    dialect: Dialect | None
-    """None: the one for the model."""
-    tools_style: ToolsStyle
-    profile: Profile | None
-    rescue: bool
-    reasoning: ReasoningPolicy
-    in_reasoning: str
-    arguments: ArgumentsPolicy
-    room: Room
-    max_retries: int
-    new_id: Callable[[], str] | None
 
 
 class Client:
@@ -105,8 +76,8 @@ class Client:
         api: UpstreamApi = "openai",
         tools: ToolsPolicy = "prompt",
         model: str | None = None,
-        dialect: str | Dialect | None = AUTO_DIALECT,
-        profile: str | Profile | None = None,
+        dialect: str | Dialect | None = AUTO_SETTING,
+        profile: str | Profile = AUTO_SETTING,
         tools_style: ToolsStyle = "schema",
         api_key: str | None = None,
         rescue: bool = True,
@@ -116,7 +87,7 @@ class Client:
         max_tools: int = 0,
         prompt_budget: int = 0,
         max_result: int = DEFAULT_MAX_RESULT,
-        constrain: str = AUTO_SERVER,
+        constrain: str = AUTO_SETTING,
         max_retries: int = DEFAULT_MAX_RETRIES,
         timeouts: Timeouts = _DEFAULT_TIMEOUTS,
         new_id: Callable[[], str] | None = None,
@@ -130,19 +101,24 @@ class Client:
         self._enforcement = Enforcement(self._upstream, constrain)
         self._model = model
         self._asking_for_model = asyncio.Lock()
-        self._options = Options(
+        self._new_id = new_id
+        self._settings = ModelConfig(
             tools="native" if dialect is None else tools,
-            dialect=None if dialect is None or dialect == AUTO_DIALECT else find_dialect(dialect),
-            profile=None if profile is None else get_profile(profile),
+            dialect=AUTO_SETTING if dialect is None else dialect,
+            profile=profile,
             tools_style=tools_style,
             rescue=rescue,
             reasoning=reasoning,
             in_reasoning=in_reasoning,
             arguments=arguments,
-            room=Room(max_tools, prompt_budget, max_result),
+            max_tools=max_tools,
+            prompt_budget=prompt_budget,
+            max_result=max_result,
             max_retries=max_retries,
-            new_id=new_id,
         )
+        # What there is not is said now, not with the first question.
+        chosen_dialect(self._settings.dialect, "")
+        chosen_profile(profile, "")
 
     async def __aenter__(self) -> Self:
         return self
@@ -227,12 +203,8 @@ class Client:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
 
-        def make(*, native: bool, server: Server) -> Asked:
-            stage = self._stage(request, native=native, server=server)
-            retries = self._options.max_retries
-            return tried(request, upstream=self._kind.codec, stage=stage, max_retries=retries, whole=whole)
-
-        tools = self._options.tools
+        make = Making(request, self._settings, self._kind, self._aptitude, self._new_id, whole=whole)
+        tools = self._settings.tools
         question = Question(request, make, tools=tools, aptitude=self._aptitude, enforcement=self._enforcement)
         async with contextlib.aclosing(self._batches(question)) as batches:
             async for batch in batches:
@@ -273,32 +245,6 @@ class Client:
                 if asked.finished:
                     break
             yield asked.close()
-
-    def _stage(self, request: Request, *, native: bool, server: Server) -> Stage | None:
-        """Make what stands between the events and the upstream, where there is anything for it to do."""
-        if not uses_tools(request) and not is_document_held(server.form, request):
-            return None
-        profile = self._options.profile or profile_for(request.model)
-        if native and uses_tools(request):
-            stage = Native(request, alphabet=self._kind.names, media=profile.media)
-            doubted = self._options.tools == "auto" and request.tools
-            return Doubted(stage, self._aptitude.distrust(request.model)) if doubted else stage
-        shim = Shim(
-            request,
-            dialect=self._options.dialect or dialect_for(request.model),
-            profile=profile,
-            tools_style=self._options.tools_style,
-            rescue=self._options.rescue,
-            reasoning=self._options.reasoning,
-            in_reasoning=self._options.in_reasoning,
-            arguments=self._options.arguments,
-            room=self._options.room,
-            new_id=self._options.new_id,
-            server=server,
-        )
-        for note in shim.notes:
-            logger.info("%s: %s", request.model, note)
-        return shim
 
     async def models(self) -> list[str]:
         """Give the names of the endpoint's models. Raises `UpstreamError`."""

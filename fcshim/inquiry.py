@@ -11,10 +11,10 @@ from collections.abc import Callable
 import msgspec
 
 from fcshim.codecs.faults import CONTEXT_LENGTH
-from fcshim.config import AUTO_PROFILE, Config, ModelConfig
+from fcshim.config import Config, ModelConfig
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
-from fcshim.profiles import get_profile, profile_for
+from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.upstream import Upstream
 
@@ -107,8 +107,7 @@ async def outlook(config: Config, aptitude: Aptitude) -> list[ModelOutlook]:
 async def _outlook(name: str, model: ModelConfig, aptitude: Aptitude) -> ModelOutlook:
     there = model.upstream_model or name
     native = model.tools == "native" or (model.tools == "auto" and await aptitude.is_native(there))
-    profile = profile_for(there) if model.profile == AUTO_PROFILE else get_profile(model.profile)
-    dialect = chosen_dialect(model.dialect, there)
+    profile, dialect = chosen_profile(model.profile, there), chosen_dialect(model.dialect, there)
     return ModelOutlook(name, "native" if native else "prompt", dialect.name, profile.name)
 
 

@@ -11,6 +11,9 @@ from dataclasses import dataclass, fields
 from fcshim.errors import ConfigError
 from fcshim.prompt.turns import Replay
 
+AUTO = "auto"
+"""The setting that goes by the model's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -125,6 +128,11 @@ def _row(profile: str) -> Profile:
     near = difflib.get_close_matches(profile, PROFILES, n=1)
     hint = f", did you mean {near[0]!r}?" if near else "."
     raise ConfigError(f"unknown profile {profile!r}{hint} Known profiles: {', '.join(PROFILES)}")
+
+
+def chosen_profile(setting: str | Profile, model: str) -> Profile:
+    """Give the profile that is set, or under `auto` the one for the model. Raises `ConfigError`."""
+    return profile_for(model) if setting == AUTO else get_profile(setting)
 
 
 def profile_for(model: str) -> Profile:

@@ -3,7 +3,6 @@
 from fcshim.config.load import FILE_VARIABLE, load_config
 from fcshim.config.table import Setting, settings
 from fcshim.config.values import (
-    AUTO_PROFILE,
     ArgumentsPolicy,
     Config,
     ModelConfig,
@@ -14,7 +13,6 @@ from fcshim.config.values import (
 )
 
 __all__ = [
-    "AUTO_PROFILE",
     "FILE_VARIABLE",
     "ArgumentsPolicy",
     "Config",

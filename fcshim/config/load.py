@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fcshim.config.table import Setting, settings
-from fcshim.config.values import AUTO_PROFILE, Config, ModelOverrides, Secret
+from fcshim.config.values import Config, ModelOverrides, Secret
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.machine.surroundings import closing_tag
-from fcshim.profiles import get_profile
-from fcshim.prompt.dialect_folder import find_dialect
+from fcshim.profiles import chosen_profile
+from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.servers import get_server
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
@@ -126,17 +126,14 @@ def _check(config: Config) -> None:
         raise ConfigError("upstream: expected a URL without user, query and fragment; a key goes into upstream_key")
     if not _is_usable(config.upstream):
         raise ConfigError(f"upstream: expected a URL such as http://127.0.0.1:8080, got {config.upstream!r:.80}")
-    for name in (config.dialect, *(row.dialect for row in config.models.values())):
-        if name is not None and name != AUTO:
-            find_dialect(name)
-    for tag in (config.in_reasoning, *(row.in_reasoning for row in config.models.values())):
-        if tag:
-            closing_tag(tag)
+    rows: tuple[Config | ModelOverrides, ...] = (config, *config.models.values())
+    for row in rows:
+        chosen_dialect(row.dialect or AUTO, "")
+        chosen_profile(row.profile or AUTO, "")
+        if row.in_reasoning:
+            closing_tag(row.in_reasoning)
     if config.constrain not in ("auto", "off"):
         get_server(config.constrain)
-    for name in (config.profile, *(row.profile for row in config.models.values())):
-        if name is not None and name != AUTO_PROFILE:
-            get_profile(name)
 
 
 def _is_usable(text: str) -> bool:

@@ -11,15 +11,14 @@ import msgspec
 from msgspec import Meta
 
 from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.parse.dialect import Dialect
+from fcshim.profiles import Profile
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
 ToolsPolicy = Literal["prompt", "native", "auto"]
-AUTO_PROFILE = "auto"
-"""The profile that stands for `profiles.profile_for(model)`."""
-
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -78,8 +77,8 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for one model; `upstream_model` is its name there, where that is another one."""
 
-    dialect: str
-    profile: str
+    dialect: str | Dialect
+    profile: str | Profile
     rescue: bool
     reasoning: ReasoningPolicy
     arguments: ArgumentsPolicy

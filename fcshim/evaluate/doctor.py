@@ -22,6 +22,7 @@ from fcshim.evaluate.result import Result
 from fcshim.evaluate.runner import CONCURRENCY
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
 from fcshim.evaluate.trial import NATIVE, Trial, attempt, best_of, chosen_cases, ways_for
+from fcshim.profiles import AUTO
 from fcshim.upstream import Timeouts, Upstream
 
 CASES = 24
@@ -154,9 +155,9 @@ class _Ward:
             api=self._contact.kind.name,
             model=self._contact.model,
             dialect=None if way == NATIVE else way,
-            profile=self._set.get("profile"),
+            profile=self._set.get("profile", AUTO),
             in_reasoning=self._set.get("in_reasoning", ""),
-            constrain=self._set.get("constrain", "auto"),
+            constrain=self._set.get("constrain", AUTO),
             api_key=None if key is None else key.reveal(),
             timeouts=self._timeouts,
         )

@@ -55,15 +55,16 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def labels(self) -> tuple[str, ...]:
         """Give the dialects as results name them: `auto` by the name of the one that it stands for."""
         row = self._row()
-        chosen = self.dialects or (NATIVE if row.tools == NATIVE else row.dialect,)
+        set_one = row.dialect if isinstance(row.dialect, str) else row.dialect.name
+        chosen = self.dialects or (NATIVE if row.tools == NATIVE else set_one,)
         found = dialect_for(row.upstream_model or self.model).name if row.tools == "prompt" else AUTO
         return tuple(dict.fromkeys(found if dialect == AUTO else dialect for dialect in chosen))
 
     def client(self, dialect: str) -> Client:
         """Make the client for one of the dialects. Raises `ConfigError`."""
         config, row = self.config, self._row()
-        # What the settings say of a model are arguments of the client, by the same names; but for these three.
-        others = ("dialect", "profile", "upstream_model")
+        # What the settings say of a model are arguments of the client, by the same names; but for these two.
+        others = ("dialect", "upstream_model")
         settings = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in others}
         return Client(
             config.upstream,
@@ -71,7 +72,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             api_key=config.upstream_key.reveal() if config.upstream_key else None,
             model=row.upstream_model or self.model or None,
             dialect=None if dialect == NATIVE else dialect,
-            profile=None if row.profile == AUTO else row.profile,
             constrain=config.constrain,
             timeouts=Timeouts(
                 connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout

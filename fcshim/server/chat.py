@@ -6,38 +6,29 @@ Neighbours: `conversation` has the rest answered, `relay` passes on; the setting
 
 import logging
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
 from fcshim.answer import answer_for
-from fcshim.asking import Asked, Question, is_native
+from fcshim.asking import Question, is_native
 from fcshim.codecs.base import Codec, Identity
 from fcshim.codecs.memory import Memory
 from fcshim.codecs.table import CODECS, Found
-from fcshim.config import AUTO_PROFILE, Config, ModelConfig
+from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import is_document_held
 from fcshim.constrain.response_format import wanted_document
-from fcshim.doubt import Doubted
 from fcshim.enforcement import Enforcement
 from fcshim.ids import id_source, secret_source
 from fcshim.inquiry import Aptitude
 from fcshim.messages import Request, uses_tools
-from fcshim.native import Native
-from fcshim.profiles import Profile, get_profile, profile_for
-from fcshim.prompt.budget import Room
-from fcshim.prompt.dialect_folder import chosen_dialect
-from fcshim.retry import tried
 from fcshim.server.conversation import Conversation
 from fcshim.server.course import Course
 from fcshim.server.guard import client_key
 from fcshim.server.line import Line
 from fcshim.server.own_tools import OwnTools
 from fcshim.server.relay import Relay
-from fcshim.servers import OFF, Server
-from fcshim.shim import Shim
-from fcshim.stage import Stage
+from fcshim.stages import Making
 from fcshim.upstream import Upstream, key_header
 
 logger = logging.getLogger("fcshim.server")
@@ -145,9 +136,15 @@ class Chat:
         style = "" if errand.codec is not self._codec else request.style
         asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style=style)
 
-        def make(*, native: bool, server: Server) -> Asked:
-            return self._exchange(asked, errand, native=native, server=server)
-
+        make = Making(
+            asked,
+            model,
+            self._kind,
+            self.aptitude,
+            self._new_id[errand.codec.call_prefix],
+            whole=not errand.request.stream,
+            translated=errand.codec is not self._codec,
+        )
         return Question(asked, make, tools=model.tools, aptitude=self.aptitude, enforcement=self._enforcement)
 
     def _headers(self, line: Line, codec: Codec) -> list[tuple[bytes, bytes]]:
@@ -158,44 +155,6 @@ class Chat:
         if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
             return []
         return [key_header(self._kind, key)]
-
-    def _exchange(self, asked: Request, errand: _Errand, *, native: bool, server: Server) -> Asked:
-        """Make the exchange between the client and the upstream, with whatever has to stand between them."""
-        model, codec = errand.model, errand.codec
-        stage: Stage | None = None
-        if native and uses_tools(asked):
-            stage = Native(asked, alphabet=self._kind.names, media=_profile(asked, model).media)
-            if model.tools == "auto" and asked.tools:
-                stage = Doubted(stage, self.aptitude.distrust(asked.model))
-        elif codec is not self._codec or uses_tools(asked) or is_document_held(server.form, asked):
-            stage = shim = shim_for(asked, model, self._new_id[codec.call_prefix], server)
-            for note in shim.notes:
-                logger.info("%s: %s", asked.model, note)
-        whole = not errand.request.stream
-        return tried(asked, upstream=self._codec, stage=stage, max_retries=model.max_retries, whole=whole)
-
-
-def shim_for(
-    request: Request, model: ModelConfig, new_id: Callable[[], str] | None = None, server: Server = OFF
-) -> Shim:
-    """Make the shim of a request, as the model's settings say."""
-    return Shim(
-        request,
-        dialect=chosen_dialect(model.dialect, model.upstream_model or request.model),
-        profile=_profile(request, model),
-        tools_style=model.tools_style,
-        rescue=model.rescue,
-        reasoning=model.reasoning,
-        in_reasoning=model.in_reasoning,
-        arguments=model.arguments,
-        room=Room(model.max_tools, model.prompt_budget, model.max_result),
-        new_id=new_id,
-        server=server,
-    )
-
-
-def _profile(request: Request, model: ModelConfig) -> Profile:
-    return profile_for(request.model) if model.profile == AUTO_PROFILE else get_profile(model.profile)
 
 
 def renamed(body: bytes, model: str | None) -> bytes:

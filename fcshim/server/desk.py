@@ -15,10 +15,10 @@ from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.inquiry import list_models
 from fcshim.messages import uses_tools
-from fcshim.server.chat import shim_for
 from fcshim.server.counting import count_tokens
 from fcshim.server.line import Line
 from fcshim.server.own_tools import OwnTools
+from fcshim.stages import shim_for
 from fcshim.upstream import Upstream
 
 COUNT_HEADER = b"x-fcshim-count"
