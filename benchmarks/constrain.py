@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.report import Report, arguments
 from fcshim import Client
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.fitting import fitted
@@ -33,20 +34,37 @@ TOOLS = 128
 LANGUAGES = ("function_call", "qwen3_xml", "kimi_k3", "minimax_m3", "pythonic", "gemma4")
 """One dialect of each language in which arguments are written."""
 ROUNDS = 7
+VOCABULARIES = {"SentencePiece": sentencepiece_vocabulary, "bytes": byte_level_vocabulary}
 
 
-def main() -> None:
+def main() -> int:
+    """Measure and tell."""
+    parser = arguments(__doc__.partition("\n")[0])
+    parser.add_argument("--engine", action="store_true", help="also ask random models on a llama-server for calls")
+    options = parser.parse_args()
+    report = Report("constrain")
     schemas = list(SCHEMAS.values())
     tools = [Tool(f"tool_{at}", "", schemas[at % len(schemas)]) for at in range(TOOLS)]
     for dialect in map(get_dialect, LANGUAGES):
-        print(f"grammar for {TOOLS} tools in {dialect.name}: {milliseconds(tools, dialect):.1f} ms of CPU (bar 50)")
-    if "--engine" in sys.argv:
-        for make in (sentencepiece_vocabulary, byte_level_vocabulary):
-            with tempfile.TemporaryDirectory() as folder:
-                model = Path(folder) / f"{make.__name__}.gguf"
-                write_random_model(model, make())
-                with running(find_llama_server(patient=True), model, Path(folder)) as server:
-                    print(f"{make.__name__}: {asyncio.run(valid_calls(server.url))}")
+        times = milliseconds(tools, dialect)
+        report.bar(f"grammar for {TOOLS} tools in {dialect.name}, CPU", times, 50, "ms")
+    if options.engine:
+        _ask_random_models(report, CALLS // 10 if options.quick else CALLS)
+    return report.finish(options.json)
+
+
+def _ask_random_models(report: Report, calls: int) -> None:
+    rows = []
+    program = find_llama_server(patient=True)
+    for name, make in VOCABULARIES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder) / "random.gguf"
+            write_random_model(model, make())
+            with running(program, model, Path(folder)) as server:
+                valid, seconds = asyncio.run(valid_calls(server.url, calls))
+        rows.append((name, valid, calls, len(SCHEMAS), seconds))
+        report.bar(f"demanded calls that are not valid, {name}", calls - valid, 0)
+    report.table("demanded calls of random models", ("vocabulary", "valid", "asked", "schemas", "seconds"), rows)
 
 
 def milliseconds(tools: list[Tool], dialect: Dialect) -> float:
@@ -61,7 +79,8 @@ def milliseconds(tools: list[Tool], dialect: Dialect) -> float:
     return min(times) * 1_000
 
 
-async def valid_calls(url: str) -> str:
+async def valid_calls(url: str, calls: int) -> tuple[int, float]:
+    """Ask so many times; give how often a valid call came, and the seconds that it took."""
     names = list(SCHEMAS)
     slots = asyncio.Semaphore(SLOTS)
     async with Client(url) as client:
@@ -84,8 +103,8 @@ async def valid_calls(url: str) -> str:
             return right
 
         started = time.perf_counter()
-        found = await asyncio.gather(*map(valid, range(CALLS)))
-        return f"{sum(found)} of {CALLS} valid, {len(names)} schemas, {time.perf_counter() - started:.0f} s"
+        found = await asyncio.gather(*map(valid, range(calls)))
+        return sum(found), time.perf_counter() - started
 
 
 def is_valid(reply: Reply, names: list[str], *, alone: bool) -> bool:
@@ -101,4 +120,4 @@ def is_valid(reply: Reply, names: list[str], *, alone: bool) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

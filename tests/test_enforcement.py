@@ -1,28 +1,16 @@
 """What is asked of an upstream, and remembered, about holding a model to calls."""
 
-import json
-
 import pytest
 
 from fcshim import Client
 from fcshim.errors import ConfigError, UpstreamError
+from tests.holding import CALL, REFUSED, client_of, owned
 from tests.scripted import Script, answering, scripted_upstream
-from tests.server.front import asking, fronting, http
+from tests.server.front import CHAT, asking, fronting, http
 
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
-CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1}}\n</function_call>'
 REST = ' {"a": 1}}\n</function_call>'
 """What is left of it where it is begun for the model."""
-REFUSED = Script((b'{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}',), 400)
-CHAT = "/v1/chat/completions"
-
-
-def owned(owner: str) -> Script:
-    return Script((json.dumps({"object": "list", "data": [{"id": "m", "owned_by": owner}]}).encode(),))
-
-
-def client_of(upstream, **settings):
-    return Client(upstream.url, model="m", **settings)
 
 
 async def test_a_call_that_is_demanded_is_sent_with_a_grammar_where_the_server_is_llama_server():

@@ -1,13 +1,11 @@
 """A form of text, or strict tools, that a client asks for: what goes to which kind of upstream, and what comes back."""
 
-import json
-
 import pytest
 
-from fcshim import Client
 from fcshim.events import Text, ToolCallChunk
-from tests.scripted import Script, answering, scripted_upstream
-from tests.server.front import asking, fronting, http
+from tests.holding import CALL, REFUSED, client_of, owned
+from tests.scripted import answering, scripted_upstream
+from tests.server.front import CHAT, asking, fronting, http
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
@@ -15,19 +13,8 @@ REPLY = '{"city": "Zürich"}'
 PARAMETERS = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 ADD = {"type": "function", "function": {"name": "add", "parameters": PARAMETERS}}
 STRICT = {"type": "function", "function": {"name": "add", "parameters": PARAMETERS, "strict": True}}
-CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1}}\n</function_call>'
 IN_JSON = '[{"name": "add", "arguments": {"a": 1}}]'
 INVALID = '<function_call>\n{"name": "add", "arguments": {"b": 1}}\n</function_call>'
-REFUSED = Script((b'{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}',), 400)
-CHAT = "/v1/chat/completions"
-
-
-def owned(owner: str) -> Script:
-    return Script((json.dumps({"object": "list", "data": [{"id": "m", "owned_by": owner}]}).encode(),))
-
-
-def client_of(upstream, **settings):
-    return Client(upstream.url, model="m", **settings)
 
 
 def fields(asked) -> set[str]:

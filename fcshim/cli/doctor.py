@@ -14,6 +14,7 @@ import msgspec
 from fcshim.cli.flags import add_settings, read_settings
 from fcshim.cli.text import write_line
 from fcshim.config import Config
+from fcshim.errors import ConfigError
 
 _DESCRIPTION = """\
 Examine an endpoint: which server and API it is, what its prompts may hold, whether it calls
@@ -45,7 +46,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--category", metavar="NAME", action="append", default=[], help="take cases of this category (repeatable)"
     )
-    parser.add_argument("--write", metavar="FILE", help="write the settings there, as TOML")
+    parser.add_argument("--write", metavar="FILE", help="write the settings there, as TOML, if calls can be had")
     parser.add_argument("--force", action="store_true", help="replace a FILE that is there already")
     parser.add_argument("--json", action="store_true", help="write everything as one JSON object")
     add_settings(parser, only=_GROUPS)
@@ -56,13 +57,13 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.upstream = arguments.url if "://" in arguments.url else f"http://{arguments.url}"
     config = read_settings(arguments)
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
-    from fcshim.cli.doctor_report import report_to  # noqa: PLC0415 - a mistake in the settings is told before this
+    from fcshim.cli.doctor_report import not_written, report_to  # noqa: PLC0415 - a mistake in the settings is told before this
     from fcshim.evaluate.doctor import CASES, Order, diagnose, settings_of  # noqa: PLC0415 - see above
-    from fcshim.evaluate.profile_file import refusal, save  # noqa: PLC0415 - see above
+    from fcshim.evaluate.profile_file import check_place, save  # noqa: PLC0415 - see above
 
     file = Path(arguments.write) if arguments.write else None
-    if file is not None and file.exists() and not arguments.force:
-        raise refusal(file)
+    if file is not None:
+        check_place(file, replace=arguments.force)
     report = report_to(sys.stdout, silent=arguments.json)
     order = Order(
         api=config.upstream_api if named else None,
@@ -70,14 +71,19 @@ def run(arguments: argparse.Namespace) -> int:
         cases=0 if arguments.quick else arguments.cases or CASES,
         categories=tuple(arguments.category),
     )
-    with report:
+    with report.waiting():
         diagnosis = asyncio.run(diagnose(config, order, report.watch))
     if arguments.json:
         write_line(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
-    else:
-        report.conclude(diagnosis, file)
     if file is not None and diagnosis.works:
-        save(settings_of(diagnosis), file, replace=arguments.force)
+        try:
+            save(settings_of(diagnosis), file, replace=arguments.force)
+        except ConfigError:
+            report.conclude(diagnosis, None)  # what took minutes to find out is shown instead
+            raise
+    report.conclude(diagnosis, file)
+    if file is not None and arguments.json and not diagnosis.works:
+        sys.stderr.write(f"fcshim: no calls can be had: {not_written(file)}\n")
     return 0 if diagnosis.works else 1
 
 

@@ -5,9 +5,9 @@ Neighbours: `doctor` hands over what was found.
 """
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -17,7 +17,8 @@ from fcshim.cli.text import write_line
 from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.doctor import Diagnosis, Watch, settings_of
 from fcshim.evaluate.finding import Finding, Verdict
-from fcshim.evaluate.trial import NATIVE, Trial, in_words
+from fcshim.evaluate.result import NATIVE
+from fcshim.evaluate.trial import Trial, in_words
 
 _MARKS: dict[Verdict, tuple[str, str]] = {"yes": ("✓", "green"), "no": ("✗", "yellow"), "unclear": ("?", "cyan")}
 _TITLE = 36
@@ -30,13 +31,9 @@ class Report:
     def __init__(self) -> None:
         self.watch = Watch(met=self.meet, found=self.find, asked=self.ask, tried=self.tell)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
+    def waiting(self) -> AbstractContextManager[object]:
+        """Show that something is going on, as long as that is entered."""
+        return nullcontext()
 
     def meet(self, contact: Contact) -> None:
         """Tell who is there."""
@@ -51,7 +48,7 @@ class Report:
         """Tell how a way did."""
 
     def conclude(self, diagnosis: Diagnosis, file: Path | None) -> None:
-        """Tell what follows."""
+        """Tell what follows; `file` is where the settings were to be written."""
 
 
 class PlainReport(Report):
@@ -88,14 +85,9 @@ class TerminalReport(Report):
         self._console = console
         self._status = console.status("asking who is there")
 
-    def __enter__(self) -> Self:
-        self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._status.stop()
+    def waiting(self) -> AbstractContextManager[object]:
+        """Show a line that moves."""
+        return self._status
 
     def meet(self, contact: Contact) -> None:
         """Tell who is there."""
@@ -140,6 +132,11 @@ def report_to(out: TextIO, *, silent: bool) -> Report:
     return TerminalReport(Console(file=out, highlight=False)) if out.isatty() else PlainReport()
 
 
+def not_written(file: Path) -> str:
+    """Say what became of the file where no calls can be had."""
+    return f"{file} is left as it is." if file.exists() else f"{file} is not written."
+
+
 def _who(contact: Contact) -> str:
     server, count = contact.sighting.server, len(contact.names)
     models = f"{count} models" if count > 1 else "one model" if count else "models that it does not list"
@@ -157,7 +154,8 @@ def _told(trial: Trial) -> str:
 def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
     if not diagnosis.works:
         why = "no way of asking brought a right call" if diagnosis.trials else "it gives no replies"
-        return f"No calls can be had of {diagnosis.model}: {why}{_held(diagnosis)}."
+        unwritten = "" if file is None else f"\n{not_written(file)}"
+        return f"No calls can be had of {diagnosis.model}: {why}{_held(diagnosis)}.{unwritten}"
     best = next((trial for trial in diagnosis.trials if trial.way == diagnosis.way), None)
     works = "Calls can be had" if best is None else f"Calls can be had, best {_titled(best)}: {in_words(best)}"
     if file is None:

@@ -18,10 +18,10 @@ from fcshim.evaluate.patient import Patient
 from fcshim.evaluate.prescription import Choice, chosen_way, prescribe, table_for
 from fcshim.evaluate.probes import examine
 from fcshim.evaluate.profile_file import write_settings
-from fcshim.evaluate.result import Result
+from fcshim.evaluate.result import NATIVE, Result
 from fcshim.evaluate.runner import CONCURRENCY
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
-from fcshim.evaluate.trial import NATIVE, Trial, attempt, best_of, chosen_cases, ways_for
+from fcshim.evaluate.trial import Trial, attempt, best_of, chosen_cases, ways_for
 from fcshim.profiles import AUTO
 from fcshim.upstream import Timeouts, Upstream
 

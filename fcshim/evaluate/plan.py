@@ -14,6 +14,7 @@ from fcshim.client import Client
 from fcshim.config import Config, ModelConfig
 from fcshim.errors import ConfigError
 from fcshim.evaluate.case import Case
+from fcshim.evaluate.result import NATIVE
 from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, TIMEOUT
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES, fingerprint, load_cases
 from fcshim.events import JSON
@@ -21,9 +22,6 @@ from fcshim.parse.dialects import AUTO
 from fcshim.parse.dialects.models import dialect_for
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.upstream import Timeouts
-
-NATIVE = "native"
-"""Among dialects: no dialect at all, but the endpoint's own tool calling."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

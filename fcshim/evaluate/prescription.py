@@ -12,7 +12,8 @@ from fcshim.constrain.constraint import Form
 from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes_calls import server_for
-from fcshim.evaluate.trial import NATIVE, Trial, in_words
+from fcshim.evaluate.result import NATIVE
+from fcshim.evaluate.trial import Trial, in_words
 from fcshim.profiles import DEFAULT, profile_for
 
 EVERY_MODEL = "*"

@@ -5,6 +5,7 @@ Neighbours: `prescription` draws the settings, `config` reads the file.
 """
 
 import json
+import os
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,19 +27,30 @@ def write_settings(choices: Iterable[Choice], table: str, about: str) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def check_place(file: Path, *, replace: bool = False) -> None:
+    """Find out whether the file can be written, before minutes go by for it. Raises `ConfigError`."""
+    if file.is_dir():
+        raise ConfigError(f"cannot write {file}: it is a folder")
+    if file.exists() and not replace:
+        raise _refusal(file)
+    if not file.parent.is_dir():
+        raise ConfigError(f"cannot write {file}: there is no folder {file.parent}")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise ConfigError(f"cannot write {file}: no permission")
+
+
 def save(text: str, file: Path, *, replace: bool = False) -> None:
     """Write the file; one that is there is replaced only where that is wanted. Raises `ConfigError`."""
     try:
         with file.open("w" if replace else "x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError as error:
-        raise refusal(file) from error
+        raise _refusal(file) from error
     except OSError as error:
         raise ConfigError(f"cannot write {file}: {error.strerror}") from error
 
 
-def refusal(file: Path) -> ConfigError:
-    """Say that a file is there already."""
+def _refusal(file: Path) -> ConfigError:
     return ConfigError(f"{file} is there already; --force replaces it")
 
 

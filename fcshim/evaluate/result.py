@@ -4,7 +4,9 @@ Rule: a result holds what is needed to see why the verdict is what it is.
 Neighbours: `scoring` finds the verdict, `runner` makes results, `record` keeps them, `summary` counts them.
 """
 
-from typing import Literal, TypeAlias
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -23,6 +25,9 @@ Verdict: TypeAlias = Literal[
 ]
 """`malformed`: a call that cannot be used (cut off, not JSON); `no_answer`: nothing was said where no call fits;
 `error`: the endpoint failed, or took too long."""
+
+NATIVE: Final = "native"
+"""In the place of a dialect: none at all, but the endpoint's own tool calling."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -53,3 +58,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def right(self) -> bool:
         """Whether the case was answered as expected."""
         return self.verdict == "right"
+
+
+def count_right(results: Iterable[Result]) -> int:
+    """Count the right ones."""
+    return sum(result.right for result in results)
+
+
+def count_verdicts(results: Iterable[Result]) -> dict[str, int]:
+    """Count the verdicts, the most frequent first."""
+    return dict(Counter(result.verdict for result in results).most_common())

@@ -5,13 +5,12 @@ Neighbours: `table`, `plot` and the JSON of `fcshim eval` show a summary.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 
 import msgspec
 
-from fcshim.evaluate.result import Result
+from fcshim.evaluate.result import Result, count_right, count_verdicts
 
 _Z = 1.959963984540054
 """Standard deviations that hold 95 % of a normal distribution."""
@@ -66,7 +65,7 @@ def _summary(dialect: str, results: Sequence[Result]) -> Summary:
         dialect=dialect,
         total=_rate(results),
         categories={name: _rate([each for each in results if each.category == name]) for name in categories},
-        verdicts=dict(Counter(result.verdict for result in results).most_common()),
+        verdicts=count_verdicts(results),
         input_tokens=_mean(result.input_tokens for result in answered),
         output_tokens=_mean(result.output_tokens for result in answered),
         seconds=median(result.seconds for result in answered) if answered else 0.0,
@@ -74,7 +73,7 @@ def _summary(dialect: str, results: Sequence[Result]) -> Summary:
 
 
 def _rate(results: Sequence[Result]) -> Rate:
-    return rate(sum(result.right for result in results), len(results))
+    return rate(count_right(results), len(results))
 
 
 def _mean(numbers: Iterable[int]) -> float:

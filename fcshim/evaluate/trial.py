@@ -5,7 +5,6 @@ the length of the prompt: one case is luck.
 Neighbours: `runner` asks the cases, `prescription` takes the way that won; the doctor decides which ways are tried.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain, zip_longest
 
@@ -14,13 +13,11 @@ import msgspec
 from fcshim.client import Client
 from fcshim.errors import UpstreamError
 from fcshim.evaluate.case import Case
-from fcshim.evaluate.result import Result
+from fcshim.evaluate.result import NATIVE, Result, count_right, count_verdicts
 from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, evaluate
 from fcshim.evaluate.suite import load_cases
 from fcshim.parse.dialects.models import dialect_for
 
-NATIVE = "native"
-"""The way that leaves tools to the endpoint."""
 COMMON = ("function_call", "bare_json", "pythonic", "hermes")
 """Dialects that models follow that were trained on none, or on another."""
 _LUCK = 1
@@ -108,15 +105,14 @@ def in_words(trial: Trial) -> str:
 
 
 def _counted(way: str, results: Sequence[Result], problem: str, *, own: bool) -> Trial:
-    mistakes = Counter(result.verdict for result in results if not result.right)
     counted = [result.input_tokens for result in results if result.input_tokens]
     return Trial(
         way=way,
         own=own,
         cases=len(results),
-        right=sum(result.right for result in results),
-        calls_right=sum(result.right and bool(result.calls) for result in results),
+        right=count_right(results),
+        calls_right=count_right(result for result in results if result.calls),
         prompt_tokens=sum(counted) // len(counted) if counted else 0,
-        mistakes=dict(mistakes.most_common()),
+        mistakes=count_verdicts(result for result in results if not result.right),
         problem=problem,
     )

@@ -12,6 +12,7 @@ from fcshim.parse.arguments.mend import UnmendableError, mend
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.shortening import shortened
 from fcshim.schema.check import is_deeper
+from fcshim.schema.strict_json import strict_or_none
 
 MALFORMED = "malformed_arguments"
 """The member that holds what cannot be read."""
@@ -31,8 +32,8 @@ class PastArguments:
 
     def write(self, text: str) -> str:
         """Give a strict JSON object: the text itself, or what comes nearest."""
-        value = _strict(text)
-        if isinstance(value, str) and isinstance(inner := _strict(value), dict):
+        value = strict_or_none(text)
+        if isinstance(value, str) and isinstance(inner := strict_or_none(value), dict):
             text, value = value, inner  # encoded twice
         if isinstance(value, dict) and not is_deeper(value, _DEEPEST):
             return text if _is_unicode(text, value) else _whole(value)
@@ -51,17 +52,6 @@ class PastArguments:
         except (UnmendableError, ValueError, RecursionError):
             return None
         return _whole(value) if isinstance(value, dict) and not is_deeper(value, _DEEPEST) else None
-
-
-def _strict(text: str) -> JSON:
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _refuse(constant: str) -> JSON:
-    raise ValueError(constant)
 
 
 def _is_unicode(text: str, value: JSON) -> bool:

@@ -15,6 +15,7 @@ from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import Expectation, compile_schema
+from fcshim.schema.strict_json import strict_or_none
 from fcshim.schema.validate import Fault, every_fault
 
 _EXCERPT = 60
@@ -24,10 +25,7 @@ _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "i
 
 def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
     """Decode, mend and check. Raises `ToolError` that names every fault."""
-    try:
-        value = json.loads(text or "{}", parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        value = None
+    value = strict_or_none(text or "{}")
     if isinstance(value, dict) and tool.parameters:
         mended = coerce(_expected(json.dumps(tool.parameters)), value, text or "{}")
         value = value if mended is None else json.loads(mended.text)
@@ -90,7 +88,3 @@ def _kind(value: JSON) -> str:
 
 def _excerpt(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)[:_EXCERPT]
-
-
-def _refuse(constant: str) -> JSON:
-    raise ValueError(constant)

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -35,8 +36,20 @@ async def test_an_endpoint_that_gives_no_replies_is_a_failure_and_leaves_no_file
     assert (1, "") == (outcome.code, outcome.err)
     assert "no      gives replies" in outcome.out
     assert "the model cannot be loaded" in outcome.out
-    assert outcome.out.rstrip().endswith("No calls can be had of m: it gives no replies.")
+    said, unwritten = outcome.out.rstrip().splitlines()[-2:]
+    assert "No calls can be had of m: it gives no replies." == said
+    assert f"{tmp_path / 'found.toml'} is not written." == unwritten
     assert not [*tmp_path.iterdir()]
+
+
+async def test_a_file_that_is_there_is_not_replaced_where_there_is_nothing_better(tmp_path):
+    file = tmp_path / "found.toml"
+    file.write_text("port = 1\n")
+    async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": models("m")}) as upstream:
+        outcome = await doctor(upstream.url, "--write", file, "--force", "--json")
+
+    assert (1, f"fcshim: no calls can be had: {file} is left as it is.\n") == (outcome.code, outcome.err)
+    assert "port = 1\n" == file.read_text()
 
 
 async def test_the_same_for_programs():
@@ -66,6 +79,8 @@ async def test_a_web_page_is_told_from_an_endpoint():
         (("http://127.0.0.1:9", "--category", "simpel"), "there is no category 'simpel'"),
         (("http://user@127.0.0.1:9",), "expected a URL without user"),
         (("http://127.0.0.1:9", "--write", __file__), "--force"),
+        (("http://127.0.0.1:9", "--write", __file__ + ".d/found.toml"), "there is no folder"),
+        (("http://127.0.0.1:9", "--write", Path(__file__).parent, "--force"), "it is a folder"),
         (("http://127.0.0.1:9", "--upstream-api", "gopher"), "gopher"),
     ],
 )
@@ -104,7 +119,7 @@ DIAGNOSIS = Diagnosis(
 
 
 def shown(report: Report) -> None:
-    with report:
+    with report.waiting():
         report.watch.met(CONTACT)
         report.watch.found(FINDING)
         report.watch.asked("hermes", 1, 8)

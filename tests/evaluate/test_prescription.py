@@ -7,7 +7,8 @@ from fcshim.detection import Sighting
 from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.prescription import chosen_way, prescribe, table_for
-from fcshim.evaluate.trial import NATIVE, Trial
+from fcshim.evaluate.result import NATIVE
+from fcshim.evaluate.trial import Trial
 from fcshim.servers import get_server
 
 

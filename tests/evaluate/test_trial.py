@@ -6,8 +6,9 @@ import pytest
 
 from fcshim import Client
 from fcshim.errors import ConfigError
+from fcshim.evaluate.result import NATIVE
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
-from fcshim.evaluate.trial import NATIVE, Trial, attempt, best_of, chosen_cases, in_words, ways_for
+from fcshim.evaluate.trial import Trial, attempt, best_of, chosen_cases, in_words, ways_for
 from fcshim.parse.dialects import DIALECTS
 from tests.scripted import Script, answering, scripted_upstream
 

@@ -5,7 +5,6 @@ one line and gives start, chunk and end at once.
 Neighbours: `ndjson` splits, `wire` types; the exchange drives it.
 """
 
-import json
 from collections.abc import Callable
 
 import msgspec
@@ -16,7 +15,6 @@ from fcshim.codecs.ollama.wire import Call, Function, Line, read_line
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.errors import UpstreamError
 from fcshim.events import (
-    JSON,
     CallError,
     Error,
     Event,
@@ -29,6 +27,7 @@ from fcshim.events import (
     ToolCallStart,
     Usage,
 )
+from fcshim.schema.strict_json import strict_or_none
 
 _EXCERPT = 200
 
@@ -130,25 +129,14 @@ class OllamaDecoder:
 def _arguments(raw: msgspec.Raw) -> tuple[str, CallError | None]:
     """Give the arguments' text, and what is wrong with it."""
     text = bytes(raw).decode("utf-8", "replace")
-    value = _loaded(text)
+    value = strict_or_none(text)
     if isinstance(value, str):
-        text, value = value, _loaded(value)
+        text, value = value, strict_or_none(value)
     if value is None and text.strip() in ("", "null"):
         return "{}", None
     if isinstance(value, dict):
         return text, None
     return text, CallError("malformed", "the arguments are not one JSON object", text[:_EXCERPT])
-
-
-def _loaded(text: str) -> JSON:
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _refuse(constant: str) -> JSON:
-    raise ValueError(constant)
 
 
 def _usage(line: Line) -> list[Usage]:

@@ -5,7 +5,6 @@ until the open call is whole or the choice ends; what comes after the end of a c
 Neighbours: the decoder owns one reader per choice; `wire` has the types that it reads.
 """
 
-import json
 from collections import deque
 from collections.abc import Callable
 
@@ -26,6 +25,7 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
 )
+from fcshim.schema.strict_json import strict_or_none
 
 STOP_REASONS: dict[str, StopReason] = {
     "stop": "complete",
@@ -250,17 +250,5 @@ def _is_strict(arguments: str) -> bool:
     try:
         _is_object(arguments)
     except (ValueError, RecursionError):
-        return _is_strict_with_surrogates(arguments)
+        return isinstance(strict_or_none(arguments), dict)  # half surrogates are taken there, not by msgspec
     return True
-
-
-def _is_strict_with_surrogates(arguments: str) -> bool:
-    """Ask the standard library, which takes escapes of half surrogates where msgspec does not."""
-    try:
-        return isinstance(json.loads(arguments, parse_constant=_refuse), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refuse(constant: str) -> JSON:
-    raise ValueError(constant)
