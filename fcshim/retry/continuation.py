@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from fcshim.constrain.begun import in_begun_order
 from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_its_own
 from fcshim.constrain.frames import beginning_of_calls, frames_of
 from fcshim.events import JSON, Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
@@ -77,13 +78,19 @@ def demanded_beginning(shim: Shim) -> str:
     return (frames.head(0) + named).rstrip()
 
 
-def constraint_of_rest(shim: Shim, beginning: Beginning, server: Server) -> Constraint | None:
-    """Give what holds the model to a valid end of the call, where the server can be told so."""
+def constraint_of_rest(shim: Shim, beginning: Beginning, end: ToolCallEnd, server: Server) -> Constraint | None:
+    """Give what holds the model to a valid end of the call that ended so, where the server can be told so."""
     if server.form is None:
         return None
+    tools = [
+        msgspec.structs.replace(tool, parameters=in_begun_order(tool.parameters, end.tool_call_arguments_complete))
+        if tool.name == end.tool_call_name
+        else tool
+        for tool in shim.tools
+    ]
     choice = ToolChoice("required", shim.request.tool_choice.names)
     request = msgspec.structs.replace(shim.request, tool_choice=choice, max_tokens=None)  # the call ends with its error
-    return constraint_for_rest(server.form, shim.dialect, shim.tools, request, beginning.calls)
+    return constraint_for_rest(server.form, shim.dialect, tools, request, beginning.calls)
 
 
 def fields_of(server: Server) -> dict[str, JSON]:

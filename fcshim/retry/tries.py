@@ -165,7 +165,7 @@ class Tries:
             return False
         self._resumed = Resumption(end, beginning)
         self._record = Record()
-        constraint = constraint_of_rest(self._shim, beginning, server)
+        constraint = constraint_of_rest(self._shim, beginning, end, server)
         attempt = Attempt(
             self._shim,
             self._record.hear,
