@@ -35,6 +35,13 @@ class Closers(MarkerSet):
         found = self.match(text, pos)
         return found[0] if found else ""
 
+    def passed(self, text: str, pos: int) -> int | None:
+        """Give the end of the marker that stands at `pos`: `pos` where there is none, None if that is not known yet."""
+        found = self.match(text, pos)
+        if found is not None:
+            return found.end()
+        return None if self.begun(text, pos) else pos
+
 
 def _decoy(lead: str, markers: tuple[str, ...]) -> str:
     rests = [re.escape(marker[1:]) for marker in markers if marker[0] == lead]

@@ -6,8 +6,6 @@ Law 9 is the codecs'. The fuzzer holds the same laws over many more replies, `ho
 import itertools
 import json
 import random
-import sys
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from fcshim.parse.stream import StreamParser, parse
 from tests.fuzz.documents import JUNK, NASTY, WORDS
 from tests.parse.hostile import CALL, CLOSE, FAMILIES, IN_DIALECTS, OPEN
 from tests.parse.laws import Piece, check_reply, executable, spoken
+from tests.parse.work import work
 
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("f", "get_weather")]
 STOPS: list[StopReason] = ["complete", "stop_sequence", "max_tokens", "content_filter", "error"]
@@ -226,7 +225,7 @@ def test_law_6_only_offered_tools_are_called(text: str, cuts: list[int], stop: S
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_law_7_work_is_linear(name: str) -> None:
-    small, large = _work(FAMILIES[name](6_000)), _work(FAMILIES[name](24_000))
+    small, large = (work(FAMILIES[name](size), "function_call", TOOLS) for size in (6_000, 24_000))
 
     assert large < 4.5 * small
 
@@ -234,31 +233,9 @@ def test_law_7_work_is_linear(name: str) -> None:
 @pytest.mark.parametrize("name", IN_DIALECTS)
 def test_law_7_work_is_linear_in_other_dialects(name: str) -> None:
     dialect, make = IN_DIALECTS[name]
-    small, large = _work(make(6_000), dialect), _work(make(24_000), dialect)
+    small, large = (work(make(size), dialect, TOOLS) for size in (6_000, 24_000))
 
     assert large < 4.5 * small
-
-
-def _work(text: str, dialect: str = "function_call") -> int:
-    """Count the bytecode instructions that reading a text in pieces of four takes: no clock, no noise."""
-    parser = StreamParser(dialect, TOOLS)
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        count += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        for at in range(0, len(text), 4):
-            parser.feed(text[at : at + 4])
-        parser.close()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @SOME

@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 
 from fcshim.events import Coercion
+from fcshim.parse.arguments.holding import LimitError
 from fcshim.parse.arguments.strict import StrictJson
 from fcshim.parse.closers import Closers
 from fcshim.parse.limits import Limits
@@ -39,6 +40,21 @@ class TypedJson(StrictJson):
         self._kept: list[str] | None = None
         self._kept_seen = self._kept_size = 0
         self._sent: list[str] | None = None
+        self._out: list[str] = []
+        """What was read of the arguments, and goes to the sink next."""
+
+    def _flush(self) -> None:
+        """Send what was read of the arguments. Raises `LimitError`."""
+        if self._kept is not None:
+            self._let_go()
+        if self._out:
+            text = "".join(self._out)
+            self._out.clear()
+            if not self._sink.chunk(text):
+                raise self._too_long()
+
+    def _too_long(self) -> LimitError:
+        return LimitError(f"arguments of more than {self._limits.arguments} characters")
 
     def _expect(self, expectation: Expectation) -> None:
         """Begin the arguments' object, which is expected to be so; its opening brace comes next."""
@@ -123,7 +139,8 @@ class TypedJson(StrictJson):
             raw = "".join(self._kept)
             self._into, self._kept = self._sent, None
             if self._into is not None:
-                self._into.append(self._coerced(self._next, raw))
+                too_long = len(raw) > self._limits.mend  # it is sent as it is, however the text was cut
+                self._into.append(raw if too_long else self._coerced(self._next, raw))
         if self._next_key is not None:
             key, self._next_key = self._next_key, None
             self._typed_key(key)

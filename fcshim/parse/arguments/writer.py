@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from fcshim.events import Coercion
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.holding import NotStrictError
 from fcshim.parse.arguments.typed import TypedJson, pointer
 from fcshim.parse.closers import closers
 from fcshim.parse.limits import Limits
@@ -27,7 +27,6 @@ class ArgumentWriter(TypedJson):
         super().__init__(_NO_CLOSERS, sink, limits)
         self._left = ""
         """Written, and not read yet: more of it must be seen."""
-        self._out: list[str] = []
         self._into = self._out
 
     @property
@@ -107,18 +106,6 @@ class ArgumentWriter(TypedJson):
         self._out.clear()
         self._into = self._out
         self._expect_nothing()
-
-    def _flush(self) -> None:
-        if self._out:
-            text = "".join(self._out)
-            self._out.clear()
-            if not self._sink.chunk(text):
-                raise self._too_long()
-        if self._kept is not None:
-            self._let_go()
-
-    def _too_long(self) -> LimitError:
-        return LimitError(f"arguments of more than {self._limits.arguments} characters")
 
     # What the strict reader notes.
 

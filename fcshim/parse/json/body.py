@@ -68,7 +68,6 @@ class JsonBody(JsonEnding):
         self._state = self._begin
         self._new_line = False
         self._semicolons = shape.semicolons
-        self._out: list[str] = []
         self._next_due = False
         self._refused = False
         self._new_call()
@@ -99,13 +98,8 @@ class JsonBody(JsonEnding):
                 pos = self._state(text, pos)
                 if self._wait or self.status is not READING:
                     break
-            if self._out:
-                arguments = "".join(self._out)
-                self._out.clear()
-                if not self._sink.chunk(arguments):
-                    raise self._too_long()
-            if self._kept is not None:
-                self._let_go()
+            if self._out or self._kept is not None:
+                self._flush()
         except LimitError as error:
             self._give_up("limit", str(error))
             self._state = self._skip
@@ -344,16 +338,6 @@ class JsonBody(JsonEnding):
         self._dry = True
         self._expect_nothing()
         self._into = None
-
-    def _flush(self) -> None:
-        if self._out:
-            text = "".join(self._out)
-            self._out.clear()
-            if not self._sink.chunk(text):
-                raise self._too_long()
-
-    def _too_long(self) -> LimitError:
-        return LimitError(f"arguments of more than {self._limits.arguments} characters")
 
     # The end of the body.
 

@@ -49,13 +49,17 @@ class JsonEnding(MendedJson):
             return pos
         if pos == len(text):
             return pos
-        closer = self._closers.at(text, pos)
-        if closer:
-            self._end()
-            return pos + len(closer)
-        if self._closers.begun(text, pos):
+        end = self._closers.passed(text, pos)
+        if end == pos:
+            return self._not_closed(text, pos)
+        if end is None:
             self._wait = True
             return pos
+        self._end()
+        return end
+
+    def _not_closed(self, text: str, pos: int) -> int:
+        """Meet something else than the closing marker behind a call."""
         if self._dry and self._dialect.fenced:
             self._state = self._skip
         elif self._dry:

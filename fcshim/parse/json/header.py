@@ -98,14 +98,15 @@ class HeaderBody(JsonBody):
         pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos
-        closer = self._closers.at(text, pos)
         if text[pos] == "{":
             self._state = self._value
-        elif closer:
+            return pos
+        end = self._closers.passed(text, pos)
+        if end is None:
+            self._wait = True
+        elif end > pos:
             self._state = self._done
             self._call_ended()
-        elif self._closers.begun(text, pos):
-            self._wait = True
         else:
             self._give_up("malformed", "expected an object with the arguments", text[pos])
             self._state = self._skip

@@ -13,13 +13,13 @@ Neighbours: `calls` has the life of a call, `python_values` and `gemma_body` are
 
 import enum
 import json
+import re
 from abc import abstractmethod
 
 from fcshim.parse.literals.calls import CallBody, MalformedError
 from fcshim.parse.literals.quoted import QuotedString, spelled
 
-LONGEST_NAME = 256
-"""Characters of a tool's name: what is longer is no call."""
+_LONGEST_NAME = 256
 
 
 class Kind(enum.Enum):
@@ -243,12 +243,26 @@ class LiteralBody(CallBody):
 
     # Words.
 
-    def _gather(self, text: str, pos: int, end: int, most: int) -> bool:
-        """Keep a part of a word; False where it has become too long."""
-        if end > pos:
-            self._token.append(text[pos:end])
-            self._token_size += end - pos
-        return self._token_size <= most
+    def _gather(self, pattern: re.Pattern[str], text: str, pos: int) -> int:
+        """Keep a part of a word, as far as the pattern matches; gives its end."""
+        found = pattern.match(text, pos)
+        assert found is not None
+        self._token.append(found[0])
+        self._token_size += len(found[0])
+        return found.end()
+
+    def _gather_word(self, pattern: re.Pattern[str], text: str, pos: int) -> tuple[int, bool]:
+        """Keep a part of a word of the arguments; gives where it ends, and whether what follows it can be seen."""
+        end = self._gather(pattern, text, pos)
+        if self._token_size > self._limits.number:
+            self._fail("limit", f"a word of more than {self._limits.number} characters")
+            return end, False
+        return end, end < len(text)
+
+    @property
+    def _fits_name(self) -> bool:
+        """Whether what was gathered is short enough for a tool's name: what is longer is no call."""
+        return self._token_size <= _LONGEST_NAME
 
     def _taken_token(self) -> str:
         token = "".join(self._token)

@@ -327,14 +327,21 @@ class CallBody(BodyReader):
         pos = self._space(text, pos)
         if pos == len(text):
             return pos
-        closer = self._closers.at(text, pos)
-        if closer:
-            self._end()
-            return pos + len(closer)
-        if self._closers.begun(text, pos):
+        end = self._closers.passed(text, pos)
+        if end is None:
             self._wait = True
+        elif end > pos:
+            self._end()
         else:
             self._state = self._trailing
+        return end or pos
+
+    def _no_body(self, pos: int, begun: object) -> int:
+        """No body begins at `pos`, unless what has `begun` there goes on so that one does."""
+        if begun and not self._final:
+            self._wait = True
+        else:
+            self.status = Status.REJECTED
         return pos
 
     def _trailing(self, text: str, pos: int) -> int:

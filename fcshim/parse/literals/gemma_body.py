@@ -19,7 +19,7 @@ from fcshim.parse.body import BodyReader, Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
-from fcshim.parse.literals.body import LONGEST_NAME, Frame, Kind, LiteralBody
+from fcshim.parse.literals.body import Frame, Kind, LiteralBody
 from fcshim.parse.literals.calls import MalformedError
 from fcshim.parse.literals.gemma_strings import GemmaString
 from fcshim.parse.literals.python_strings import PythonString
@@ -31,6 +31,7 @@ _CALL_BEGUN = re.compile(r"[ \t\r\n]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z
 _NAME = re.compile(r"[^{<\n]*+")
 _KEY = re.compile(r"[^:,{}\[\]<\n]*+")
 _VALUE = re.compile(r"[^,{}\[\]<\n]*+")
+_LESS = re.compile("<")
 _NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 
 
@@ -61,21 +62,14 @@ class GemmaBody(LiteralBody):
         if found is not None:
             self._state = self._named
             return found.end()
-        if _CALL_BEGUN.match(text, pos) and not self._final:
-            self._wait = True
-        else:
-            self.status = Status.REJECTED
-        return pos
+        return self._no_body(pos, _CALL_BEGUN.match(text, pos))
 
     def _named(self, text: str, pos: int) -> int:
         """The name of the tool, up to the bracket."""
-        found = _NAME.match(text, pos)
-        assert found is not None
-        end = found.end()
-        fits = self._gather(text, pos, end, LONGEST_NAME)
-        if end == len(text) and fits:
+        end = self._gather(_NAME, text, pos)
+        if end == len(text) and self._fits_name:
             return end
-        if not fits or text[end] != "{":
+        if not self._fits_name or text[end] != "{":
             self._sink.finish()
             self.status = Status.REJECTED
             return end
@@ -137,13 +131,8 @@ class GemmaBody(LiteralBody):
     def _word(self, text: str, pos: int) -> int:
         """A key, a number, a literal, or a string without quotes."""
         frame = self._frames[-1]
-        found = (_KEY if frame.key else _VALUE).match(text, pos)
-        assert found is not None
-        end = found.end()
-        if not self._gather(text, pos, end, self._limits.number):
-            self._fail("limit", f"a word of more than {self._limits.number} characters")
-            return end
-        if end == len(text):
+        end, ended = self._gather_word(_KEY if frame.key else _VALUE, text, pos)
+        if not ended:
             return end
         if text[end] == "<" and not self._ends_word(text, end):
             return self._less_than(text, end)
@@ -160,8 +149,7 @@ class GemmaBody(LiteralBody):
         if begun and not self._final:
             self._wait = True
             return pos
-        self._gather(text, pos, pos + 1, self._limits.number)
-        return pos + 1
+        return self._gather(_LESS, text, pos)
 
     def _word_ended(self, frame: Frame, pos: int) -> None:
         word = self._taken_token().strip()

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fcshim.parse.body import BodyReader, Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.body import LONGEST_NAME
 from fcshim.parse.literals.python_values import PythonValues
 from fcshim.parse.sink import CallSink
 
@@ -80,18 +79,12 @@ class PythonBody(PythonValues):
         found = _FENCE.match(text, pos)
         if found is not None:
             return found.end()
-        if _FENCE_BEGUN.match(text, pos) and not self._final:
-            self._wait = True
-        else:
-            self.status = Status.REJECTED
-        return pos
+        return self._no_body(pos, _FENCE_BEGUN.match(text, pos))
 
     def _named(self, text: str, pos: int) -> int:
         """The name of the tool."""
-        found = _NAME.match(text, pos)
-        assert found is not None
-        end = found.end()
-        if not self._gather(text, pos, end, LONGEST_NAME):
+        end = self._gather(_NAME, text, pos)
+        if not self._fits_name:
             return self._no_call(end)
         if end < len(text):
             self._state = self._open_call

@@ -165,13 +165,8 @@ class PythonValues(LiteralBody):
 
     def _word(self, text: str, pos: int) -> int:
         """A number, a name, or the prefix of a string."""
-        found = _WORD.match(text, pos)
-        assert found is not None
-        end = found.end()
-        if not self._gather(text, pos, end, self._limits.number):
-            self._fail("limit", f"a word of more than {self._limits.number} characters")
-            return end
-        if end == len(text):
+        end, ended = self._gather_word(_WORD, text, pos)
+        if not ended:
             return end
         if text[end] in "\"'" and "".join(self._token).lower() in PREFIXES:
             return self._quote(text, end, self._taken_token())

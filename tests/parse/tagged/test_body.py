@@ -1,7 +1,5 @@
 """What the reader of tagged parameters does with what does not belong there and with long values; its work."""
 
-import sys
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from fcshim.parse.limits import Limits
 from fcshim.parse.stream import StreamParser, parse
 from tests.parse.laws import Piece, check_reply, executable
+from tests.parse.work import work
 
 TOOLS = [
     {"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}}
@@ -91,31 +90,10 @@ HOSTILE += [" ", "</function>\n", "<function=f>\n<parameter=s>", "<tool_call>", 
 @pytest.mark.parametrize("piece", HOSTILE)
 @pytest.mark.parametrize("before", [f"{OPEN}<parameter=s>\n", f"{OPEN}<parameter=n>\n", OPEN, "<tool_call>\n", ""])
 def test_work_is_linear(before: str, piece: str) -> None:
-    small, large = _work(before + piece * (1_500 // len(piece))), _work(before + piece * (6_000 // len(piece)))
+    texts = [before + piece * (size // len(piece)) for size in (1_500, 6_000)]
+    small, large = (work(text, "qwen3_xml", TOOLS) for text in texts)
 
     assert large < 4.6 * small
-
-
-def _work(text: str) -> int:
-    """Count the bytecode instructions that reading a text in pieces of four takes."""
-    parser = StreamParser("qwen3_xml", TOOLS)
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal count
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        count += event == "opcode"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        for at in range(0, len(text), 4):
-            parser.feed(text[at : at + 4])
-        parser.close()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def test_nothing_of_a_quoted_call_runs() -> None:
