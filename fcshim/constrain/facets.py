@@ -63,12 +63,12 @@ class Facets:
     # Strings and numbers.
 
     def least(self, keyword: str) -> int:
-        """Give the largest of the numbers under `keyword`, 0 where there is none."""
-        return max((math.ceil(number) for number in self._numbers(keyword)), default=0)
+        """Give the largest of the counts under `keyword`, 0 where there is none."""
+        return max((math.ceil(number) for number in self._numbers(keyword) if number > 0), default=0)
 
     def most(self, keyword: str) -> int | None:
-        """Give the smallest of the numbers under `keyword`."""
-        return min((math.floor(number) for number in self._numbers(keyword)), default=None)
+        """Give the smallest of the counts under `keyword`."""
+        return min((math.floor(number) for number in self._numbers(keyword) if number >= 0), default=None)
 
     def string_format(self) -> str:
         """Give the first format."""

@@ -1,6 +1,7 @@
 """Write a grammar as GBNF, which llama.cpp reads.
 
-Rule: no repetition counts beyond what llama.cpp unrolls (2,000); long ones are blocks of blocks.
+Rule: no repetition counts beyond what llama.cpp unrolls (2,000); long ones are blocks of blocks, and a group that
+repeats is a rule of its own, because with a group all that repeats inside is multiplied.
 Neighbours: `grammar` is what is written; `lark` writes the same for llguidance.
 """
 
@@ -19,12 +20,15 @@ class _Writer(RuleWriter):
     def __init__(self, grammar: Grammar) -> None:
         super().__init__(grammar)
         self._blocks: dict[str, str] = {}
+        self._groups: dict[str, str] = {}
 
     def _named(self, name: str) -> str:
         return name
 
     def _repeated(self, inner: str, part: Repeat) -> str:
         least, most = part.least, most_of(part, self._limits)
+        if inner.startswith("(") and (most != 1 or "{" in inner):
+            inner = self._group(inner)
         if most is None:
             return f"{inner}*" if not least else f"{inner}{{{least},}}"
         return " ".join(filter(None, [self._exactly(inner, least), self._up_to(inner, most - least)])) or '""'
@@ -41,6 +45,12 @@ class _Writer(RuleWriter):
         block = self._block(inner)
         fewer = f"{block}{{0,{blocks - 1}}} {inner}{{0,{_BLOCK - 1}}}"
         return f"({fewer} | {block}{{{blocks}}}" + (f" {inner}{{0,{rest}}})" if rest else ")")
+
+    def _group(self, inner: str) -> str:
+        if inner not in self._groups:
+            name = self._groups[inner] = f"group{len(self._groups)}"
+            self._lines[name] = inner[1:-1]
+        return self._groups[inner]
 
     def _block(self, inner: str) -> str:
         if inner not in self._blocks:

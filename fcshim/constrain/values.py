@@ -88,6 +88,8 @@ class Schema:
         return self._value(start, _At(self._notation))
 
     def _whole(self, place: Place, facets: Facets, at: _At) -> Iterator[Expression | None]:
+        if "object" not in facets.kinds:
+            return
         if facets.literals is None:
             yield self._object(place, facets, at)
             return
@@ -219,11 +221,16 @@ class Schema:
 
     # Containers.
 
+    def _least(self, facets: Facets, keyword: str) -> int:
+        """Give how many there must be; what nobody could write is not held to."""
+        least = facets.least(keyword)
+        if least <= MOST_ITEMS:
+            return least
+        self._rules.note(f"{keyword} {least} is not held to")
+        return 0
+
     def _array(self, place: Place, facets: Facets, at: _At, least: int) -> Expression | None:
-        least, most = max(least, facets.least("minItems")), facets.most("maxItems")
-        if least > MOST_ITEMS:
-            self._rules.note(f"minItems {least} is not held to")
-            least = 0
+        least, most = max(least, self._least(facets, "minItems")), facets.most("maxItems")
         if most is not None and most < least:
             return None
         first, rest = facets.elements()
@@ -245,7 +252,7 @@ class Schema:
 
     def _object(self, place: Place, facets: Facets, at: _At, fewest: int = 0) -> Expression | None:
         required, most = facets.required(), facets.most("maxProperties")
-        fewest = max(fewest, facets.least("minProperties"))
+        fewest = max(fewest, self._least(facets, "minProperties"))
         members, others = facets.members(), facets.others()
         for key in [key for key in members if not at.notation.says(key, argument=at.argument)]:
             self._rules.note(f"the name {key!r:.40} cannot be written")

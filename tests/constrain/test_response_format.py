@@ -226,7 +226,7 @@ def test_a_strict_tool_holds_every_call_behind_a_marker() -> None:
     assert made == same
     assert made is not None
     assert made.held
-    assert "root ::= (" == made.fields["grammar"][:10]
+    assert made.fields["grammar"].startswith("root ::= group")
 
 
 def test_in_a_dialect_without_a_marker_a_call_behind_text_is_not_held() -> None:

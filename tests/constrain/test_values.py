@@ -118,6 +118,7 @@ def _written(text: str) -> str:
         ({"type": "string", "pattern": "^(a+)+$"}, "pattern"),
         ({"type": "string", "minLength": 10**9}, "satisfies"),
         ({"type": "array", "items": {"type": "null"}, "minItems": 10**6}, "minItems"),
+        ({"type": "object", "minProperties": 10**6}, "minProperties"),
         ({"allOf": [{"type": "string"}, {"type": "null"}]}, "satisfies"),
         ({"not": {"type": "string"}, "type": "string"}, "not"),
         ({"type": "string", "format": "iri"}, "format"),
@@ -130,6 +131,25 @@ def test_what_cannot_be_expressed_is_relaxed_and_noted(schema: JSON, note: str) 
 
     assert any(note in each for each in grammar.notes)
     assert isinstance(json.loads(sample(grammar, 1)), dict)
+
+
+@pytest.mark.parametrize("schema", [{"type": "array"}, {"type": "string", "minLength": 3}, {"enum": ["a", 1]}])
+def test_a_root_that_admits_no_object_admits_any_arguments_and_is_noted(schema: JSON) -> None:
+    grammar = grammar_of(schema)
+
+    assert any("satisfies" in note for note in grammar.notes)
+    assert isinstance(json.loads(sample(grammar, 1)), dict)
+
+
+def test_a_branch_that_admits_no_object_is_left_out() -> None:
+    found = derived({"anyOf": [{"type": "array"}, {"properties": {"x": {"const": 1}}, "required": ["x"]}]})
+
+    assert all({"x": 1} == each for each in found)
+
+
+@pytest.mark.parametrize("keyword", ["minLength", "maxLength"])
+def test_a_negative_count_says_nothing(keyword: str) -> None:
+    assert any(len(each) > 2 for each in member({"type": "string", keyword: -1}))
 
 
 def doubling() -> JSON:
@@ -174,6 +194,14 @@ HOSTILE = {
     "remote": {"type": "object", "properties": {"x": {"$ref": "https://example.com/schema.json"}}},
     "nonsense": {"type": 5, "properties": [], "required": {"a": 1}, "enum": {}, "minItems": "x", "items": 3},
     "half a character": {"type": "object", "properties": {"\ud800": {}, "x": {"enum": ["\udc00", "y"]}}},
+    "no object": {"type": "array", "items": {"type": "string"}},
+    "many members": {"type": "object", "minProperties": 10**6, "additionalProperties": {"$ref": "#"}},
+    "negative counts": {"type": "object", "properties": {"x": {"type": "string", "minLength": -1, "maxLength": -1}}},
+    "repetitions inside one another": {
+        "type": "object",
+        "properties": {"x": {"type": "array", "items": {"type": "string", "pattern": "^[^/]+(/[^/]+)*$"}}},
+        "additionalProperties": {"type": "string", "pattern": "^(([a-z]{1,60}-){1,60}_){1,5}$"},
+    },
     "huge bounds": {"type": "object", "properties": {"x": {"type": "integer", "minimum": 10**300, "maximum": 1e308}}},
 }
 

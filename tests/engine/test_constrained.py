@@ -117,6 +117,26 @@ async def test_a_model_in_reasoning_ends_it_and_calls(random_server: LlamaServer
             check(call)
 
 
+ODD: dict[str, JSON] = {
+    "repetitions inside one another": {"type": "string", "pattern": "^(([a-z]{1,60}-){1,60}_){1,5}$"},
+    "paths": {"type": "array", "items": {"type": "string", "pattern": "^[^/]+(/[^/]+)*$"}},
+    "many members": {"type": "object", "minProperties": 10**6},
+    "a large object": {"type": "object", "additionalProperties": {"enum": list(range(200))}, "minProperties": 900},
+    "a negative count": {"type": "string", "minLength": -1},
+    "a bound that is exact": {"type": "string", "minLength": 1_999, "maxLength": 1_999},
+    "many values, or none": {"anyOf": [{"enum": [f"é{at}" for at in range(200)]}, {"type": "null"}]},
+}
+
+
+@pytest.mark.parametrize("schema", ODD.values(), ids=ODD)
+async def test_odd_schemas_still_make_a_grammar_that_the_server_takes(random_server: LlamaServer, schema: JSON) -> None:
+    tool = {"type": "function", "function": {"name": "odd", "parameters": {"properties": {"x": schema}}}}
+    async with Client(random_server.url) as client, asyncio.timeout(30):
+        reply = await client.complete("Go.", [tool], tool_choice="required", max_tokens=300, seed=1)
+
+    assert {"odd"} == {call.tool_call_name for call in reply.tool_calls}, reply
+
+
 async def test_without_a_constraint_such_a_model_calls_nothing(random_server: LlamaServer) -> None:
     async with Client(random_server.url, constrain="off") as client:
         reply = await client.complete("Go.", TOOLS[:3], tool_choice="required", max_tokens=50)

@@ -1,0 +1,30 @@
+"""What llama.cpp takes: it multiplies the repetitions of a group with all that repeats inside, and allows 2,000."""
+
+from fcshim.constrain.gbnf import write_gbnf
+from fcshim.constrain.grammar import ROOT, Expression, Grammar, Repeat, Rule, Text, chars, series
+
+
+def written(root: Expression, **rules: Expression) -> dict[str, str]:
+    lines = write_gbnf(Grammar({**rules, ROOT: root})).splitlines()
+    return {name: text for name, _, text in (line.partition(" ::= ") for line in lines)}
+
+
+def test_a_group_that_repeats_is_a_rule_of_its_own() -> None:
+    path = Repeat(series(Text("/"), Repeat(chars("az"), 1, 60)), 1, 60)
+
+    found = written(series(path, Text("."), path))
+
+    assert {"root": 'group0 group0{0,59} "." group0 group0{0,59}', "group0": '"/" [a-z] [a-z]{0,59}'} == found
+
+
+def test_an_optional_group_is_one_where_something_repeats_inside() -> None:
+    plain, long = series(Text("a"), Rule("b")), series(Text("a"), Repeat(Rule("b"), 0, 40))
+
+    assert '("a" b)?' == written(Repeat(plain, 0, 1), b=Text("b"))["root"]
+    assert "group0?" == written(Repeat(long, 0, 1), b=Text("b"))["root"]
+
+
+def test_a_long_repetition_is_made_of_blocks() -> None:
+    found = written(Repeat(Text("a"), 300, 300))
+
+    assert {"root": 'block0{4} "a"{44}', "block0": '"a"{64}'} == found
