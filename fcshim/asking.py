@@ -67,8 +67,9 @@ class Question:
             return None
         return self._make(native=self._native, server=OFF)
 
-    def accepted(self) -> None:
+    def accepted(self, asked: Asked) -> None:
         """Take note that the upstream has answered what was sent last."""
+        self._enforcement.trust(asked.constraint)
         if self._suspected:
             self._enforcement.learn(self._suspected)
             self._suspected = ""

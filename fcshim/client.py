@@ -231,7 +231,7 @@ class Client:
                     return
                 asked = other
             else:
-                question.accepted()
+                question.accepted(asked)
                 more = await question.again(asked)
         if asked.again:  # it was wanted, and could not be
             yield asked.close()

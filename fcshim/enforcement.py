@@ -1,7 +1,7 @@
 """How one upstream holds its models to calls: the kind of server that it is, and which constraints it refused.
 
 Rule: the server is asked once, and only when there is something to hold a reply to; a constraint that was refused is
-not sent again.
+not sent again, and where none was ever taken, soon no other one either.
 Neighbours: `detection` finds the kind of server; `client` and `server` ask by way of `asking`, and tell what happened.
 """
 
@@ -10,12 +10,18 @@ from fcshim.constrain.response_format import wanted_document
 from fcshim.detection import detect
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request
+from fcshim.retry.continuation import PREFILL
 from fcshim.servers import GENERIC, OFF, Server, get_server, server_that_speaks
 from fcshim.upstream import Upstream
 
 AUTO = "auto"
 _MOST_REFUSED = 3
-"""Constraints that are refused before no other one is tried: it is not their content, then."""
+"""Constraints that are refused before no other one is tried where none was ever taken: it is not their content, then.
+Where one was, it is: a single client with odd schemas must not take constraints away from all."""
+_REMEMBERED = 1_000
+"""Refused constraints that are remembered, 0.1 MB; the oldest is tried again."""
+_NO_GRAMMAR = frozenset({"", PREFILL})
+"""That a turn may not be begun for the model says nothing of grammars, nor they of that."""
 _REFUSALS = frozenset({400, 404, 422, 500, 501, 502})
 
 
@@ -26,7 +32,8 @@ class Enforcement:
         """Raises `ConfigError` for an unknown name."""
         self._upstream = upstream
         self._server = _by_setting(setting, upstream)
-        self._refused: set[str] = set()
+        self._refused: dict[str, None] = {}
+        self._takes_grammars = False
 
     async def server(self, request: Request, *, again: bool = False) -> Server:
         """Give the kind of server, where there is something to hold the reply to, or it is asked for `again`.
@@ -39,11 +46,21 @@ class Enforcement:
 
     def is_refused(self, constraint: str) -> bool:
         """Tell whether this constraint need not be tried; no constraint never was."""
-        return bool(constraint) and (constraint in self._refused or len(self._refused) >= _MOST_REFUSED)
+        return constraint in self._refused or (self._is_hopeless and constraint not in _NO_GRAMMAR)
 
     def learn(self, constraint: str) -> None:
         """Take note that a request got through without this constraint, and not with it."""
-        self._refused.add(constraint)
+        self._refused[constraint] = None
+        if len(self._refused) > _REMEMBERED:
+            del self._refused[next(iter(self._refused))]
+
+    def trust(self, constraint: str) -> None:
+        """Take note that a request got through with this constraint, if it had one."""
+        self._takes_grammars = self._takes_grammars or constraint not in _NO_GRAMMAR
+
+    @property
+    def _is_hopeless(self) -> bool:
+        return not self._takes_grammars and len(self._refused.keys() - _NO_GRAMMAR) >= _MOST_REFUSED
 
     async def _found(self) -> Server | None:
         try:

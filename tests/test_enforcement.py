@@ -86,6 +86,35 @@ async def test_a_refused_constraint_is_left_out_at_once_and_from_then_on():
     assert all(reply.tool_calls for reply in replies)
 
 
+def adding(*keys: str) -> list[dict]:
+    """Make a tool that has another grammar than others."""
+    return [{"type": "function", "function": {"name": "add", "parameters": {"properties": {key: {} for key in keys}}}}]
+
+
+async def test_a_server_that_never_took_one_is_soon_spared_all_of_them():
+    scripts = [script for _ in range(3) for script in (REFUSED, answering(CALL))]
+    async with (
+        scripted_upstream(*scripts, answering(REST)) as upstream,
+        client_of(upstream, constrain="llama-server") as client,
+    ):
+        for key in "bcda":
+            await client.complete("Hi", adding(key), tool_choice="required")
+
+    assert [True, False] * 3 + [False] == ["grammar" in asked.body for asked in upstream.asked]
+
+
+async def test_a_server_that_takes_constraints_gets_the_next_one_however_many_it_refused():
+    refusals = [script for _ in range(5) for script in (REFUSED, answering(CALL))]
+    async with (
+        scripted_upstream(answering(CALL), *refusals, answering(CALL)) as upstream,
+        client_of(upstream, constrain="llama-server") as client,
+    ):
+        for key in "abcdefg":
+            await client.complete("Hi", adding(key), tool_choice="required")
+
+    assert [True, *[True, False] * 5, True] == ["grammar" in asked.body for asked in upstream.asked]
+
+
 async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_against_it():
     scripts = REFUSED, REFUSED, answering(CALL)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="llama-server") as client:

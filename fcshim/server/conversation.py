@@ -87,7 +87,7 @@ class Conversation:
             except UpstreamError as error:
                 await self._turn_to_another(error)
             else:
-                self._question.accepted()
+                self._question.accepted(self._asked)
                 more = await self._question.again(self._asked)
         if self._asked.again:  # it was wanted, and could not be
             await self._write(self._feed(self._asked.close()))
