@@ -6,6 +6,7 @@ Neighbours: `schema.alternatives` finds alternatives, `values` writes them.
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from fractions import Fraction
 
 from fcshim.events import JSON
@@ -110,6 +111,7 @@ class Facets:
 
     # Objects.
 
+    @cached_property
     def members(self) -> dict[str, tuple[JSON, ...]]:
         """Give the schemas of each member that is named and may be there, in the order of the schema."""
         named = {key: None for part in self._parts for key in _dict(part, "properties")}

@@ -75,16 +75,16 @@ def _lengths(grammar: Grammar, limits: Limits, fixed: Mapping[str, int]) -> dict
 
     def of(part: Expression) -> int:
         match part:
-            case Text(text):
-                return len(text) if text.isascii() else len(text.encode())
+            case Text():
+                return len(part.text) if part.text.isascii() else len(part.text.encode())
+            case Rule():
+                return known[part.name]
+            case Series():
+                return sum(map(of, part.parts))
+            case Choice():
+                return max(map(of, part.options))
             case Chars():
                 return len(chr(max(high for _, high in part.ranges)).encode())
-            case Series(parts):
-                return sum(map(of, parts))
-            case Choice(options):
-                return max(map(of, options))
-            case Rule(name):
-                return known[name]
             case Repeat():
                 most = most_of(part, limits)
                 one = _CHARACTER if part.counts in _STRINGS else of(part.part)

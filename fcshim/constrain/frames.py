@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fcshim.constrain.literals import GemmaNotation, PythonNotation
-from fcshim.constrain.notation import JSON_NOTATION, Notation
+from fcshim.constrain.notation import JSON_NOTATION, Notation, json_text
 from fcshim.constrain.tagged import MARK as KEY_MARK
 from fcshim.constrain.tagged import ElementsNotation, TaggedNotation
 from fcshim.parse.dialect import Body, Dialect
@@ -61,7 +61,7 @@ class Frames:
         """Give the name and what stands between it and the arguments."""
         _, place, rest = self._before(at).partition(_NAME)
         quoted = f'"{_NAME}"' in self.first and self.is_json
-        return (place + rest).replace(_NAME, json.dumps(name, ensure_ascii=False)[1:-1] if quoted else name)
+        return (place + rest).replace(_NAME, json_text(name)[1:-1] if quoted else name)
 
     def _before(self, at: int) -> str:
         return self.more[at - 1] if at else self.first

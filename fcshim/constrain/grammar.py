@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Text:
+
+class Text(Struct, frozen=True, cache_hash=True, gc=False):
     """Exactly this."""
 
     text: str
@@ -20,22 +21,19 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]
 """Characters by their code points: first and last of each range, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chars:
+class Chars(Struct, frozen=True, cache_hash=True, gc=False):
     """One character of these ranges, both ends included."""
 
     ranges: Ranges
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True, cache_hash=True, gc=False):
     """One after the other."""
 
     parts: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True, cache_hash=True, gc=False):
     """One of them."""
 
     options: tuple["Expression", ...]
@@ -44,8 +42,7 @@ class Choice:
 Counts: TypeAlias = Literal["", "characters", "items", "further", "thoughts"]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True, cache_hash=True, gc=False):
     """So many of one; `most` None has no end. What `counts` names is held to the limits, too."""
 
     part: "Expression"
@@ -56,8 +53,7 @@ class Repeat:
     """How many of what is counted stand before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True, cache_hash=True, gc=False):
     """What a named rule says."""
 
     name: str
@@ -107,9 +103,11 @@ def series(*parts: Expression) -> Expression:
     joined: list[Expression] = []
     for part in parts:
         for inner in part.parts if isinstance(part, Series) else (part,):
-            if isinstance(inner, Text) and joined and isinstance(joined[-1], Text):
+            if not isinstance(inner, Text):
+                joined.append(inner)
+            elif joined and isinstance(joined[-1], Text):
                 joined[-1] = Text(joined[-1].text + inner.text)
-            elif inner != EMPTY:
+            elif inner.text:
                 joined.append(inner)
     if not joined:
         return EMPTY

@@ -83,7 +83,7 @@ def _inner(facets: Facets) -> list[tuple[JSON, ...]]:
         return []
     inner: list[tuple[JSON, ...]] = []
     if "object" in facets.kinds:
-        inner += list(facets.members().values())[: MOST_MEMBERS + 1]
+        inner += list(facets.members.values())[: MOST_MEMBERS + 1]
         others = facets.others()
         inner += [] if others is None else [others]
     if "array" in facets.kinds:

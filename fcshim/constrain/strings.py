@@ -7,7 +7,9 @@ Neighbours: `notation` has the strings of each language, `formats` those of a fo
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from fcshim.constrain.avoiding import avoiding
 from fcshim.constrain.grammar import (
@@ -95,7 +97,7 @@ class Strings:
                 parts = [inner for inner in map(self.formed, part.parts) if inner is not None]
                 return series(*parts) if len(parts) == len(part.parts) else None
         inner = self.formed(part.part) if isinstance(part, Repeat) else None
-        return inner if inner is None or not isinstance(part, Repeat) else replace(part, part=inner)
+        return inner if inner is None or not isinstance(part, Repeat) else msgspec.structs.replace(part, part=inner)
 
     def _spelt(self, text: str) -> Text | None:
         letters: list[str] = []

@@ -4,14 +4,13 @@ Rule: no marker of the dialect occurs in a value, so that each ends where its cl
 Neighbours: `parse.tagged.tags` writes the tags and knows the markers, `frames` learns what stands around a value.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from fcshim.constrain.containers import Brackets
 from fcshim.constrain.grammar import EMPTY, Expression, Text, choice, one_of_texts, series
-from fcshim.constrain.notation import JSON_STRINGS, Notation, Value, word_key
+from fcshim.constrain.notation import JSON_STRINGS, Notation, Value, json_text, word_key
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import LINES, Strings
 from fcshim.events import JSON
@@ -54,7 +53,7 @@ class TaggedNotation(Notation):
 
     def literal(self, value: JSON, *, argument: bool) -> str | None:
         """Write one value; None where it would hold a marker."""
-        text = value if argument and isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = value if argument and isinstance(value, str) else json_text(value)
         return text if self._raw.holds(text) else None
 
     def says(self, key: str, *, argument: bool) -> bool:

@@ -11,7 +11,9 @@ Neighbours: `places` finds what holds where, `notation` says how values are writ
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from fcshim.constrain.facets import KINDS, Facets
 from fcshim.constrain.formats import FORMATS
@@ -46,7 +48,7 @@ _JSON_KINDS: dict[type, str] = {
 }
 
 
-class _At(NamedTuple):
+class _At(Struct, frozen=True):
     """How a value is written: in which language, how far from the root, and whether as argument (or all)."""
 
     notation: Notation
@@ -112,10 +114,10 @@ class Schema:
 
     def _inside(self, outer: Place, schemas: tuple[JSON, ...], at: _At) -> _At | None:
         """Give how a value inside another one is written; None where that must not go on."""
-        at = at._replace(depth=at.depth + 1, argument=False, mixed=False)
+        at = replace(at, depth=at.depth + 1, argument=False, mixed=False)
         if not self._places.returns(outer, place_of(schemas)):
-            return at._replace(rounds=_ROUNDS)
-        return at._replace(rounds=at.rounds - 1) if at.rounds else None
+            return replace(at, rounds=_ROUNDS)
+        return replace(at, rounds=at.rounds - 1) if at.rounds else None
 
     def _values(self, place: Place, at: _At) -> list[Value]:
         found = self._places.facets(place)
@@ -157,7 +159,7 @@ class Schema:
     def _within(self, kind: str, place: Place, at: _At) -> _At:
         """Give how the inside of a container is written."""
         union = at.mixed or _several(kind, self._places.facets(place) or [])
-        return at._replace(notation=at.notation.in_unions if union else at.notation, argument=False, mixed=False)
+        return replace(at, notation=at.notation.in_unions if union else at.notation, argument=False, mixed=False)
 
     # Scalars.
 
@@ -253,11 +255,8 @@ class Schema:
     def _object(self, place: Place, facets: Facets, at: _At, fewest: int = 0) -> Expression | None:
         required, most = facets.required(), facets.most("maxProperties")
         fewest = max(fewest, self._least(facets, "minProperties"))
-        members, others = facets.members(), facets.others()
-        for key in [key for key in members if not at.notation.says(key, argument=at.argument)]:
-            self._rules.note(f"the name {key!r:.40} cannot be written")
-            del members[key]
-            required = [other for other in required if other != key]
+        members, others = self._said(facets, at), facets.others()
+        required = [key for key in required if key in members or key not in facets.members]
         if most is not None and most < fewest:
             return None
         if len(members) > MOST_MEMBERS:
@@ -271,6 +270,13 @@ class Schema:
         pairs = {key: self._member(place, key, schemas, at) for key, schemas in members.items()}
         return self._members({key: pair for key, pair in pairs.items() if pair is not None}, required, fewest, most, at)
 
+    def _said(self, facets: Facets, at: _At) -> dict[str, tuple[JSON, ...]]:
+        """Give the members whose names can be written."""
+        said = {key: schemas for key, schemas in facets.members.items() if at.notation.says(key, argument=at.argument)}
+        for key in [key for key in facets.members if key not in said]:
+            self._rules.note(f"the name {key!r:.40} cannot be written")
+        return said
+
     def _free_values(self, place: Place, schemas: tuple[JSON, ...], at: _At) -> list[Value]:
         """Give the values of members whose keys are free."""
         inner = self._inside(place, schemas, at)
@@ -278,7 +284,7 @@ class Schema:
             return []
         notation = at.notation.in_maps
         return self._spread(
-            schemas, inner._replace(notation=notation, argument=at.argument and notation is at.notation)
+            schemas, replace(inner, notation=notation, argument=at.argument and notation is at.notation)
         )
 
     def _free(self, at: _At, values: list[Value], fewest: int = 0, most: int | None = None) -> Expression:
@@ -288,7 +294,7 @@ class Schema:
 
     def _member(self, place: Place, key: str, schemas: tuple[JSON, ...], at: _At) -> Expression | None:
         inner = self._inside(place, schemas, at)
-        values = [] if inner is None else self._spread(schemas, inner._replace(argument=at.argument, mixed=at.mixed))
+        values = [] if inner is None else self._spread(schemas, replace(inner, argument=at.argument, mixed=at.mixed))
         if not values:
             return None
         if at.argument:

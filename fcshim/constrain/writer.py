@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 
 from fcshim.constrain.grammar import ROOT, Chars, Choice, Expression, Grammar, Repeat, Rule, Series, Text
 
-_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+_ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"})
 
 
 class RuleWriter(ABC):
@@ -20,6 +20,7 @@ class RuleWriter(ABC):
         self._limits = grammar.limits
         self._lines: dict[str, str] = {}
         self._waiting: list[str] = []
+        self._classes: dict[Chars, str] = {}
 
     def write_rules(self) -> dict[str, str]:
         """Write the root, and every rule that it leads to."""
@@ -62,9 +63,11 @@ class RuleWriter(ABC):
     def _one(self, part: Expression) -> str:
         match part:
             case Text():
-                return '"' + "".join(map(self._letter, part.text)) + '"'
+                return f'"{self._letters(part.text)}"'
+            case Rule():
+                return self._rule(part.name)
             case Chars():
-                return self._class(part)
+                return self._class_once(part)
             case Series():
                 return " ".join(map(self._one, part.parts))
             case Choice():
@@ -73,13 +76,17 @@ class RuleWriter(ABC):
                 inner = self._one(part.part)
                 single = isinstance(part.part, Text | Chars | Rule | Choice)
                 return self._repeated(inner if single else f"({inner})", part)
-            case Rule():
-                return self._rule(part.name)
 
-    def _letter(self, char: str) -> str:
-        if char in _ESCAPES:
-            return _ESCAPES[char]
-        return char if char.isprintable() else self._numbered(ord(char))
+    def _class_once(self, part: Chars) -> str:
+        if part not in self._classes:
+            self._classes[part] = self._class(part)
+        return self._classes[part]
+
+    def _letters(self, text: str) -> str:
+        written = text.translate(_ESCAPES)
+        if written.isprintable():
+            return written
+        return "".join(char if char.isprintable() else self._numbered(ord(char)) for char in written)
 
     def _ranges(self, part: Chars) -> str:
         """Write a set of characters as ranges, without what stands around them."""

@@ -104,6 +104,8 @@ class Expansion:
     def _product(self, left: list[Alternative], right: list[Alternative]) -> list[Alternative]:
         if len(left) * len(right) > _MOST_ALTERNATIVES:
             raise _TooLargeError
+        if left == [()]:
+            return right
         self._spend(sum(map(len, left)) * len(right) + sum(map(len, right)) * len(left))
         result = [(*one, *other) for one in left for other in right]
         if any(len(parts) > _MOST_PARTS for parts in result):
