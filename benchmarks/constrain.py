@@ -1,7 +1,7 @@
-"""How long a grammar takes to make, and how many demanded calls of a random model are valid under it.
+"""What holding a model to a grammar costs, and how many demanded calls of a random model are valid under it.
 
-Rule: the calls go through a real llama-server, streamed; without `--engine` only the time is measured.
-Neighbours: `tests.engine` has the server, the model and the fifty schemas.
+Rule: without `--engine` only times are measured; with it, the calls go through a real llama-server, streamed.
+Neighbours: `tests.engine` has the server, the model and the fifty schemas; `proxy` the endpoint and the load.
 
 Run `python -m benchmarks.constrain --engine`; it takes some minutes.
 """
@@ -11,15 +11,24 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+import uvloop
+
+from benchmarks.proxy.load import CHAT, Seen, answer, request
+from benchmarks.proxy.processes import Process, proxy, scripted_upstream
+from benchmarks.proxy.upstream import CALL
 from benchmarks.report import Report, arguments
 from fcshim import Client
+from fcshim.constrain.avoiding import avoiding
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.fitting import fitted
+from fcshim.constrain.frames import frames_of
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.messages import Tool
-from fcshim.parse.dialects import Dialect, get_dialect
+from fcshim.messages import AUTO, Tool, ToolChoice
+from fcshim.parse.dialects import DIALECTS, Dialect
+from fcshim.parse.tagged.tags import spelling
 from fcshim.reply import Reply, fold
 from fcshim.schema.validate import first_fault
 from tests.engine.llama_server import SLOTS, running
@@ -31,9 +40,12 @@ from tests.engine.vocabulary import byte_level_vocabulary, sentencepiece_vocabul
 CALLS = 1_000
 TOKENS = 1_000
 TOOLS = 128
-LANGUAGES = ("function_call", "qwen3_xml", "kimi_k3", "minimax_m3", "pythonic", "gemma4")
-"""One dialect of each language in which arguments are written."""
 ROUNDS = 7
+OFFERED = 10
+WAIT = 0.02
+"""Seconds that the scripted endpoint takes to its first chunk: less than any model."""
+FIRSTS = 200
+"""Requests of each kind, one after the other."""
 VOCABULARIES = {"SentencePiece": sentencepiece_vocabulary, "bytes": byte_level_vocabulary}
 
 
@@ -45,9 +57,13 @@ def main() -> int:
     report = Report("constrain")
     schemas = list(SCHEMAS.values())
     tools = [Tool(f"tool_{at}", "", schemas[at % len(schemas)]) for at in range(TOOLS)]
-    for dialect in map(get_dialect, LANGUAGES):
-        times = milliseconds(tools, dialect)
-        report.bar(f"grammar for {TOOLS} tools in {dialect.name}, CPU", times, 50, "ms")
+    times = {name: milliseconds(tools, dialect) for name, dialect in DIALECTS.items()}
+    slowest = sorted(times, key=times.__getitem__, reverse=True)
+    report.table(f"grammar for {TOOLS} tools, by dialect", ("dialect", "ms of CPU"), [(n, times[n]) for n in slowest])
+    report.bar(
+        f"grammar for {TOOLS} tools in {slowest[0]}, the slowest of {len(times)} dialects", times[slowest[0]], 50, "ms"
+    )
+    _tell_firsts(report, tools[:OFFERED], FIRSTS // 4 if options.quick else FIRSTS)
     if options.engine:
         _ask_random_models(report, CALLS // 10 if options.quick else CALLS)
     return report.finish(options.json)
@@ -67,10 +83,45 @@ def _ask_random_models(report: Report, calls: int) -> None:
     report.table("demanded calls of random models", ("vocabulary", "valid", "asked", "schemas", "seconds"), rows)
 
 
+def _tell_firsts(report: Report, tools: list[Tool], count: int) -> None:
+    """Compare a proxy that holds calls to a grammar, made beforehand, with one that is told not to."""
+    script = f"{CALL}:1:{WAIT}"
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        scripted_upstream() as upstream,
+        proxy("fcshim", upstream, Path(folder), "--constrain", "off") as free,
+        proxy("fcshim", upstream, Path(folder), "--constrain", "llama-server") as holding,
+    ):
+        for what, choice in (("demanded", ToolChoice("required")), ("free", AUTO)):
+            asked = request(script, CHAT, tools, choice)
+            without, held = (median * 1e3 for median in uvloop.run(_firsts((free, holding), asked, count)))
+            report.table(
+                f"a call that is {what}",
+                ("constrain", "ms to the first chunk"),
+                [("off", without), ("llama-server", held)],
+            )
+            report.bar(f"first chunk of a call that is {what}, beside `constrain: off`", held / without, 1.05, "x")
+
+
+async def _firsts(proxies: Sequence[Process], asked: bytes, count: int) -> list[float]:
+    """Give the median seconds until the first chunk; the proxies take turns, in changing order."""
+    for process in proxies:
+        await answer(process.port, asked, Seen())
+    found = [Seen() for _ in proxies]
+    turns = list(zip(proxies, found, strict=True))
+    for _ in range(count):
+        turns.reverse()
+        for process, seen in turns:
+            await answer(process.port, asked, seen)
+    return [seen.median_first for seen in found]
+
+
 def milliseconds(tools: list[Tool], dialect: Dialect) -> float:
-    """Give the best time of some: the machine may be busy."""
+    """Give the best time of some, since the machine may be busy; each begins with nothing known of the dialect."""
     times = []
     for _ in range(ROUNDS):
+        for known in (frames_of, avoiding, spelling):
+            known.cache_clear()
         started = time.process_time()
         grammar = grammar_of_calls(dialect, tools)
         assert grammar is not None

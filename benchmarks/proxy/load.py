@@ -8,10 +8,11 @@ import asyncio
 import re
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fcshim.codecs.table import CODECS
-from fcshim.messages import Request, TextPart, Tool, UserMessage
+from fcshim.messages import AUTO, Request, TextPart, Tool, ToolChoice, UserMessage
 
 CHAT = "openai_chat"
 _STAMP = re.compile(rb"@(\d+\.\d{6}) ")
@@ -44,9 +45,10 @@ class Seen:
         return statistics.median(self.firsts)
 
 
-def request(script: str, api: str = CHAT) -> bytes:
-    """Write one request whose answer is `script`, in the form of a client API; it offers a tool."""
-    asked = Request(model="m", messages=(UserMessage((TextPart(script),)),), tools=(_TOOL,))
+def request(script: str, api: str = CHAT, tools: Sequence[Tool] = (), choice: ToolChoice = AUTO) -> bytes:
+    """Write one request whose answer is `script`, in the form of a client API; it offers one tool, and `tools`."""
+    said = UserMessage((TextPart(script),))
+    asked = Request(model="m", messages=(said,), tools=(_TOOL, *tools), tool_choice=choice)
     outgoing = CODECS[api].encode_request(asked)
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
@@ -54,12 +56,17 @@ def request(script: str, api: str = CHAT) -> bytes:
 
 
 async def stream(port: int, script: str, seen: Seen, api: str = CHAT) -> None:
-    """Read one stream to its end."""
+    """Ask for a script, and read its stream to the end."""
+    await answer(port, request(script, api), seen, api)
+
+
+async def answer(port: int, asked: bytes, seen: Seen, api: str = CHAT) -> None:
+    """Send a request, and read its stream to the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     end = _ENDS[api]
     try:
-        asked = time.monotonic()
-        writer.write(request(script, api))
+        begun = time.monotonic()
+        writer.write(asked)
         tail = b""
         first = True
         while data := await reader.read(65536):
@@ -67,7 +74,7 @@ async def stream(port: int, script: str, seen: Seen, api: str = CHAT) -> None:
             text, ended, _ = (tail + data).partition(end)
             found = _STAMP.findall(text)
             if found and first:
-                seen.firsts.append(now - asked)
+                seen.firsts.append(now - begun)
                 first = False
             seen.ages.extend(now - float(stamp) for stamp in found)
             tail = text[text.rfind(b"@") :][:20] if b"@" in text[-20:] else text[-len(end) :]

@@ -78,12 +78,12 @@ def scripted_upstream() -> Iterator[Process]:
 
 
 @contextmanager
-def proxy(name: str, upstream: Process, folder: Path) -> Iterator[Process]:
-    """Run `fcshim`, the bare `relay` or `nginx` in front of the endpoint."""
+def proxy(name: str, upstream: Process, folder: Path, *options: str) -> Iterator[Process]:
+    """Run `fcshim` with `options`, the bare `relay` or `nginx` in front of the endpoint."""
     port, url = free_port(), f"http://127.0.0.1:{upstream.port}"
     python = [sys.executable, "-m"]
     commands: dict[str, Sequence[str]] = {
-        "fcshim": [*python, "fcshim", "serve", "--upstream", url, "--port", str(port), "--log-level", "error"],
+        "fcshim": [*python, *f"fcshim serve --upstream {url} --port {port} --log-level error".split(), *options],
         "relay": [*python, "benchmarks.proxy.relay", str(port), url],
         "nginx": [shutil.which("nginx") or "", "-p", str(folder), "-c", str(folder / "nginx.conf")],
     }

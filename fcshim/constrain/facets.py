@@ -6,8 +6,8 @@ Neighbours: `schema.alternatives` finds alternatives, `values` writes them.
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
 from fractions import Fraction
+from functools import cached_property
 
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative

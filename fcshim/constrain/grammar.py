@@ -135,11 +135,19 @@ def chars(*ranges: str) -> Chars:
 
 def without(ranges: Ranges, holes: Iterable[int | tuple[int, int]]) -> Ranges:
     """Give the ranges without some characters, single ones and ranges of them."""
-    for hole in holes:
-        first, last = (hole, hole) if isinstance(hole, int) else hole
-        parts = (part for low, high in ranges for part in ((low, min(high, first - 1)), (max(low, last + 1), high)))
-        ranges = tuple((low, high) for low, high in parts if low <= high)
-    return ranges
+    cuts = sorted((hole, hole) if isinstance(hole, int) else hole for hole in holes)
+    left: list[tuple[int, int]] = []
+    for begin, high in ranges:
+        low = begin
+        for first, last in cuts:
+            if first > high:
+                break
+            if low < first:
+                left.append((low, first - 1))
+            low = max(low, last + 1)
+        if low <= high:
+            left.append((low, high))
+    return tuple(left)
 
 
 def common(one: Ranges, other: Ranges) -> Ranges:
