@@ -21,6 +21,7 @@ class Doubted:
     """A stage whose replies are looked at."""
 
     constraint = ""
+    codec = None
 
     def __init__(self, stage: Stage, noticed: Noticed) -> None:
         self._stage = stage

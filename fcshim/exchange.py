@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from fcshim.codecs.base import Codec
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import AssistantMessage, Message, Request, text_of
@@ -35,12 +35,13 @@ class Exchange:
         *("constraint", "error", "finished", "outgoing"),
     )
 
-    def __init__(self, request: Request, *, upstream: Codec, shim: Stage | None = None) -> None:
+    def __init__(self, request: Request, *, upstream: UpstreamCodec, shim: Stage | None = None) -> None:
         sent = request if shim is None else shim.prepare()
         self.constraint = "" if shim is None else shim.constraint
         """What tells the constraint apart that was sent, should the upstream refuse it."""
-        self.outgoing = upstream.encode_request(sent)
-        self._decoder = upstream.decoder()
+        codec = upstream if shim is None or shim.codec is None else shim.codec
+        self.outgoing = codec.encode_request(sent)
+        self._decoder = codec.decoder()
         self._shim = shim
         self._sent = sent
         self._choices: dict[int, _Choice] = {}

@@ -131,6 +131,11 @@ def placeholder(part: MediaPart) -> TextPart:
     return TextPart(f"[{part.media_type.partition('/')[0] or 'media'}: {part.media_type}]")
 
 
+def has_media(request: Request) -> bool:
+    """Tell whether there is anything but text in the messages of a request."""
+    return any(isinstance(part, MediaPart) for message in request.messages for part in message.content)
+
+
 def uses_tools(request: Request) -> bool:
     """Tell whether a request offers tools or tells of calls: a model that knows none could not make sense of it."""
     return bool(request.tools) or any(

@@ -26,6 +26,7 @@ class Native:
     """One request for an upstream with tools of its own."""
 
     constraint = ""
+    codec = None
 
     def __init__(self, request: Request, *, alphabet: Alphabet, media: bool = True) -> None:
         names = {tool.name for tool in request.tools}.union(*map(_names_in, request.messages))

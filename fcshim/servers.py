@@ -32,7 +32,8 @@ class Server:
     """One kind of server, and how it holds a model to a grammar: in which `form`, None where it cannot.
 
     `says` are the words by which its list of models tells who owns them; where that says nothing, its `signs` are
-    looked for. `text_or_call`: also where a call is free, one that a reply makes is held to the grammar. `formats`: a
+    looked for. `text_or_call`: also where a call is free, one that a reply makes is held to the grammar; `lazy`: which
+    begins no sooner than where a call may, for which the prompt is asked for first and then completed. `formats`: a
     `response_format` may be changed so that it lets calls through. `api` is the one that tells most of its models.
     `prefill`: how it is told to go on with the assistant's last message.
     """
@@ -43,6 +44,7 @@ class Server:
     says: tuple[str, ...] = ()
     signs: tuple[Sign, ...] = ()
     text_or_call: bool = False
+    lazy: bool = False
     formats: bool = True
     api: UpstreamApi = "openai"
     prefill: Prefill | None = None
@@ -74,6 +76,15 @@ SERVERS: dict[str, Server] = {
             summary="the same, also where the model may choose: a call that a reply begins is a valid one",
             form="gbnf",
             text_or_call=True,
+            api="llamacpp",
+            prefill="plain",
+        ),
+        Server(
+            name="llama-server-lazy",
+            summary="the same, by /completion: the grammar waits until a call may begin",
+            form="gbnf",
+            text_or_call=True,
+            lazy=True,
             api="llamacpp",
             prefill="plain",
         ),

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.constrain.constraint import Constraint, constrained, constraint_for
 from fcshim.constrain.response_format import wanted_document, without_format
 from fcshim.errors import RequestError
@@ -83,6 +84,8 @@ class Shim:
         """The request for the upstream without a constraint."""
         self._prepared = self.free if constraint is None else constrained(self.free, constraint)
         self.constraint = "" if constraint is None else constraint.key
+        self.codec = LlamaCompletion(begun=bool(in_reasoning)) if constraint is not None and constraint.lazy else None
+        """By what the upstream is asked, where that is not its API's codec."""
         self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
         """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
         self.held = constraint is not None and constraint.held
@@ -171,7 +174,13 @@ def _constraint(
 ) -> Constraint | None:
     if server.form is not None:
         return constraint_for(
-            server.form, dialect, tools, request, eager=server.text_or_call, in_reasoning=in_reasoning
+            server.form,
+            dialect,
+            tools,
+            request,
+            eager=server.text_or_call,
+            lazy=server.lazy and LlamaCompletion.can_ask(request),
+            in_reasoning=in_reasoning,
         )
     # A server that heeds the client's format takes one that lets calls through as well as one that does not.
     formatted = server.formats and wanted_document(request) is not None

@@ -7,6 +7,7 @@ Neighbours: `shim` and `native` are stages, the exchange drives them.
 
 from typing import Protocol
 
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.events import Event
 from fcshim.messages import Request
 
@@ -37,6 +38,11 @@ class Stage(Protocol):
 
     constraint: str
     """What tells the constraint apart that holds the reply to calls; empty where there is none."""
+
+    @property
+    def codec(self) -> UpstreamCodec | None:
+        """By what the upstream is asked, where that is not its API's codec."""
+        ...
 
     def prepare(self) -> Request:
         """Give the request for the upstream."""

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import contextvars
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -20,7 +20,8 @@ import msgspec
 import yarl
 from httpx_aiohttp import AiohttpTransport
 
-from fcshim.codecs.base import Outgoing
+from fcshim.codecs.base import Outgoing, Sequel
+from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
 from fcshim.errors import UpstreamError
@@ -101,9 +102,28 @@ class Upstream:
     def ask(
         self, outgoing: Outgoing, *, headers: Headers = ()
     ) -> "contextlib.AbstractAsyncContextManager[UpstreamReply]":
-        """Send a codec's request; the reply is meant for an `Exchange`. Raises `UpstreamError`."""
+        """Send a codec's request; the reply is meant for an `Exchange`. Raises `UpstreamError`.
+
+        Where something is asked first and refused, that is the reply.
+        """
+        if outgoing.then is not None:
+            return self._ask_first(outgoing, outgoing.then, headers)
         own = [(b"content-type", b"application/json"), (b"accept", b"text/event-stream, application/json")]
         return self.send("POST", outgoing.path, headers=[*headers, *outgoing.headers, *own], content=outgoing.body)
+
+    @contextlib.asynccontextmanager
+    async def _ask_first(
+        self, outgoing: Outgoing, then: Callable[[bytes], Sequel], headers: Headers
+    ) -> AsyncIterator["UpstreamReply"]:
+        async with self.ask(msgspec.structs.replace(outgoing, then=None), headers=headers) as reply:
+            if reply.status != 200:
+                yield reply
+                return
+            sequel = then(await reply.read(LINE_BYTES))
+        async with self.ask(sequel.outgoing, headers=headers) as reply:
+            if reply.status == 200:
+                reply.lead = sequel.lead
+            yield reply
 
     @contextlib.asynccontextmanager
     async def send(
@@ -137,14 +157,9 @@ class Upstream:
 
         Raises `UpstreamError` as `send` does.
         """
-        body = bytearray()
         headers = [*self.kind.headers, *(_JSON if content else ())]
         async with self.send(method, path, headers=headers, content=content) as reply:
-            async for data in reply:
-                body += data
-                if len(body) > _FETCHED:
-                    break
-        return reply.status, bytes(body)
+            return reply.status, await reply.read(_FETCHED)
 
     def masked(self, data: bytes) -> bytes:
         """Give what came from there with our key masked in it."""
@@ -197,6 +212,8 @@ class UpstreamReply:
     def __init__(self, response: httpx.Response, patience: Patience, timeouts: Timeouts, key: Secret | None) -> None:
         self.status = response.status_code
         self.headers: Headers = response.headers.raw
+        self.lead = b""
+        """What the body is taken to begin with."""
         self._response = response
         # The transport's own answer: httpx's two layers around it cost as much as reading it.
         self._answer = _answer.get()
@@ -228,7 +245,18 @@ class UpstreamReply:
             self._ended = True
             raise StopAsyncIteration
         self._begun = True
+        if self.lead:
+            data, self.lead = self.lead + data, b""
         return data
+
+    async def read(self, most: int) -> bytes:
+        """Read the body, or the beginning of one that is longer than `most` bytes. Raises `UpstreamError`."""
+        body = bytearray()
+        async for data in self:
+            body += data
+            if len(body) > most:
+                break
+        return bytes(body)
 
     async def pour(self, sink: Sink) -> bool:
         """Give the body to `sink` as it comes; true at its end, false where the sink wants no more for now.

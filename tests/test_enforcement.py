@@ -4,7 +4,7 @@ import pytest
 
 from fcshim import Client
 from fcshim.errors import ConfigError, UpstreamError
-from tests.holding import CALL, REFUSED, client_of, owned
+from tests.holding import CALL, REFUSED, client_of, completing, owned, written
 from tests.scripted import Script, answering, scripted_upstream
 from tests.server.front import CHAT, asking, fronting, http
 
@@ -67,6 +67,101 @@ async def test_where_a_call_is_free_only_the_eager_profile_sends_a_grammar():
             await client.complete("Hi", [ADD])
 
         assert expected == ("grammar" in upstream.asked[0].body)
+
+
+async def test_the_lazy_profile_has_the_prompt_written_and_completes_it():
+    scripts = written("PROMPT"), completing("So. ", CALL)
+    async with (
+        scripted_upstream(*scripts) as upstream,
+        client_of(upstream, constrain="llama-server-lazy") as client,
+    ):
+        reply = await client.complete("Hi", [ADD], temperature=0.5, max_tokens=99)
+
+    assert ["/apply-template", "/completion"] == [asked.path for asked in upstream.asked]
+    assert ("PROMPT", 0.5, 99, True) == tuple(
+        upstream.asked[1].body[name] for name in ("prompt", "temperature", "n_predict", "grammar_lazy")
+    )
+    assert ("So. ", "add", "tool_use") == (reply.text, reply.tool_calls[0].tool_call_name, reply.stop_reason)
+    assert (20, 7, 15) == (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cached_tokens)
+
+
+@pytest.mark.parametrize(
+    ("fields", "paths"),
+    [
+        ({}, ["/apply-template", "/completion"]),
+        ({"tool_choice": "required"}, ["/v1/chat/completions"]),
+        ({"tool_choice": {"type": "function", "function": {"name": "add"}}}, ["/v1/chat/completions"]),
+        ({"tool_choice": "none"}, ["/v1/chat/completions"]),
+        ({"grammar": 'root ::= "x"'}, ["/v1/chat/completions"]),
+        ({"response_format": {"type": "json_object"}}, ["/v1/chat/completions"]),
+    ],
+)
+async def test_only_a_free_choice_is_completed(fields, paths):
+    scripts = [written("PROMPT"), completing(CALL)] if len(paths) == 2 else [answering(CALL)]
+    async with (
+        scripted_upstream(*scripts) as upstream,
+        client_of(upstream, constrain="llama-server-lazy", max_retries=0) as client,
+    ):
+        await client.complete("Hi", [ADD], **fields)
+
+    assert paths == [asked.path for asked in upstream.asked]
+
+
+async def test_reasoning_that_the_template_opens_is_reasoning_in_the_reply():
+    scripts = written("PROMPT<think>\n"), completing(f"Shall I say {CALL}? No.", "</think>", "Hello.")
+    async with (
+        scripted_upstream(*scripts) as upstream,
+        client_of(upstream, constrain="llama-server-lazy") as client,
+    ):
+        reply = await client.complete("Hi", [ADD])
+
+    assert (f"Shall I say {CALL}? No.", "Hello.", ()) == (reply.reasoning, reply.text, tuple(reply.tool_calls))
+
+
+async def test_a_second_try_is_put_to_the_chat_endpoint_under_the_grammar_of_a_call():
+    unread = '<function_call>\n{"name": "add", "arguments": {"a": 1, "a": 2}}\n</function_call>'
+    scripts = written("PROMPT"), completing(unread), answering(CALL)
+    async with (
+        scripted_upstream(*scripts) as upstream,
+        client_of(upstream, constrain="llama-server-lazy") as client,
+    ):
+        reply = await client.complete("Hi", [ADD])
+
+    assert ["add"] == [call.tool_call_name for call in reply.tool_calls]
+    assert "/v1/chat/completions" == upstream.asked[2].path
+    assert upstream.asked[2].body["grammar"].startswith("root ::= ")
+    assert "grammar_lazy" not in upstream.asked[2].body
+
+
+NOT_FOUND = Script((b'{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}',), 404)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        (NOT_FOUND,),
+        (Script((b"<html>Welcome</html>",)),),
+        (written("PROMPT"), REFUSED),
+        (written("PROMPT"), NOT_FOUND),
+    ],
+)
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_remembered(refusal, proxied):
+    scripts = *refusal, answering(CALL), answering(CALL)
+    async with scripted_upstream(*scripts) as upstream:
+        if proxied:
+            async with fronting(upstream.url, constrain="llama-server-lazy") as url, http(url) as client:
+                answers = [await client.post(CHAT, json=asking(stream=stream)) for stream in (True, False)]
+
+            assert [True, True] == ["tool_calls" in answer.text for answer in answers]
+        else:
+            async with client_of(upstream, constrain="llama-server-lazy") as client:
+                replies = [await client.complete("Hi", [ADD]) for _ in range(2)]
+
+            assert [1, 1] == [len(reply.tool_calls) for reply in replies]
+
+    assert ["/v1/chat/completions"] * 2 == [asked.path for asked in upstream.asked[len(refusal) :]]
+    assert not any("grammar" in asked.body for asked in upstream.asked[len(refusal) :])
 
 
 async def test_a_client_with_a_constraint_of_its_own_keeps_it():

@@ -1,10 +1,10 @@
-"""The tools that a program offers."""
+"""The tools that a program offers, and what is in a request."""
 
 import pytest
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import Tool, as_tools
+from fcshim.messages import MediaPart, Request, TextPart, Tool, ToolMessage, UserMessage, as_tools, has_media
 from fcshim.parse.stream import StreamParser
 from fcshim.schema.check import DEFAULT_TOOL_LIMITS, ToolLimits
 
@@ -76,3 +76,11 @@ def test_a_parser_refuses_them_too() -> None:
         StreamParser(tools=[Tool("f", "", nested(65))])
     with pytest.raises(RequestError, match="at most 524288 are allowed"):
         StreamParser(tools=[Tool("f", "", {"title": "x" * 524_288})])
+
+
+def test_media_are_found_in_whatever_message_they_are() -> None:
+    image = MediaPart("image/png", data="AAAA")
+    text = UserMessage((TextPart("Look."),))
+
+    assert not has_media(Request(model="m", messages=(text,)))
+    assert has_media(Request(model="m", messages=(text, ToolMessage("1", (TextPart("Seen."), image)))))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fcshim.codecs.base import Outgoing
+from fcshim.codecs.base import Outgoing, Sequel
 from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream, api_url
@@ -57,6 +57,83 @@ async def test_a_codecs_request_goes_out_with_its_headers_and_the_key():
     )
     assert "application/json" == heard.headers["content-type"]
     assert "user-agent" not in heard.headers
+
+
+def asking_first(lead=b""):
+    """Make a request that follows from the answer to another one."""
+    return Outgoing("//page", b"[1]", then=lambda answer: Sequel(Outgoing("//rest", b"<" + answer + b">"), lead))
+
+
+async def test_what_is_asked_first_makes_what_is_asked_next_and_the_reply_is_to_that():
+    page = whole(200, b"a page " * 100_000)
+    async with (
+        raw_upstream(page, saying("ok")) as server,
+        Upstream(server.url, key=Secret("key")) as upstream,
+        upstream.ask(asking_first(), headers=[(b"x-trace", b"7")]) as reply,
+    ):
+        body = b"".join([data async for data in reply])
+    first, second = server.heard
+
+    assert ["POST /page HTTP/1.1", "POST /rest HTTP/1.1"] == [first.line, second.line]
+    assert (b"[1]", b"<" + b"a page " * 100_000 + b">") == (first.body, second.body)
+    assert {("Bearer key", "7")} == {
+        (heard.headers["authorization"], heard.headers["x-trace"]) for heard in server.heard
+    }
+    assert body.startswith(ROLE[:5])
+    assert body.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("poured", [False, True])
+async def test_a_reply_may_begin_with_what_follows_from_the_first_answer(poured):
+    async with (
+        raw_upstream(whole(200, b"page"), saying("ok")) as server,
+        Upstream(server.url) as upstream,
+        upstream.ask(asking_first(lead=b"data: 1\n\n")) as reply,
+    ):
+        got = []
+        if poured:
+            await reply.pour(lambda data: got.append(data) is None)
+        else:
+            got = [data async for data in reply]
+
+    assert b"".join(got).startswith(b"data: 1\n\n" + ROLE[:5])
+    assert 1 == b"".join(got).count(b"data: 1\n\n")
+
+
+async def test_a_first_question_that_is_refused_is_the_reply():
+    refused = whole(404, b"no such page")
+    async with (
+        raw_upstream(refused) as server,
+        Upstream(server.url) as upstream,
+        upstream.ask(asking_first(lead=b"x")) as reply,
+    ):
+        assert (404, b"no such page") == (reply.status, await reply.read_error())
+    assert 1 == len(server.heard)
+
+
+async def test_a_second_question_that_is_refused_is_told_as_it_is():
+    refused = whole(400, b"bad grammar")
+    async with (
+        raw_upstream(whole(200, b"page"), refused) as server,
+        Upstream(server.url) as upstream,
+        upstream.ask(asking_first(lead=b"x")) as reply,
+    ):
+        assert (400, b"bad grammar") == (reply.status, await reply.read_error())
+
+
+async def test_leaving_during_the_first_question_closes_the_connection():
+    async with raw_upstream(hang) as server, Upstream(server.url) as upstream:
+        asked = asyncio.create_task(anext(aiter(_replies(upstream))))
+        await asyncio.wait_for(server.asked.wait(), 1)
+        asked.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asked
+        await asyncio.wait_for(server.gone.wait(), 0.5)
+
+
+async def _replies(upstream):
+    async with upstream.ask(asking_first()) as reply:
+        yield reply
 
 
 async def test_pieces_arrive_as_they_are_sent():

@@ -18,11 +18,23 @@ from fcshim.reply import Reply
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """A request ready for the upstream: the path below its base URL, the body, and headers that the API demands."""
+    """A request ready for the upstream: the path below its base URL, the body, and headers that the API demands.
+
+    A path that begins with `//` stands beside the API.
+    """
 
     path: str
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    then: "Callable[[bytes], Sequel] | None" = None
+    """Makes, of the whole answer, what is asked next: only that is replied to. Raises `UpstreamError`."""
+
+
+class Sequel(msgspec.Struct, frozen=True):
+    """What follows a question that was asked first; `lead` is what the reply's body is taken to begin with."""
+
+    outgoing: Outgoing
+    lead: bytes = b""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -88,8 +100,20 @@ class Encoder(Protocol):
         ...
 
 
-class Codec(Protocol):
-    """One provider's wire format."""
+class UpstreamCodec(Protocol):
+    """The half of a wire format that asks an upstream."""
+
+    def encode_request(self, request: Request) -> Outgoing:
+        """Write a request for the upstream; it always asks for a stream, with usage."""
+        ...
+
+    def decoder(self) -> Decoder:
+        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        ...
+
+
+class Codec(UpstreamCodec, Protocol):
+    """One provider's wire format, both halves."""
 
     name: str
     reply_prefix: str
@@ -101,14 +125,6 @@ class Codec(Protocol):
 
     def decode_request(self, body: bytes, target: Target = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
-        ...
-
-    def encode_request(self, request: Request) -> Outgoing:
-        """Write a request for the upstream; it always asks for a stream, with usage."""
-        ...
-
-    def decoder(self) -> Decoder:
-        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
         ...
 
     def encoder(self, request: Request, identity: Identity) -> Encoder:

@@ -43,9 +43,8 @@ def grammar_of_calls(
 ) -> Grammar | None:
     """Give the grammar of replies that call, with `text` also of text, which goes up to the first call.
 
-    Where there may be no text, `thoughts` may, or must, stand before the calls. In a dialect without an opening marker,
-    a call can only be told where the reply begins with one. None for a dialect whose calls have no grammar here, and
-    where there is no tool to call.
+    `thoughts` may, or must, stand before either. In a dialect without an opening marker, a call can only be told where
+    the reply begins with one. None for a dialect whose calls have no grammar here, and where there is no tool to call.
     """
     rules = Rules()
     calls = _calls(dialect, tools, rules, parallel=parallel)
@@ -54,6 +53,8 @@ def grammar_of_calls(
     if text:
         marker = marker_of(dialect)
         within = prose(marker, _behind(calls, marker), rules) if marker else None
+        if within is not None and thoughts is not None:
+            within = thoughts.before_text(within, rules)
         first = frames_of(dialect)
         assert first is not None
         calls = within or choice([calls, text_that_begins_otherwise(first.first[0])])

@@ -24,6 +24,7 @@ from fcshim.constrain.prose import is_told
 from fcshim.constrain.residue import residue
 from fcshim.constrain.response_format import FIELD, is_any_object, wanted_document, without_format
 from fcshim.constrain.thoughts import Thoughts, thoughts_of
+from fcshim.constrain.triggers import lazy_fields
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
 from fcshim.parse.dialect import Dialect
@@ -66,7 +67,8 @@ class Constraint:
     """What holds one request to calls: `fields` of its body, for the dialect in which they are to be read.
 
     `key` tells it from others; `notes` say what of the schemas is not held to. `held`: whether every call that a reply
-    makes in that dialect is held to its tool's schema.
+    makes in that dialect is held to its tool's schema. `lazy`: its grammar waits until a call may begin, which only
+    llama-server's `/completion` knows how to.
     """
 
     dialect: Dialect
@@ -74,6 +76,7 @@ class Constraint:
     key: str
     notes: tuple[str, ...] = ()
     held: bool = True
+    lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class _Wanted:
     parallel: bool
     text: bool = False
     """Whether there may be text before a call, and instead of one."""
+    lazy: bool = False
+    """Whether it waits until a call may begin, in a dialect where that can be told."""
     document: bytes = b""
     """The schema of JSON that may stand instead of calls."""
     tokens: int | None = None
@@ -104,13 +109,15 @@ def constraint_for(
     request: Request,
     *,
     eager: bool = False,
+    lazy: bool = False,
     in_reasoning: str = "",
 ) -> Constraint | None:
     """Give what holds the reply to calls of `tools`, and to the `response_format`, as `request` demands or allows.
 
     A call that is demanded is all that there may be. Else there may be a document where the client wants one, and any
-    text where it does not; calls are then held to their schemas if `eager`, and where a tool is strict. A model that
-    thinks may do so first; `in_reasoning` is the tag of the reasoning that its prompt has opened. None where nothing
+    text where it does not; calls are then held to their schemas if `eager`, and where a tool is strict, by a grammar
+    that waits for them if `lazy` and it can. A model that thinks may do so first; `in_reasoning` is the tag of the
+    reasoning that its prompt has opened. None where nothing
     needs to be held, where the client has a constraint of its own or the server's is as good, and where the dialect has
     no grammar here.
     """
@@ -124,7 +131,10 @@ def constraint_for(
         return _with_document(dataclasses.replace(wanted, document=msgspec.json.encode(document)), request)
     if not tools or not (demanded or eager or any(tool.strict for tool in tools)):
         return None
-    return _made(dataclasses.replace(wanted, text=not demanded, tokens=_tokens(request) if demanded else None))
+    if demanded:
+        return _made(dataclasses.replace(wanted, tokens=_tokens(request)))
+    waits = lazy and form == "gbnf" and is_told(marker_of(dialect))
+    return _made(dataclasses.replace(wanted, text=True, lazy=waits))
 
 
 def has_its_own(request: Request) -> bool:
@@ -235,8 +245,12 @@ def _grammar(wanted: _Wanted) -> Grammar | None:
 
 
 def _as_grammar(wanted: _Wanted, grammar: Grammar) -> Constraint:
-    held = not wanted.text or is_told(marker_of(wanted.dialect))
-    return _constraint(wanted.dialect, _fields(wanted.form, grammar), grammar.notes, held=held)
+    marker = marker_of(wanted.dialect)
+    held = not wanted.text or is_told(marker)
+    fields = _fields(wanted.form, grammar)
+    if wanted.lazy:
+        fields |= lazy_fields(wanted.dialect, (marker,) if wanted.thoughts is None else wanted.thoughts.starts(marker))
+    return _constraint(wanted.dialect, fields, grammar.notes, held=held, lazy=wanted.lazy)
 
 
 def _decoded(document: bytes) -> JSON:
@@ -247,7 +261,12 @@ _NO_TOOLS = _told(())
 
 
 def _constraint(
-    dialect: Dialect, fields: dict[str, JSON], notes: tuple[str, ...] = (), *, held: bool = True
+    dialect: Dialect,
+    fields: dict[str, JSON],
+    notes: tuple[str, ...] = (),
+    *,
+    held: bool = True,
+    lazy: bool = False,
 ) -> Constraint:
     key = hashlib.sha256(msgspec.json.encode(fields)).hexdigest()
-    return Constraint(dialect, fields, key, notes, held)
+    return Constraint(dialect, fields, key, notes, held, lazy)

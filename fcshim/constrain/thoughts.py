@@ -7,7 +7,8 @@ Neighbours: `parse.machine.surroundings` has the tags of reasoning, `calls` puts
 import fnmatch
 from dataclasses import dataclass
 
-from fcshim.constrain.grammar import Expression, Repeat, Text, optional, series
+from fcshim.constrain.grammar import Expression, Repeat, Text, choice, optional, series
+from fcshim.constrain.prose import prose
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import LINES, Strings
 from fcshim.parse.machine.surroundings import closing_tag
@@ -61,6 +62,18 @@ class Thoughts:
         content = Strings("thought", quote="", ranges=LINES, markers=(closing,)).content(rules, "thoughts")
         thought = series(content, Text(closing), Repeat(Text("\n"), 0, 2))
         return thought if self.begun else optional(series(optional(Text(self.opening)), thought))
+
+    def before_text(self, text: Expression, rules: Rules) -> Expression:
+        """Admit `text`, and reasoning in which everything is free up to its closing tag and `text` behind that."""
+        text = rules.share(text)
+        thought = prose(closing_tag(self.opening), text, rules)
+        if thought is None:
+            return text
+        return thought if self.begun else choice([text, series(Text(self.opening), thought)])
+
+    def starts(self, marker: str) -> tuple[str, ...]:
+        """Give what such a grammar waits for, where `marker` opens what is not free in the text."""
+        return (closing_tag(self.opening),) if self.begun else (marker, self.opening)
 
 
 def thoughts_of(model: str, in_reasoning: str = "") -> Thoughts | None:

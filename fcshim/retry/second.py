@@ -50,6 +50,7 @@ class Attempt:
         self._is_first = messages is None
         self._dialect = shim.dialect if constraint is None else constraint.dialect
         self._held = shim.held if messages is None else constraint is not None and constraint.held
+        self.codec = shim.codec if messages is None else None
         if messages is None:
             self._request = shim.prepare()
             self.constraint = shim.constraint or (PREFILL if beginning else "")

@@ -11,7 +11,7 @@ Neighbours: `exchange` is driven, `second` writes the next request, `asking` doe
 import itertools
 from typing import NamedTuple
 
-from fcshim.codecs.base import Codec, Outgoing
+from fcshim.codecs.base import Outgoing, UpstreamCodec
 from fcshim.constrain.constraint import Constraint
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
@@ -53,7 +53,7 @@ class Tries:
         self,
         request: Request,
         *,
-        upstream: Codec,
+        upstream: UpstreamCodec,
         shim: Shim,
         max_retries: int = DEFAULT_MAX_RETRIES,
         whole: bool = False,
@@ -304,7 +304,9 @@ class _Failed(NamedTuple):
     broken: ToolCallEnd | None = None
 
 
-def tried(request: Request, *, upstream: Codec, stage: Stage | None, max_retries: int, whole: bool) -> Exchange | Tries:
+def tried(
+    request: Request, *, upstream: UpstreamCodec, stage: Stage | None, max_retries: int, whole: bool
+) -> Exchange | Tries:
     """Give the exchange of a request; one with second tries where the calls stand in the text of one choice."""
     if max_retries and isinstance(stage, Shim) and stage.tools and request.n <= 1:
         return Tries(request, upstream=upstream, shim=stage, max_retries=max_retries, whole=whole)

@@ -14,7 +14,7 @@ from fcshim.events import Reasoning, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser
-from tests.constrain.matcher import admits
+from tests.constrain.matcher import Matcher, admits
 from tests.constrain.sampler import sample
 from tests.parse.cases import random_split
 
@@ -80,3 +80,19 @@ def test_a_request_says_by_its_model_whether_there_are_thoughts() -> None:
     made = [constraint_for("gbnf", FUNCTION_CALL, [ADD], each) for each in (request, thinker)]
 
     assert [False, True] == ["</think>" in constraint.fields["grammar"] for constraint in made if constraint]
+
+
+def test_in_thoughts_before_text_a_marker_opens_nothing_and_behind_them_it_does() -> None:
+    thoughts = "Is it <function_call> that I need? < </ Yes. "
+    may = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, thoughts=Thoughts("<think>"))
+    begun = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, thoughts=Thoughts("<think>", begun=True))
+    assert may is not None
+    assert begun is not None
+    opened = [(Matcher(may), f"<think>{thoughts}"), (Matcher(begun), thoughts)]
+
+    for matcher, before in opened:
+        assert matcher.admits(f"{before}</think>\nSo: {CALL}")
+        assert matcher.admits(f"{before}</think> No. <b>")
+        assert not matcher.begins(f"{before}</think>\n<function_call>?")
+    assert opened[0][0].admits(f"So: {CALL}")
+    assert not opened[0][0].begins("<function_call>?")

@@ -36,6 +36,11 @@ _FOREIGN = frozenset(["image", "document", "input_image", "input_file"])
 
 def write_request(request: Request) -> Outgoing:
     """Write a request."""
+    return Outgoing(PATH, msgspec.json.encode(request_body(request)))
+
+
+def request_body(request: Request) -> dict[str, JSON]:
+    """Give the body of a request."""
     given = {
         "model": request.model or None,
         "messages": [_message(message) for message in request.messages],
@@ -50,8 +55,7 @@ def write_request(request: Request) -> Outgoing:
     body = {name: value for name, value in given.items() if value is not None}
     options = request.extra.get("stream_options")
     stream_options = {**(options if isinstance(options, dict) else {}), "include_usage": True}
-    body = {**request.extra, **body, "stream": True, "stream_options": stream_options}
-    return Outgoing(PATH, msgspec.json.encode(body))
+    return {**request.extra, **body, "stream": True, "stream_options": stream_options}
 
 
 def _max_tokens_name(request: Request) -> str:

@@ -1,0 +1,128 @@
+"""A grammar that waits begins where a marker may, however the text came in tokens, and nowhere else."""
+
+import random
+import re
+
+import pytest
+
+from fcshim.constrain.calls import grammar_of_calls, marker_of
+from fcshim.constrain.constraint import constraint_for
+from fcshim.constrain.prose import is_told
+from fcshim.constrain.triggers import LAZY_FIELDS, triggers
+from fcshim.messages import Request, Tool, ToolChoice
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
+from tests.constrain.matcher import Matcher
+from tests.parse.cases import random_split
+
+ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+FREE = Request(model="tiny", messages=())
+CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>'
+TOLD = [name for name, row in DIALECTS.items() if is_told(marker_of(row))]
+
+
+def begins_at(marker: str, pieces: list[str]) -> tuple[int, int] | None:
+    """Give where the grammar begins and up to where it has to read at once, as llama-server finds it in these tokens."""
+    (trigger,) = triggers([marker])
+    text = ""
+    for piece in pieces:
+        text += piece
+        found = re.search(trigger["value"], text)
+        if found is not None:
+            return found.start(1), len(text)
+    return None
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_the_grammar_begins_within_the_marker_however_the_text_is_cut(name: str) -> None:
+    marker = marker_of(DIALECTS[name])
+    text = f"a {marker[:2]} and then {marker}rest"
+    for seed in range(60):
+        pieces = random_split(text, random.Random(seed))
+        found = begins_at(marker, pieces)
+        if any(marker in piece and not piece.endswith(marker) for piece in pieces):
+            continue  # one token that is the marker and goes on: it is checked as it was, without a grammar
+
+        assert found is not None
+        start, read = found
+        assert marker.startswith(text[start:read]), (pieces, text[start:read])
+        assert start <= text.index(marker)
+
+
+def test_text_without_its_first_character_never_begins_it() -> None:
+    assert begins_at("<function_call>", list("Let me > think |about| function_call> [it]. ")) is None
+
+
+def test_nothing_is_repeated_in_a_pattern() -> None:
+    """A server that is built with libstdc++ goes one level deeper for each repetition, until its stack ends."""
+    for name in TOLD:
+        (trigger,) = triggers([marker_of(DIALECTS[name])])
+        plain = re.sub(r"\\.", "", trigger["value"].removesuffix("(?![\\s\\S])"))
+
+        assert not re.search(r"[*+{]", plain)
+        assert len(plain) < 400
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_such_a_grammar_reads_from_there_is_any_text_and_calls(name: str) -> None:
+    dialect = DIALECTS[name]
+    marker = marker_of(dialect)
+    grammar = grammar_of_calls(dialect, [ADD], text=True)
+    assert grammar is not None
+    matcher = Matcher(grammar)
+
+    for text in (marker[:1], f"{marker[:1]} b", f"{marker[:-1]} and so on", f"{marker[0]}{marker[:3]} \u5317"):
+        assert matcher.admits(text), text
+    assert matcher.begins(marker)
+    assert not matcher.begins(f"{marker}\u5317")
+
+
+def test_a_request_that_is_free_to_call_gets_a_grammar_that_waits_only_where_that_is_wanted_and_can_be_told() -> None:
+    lazy = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True)
+    eager = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True)
+    bare = constraint_for("gbnf", DIALECTS["llama3_json"], [ADD], FREE, eager=True, lazy=True)
+    other = constraint_for("llguidance", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True)
+    demanded = Request(model="tiny", messages=(), tool_choice=ToolChoice("required"))
+    required = constraint_for("gbnf", FUNCTION_CALL, [ADD], demanded, eager=True, lazy=True)
+
+    assert lazy is not None
+    assert eager is not None
+    assert lazy.lazy
+    assert set(LAZY_FIELDS) == set(lazy.fields)
+    assert eager.fields["grammar"] == lazy.fields["grammar"]
+    assert eager.key != lazy.key
+    for each in (eager, bare, other, required):
+        assert each is not None
+        assert not each.lazy
+        assert {"grammar"} == set(each.fields)
+
+
+def test_a_strict_tool_is_enough_for_one() -> None:
+    strict = Tool("add", "", ADD.parameters, strict=True)
+
+    assert constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, lazy=True) is None
+    found = constraint_for("gbnf", FUNCTION_CALL, [strict], FREE, lazy=True)
+    assert found is not None
+    assert found.lazy
+
+
+def test_what_may_be_a_token_of_its_own_stays_in_the_text() -> None:
+    for name, expected in [("hermes", "<tool_call>"), ("mistral", "[TOOL_CALLS]"), ("harmony", "<|channel|>")]:
+        found = constraint_for("gbnf", DIALECTS[name], [ADD], FREE, eager=True, lazy=True)
+        assert found is not None
+
+        assert {expected, "<think>", "</think>", "[THINK]"} <= set(found.fields["preserved_tokens"])
+
+
+def test_in_reasoning_nothing_is_looked_for_but_its_end() -> None:
+    begun = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True, in_reasoning="<think>")
+    assert begun is not None
+
+    assert triggers(["</think>"]) == begun.fields["grammar_triggers"]
+
+
+def test_a_model_that_thinks_may_write_markers_in_its_thoughts() -> None:
+    thinker = Request(model="qwq-32b", messages=())
+    found = constraint_for("gbnf", FUNCTION_CALL, [ADD], thinker, eager=True, lazy=True)
+    assert found is not None
+
+    assert triggers(["<function_call>", "<think>"]) == found.fields["grammar_triggers"]
