@@ -21,7 +21,7 @@ TOLD = [name for name, row in DIALECTS.items() if is_told(marker_of(row))]
 
 
 def begins_at(marker: str, pieces: list[str]) -> tuple[int, int] | None:
-    """Give where the grammar begins and up to where it has to read at once, as llama-server finds it in these tokens."""
+    """Give where the grammar begins and up to where it reads at once, as llama-server finds it in these tokens."""
     (trigger,) = triggers([marker])
     text = ""
     for piece in pieces:
