@@ -92,6 +92,7 @@ class Shim:
         """Whether the model can only make calls that are valid."""
         self.request = request
         self.server = server
+        self.in_reasoning = in_reasoning
         self.arguments: Arguments = arguments
 
         def new_parser(dialect: Dialect, arguments: Arguments, *, marked: bool, held: bool) -> StreamParser:

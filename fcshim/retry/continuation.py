@@ -69,7 +69,8 @@ def demanded_beginning(shim: Shim) -> str:
     Empty otherwise: the model begins by itself, and is asked again where that is no call.
     """
     held = shim.request.tool_choice.mode != "required" or shim.constraint or has_its_own(shim.request)
-    if held or shim.server.prefill is None or not shim.tools:
+    # A model whose prompt ends in its reasoning would only think about what was begun there.
+    if held or shim.server.prefill is None or not shim.tools or shim.in_reasoning:
         return ""
     frames = frames_of(shim.dialect)
     if frames is None:

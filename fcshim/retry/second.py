@@ -85,7 +85,7 @@ def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = OFF) -> 
     request = msgspec.structs.replace(shim.request, max_tokens=None)
     if not is_optional(shim, faults):
         request = msgspec.structs.replace(request, tool_choice=ToolChoice("required", request.tool_choice.names))
-    return constraint_for(server.form, shim.dialect, shim.tools, request)
+    return constraint_for(server.form, shim.dialect, shim.tools, request, in_reasoning=shim.in_reasoning)
 
 
 def is_optional(shim: Shim, faults: Sequence[Fault]) -> bool:
@@ -108,7 +108,8 @@ def conversation(
         optional=is_optional(shim, faults),
     )
     if said.strip():
-        messages = _added(messages, AssistantMessage((TextPart(said),)), "")
+        # The tag that the prompt ended with is part of what was said.
+        messages = _added(messages, AssistantMessage((TextPart(shim.in_reasoning + said),)), "")
     return _added(messages, UserMessage((TextPart(correction),)), "\n\n")
 
 

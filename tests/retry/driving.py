@@ -62,11 +62,20 @@ def asked(
     dialect: str = "function_call",
     arguments: Any = "stream",
     server: Server = GENERIC,
+    in_reasoning: str = "",
     **fields: Any,
 ) -> Exchange | Tries:
     request = Request(model="m", messages=(HELLO,), **({"tools": (ADD, SEND)} | fields))
     ids = map("call_{}".format, itertools.count()).__next__
-    shim = Shim(request, dialect=dialect, rescue=True, arguments=arguments, new_id=ids, server=server)
+    shim = Shim(
+        request,
+        dialect=dialect,
+        rescue=True,
+        in_reasoning=in_reasoning,
+        arguments=arguments,
+        new_id=ids,
+        server=server,
+    )
     return tried(request, upstream=OPENAI_CHAT, stage=shim, max_retries=max_retries, whole=whole)
 
 

@@ -145,6 +145,14 @@ def test_it_is_not_begun_where_none_is_demanded_or_the_client_has_a_constraint_o
     assert "user" == seen.sent[0]["messages"][-1]["role"]
 
 
+def test_it_is_not_begun_in_the_reasoning_with_which_the_prompt_ends():
+    tries = asked(tool_choice=REQUIRED, server=unconstrained(VLLM), in_reasoning="<think>")
+    seen = drive(tries, reply("Hm. </think>", call()))
+
+    assert ("", [('{"a": 1}', None)], "tool_use") == of(seen)
+    assert "user" == seen.sent[0]["messages"][-1]["role"]
+
+
 def test_every_dialect_begins_its_calls_in_its_own_way():
     rest = "send>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>"
     seen = drive(asked(tool_choice=REQUIRED, server=unconstrained(VLLM), dialect="qwen3_xml"), reply(rest))

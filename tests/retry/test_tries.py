@@ -270,6 +270,23 @@ def test_a_server_that_takes_a_grammar_gets_one_for_a_call_that_was_meant_and_no
     assert [False, True, True] == [first["messages"] == second["messages"] for first, second in seen]
 
 
+def test_a_model_whose_prompt_has_opened_its_reasoning_may_think_in_the_next_try_too():
+    thought = "Hm. </think>\n\n"
+    tries = asked(in_reasoning="<think>")
+    seen = drive(tries, reply(thought, UNREADABLE), reply("So. </think>\n", GOOD), server=get_server("llama-server"))
+
+    assert [("add", '{"a": 1}')] == arguments(folded(seen))
+    assert "tool_use" == folded(seen).stop_reason
+    assert '"</think>"' in seen.sent[1]["grammar"]
+
+
+def test_such_a_model_sees_its_reasoning_with_the_tag_that_opens_it():
+    seen = drive(asked(in_reasoning="<think>"), reply("Hm. </think>\n", UNREADABLE), reply("Oh. </think>", GOOD))
+
+    assert [("add", '{"a": 1}')] == arguments(folded(seen))
+    assert f"<think>Hm. </think>\n{UNREADABLE}" == seen.sent[1]["messages"][-2]["content"]
+
+
 def test_words_are_needed_beside_a_grammar_that_did_not_help_or_where_calls_were_accepted():
     server = get_server("llama-server")
     held = asked(tool_choice=REQUIRED, server=server, whole=True)
