@@ -18,7 +18,7 @@ from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
 from fcshim.constrain.fitting import fitted
 from fcshim.constrain.frames import frames_of
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import Grammar
+from fcshim.constrain.grammar import ROOT, Grammar, Text, series
 from fcshim.constrain.lark import write_lark
 from fcshim.constrain.prose import is_told
 from fcshim.constrain.residue import residue
@@ -152,18 +152,27 @@ def is_document_held(form: Form | None, request: Request) -> bool:
 
 
 def constraint_for_rest(
-    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, prefix: str
+    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, prefix: str, blank: str = ""
 ) -> Constraint | None:
     """Give what holds a reply to what may follow `prefix`, with which it began to call (`beginning_of_calls`).
 
-    None where `constraint_for` gives none, where a form is no grammar, and where no valid calls begin so.
+    `blank`, white space that was cut off behind that, has to come first, where it may stand there. None where
+    `constraint_for` gives none, where a form is no grammar, and where no valid calls begin so.
     """
     if form not in _GRAMMARS or not tools or has_its_own(request):
         return None
     wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls)
     grammar = _grammar(wanted)
-    rest = None if grammar is None else residue(grammar, prefix)
+    rest = None if grammar is None else _rest(grammar, prefix, blank)
     return None if rest is None else _as_grammar(wanted, fitted(rest, _tokens(request)))
+
+
+def _rest(grammar: Grammar, prefix: str, blank: str) -> Grammar | None:
+    rest = residue(grammar, prefix + blank) if blank else None
+    if rest is None:
+        return residue(grammar, prefix)
+    first = series(Text(blank), rest.rules[ROOT])
+    return Grammar({**rest.rules, ROOT: first}, rest.notes, rest.limits)
 
 
 def constrained(request: Request, constraint: Constraint) -> Request:

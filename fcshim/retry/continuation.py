@@ -1,102 +1,20 @@
-"""A call of which the client has the beginning, ended by another reply that goes on from there.
+"""A call that has only begun, ended by another reply that goes on from there.
 
-Theory of operation. The model's turn is begun for it (prefill) with what it said; where its call could not be read,
-with the strict JSON that the client has instead. A new parser reads that beginning, too; what the client has of it is
-passed over, to the character.
+Theory of operation. The model's turn is begun for it (prefill). A new parser reads that beginning, too, and then what
+follows; of the call's arguments, what the client has is passed over, character by character. Where something else
+comes instead, the call stays as it was.
 
 Rule: the client's call keeps its id, and its chunks add up; what goes on belongs to it alone until it ends.
-Neighbours: `tries` asks for it, `constrain.frames` writes calls that have only begun, `servers` says who goes on.
+Neighbours: `beginning` says where a call goes on, `tries` asks for it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from fcshim.constrain.begun import in_begun_order
-from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_its_own
-from fcshim.constrain.frames import beginning_of_calls, frames_of
-from fcshim.events import JSON, Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.messages import ToolChoice
-from fcshim.servers import Prefill, Server
-from fcshim.shim import Shim, ShimStream
-
-PREFILL = "prefill"
-"""What stands for the constraint where the model's turn is begun for it, should the upstream refuse that."""
-_FIELDS: dict[Prefill, dict[str, JSON]] = {
-    "plain": {},
-    "continue_final_message": {"continue_final_message": True, "add_generation_prompt": False},
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """How the model's turn begins: `text`, of which `calls` is all from the first call on.
-
-    `before`: whole calls in it. `known`: characters of the last call's arguments in it.
-    """
-
-    text: str
-    calls: str
-    before: int
-    known: int
-
-
-def beginning_of(shim: Shim, said: str, taken: Sequence[tuple[str, str]], end: ToolCallEnd) -> Beginning | None:
-    """Give the beginning with which the call that ended with an error can go on; None where there is none.
-
-    What was neutralised on its way is not, nor what ends with white space: templates cut that off.
-    """
-    assert end.error is not None
-    if shim.neutralise.touched:
-        return None
-    at = max(said.find(shim.dialect.open), 0) if shim.dialect.open else 0
-    arguments = end.tool_call_arguments_complete
-    if end.error.kind == "truncated":
-        found = Beginning(said, said[at:], len(taken), len(arguments))
-    else:
-        calls = beginning_of_calls(shim.dialect, [*taken, (end.tool_call_name, arguments)])
-        head = beginning_of_calls(shim.dialect, [*taken, (end.tool_call_name, "")])
-        if calls is None or head is None:
-            return None
-        found = Beginning(said[:at] + calls, calls, len(taken), len(calls) - len(head))
-    return found if found.text and not found.text[-1].isspace() else None
-
-
-def demanded_beginning(shim: Shim) -> str:
-    """Give how the first call begins where one is demanded, nothing else holds the model to it and the server goes on.
-
-    Empty otherwise: the model begins by itself, and is asked again where that is no call.
-    """
-    held = shim.request.tool_choice.mode != "required" or shim.constraint or has_its_own(shim.request)
-    # A model whose prompt ends in its reasoning would only think about what was begun there.
-    if held or shim.server.prefill is None or not shim.tools or shim.in_reasoning:
-        return ""
-    frames = frames_of(shim.dialect)
-    if frames is None:
-        return shim.dialect.open.rstrip()
-    named = frames.behind(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
-    return (frames.head(0) + named).rstrip()
-
-
-def constraint_of_rest(shim: Shim, beginning: Beginning, end: ToolCallEnd, server: Server) -> Constraint | None:
-    """Give what holds the model to a valid end of the call that ended so, where the server can be told so."""
-    if server.form is None:
-        return None
-    tools = [
-        msgspec.structs.replace(tool, parameters=in_begun_order(tool.parameters, end.tool_call_arguments_complete))
-        if tool.name == end.tool_call_name
-        else tool
-        for tool in shim.tools
-    ]
-    choice = ToolChoice("required", shim.request.tool_choice.names)
-    request = msgspec.structs.replace(shim.request, tool_choice=choice, max_tokens=None)  # the call ends with its error
-    return constraint_for_rest(server.form, shim.dialect, tools, request, beginning.calls)
-
-
-def fields_of(server: Server) -> dict[str, JSON]:
-    """Give the fields by which that kind of server is told to go on with the last message."""
-    return {} if server.prefill is None else _FIELDS[server.prefill]
+from fcshim.events import Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.retry.beginning import Beginning, Broken
+from fcshim.shim import ShimStream
 
 
 class BegunStream:
@@ -164,41 +82,71 @@ class BegunStream:
 
 
 class Resumption:
-    """Makes one call of its two parts; `over` when it has ended, and what follows passes as it is."""
+    """Makes one call of its two parts; `over` when it has ended, and what follows passes as it is.
 
-    def __init__(self, end: ToolCallEnd, beginning: Beginning) -> None:
+    `lost` when what the client has of it did not come again: then nothing of this reply belongs to it.
+    """
+
+    def __init__(self, broken: Broken, beginning: Beginning) -> None:
         self.over = False
-        self._end = end
+        self.lost = False
+        self.begun = broken.begun
+        """Whether the client has its start."""
+        self._end = broken.end
         self._before = beginning.before
-        self._known = beginning.known
-        self._begun = 0
-        self._arguments = [end.tool_call_arguments_complete]
+        self._given = beginning.given
+        self._known = 0
+        self._number = 0
+        self._passed = False
+        self._arguments = [broken.given]
 
     def take(self, events: Iterable[Event]) -> list[Event]:
         """Give what of the events is new to the client."""
         return [new for event in events for new in ([event] if self.over else self._new(event))]
 
-    @property
-    def end(self) -> ToolCallEnd:
-        """The end of the call as it was, with all the arguments that the client has by now."""
-        return msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
+    def as_it_was(self, held: list[Event]) -> list[Event]:
+        """Give what was held when the call broke off; what the client has of it by now belongs to it."""
+        if not self._passed:
+            return held
+        (at,) = (at for at, event in enumerate(held) if isinstance(event, ToolCallEnd) and self._is_same(event))
+        end = msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
+        return [end, *held[at + 1 :]]
 
     def _new(self, event: Event) -> list[Event]:
+        if isinstance(event, ToolCallStart):
+            self._number += 1
+        if self.lost or self._number <= self._before:
+            return []
         match event:
-            case ToolCallStart():
-                self._begun += 1
-            case ToolCallChunk() if self._begun > self._before:
+            case ToolCallStart() if not self.begun:
+                self.begun = self._passed = True
+                self._end = msgspec.structs.replace(self._end, tool_call_name=event.tool_call_name)
+                return [msgspec.structs.replace(event, tool_call_id=self._end.tool_call_id, index=self._end.index)]
+            case ToolCallChunk():
                 return self._chunk(event.tool_call_arguments_chunk)
-            case ToolCallEnd() if self._begun > self._before:
-                self.over = True
-                same = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
-                return [msgspec.structs.replace(event, **same, tool_call_arguments_complete="".join(self._arguments))]
+            case ToolCallEnd():
+                return self._ended(event)
         return []
 
     def _chunk(self, text: str) -> list[Event]:
-        known = min(self._known, len(text))
-        self._known -= known
-        if known == len(text):
+        again = self._given[self._known : self._known + len(text)]
+        if not text.startswith(again):
+            self.lost = True
             return []
-        self._arguments.append(text[known:])
-        return [ToolCallChunk(self._end.tool_call_id, text[known:], self._end.index)]
+        self._known += len(again)
+        if len(again) == len(text):
+            return []
+        self._passed = True
+        self._arguments.append(text[len(again) :])
+        return [ToolCallChunk(self._end.tool_call_id, text[len(again) :], self._end.index)]
+
+    def _is_same(self, end: ToolCallEnd) -> bool:
+        return end.tool_call_id == self._end.tool_call_id
+
+    def _ended(self, event: ToolCallEnd) -> list[Event]:
+        if self._known < len(self._given):
+            self.lost = True
+            return []
+        self.over = True
+        same = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
+        return [msgspec.structs.replace(event, **same, tool_call_arguments_complete="".join(self._arguments))]

@@ -8,10 +8,12 @@ Rule: text never lies inside a call; what is held is released whole, or never.
 Neighbours: `calls` counts what passes, `tries` decides at the end of a try what becomes of what is held.
 """
 
+import itertools
 from collections.abc import Iterable
 
 from fcshim.events import Event, Reasoning, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.spoiled import Spoiled
+from fcshim.retry.beginning import Broken
 from fcshim.retry.calls import Calls
 from fcshim.retry.faults import MISSING, Fault, fault_of_call, fault_of_text
 
@@ -38,7 +40,9 @@ class Screen:
         resumes: bool = False,
     ) -> None:
         self.broken: ToolCallEnd | None = None
-        """The end of a call of which the client has the beginning; it and all that follows is held."""
+        """The end of a call of which the client has the beginning; it and all that came with it or follows is held."""
+        self.cut: ToolCallEnd | None = None
+        """The end of a call that broke off, and that is held from its start on."""
         self.faults: list[Fault] = []
         self.good = 0
         """Calls that the client may execute."""
@@ -55,6 +59,7 @@ class Screen:
         self._passes = False
         self._held: list[tuple[bool, Event]] = []  # each with whether it belongs to a good call
         self._room = MOST_HELD
+        self._given = 0  # characters of the broken call that the client has
         self._call: list[Event] = []  # of a call whose end has not come in this batch
 
     @property
@@ -66,7 +71,11 @@ class Screen:
         """Take the events of one upstream read; give those that the client sees now."""
         seen: list[Event] = []
         for event in events:
-            seen += self._taken(event) if self.broken is None else self._kept(event)
+            if self.broken is None:
+                seen += self._taken(event)
+                seen = self._without_last_chunks(seen)
+            else:
+                seen += self._kept(event)
         if self._call:
             begun, self._call = self._call, []
             seen += self._passed(begun)
@@ -77,6 +86,19 @@ class Screen:
         self.stop = stop
         if self._waits and not self.faults and stop.stop_reason in NATURAL:
             self.faults.append(MISSING)
+
+    def to_go_on(self, stop: Stop) -> Broken | None:
+        """Give the call that is to go on, where the try ended so and the client sees it as it comes."""
+        if self.broken is not None:
+            return Broken(self.broken, begun=True, given=self.broken.tool_call_arguments_complete[: self._given])
+        cut = self.cut if self._first and stop.stop_reason == "max_tokens" else None
+        return None if cut is None else Broken(cut, begun=False)
+
+    def waited(self) -> list[Event]:
+        """Give what is held before the call that broke off."""
+        return [
+            event for _, event in itertools.takewhile(lambda held: not isinstance(held[1], ToolCallStart), self._held)
+        ]
 
     def held(self) -> list[Event]:
         """Give all that is held, as it came."""
@@ -114,6 +136,19 @@ class Screen:
         """Hold what comes behind a call that the client has the beginning of."""
         return [] if isinstance(event, Spoiled) else self._hold([event], _size(event))
 
+    def _without_last_chunks(self, seen: list[Event]) -> list[Event]:
+        """Hold the chunks that came with the end of a broken call: they may be what is wrong with it."""
+        if self.broken is None:
+            return seen
+        rest = len(seen)
+        while rest and isinstance(seen[rest - 1], ToolCallChunk):
+            rest -= 1
+        chunks = [event for event in seen[rest:] if isinstance(event, ToolCallChunk)]
+        held = sum(len(chunk.tool_call_arguments_chunk) for chunk in chunks)
+        self._given = len(self.broken.tool_call_arguments_complete) - held
+        self._held[-1:-1] = [(False, chunk) for chunk in chunks]
+        return seen[:rest]
+
     def _said(self, event: Text | Reasoning) -> list[Event]:
         passes = self._passes or (self._first and not self.faults and not self._waits)
         if passes or (self._first and not self.faults and not self._held and isinstance(event, Reasoning)):
@@ -133,6 +168,8 @@ class Screen:
         fault = None if self._passes or (self._last and end.error is None) else fault_of_call(end)
         if fault is not None:
             self.faults.append(fault)
+            if end.error is not None and end.error.kind == "truncated":
+                self.cut = end
             return self._hold(call, len(end.tool_call_arguments_complete))
         if end.error is None:
             if self._calls.repeats(end, self._known):
@@ -163,7 +200,7 @@ class Screen:
             return []
         self._passes = True
         self._waits = False
-        self.broken = None
+        self.broken = self.cut = None
         self.faults.clear()
         return self.release()
 

@@ -4,7 +4,7 @@ Rule: what was sent before comes again byte for byte, so that the upstream has i
 Neighbours: `prompt.correction` writes the turn, `constrain` holds the call to its schema where the server can.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,14 +15,14 @@ from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolCh
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import Arguments
 from fcshim.prompt.correction import write_correction
+from fcshim.retry.beginning import PREFILL, fields_of
 from fcshim.retry.calls import Calls
-from fcshim.retry.continuation import PREFILL, BegunStream, fields_of
+from fcshim.retry.continuation import BegunStream
 from fcshim.retry.faults import Fault
+from fcshim.retry.record import Record
 from fcshim.servers import OFF, Server
 from fcshim.shim import Shim, ShimStream
 from fcshim.stage import StageStream
-
-Hear = Callable[[str], None]
 
 
 class Attempt:
@@ -31,7 +31,6 @@ class Attempt:
     def __init__(
         self,
         shim: Shim,
-        hear: Hear,
         *,
         arguments: Arguments,
         messages: tuple[Message, ...] | None = None,
@@ -43,8 +42,9 @@ class Attempt:
 
         With `beginning` the model goes on with what it said, as `server` is told (else the shim's).
         """
+        self.record = Record()
+        """What the model says."""
         self._shim = shim
-        self._hear = hear
         self._arguments: Arguments = arguments
         self._beginning = beginning
         self._is_first = messages is None
@@ -74,7 +74,8 @@ class Attempt:
         return BegunStream(self._new_stream(), self._beginning, opener=opener, anew=anew)
 
     def _new_stream(self) -> ShimStream:
-        return self._shim.stream(dialect=self._dialect, arguments=self._arguments, held=self._held, hear=self._hear)
+        hear = self.record.hear
+        return self._shim.stream(dialect=self._dialect, arguments=self._arguments, held=self._held, hear=hear)
 
 
 def constraint_of(shim: Shim, faults: Sequence[Fault], server: Server = OFF) -> Constraint | None:

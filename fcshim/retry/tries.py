@@ -19,10 +19,10 @@ from fcshim.exchange import Batch, Exchange
 from fcshim.messages import Message, Request
 from fcshim.parse.sink import Arguments
 from fcshim.reply import total_usage
+from fcshim.retry.beginning import Broken, beginning_of, constraint_of_rest, demanded_beginning
 from fcshim.retry.calls import Calls
-from fcshim.retry.continuation import Resumption, beginning_of, constraint_of_rest, demanded_beginning
+from fcshim.retry.continuation import Resumption
 from fcshim.retry.faults import Fault
-from fcshim.retry.record import Record
 from fcshim.retry.screen import NATURAL, Screen
 from fcshim.retry.second import Attempt, constraint_of, conversation, is_optional
 from fcshim.servers import OFF, Server
@@ -45,8 +45,9 @@ class Tries:
     """
 
     __slots__ = (
-        *("_asked", "_calls", "_exchange", "_failed", "_left", "_messages", "_over", "_plain", "_record", "_resumed"),
-        *("_screens", "_shim", "_shown", "_upstream", "_usages", "_whole", "again", "finished", "repeated"),
+        *("_arguments", "_asked", "_attempt", "_calls", "_exchange", "_failed", "_left", "_messages", "_over"),
+        *("_plain", "_resumed", "_screens", "_shim", "_shown", "_upstream", "_usages", "_whole"),
+        *("again", "finished", "repeated"),
     )
 
     def __init__(
@@ -77,8 +78,8 @@ class Tries:
         self._over = False
         self._screens: list[Screen] = []
         self._resumed: Resumption | None = None
-        self._begin("checked" if whole and shim.arguments == "stream" else shim.arguments)
-        self._plain = self._screens[0].plain
+        self._arguments: Arguments = "checked" if whole and shim.arguments == "stream" else shim.arguments
+        self._begin()
 
     @property
     def outgoing(self) -> Outgoing:
@@ -112,7 +113,8 @@ class Tries:
                 return batch
         if batch:
             batch = self._broken(batch) if type(batch[-1][1]) is Error else self._seen(batch)
-        self.finished = self._exchange.finished or self._screens[-1].full
+        lost = self._resumed is not None and self._resumed.lost
+        self.finished = self._exchange.finished or self._screens[-1].full or lost
         return batch
 
     def close(self) -> Batch:
@@ -153,63 +155,70 @@ class Tries:
             self._messages = failed.messages
         else:
             self._messages = conversation(self._shim, failed.messages, failed.said, failed.faults, self._calls, dialect)
-        self._begin("validated" if self._shim.arguments == "validated" else "checked", constraint)
-        self.again = self._plain = self.finished = False
+        self._ask_for_others(constraint)
         return True
 
-    def _go_on_with(self, end: ToolCallEnd, server: Server) -> bool:
-        beginning = None
-        if server.prefill is not None:
-            beginning = beginning_of(self._shim, self._failed.said, self._calls.taken, end)
+    def _begin(self) -> None:
+        attempt = Attempt(self._shim, arguments=self._arguments, beginning=demanded_beginning(self._shim))
+        self._try(attempt, self._first_screen(demanded=self._shim.request.tool_choice.mode == "required"))
+
+    def _ask_for_others(self, constraint: Constraint | None) -> None:
+        """Ask for calls in the place of those that failed."""
+        arguments: Arguments = "validated" if self._shim.arguments == "validated" else "checked"
+        attempt = Attempt(self._shim, arguments=arguments, messages=self._messages, constraint=constraint)
+        demanded = not is_optional(self._shim, self._failed.faults)
+        self._try(attempt, Screen(self._calls, first=False, demanded=demanded, whole=self._whole, last=not self._left))
+
+    def _go_on_with(self, broken: Broken, server: Server) -> bool:
+        """Ask for the rest of a call; false where that server does not go on, or not with this one."""
+        failed = self._failed
+        beginning = None if server.prefill is None else beginning_of(self._shim, failed.said, self._calls.taken, broken)
         if beginning is None:
             return False
-        self._resumed = Resumption(end, beginning)
-        self._record = Record()
-        constraint = constraint_of_rest(self._shim, beginning, end, server)
         attempt = Attempt(
             self._shim,
-            self._record.hear,
-            arguments=self._shim.arguments,
-            messages=self._failed.messages,
-            constraint=constraint,
+            arguments=self._arguments,
+            messages=failed.messages,
+            constraint=constraint_of_rest(self._shim, beginning, broken, server),
             beginning=beginning.text,
             server=server,
         )
-        self._screens.append(Screen(self._calls, first=True, demanded=False, resumes=self._left > 0))
-        self._exchange = Exchange(self._asked, upstream=self._upstream, shim=attempt)
-        self.again = self._plain = self.finished = False
+        self._resumed = Resumption(broken, beginning)
+        self._try(attempt, self._first_screen(demanded=False))
         return True
 
-    def _begin(self, arguments: Arguments, constraint: Constraint | None = None) -> None:
-        first = not self._screens
-        self._record = Record()
-        attempt = Attempt(
-            self._shim,
-            self._record.hear,
-            arguments=arguments,
-            messages=None if first else self._messages,
-            constraint=constraint,
-            beginning=demanded_beginning(self._shim) if first else "",
-        )
-        faults = self._failed.faults
-        demanded = self._shim.request.tool_choice.mode == "required" if first else not is_optional(self._shim, faults)
-        last = not (first or self._left)
-        resumes = first and not self._whole
-        screen = Screen(self._calls, first=first, demanded=demanded, whole=self._whole, last=last, resumes=resumes)
+    def _first_screen(self, *, demanded: bool) -> Screen:
+        """Make the screen of a try that the client sees as it comes."""
+        resumes = self._left > 0 and not self._whole
+        return Screen(self._calls, first=True, demanded=demanded, whole=self._whole, resumes=resumes)
+
+    def _try(self, attempt: Attempt, screen: Screen) -> None:
+        self._attempt = attempt
         self._screens.append(screen)
         self._exchange = Exchange(self._asked, upstream=self._upstream, shim=attempt)
+        self._plain = screen.plain and self._resumed is None
+        self.again = self.finished = False
 
     def _seen(self, batch: Batch) -> Batch:
         screen = self._screens[-1]
-        events = (event for _, event in batch)
-        seen = screen.take(events if self._resumed is None else self._resumed.take(events))
-        if self._resumed is not None and self._resumed.over:  # what was held of the call's first try is superseded
-            self._resumed = None
-            screen.stop = self._screens[-2].stop
-            del self._screens[:-1]
+        events = [event for _, event in batch]
+        seen = screen.take(events) if self._resumed is None else self._resumed_by(events, self._resumed)
         self._plain = screen.plain and self._resumed is None
         self._shown = next((event for event in reversed(seen) if isinstance(event, Text)), self._shown)
         return [(0, event) for event in seen]
+
+    def _resumed_by(self, events: list[Event], resumed: Resumption) -> list[Event]:
+        """Take what goes on with a call. Where its start was held, so was all that had waited for it."""
+        *_, first, screen = self._screens
+        begun = resumed.begun
+        new = resumed.take(events)
+        waited = first.waited() if resumed.begun and not begun else []
+        seen = [*waited, *screen.take(new)]
+        if resumed.over:  # what is still held of the call's first try is superseded
+            self._resumed = None
+            screen.stop = first.stop
+            del self._screens[:-1]
+        return seen
 
     def _broken(self, batch: Batch) -> Batch:
         """An error ends the first try; a later one just failed."""
@@ -237,16 +246,17 @@ class Tries:
         self._left -= 1
         self.again = True
         screen = self._screens[-1]
-        faults = tuple(screen.faults)
-        self._failed = _Failed(self._messages, self._record.text, faults, self._exchange.constraint, screen.broken)
+        said, faults, constraint = self._attempt.record.text, tuple(screen.faults), self._exchange.constraint
+        self._failed = _Failed(self._messages, said, faults, constraint, screen.to_go_on(stop))
         return seen
 
     def _goes_on(self, stop: Stop) -> bool:
         screen = self._screens[-1]
-        if not (self._left and screen.faults and self._record.fits):
+        if not (self._left and screen.faults and self._attempt.record.fits):
             return False
-        if screen.broken is not None:
-            return self._resumed is None and len(screen.faults) == 1 and self._may_go_on(screen.broken, stop)
+        broken = screen.to_go_on(stop)
+        if broken is not None:
+            return self._resumed is None and len(screen.faults) == 1 and self._may_go_on(broken.end, stop)
         if stop.stop_reason not in _ASKED_AGAIN:
             return False
         return not screen.full and (self._shim.request.parallel_tool_calls or not self._calls.taken)
@@ -271,8 +281,8 @@ class Tries:
     def _best(self, stop: Stop | None) -> tuple[list[Event], StopReason]:
         *earlier, last = self._screens
         if self._resumed is not None:  # the call is still open
-            held = [self._resumed.end if event is self._failed.broken else event for event in earlier[-1].held()]
-            return self._calls.numbered(held), earlier[-1].stop.stop_reason
+            first = earlier[-1]
+            return self._calls.numbered(self._resumed.as_it_was(first.held())), first.stop.stop_reason
         if not earlier:
             return last.release(), last.stop.stop_reason
         failed = stop is None or last.full or last.faults or stop.stop_reason not in NATURAL
@@ -301,7 +311,7 @@ class _Failed(NamedTuple):
     said: str
     faults: tuple[Fault, ...]
     constraint: str
-    broken: ToolCallEnd | None = None
+    broken: Broken | None = None
 
 
 def tried(

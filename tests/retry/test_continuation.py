@@ -5,13 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.errors import UpstreamError
-from fcshim.events import Usage
-from fcshim.messages import ToolChoice
+from fcshim.events import Text, Usage
+from fcshim.messages import Tool, ToolChoice
+from fcshim.parse.dialects import DIALECTS
+from fcshim.prompt.render import render_calls
 from fcshim.reply import fold
 from fcshim.retry import Tries
 from fcshim.servers import OFF, get_server, unconstrained
 from tests.parse.laws import normalise
-from tests.retry.driving import REQUIRED, asked, call, drive, reply
+from tests.retry.driving import REQUIRED, SEND, asked, call, drive, reply
 from tests.scripted import ended, said
 
 LLAMA, VLLM = get_server("llama-server"), get_server("vllm")
@@ -114,7 +116,8 @@ def test_wherever_a_reply_is_cut_off_inside_a_call_its_rest_makes_it_whole(at, s
     whole = of(drive(asked(), reply(WRITTEN)))
     pieces = [WRITTEN[:at][start : start + size] for start in range(0, at, size)]
     tries = asked()
-    seen = drive(tries, reply(*pieces, reason="length"), reply(WRITTEN[at:]), server=LLAMA, spare=True)
+    sent = len(WRITTEN[:at].rstrip())
+    seen = drive(tries, reply(*pieces, reason="length"), reply(WRITTEN[sent:]), server=LLAMA, spare=True)
 
     if len(seen.sent) == 2:
         assert whole == of(seen)
@@ -176,3 +179,149 @@ def test_a_server_that_takes_a_new_turn_where_a_call_was_begun_is_read_from_its_
     seen = drive(asked(tool_choice=REQUIRED, server=unconstrained(VLLM)), reply(*pieces))
 
     assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
+
+
+MANY = Tool(
+    "many",
+    "Many.",
+    {"type": "object", "properties": {"text": {"type": "string"}, "n": {"type": "integer"}, "xs": {"type": "array"}}},
+)
+ONE_CALL = [("many", '{"text": "a  b\\n\\nc <x> ", "n": 12, "xs": [{"k": "v"}, [""]]}')]
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["streamed", "whole"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_in_every_dialect_a_call_that_is_cut_off_anywhere_goes_on(dialect, held):
+    """Where its name was not read yet it is no call, and stays what the client has seen of it: text."""
+    options = {"dialect": dialect, "tools": (MANY, SEND), "whole": held}
+    written = "Well.\n" + render_calls(DIALECTS[dialect], ONE_CALL)
+    expected = of(drive(asked(**options), reply(written)))
+    went_on = 0
+    for at in range(7, len(written), 7):
+        head, sent = written[:at], len(written[:at].rstrip())
+        pieces = [head[start : start + 5] for start in range(0, at, 5)]
+        replies = reply(*pieces, reason="length"), reply(written[sent:])
+        seen = drive(asked(**options), *replies, server=LLAMA, spare=True)
+        went_on += len(seen.sent) == 2
+
+        if len(seen.sent) == 2:
+            assert expected == of(seen), head
+        else:
+            assert "max_tokens" == of(seen)[2]
+            assert [error for _, error in of(seen)[1] if error] == []
+
+    assert went_on >= 4
+
+
+TWO_VALUES = {
+    "hermes": '<tool_call>\n{"name": "send", "arguments": {"text": "x y", "text": "z"}}\n</tool_call>',
+    "mistral": '[TOOL_CALLS]send[ARGS]{"text": "x y", "text": "z"}',
+    "qwen3_xml": "<tool_call>\n<function=send>\n<parameter=text>\nx y\n</parameter>\n<parameter=text>\nz\n"
+    "</parameter>\n</function>\n</tool_call>",
+    "glm": "<tool_call>send\n<arg_key>text</arg_key>\n<arg_value>x y</arg_value>\n<arg_key>text</arg_key>\n"
+    "<arg_value>z</arg_value>\n</tool_call>",
+    "minimax_m2": '<minimax:tool_call>\n<invoke name="send">\n<parameter name="text">x y</parameter>\n'
+    '<parameter name="text">z</parameter>\n</invoke>\n</minimax:tool_call>',
+    "llama4": '<|python_start|>[send(text="x y", text="z")]<|python_end|>',
+    "gemma4": '<|tool_call>call:send{text:<|"|>x y<|"|>,text:<|"|>z<|"|>}<tool_call|>',
+}
+"""A call in which a key comes twice, in each language of arguments."""
+
+
+@pytest.mark.parametrize("server", [LLAMA, unconstrained(LLAMA)], ids=["constrained", "free"])
+@pytest.mark.parametrize("dialect", TWO_VALUES)
+def test_in_every_language_a_call_that_cannot_be_read_goes_on_from_what_the_client_has(dialect, server):
+    said = "So.\n" + TWO_VALUES[dialect]
+    good = render_calls(DIALECTS[dialect], [("send", '{"text": "x y!"}')])
+    rest = good[good.index("!") :]
+    pieces = [said[at : at + 3] for at in range(0, len(said), 3)]
+    seen = drive(asked(dialect=dialect), reply(*pieces), reply(rest), server=server)
+
+    assert ("So.\n", [('{"text": "x y!"}', None)], "tool_use") == of(seen)
+    assert seen.sent[1]["messages"][-1]["content"].endswith("x y")
+    assert (server is LLAMA) == ("grammar" in seen.sent[1])
+
+
+def test_validated_arguments_that_are_cut_off_go_on():
+    seen = drive(asked(arguments="validated"), CUT, REST, server=LLAMA)
+
+    assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == of(seen)
+    assert all(isinstance(each, Text) for read in seen.reads[:4] for each in read)
+
+
+def test_half_an_escape_at_the_end_of_what_was_cut_off_is_read_with_its_rest():
+    first = reply("[send(te", 'xt="a', "\\", reason="length")
+    seen = drive(asked(dialect="pythonic"), first, reply('n")]'), server=LLAMA)
+
+    assert ("", [('{"text": "a\\n"}', None)], "tool_use") == of(seen)
+
+
+def test_the_place_where_calls_begin_is_not_looked_for_in_reasoning():
+    thought = "<think>Perhaps <function_call> it is.</think>\n"
+    seen = drive(asked(), reply(thought + HEAD, '", ', '"text": "y"}}\n</function_call>'), REST, server=LLAMA)
+
+    assert [('{"text": "x"}', None)] == of(seen)[1]
+    assert thought + PREFILL == seen.sent[1]["messages"][-1]["content"]
+    assert "string-char" in seen.sent[1]["grammar"].splitlines()[0]
+
+
+def test_white_space_that_the_client_has_comes_again():
+    first = reply(HEAD, " \n", reason="length")
+    seen = drive(asked(), first, reply(' \ny"}}\n</function_call>'), server=LLAMA)
+
+    assert ("", [('{"text": "x \\ny"}', None)], "tool_use") == of(seen)
+    assert HEAD == seen.sent[1]["messages"][-1]["content"]
+
+
+def test_under_a_grammar_it_can_only_come_again():
+    seen = drive(asked(), reply(HEAD, "  ", reason="length"), REST, server=LLAMA)
+
+    assert seen.sent[1]["grammar"].startswith('root ::= "  " ')
+
+
+@pytest.mark.parametrize("spoken", ["y", "", " x"])
+def test_where_something_else_comes_the_call_stays_as_it_was_and_the_upstream_is_let_go(spoken):
+    tries = asked()
+    seen = drive(tries, reply(HEAD, " \t", reason="length"), reply(spoken + '"}}\n', "</function_call>"), server=LLAMA)
+
+    assert ("", [('{"text": "x \\t', "truncated")], "max_tokens") == of(seen)
+
+
+def test_text_that_waited_for_a_demanded_call_comes_before_it_when_it_goes_on():
+    head = "So.\n<tool_call>\n<function=send>\n<par"
+    first, rest = reply(head, reason="length"), reply("ameter=text>\nx\n</parameter>\n</function>\n</tool_call>")
+    for whole in (False, True):
+        tries = asked(dialect="qwen3_xml", tool_choice=REQUIRED, whole=whole)
+        seen = drive(tries, first, rest, server=LLAMA)
+
+        assert ("So.\n", [('{"text": "x"}', None)], "tool_use") == of(seen)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_call_whose_start_was_held_may_be_cut_off_again(whole):
+    head = "So.\n<tool_call>\n<function=send>\n<par"
+    replies = [reply(head, reason="length"), reply("ameter=text>\nx", reason="length")]
+    rest = reply("y\n</parameter>\n</function>\n</tool_call>")
+    seen = drive(asked(dialect="qwen3_xml", whole=whole, max_retries=2), *replies, rest, server=LLAMA)
+
+    assert ("So.\n", [('{"text": "xy"}', None)], "tool_use") == of(seen)
+
+    seen = drive(asked(dialect="qwen3_xml", whole=whole), *replies, server=LLAMA)
+
+    assert ("So.\n", [('{"text": "x', "truncated")], "max_tokens") == of(seen)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_call_whose_start_was_held_is_told_where_its_rest_never_comes(whole):
+    tries = asked(dialect="qwen3_xml", whole=whole)
+    seen = [event for _, event in [*tries.feed(said("So.\n<tool_call>\n<function=send>\n<par") + ended("length"))]]
+    seen += [event for _, event in tries.close()]
+    assert isinstance(tries, Tries)
+    assert tries.ask_again(LLAMA)
+    seen += [event for _, event in tries.feed(said("ameter=text>\nx"))]
+    seen += [event for _, event in tries.fail(UpstreamError("lost"))]
+    answer = fold(seen)
+
+    normalise(each for each in seen if not isinstance(each, Usage))
+    assert ["truncated"] == [call.error and call.error.kind for call in answer.tool_calls]
+    assert ("So.\n", "max_tokens", None) == (answer.text, answer.stop_reason, answer.error)

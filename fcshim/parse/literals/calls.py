@@ -68,6 +68,8 @@ class CallBody(BodyReader):
         self._wait = False
         self._final = False
         """True when the reply is over: nothing comes behind the text."""
+        self._cut = False
+        """True when it did not end by itself."""
         self._next_due = False
         self._remark = Remark(self._closers, self._markers)
         """What was read behind the last call, while no other has begun."""
@@ -144,7 +146,8 @@ class CallBody(BodyReader):
                 self._wait, pos = True, error.pos
             except MalformedError as error:
                 pos = error.pos
-                self._fail("malformed", str(error))
+                # What was held back as the beginning of something is none for want of more.
+                self._fail("truncated" if self._cut else "malformed", str(error))
             if self._wait or self.status is not reading:
                 break
         if self._remark_at is not None:
@@ -363,6 +366,7 @@ class CallBody(BodyReader):
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
         natural = stop_reason in _NATURAL
+        self._cut = not natural
         if not self._in_call() and not self._remarks() and len(tail) > 1 and self._closers.begun(tail, 0):
             tail = ""
         pos = self._walk(tail)
