@@ -10,7 +10,7 @@ from fcshim.constrain.response_format import wanted_document
 from fcshim.detection import detect
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request
-from fcshim.retry.continuation import PREFILL
+from fcshim.retry.beginning import PREFILL
 from fcshim.servers import GENERIC, OFF, Server, get_server, server_that_speaks
 from fcshim.upstream import Upstream
 
