@@ -17,6 +17,7 @@ from fcshim.asking import Asked, Question
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
+from fcshim.config.address import check_address
 from fcshim.enforcement import Enforcement
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
@@ -66,7 +67,7 @@ class Client:
     that the prompt describes, the others it names. `prompt_budget`: tokens that the prompt may take, estimated, before
     old results and then tools get shorter. `max_result`: characters that it shows of a tool's result. 0 is no limit for
     each of these.
-    Raises `ConfigError` for an unknown api, dialect, profile or kind of server.
+    Raises `ConfigError` for a `url` that is none, an unknown api, dialect, profile or kind of server.
     """
 
     def __init__(  # noqa: PLR0913 - settings by name, all with defaults
@@ -94,6 +95,7 @@ class Client:
     ) -> None:
         if api not in UPSTREAMS:
             raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
+        check_address(url, "url")
         self._kind = UPSTREAMS[api]
         key = Secret(api_key) if api_key else None
         self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=self._kind)

@@ -24,7 +24,7 @@ from fcshim.codecs.base import Outgoing, Sequel
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
-from fcshim.errors import UpstreamError
+from fcshim.errors import UpstreamError, reason_of
 from fcshim.patience import Patience
 from fcshim.pouring import Pouring, Sink
 
@@ -420,7 +420,7 @@ def _explained(error: Exception, timeouts: Timeouts) -> UpstreamError:
             wait = f"the upstream accepted no connection within {timeouts.connect:g} s"
             return UpstreamError(wait, status=504, kind="timeout")
         case aiohttp.ClientConnectorError():
-            message = f"cannot connect to the upstream: {cause.os_error.strerror or cause.os_error}"
+            message = f"cannot connect to the upstream at {cause.host}:{cause.port}: {reason_of(cause.os_error)}"
         case aiohttp.ClientResponseError():
             message = f"the upstream's answer is not HTTP: {cause.message!r:.200}"
         case aiohttp.ServerDisconnectedError() | OSError():

@@ -287,3 +287,11 @@ async def test_an_error_body_is_read_as_far_as_it_is_for_people():
         upstream.send("GET", "/models") as reply,
     ):
         assert 2**16 == len(await reply.read_error())
+
+
+async def test_nobody_there_is_told_with_the_address_in_a_persons_words():
+    async with Upstream("http://127.0.0.1:9") as upstream:
+        with pytest.raises(UpstreamError) as caught:
+            await read(upstream)
+
+    assert "cannot connect to the upstream at 127.0.0.1:9: Connection refused" == str(caught.value)

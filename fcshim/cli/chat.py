@@ -12,6 +12,7 @@ import sys
 from typing import get_args
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
+from fcshim.cli.flags import endpoint
 from fcshim.cli.text import STDIN, read_text
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
@@ -70,6 +71,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Talk."""
     given = dict(vars(arguments))
+    given["url"] = arguments.url and endpoint(arguments.url)
     given["key"] = arguments.key or os.environ.get("FCSHIM_UPSTREAM_KEY") or None
     if arguments.prompt == STDIN or (arguments.prompt is None and not sys.stdin.isatty()):
         given["prompt"] = read_text(STDIN).strip()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from fcshim.cli.flags import add_settings, read_settings
+from fcshim.cli.flags import add_settings, endpoint, read_settings
 from fcshim.cli.text import write_line
 from fcshim.config import Config
 from fcshim.errors import ConfigError
@@ -34,6 +34,8 @@ exit codes: 0 calls can be had, 1 they cannot (or nobody is there), 2 a mistake 
 """
 
 _GROUPS = ("upstream", "time")
+_OURS = ("upstream", "forward_client_key", "ping", "first_ping", "drain_timeout")
+"""Settings that are arguments here, or mean nothing where there are no clients."""
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -49,12 +51,12 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write", metavar="FILE", help="write the settings there, as TOML, if calls can be had")
     parser.add_argument("--force", action="store_true", help="replace a FILE that is there already")
     parser.add_argument("--json", action="store_true", help="write everything as one JSON object")
-    add_settings(parser, only=_GROUPS)
+    add_settings(parser, only=_GROUPS, without=_OURS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine, report, write. Raises `ConfigError` and `UpstreamError`."""
-    arguments.upstream = arguments.url if "://" in arguments.url else f"http://{arguments.url}"
+    arguments.upstream = endpoint(arguments.url)
     config = read_settings(arguments)
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
     from fcshim.cli.doctor_report import not_written, report_to  # noqa: PLC0415 - a mistake in the settings is told before this

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fcshim.cli.flags import add_settings, read_settings
+from fcshim.cli.flags import add_settings, endpoint, read_settings
 from fcshim.cli.text import write_line
 from fcshim.config import Config
 from fcshim.errors import ConfigError, UpstreamError
@@ -88,7 +88,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure and show. Raises `ConfigError` and `UpstreamError`."""
     if arguments.url:
-        arguments.upstream = arguments.url if "://" in arguments.url else f"http://{arguments.url}"
+        arguments.upstream = endpoint(arguments.url)
     config = read_settings(arguments)
     from fcshim.evaluate.plot import check_plot  # noqa: PLC0415 - a mistake in the settings is told before these
 

@@ -34,6 +34,11 @@ def read_settings(arguments: argparse.Namespace) -> Config:
     return load_config(flags, env=os.environ, file=Path(file) if file else None)
 
 
+def endpoint(text: str) -> str:
+    """Give an endpoint's address, which may be written without `http://`."""
+    return text if "://" in text else f"http://{text}"
+
+
 _NAMES = frozenset(setting.name for setting in settings())
 
 

@@ -10,10 +10,10 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
 import msgspec
 
+from fcshim.config.address import check_address
 from fcshim.config.table import Setting, settings
 from fcshim.config.values import Config, ModelOverrides, Secret
 from fcshim.errors import ConfigError
@@ -122,10 +122,7 @@ def _secret(wanted: type, value: JSON) -> Secret:
 
 def _check(config: Config) -> None:
     """Check what a type cannot say."""
-    if any(sign in config.upstream for sign in "@?#"):
-        raise ConfigError("upstream: expected a URL without user, query and fragment; a key goes into upstream_key")
-    if not _is_usable(config.upstream):
-        raise ConfigError(f"upstream: expected a URL such as http://127.0.0.1:8080, got {config.upstream!r:.80}")
+    check_address(config.upstream, "upstream")
     rows: tuple[Config | ModelOverrides, ...] = (config, *config.models.values())
     for row in rows:
         chosen_dialect(row.dialect or AUTO, "")
@@ -134,14 +131,6 @@ def _check(config: Config) -> None:
             closing_tag(row.in_reasoning)
     if config.constrain not in ("auto", "off"):
         get_server(config.constrain)
-
-
-def _is_usable(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-        return url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
-    except ValueError:
-        return False
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Generator
 import uvicorn
 
 from fcshim.config import Config
-from fcshim.errors import ConfigError
+from fcshim.errors import ConfigError, reason_of
 from fcshim.server.app import App, create_app
 from fcshim.server.protocol import limited_protocol
 
@@ -87,7 +87,7 @@ def listen(config: Config) -> socket.socket:
     try:
         return socket.create_server((config.host, config.port), family=family, backlog=2048)
     except OSError as error:
-        raise ConfigError(f"cannot listen on {config.host} port {config.port}: {error.strerror or error}") from error
+        raise ConfigError(f"cannot listen on {config.host} port {config.port}: {reason_of(error)}") from error
 
 
 def quiet_libraries() -> None:

@@ -128,6 +128,6 @@ async def test_a_client_that_waits_for_a_whole_reply_is_told_that_the_proxy_ends
 
 
 def test_a_port_that_is_taken_is_a_mistake_in_the_settings():
-    message = r"cannot listen on 127\.0\.0\.1 port \d+: Address already in use"
+    message = r"cannot listen on 127\.0\.0\.1 port \d+: Address already in use$"
     with listen(Config(port=0)) as taken, pytest.raises(ConfigError, match=message):
         listen(Config(port=taken.getsockname()[1]))
