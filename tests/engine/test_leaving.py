@@ -13,6 +13,8 @@ from tests.engine.proxy import proxying
 AT_ONCE = 0.1
 """Seconds: some 17 ms on an idle machine. The best of a few tries counts, for a machine that does other things too."""
 TRIES = 3
+SLOWLY = "root ::= [a-z ]+"
+"""Text for ever, slowly, and never a call."""
 
 
 @pytest.fixture(scope="module")
@@ -21,14 +23,20 @@ def random_proxy(random_server: LlamaServer, tmp_path_factory: pytest.TempPathFa
         yield url
 
 
-def begin(url: str, *, stream: bool, tools: bool) -> socket.socket:
+@pytest.fixture(scope="module")
+def lazy_proxy(random_server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    options = ("--constrain", "llama-server-lazy")
+    with proxying(random_server.url, tmp_path_factory.mktemp("leaving"), *options) as url:
+        yield url
+
+
+def begin(url: str, *, stream: bool, tools: bool, grammar: str | None) -> socket.socket:
     """Send a request that takes thousands of tokens, and read nothing."""
     tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
     fields = {
         "messages": [{"role": "user", "content": "Go on."}],
         "max_tokens": 100_000,
-        # Text for ever, slowly, and never a call.
-        "grammar": "root ::= [a-z ]+",
+        "grammar": grammar,
         "ignore_eos": True,
         "stream": stream,
         "tools": [tool] if tools else None,
@@ -47,9 +55,9 @@ def begin(url: str, *, stream: bool, tools: bool) -> socket.socket:
     return connection
 
 
-def leave(server: LlamaServer, url: str, *, stream: bool, tools: bool) -> float:
+def leave(server: LlamaServer, url: str, *, stream: bool, tools: bool, grammar: str | None = SLOWLY) -> float:
     """Begin, leave while the model writes, and give the seconds until it stops."""
-    with begin(url, stream=stream, tools=tools) as connection:
+    with begin(url, stream=stream, tools=tools, grammar=grammar) as connection:
         if stream:
             assert b"200 OK" in connection.recv(4096)
         server.wait_until(busy=1, seconds=5)
@@ -67,3 +75,10 @@ def test_a_client_that_waits_for_a_whole_reply_and_leaves_frees_the_slot(
     random_server: LlamaServer, random_proxy: str
 ) -> None:
     assert min(leave(random_server, random_proxy, stream=False, tools=True) for _ in range(TRIES)) < AT_ONCE
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_prompt_that_is_completed_is_left_as_soon(random_server: LlamaServer, lazy_proxy: str, stream: bool) -> None:
+    taken = (leave(random_server, lazy_proxy, stream=stream, tools=True, grammar=None) for _ in range(TRIES))
+
+    assert min(taken) < AT_ONCE

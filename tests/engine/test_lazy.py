@@ -1,0 +1,244 @@
+"""A grammar that waits, on a real server: text is free, and whatever begins a call is a valid one."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from fcshim import Client
+from fcshim.errors import UpstreamError
+from fcshim.events import Event, Text, ToolCallChunk
+from fcshim.parse.dialects import FUNCTION_CALL
+from fcshim.reply import Reply, fold
+from fcshim.schema.validate import first_fault
+from tests.engine import templates
+from tests.engine.conftest import VOCABULARIES
+from tests.engine.llama_server import SLOTS, LlamaServer, running
+from tests.engine.marker_splits import bias_to, marker_splits
+from tests.engine.proxy import proxying
+from tests.engine.random_models import write_random_model
+from tests.engine.schemas import SCHEMAS
+
+LAZY = "llama-server-lazy"
+MARKER = FUNCTION_CALL.open
+JSON = Any
+
+
+def tool(name: str, schema: JSON) -> JSON:
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+WEATHER = tool(
+    "get_weather",
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city", "days"],
+    },
+)
+COMMANDS = ["call get_weather with city=Paris, days=3", "say hello there"]
+
+
+@contextmanager
+def random_model(kind: str, program: Path, folder: Path, *options: str) -> Iterator[LlamaServer]:
+    model = folder / f"{kind}.gguf"
+    write_random_model(model, VOCABULARIES[kind]())
+    with running(program, model, folder, *options) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=VOCABULARIES)
+def rambling(
+    request: pytest.FixtureRequest, program: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, LlamaServer]]:
+    """A kind of vocabulary, and a server with a random model that has it."""
+    with random_model(request.param, program, tmp_path_factory.mktemp("lazy")) as server:
+        yield request.param, server
+
+
+@pytest_asyncio.fixture
+async def client(trained_server: LlamaServer) -> AsyncIterator[Client]:
+    async with Client(trained_server.url, constrain=LAZY, new_id=lambda: "id") as client:
+        yield client
+
+
+async def events_of(client: Client, said: str, **fields: JSON) -> list[Event]:
+    async with client.stream(said, [WEATHER], **fields) as stream:
+        return [event async for event in stream]
+
+
+async def in_turns(each: Any, count: int) -> list[Any]:
+    """Ask as many at a time as the server has slots."""
+    slots = asyncio.Semaphore(SLOTS)
+
+    async def one(number: int) -> Any:
+        async with slots:
+            return await each(number)
+
+    return await asyncio.gather(*map(one, range(count)))
+
+
+def same(reply: Reply) -> JSON:
+    """Give what a reply has to have in common with that of the chat endpoint."""
+    calls = [(call.tool_call_name, call.tool_call_arguments_complete, call.error) for call in reply.tool_calls]
+    return reply.text, calls, reply.stop_reason, reply.usage.input_tokens, reply.usage.output_tokens
+
+
+async def test_a_trained_model_says_and_calls_what_it_does_on_the_chat_endpoint(
+    client: Client, trained_server: LlamaServer
+) -> None:
+    async with Client(trained_server.url, constrain="off") as other:
+        for said in COMMANDS:
+            events = await events_of(client, said, temperature=0)
+            expected = fold(await events_of(other, said, temperature=0))
+
+            assert same(expected) == same(fold(events))
+            assert 1 < sum(isinstance(event, Text | ToolCallChunk) for event in events)
+
+
+async def test_the_prompt_is_the_chat_endpoints_to_the_token_and_comes_from_its_cache(
+    client: Client, trained_server: LlamaServer
+) -> None:
+    async with Client(trained_server.url, constrain="off") as other:
+        first = fold(await events_of(other, COMMANDS[1], temperature=0, id_slot=0))
+        second = fold(await events_of(client, COMMANDS[1], temperature=0, id_slot=0))
+
+    assert first.usage.input_tokens == second.usage.input_tokens
+    assert second.usage.input_tokens - 1 <= second.usage.cached_tokens
+
+
+async def test_a_reply_ends_for_the_reason_for_which_it_ended(client: Client) -> None:
+    cut = await client.complete(COMMANDS[1], [WEATHER], temperature=0, max_tokens=2)
+    stopped = await client.complete(COMMANDS[1], [WEATHER], temperature=0, stop=["there"])
+    broken = await client.complete(COMMANDS[0], [WEATHER], temperature=0, max_tokens=20)
+
+    assert ("max_tokens", 2) == (cut.stop_reason, cut.usage.output_tokens)
+    assert ("stop_sequence", "hello ") == (stopped.stop_reason, stopped.text)
+    assert "max_tokens" == broken.stop_reason
+    assert not [call for call in broken.tool_calls if call.error is None]
+
+
+async def test_an_answer_that_was_begun_is_gone_on_with(client: Client) -> None:
+    said: list[JSON] = [{"role": "user", "content": COMMANDS[1]}, {"role": "assistant", "content": "hello"}]
+    reply = await client.complete(said, [WEATHER], temperature=0)
+
+    assert " there" == reply.text
+
+
+async def test_a_prompt_that_is_too_long_is_told_as_ever(client: Client) -> None:
+    with pytest.raises(UpstreamError) as caught:
+        await client.complete("word " * 3_000, [WEATHER])
+
+    assert "context_length_exceeded" == caught.value.kind
+
+
+async def test_text_is_what_it_would_be_without_a_grammar(rambling: tuple[str, LlamaServer]) -> None:
+    """With the same seed. Behind a character that may begin a marker, it must be whole characters, no stray bytes."""
+    _, server = rambling
+
+    async def said(constrain: str, seed: int) -> str:
+        fields = {"seed": seed, "max_tokens": 30, "logit_bias": [["<", 2.0]], "cache_prompt": False}
+        async with Client(server.url, constrain=constrain, max_retries=0, rescue=False) as client:
+            return (await client.complete("Go.", [WEATHER], temperature=1.0, **fields)).text
+
+    # One after the other: what runs beside it, or comes from the cache, changes how numbers are rounded.
+    free = [await said("off", seed) for seed in range(40)]
+    lazy = [await said(LAZY, seed) for seed in range(40)]
+    behind = 0
+    for text, other in zip(free, lazy, strict=True):
+        before, begins, rest = text.partition("<")
+
+        assert before == other.partition("<")[0]
+        if "\ufffd" not in rest:
+            assert text == other
+            behind += bool(begins)
+    assert behind
+
+
+async def test_whatever_begins_a_call_is_a_valid_one_however_its_marker_came(
+    rambling: tuple[str, LlamaServer],
+) -> None:
+    kind, server = rambling
+    ways = marker_splits(VOCABULARIES[kind](), MARKER, 24)
+    names = list(SCHEMAS)
+
+    async def stumble(number: int, constrain: str, tokens: int) -> Reply:
+        name = names[number]
+        fields = {"temperature": 1.0, "seed": number, "max_tokens": tokens, "logit_bias": bias_to(ways[number])}
+        async with Client(server.url, constrain=constrain, max_retries=0, rescue=False) as client:
+            return await client.complete("Go.", [tool(name, SCHEMAS[name])], **fields)
+
+    replies = await in_turns(lambda number: stumble(number, LAZY, 700), len(ways))
+    unheld = await in_turns(lambda number: stumble(number, "off", 200), len(ways))
+    called = [call for reply in replies for call in reply.tool_calls]
+    good = [call for call in called if call.error is None]
+
+    assert len(ways) == 24
+    assert any(MARKER in reply.text for reply in unheld)
+    for name, reply in zip(names, replies, strict=False):
+        _, begun, rest = reply.text.partition(MARKER)  # where the tokens end before a call's arguments, it is text
+
+        assert not begun or f'\n{{"name": "{name}", "arguments": '.startswith(rest), reply
+    assert {None, "truncated"} >= {call.error and call.error.kind for call in called}
+    assert len(good) >= 5, Counter(reply.stop_reason for reply in replies)
+    for call in good:
+        arguments = json.loads(call.tool_call_arguments_complete)
+        assert not call.coerced
+        assert first_fault(SCHEMAS[call.tool_call_name], arguments) is None, call
+
+
+@pytest.mark.parametrize("setting", ["", "<think>"])
+async def test_reasoning_that_the_template_opens_is_reasoning(program: Path, tmp_path: Path, setting: str) -> None:
+    file = tmp_path / "template.jinja"
+    file.write_text(templates.THINKING, encoding="utf-8")
+    with random_model("sentencepiece", program, tmp_path, "--chat-template-file", str(file)) as server:
+        async with Client(server.url, constrain=LAZY, in_reasoning=setting) as client:
+            replies = [
+                await client.complete("Go.", [WEATHER], temperature=1.0, seed=seed, max_tokens=20) for seed in range(3)
+            ]
+
+    assert [""] * 3 == [reply.text for reply in replies]
+    assert all(reply.reasoning.strip() for reply in replies)
+    assert not any("<think>" in reply.reasoning for reply in replies)
+
+
+@pytest.fixture(scope="module")
+def lazy_proxy(trained_server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with proxying(trained_server.url, tmp_path_factory.mktemp("proxy"), "--constrain", LAZY) as url:
+        yield url
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_through_the_proxy_it_is_the_same(lazy_proxy: str, proxy: str, stream: bool) -> None:
+    for said in COMMANDS:
+        body = {"messages": [{"role": "user", "content": said}], "tools": [WEATHER], "stream": stream}
+        answers = [
+            httpx.post(f"{url}/v1/chat/completions", json=body, trust_env=False).raise_for_status().text
+            for url in (lazy_proxy, proxy)
+        ]
+        found, expected = (_said(answer, stream=stream) for answer in answers)
+
+        assert expected == found
+
+
+def _said(answer: str, *, stream: bool) -> JSON:
+    """Give text, calls and finish reason of an answer, without ids, times and usage."""
+    chunks = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
+    parts = [(chunk["choices"][0].get("delta") or {}) for chunk in chunks] if stream else []
+    if not stream:
+        parts = [json.loads(answer)["choices"][0]["message"]]
+    calls = [call["function"] for part in parts for call in part.get("tool_calls") or ()]
+    choices = [chunk["choices"][0] for chunk in chunks] if stream else json.loads(answer)["choices"]
+    return (
+        "".join(part.get("content") or "" for part in parts),
+        "".join(call.get("name") or "" for call in calls),
+        "".join(call.get("arguments") or "" for call in calls),
+        [choice["finish_reason"] for choice in choices if choice["finish_reason"]],
+    )
