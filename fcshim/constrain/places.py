@@ -12,7 +12,6 @@ from fcshim.schema.alternatives import Alternative, Expansion
 MOST_MEMBERS = 512
 MOST_ITEMS = 1_000
 """Elements that a schema may demand, or give a schema each."""
-_LARGE_UNION = 1_000
 
 Place = tuple[int, ...]
 """The ids of the schemas that hold at once; the root that they lie in keeps them alive."""
@@ -60,9 +59,12 @@ class Places:
         found = self._expansion.alternatives(distinct)
         spent = self._expansion.work - before
         self._rules.work -= spent
+        void = self._expansion.void
+        while void:
+            self._rules.note(f"the reference {void.popitem()[0]!r:.80} is not held to")
+        if self._expansion.exceeded:
+            self._rules.note("unions or references are too large to hold to")
         if found is None:
-            if spent > _LARGE_UNION:
-                self._rules.note("a union is too large to hold to")
             return None
         return [self._noted(Facets(alternative)) for alternative in _different(found)]
 

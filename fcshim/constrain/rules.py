@@ -12,6 +12,8 @@ _MOST_PLACES = 20_000
 """Places of all schemas together that become rules; the largest real sets of tools have some 5,000."""
 _MOST_WORK = 100_000
 """Steps of looking for alternatives in all schemas together, 0.1 s; where references multiply there is no end."""
+_MOST_NOTES = 32
+"""What is told one by one: each note is a line of the log for each request."""
 
 
 class Rules:
@@ -40,4 +42,7 @@ class Rules:
 
     def note(self, text: str) -> None:
         """Tell what is not held to."""
-        self.notes[text] = None
+        if text in self.notes or len(self.notes) < _MOST_NOTES:
+            self.notes[text] = None
+        else:
+            self.notes["more is not held to"] = None

@@ -37,12 +37,17 @@ class _TooLargeError(Exception):
 class Expansion:
     """Finds alternatives in one schema, its `root`; `work` counts what was done, from one value to the next.
 
+    `exceeded`: whether the last value was beyond the limits. `void`: references met so far that say nothing, since they
+    are remote or lead nowhere.
+
     An alternative without any keyword of `telling` is anything; schemas without those, and without those of `also`, say
     nothing.
     """
 
     def __init__(self, root: JSON, telling: Iterable[str] = _TELLING, also: Iterable[str] = _MEANT) -> None:
         self.work = 0
+        self.exceeded = False
+        self.void: dict[str, None] = {}
         self._root = root
         self._most = 0
         self._telling = frozenset(telling)
@@ -55,10 +60,12 @@ class Expansion:
         has no alternatives.
         """
         self._most = self.work + _MOST_WORK
+        self.exceeded = False
         try:
             found = self._all_of(schemas, 0)
             self._spend(sum(_listed(schema) for alternative in found for schema in alternative))
         except _TooLargeError:
+            self.exceeded = True
             return None
         return found if all(map(self._tells, found)) else None
 
@@ -95,8 +102,12 @@ class Expansion:
         return result
 
     def _also(self, schema: dict[str, JSON]) -> Iterator[JSON]:
-        if isinstance(schema.get("$ref"), str):
-            yield resolve(self._root, schema["$ref"])
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            found = resolve(self._root, reference)
+            if found is True:
+                self.void[reference] = None
+            yield found
         conjuncts = schema.get("allOf")
         if isinstance(conjuncts, list):
             yield from conjuncts

@@ -124,6 +124,10 @@ def _written(text: str) -> str:
         ({"type": "string", "format": "iri"}, "format"),
         ({"type": "array", "uniqueItems": True}, "uniqueItems"),
         ({"type": "number", "multipleOf": 0.37}, "multipleOf"),
+        ({"$ref": "https://example.com/schema.json"}, "'https://example.com/schema.json' is not held to"),
+        ({"type": "integer", "allOf": [{"$ref": "#/$defs/lost"}]}, "'#/$defs/lost' is not held to"),
+        ({"$ref": "#/properties/x"}, "too large"),
+        ({"allOf": [{"anyOf": [{"const": at} for at in range(300)]}] * 2}, "too large"),
     ],
 )
 def test_what_cannot_be_expressed_is_relaxed_and_noted(schema: JSON, note: str) -> None:
@@ -150,6 +154,14 @@ def test_a_branch_that_admits_no_object_is_left_out() -> None:
 @pytest.mark.parametrize("keyword", ["minLength", "maxLength"])
 def test_a_negative_count_says_nothing(keyword: str) -> None:
     assert any(len(each) > 2 for each in member({"type": "string", keyword: -1}))
+
+
+def test_of_many_notes_the_first_ones_are_told() -> None:
+    lost = {f"p{at}": {"$ref": f"#/{at}"} for at in range(5_000)}
+    notes = grammar_of({"type": "object", "anyOf": [{"properties": lost}, {"properties": {}}]}).notes
+
+    assert 20 < len(notes) < 40
+    assert "more is not held to" == notes[-1]
 
 
 def doubling() -> JSON:
