@@ -117,7 +117,7 @@ class Screen:
     def _taken(self, event: Event) -> list[Event]:
         match event:
             case Spoiled():
-                if not self._passes:
+                if not self._passes and self.cut is None:  # what is left of a call that broke off is part of it
                     self.faults.append(fault_of_text(event))
                 return []
             case Text() | Reasoning():

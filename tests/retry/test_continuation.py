@@ -249,6 +249,16 @@ def test_validated_arguments_that_are_cut_off_go_on():
     assert all(isinstance(each, Text) for read in seen.reads[:4] for each in read)
 
 
+def test_the_header_of_a_further_call_that_is_cut_off_is_part_of_what_goes_on():
+    good = render_calls(DIALECTS["kimi_k3"], [("send", '{"text": "x"}'), ("add", '{"a": 1}')])
+    at = good.index('"add"') + 7
+    seen = drive(
+        asked(dialect="kimi_k3", whole=True), reply(good[:at], reason="length"), reply(good[at:]), server=LLAMA
+    )
+
+    assert ("", [('{"text": "x"}', None), ('{"a": 1}', None)], "tool_use") == of(seen)
+
+
 def test_half_an_escape_at_the_end_of_what_was_cut_off_is_read_with_its_rest():
     first = reply("[send(te", 'xt="a', "\\", reason="length")
     seen = drive(asked(dialect="pythonic"), first, reply('n")]'), server=LLAMA)
