@@ -46,6 +46,7 @@ _JSON = [(b"content-type", b"application/json")]
 _REDIRECTS = {301, 302, 303, 307, 308}
 _READ = 2**16
 """Bytes of a body that are taken at once."""
+_MALFORMED = "its framing is malformed"
 _FAULTS = (httpx.HTTPError, aiohttp.ClientError, OSError)
 
 _reused: contextvars.ContextVar[bool] = contextvars.ContextVar("reused", default=False)
@@ -58,11 +59,15 @@ _answer: contextvars.ContextVar[aiohttp.ClientResponse] = contextvars.ContextVar
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long to wait, in seconds: for a connection, for the first byte of the body, between two reads of it."""
+    """How long to wait, in seconds: for a connection, for the first byte of the body, between two reads of it.
+
+    `page` is for all of a small answer, such as the list of models: no model is waited for there.
+    """
 
     connect: float = 10.0
     first_chunk: float = 600.0
     chunk: float = 300.0
+    page: float = 30.0
 
 
 _DEFAULT_TIMEOUTS = Timeouts()
@@ -155,11 +160,19 @@ class Upstream:
     async def fetch(self, method: str, path: str, content: bytes = b"") -> tuple[int, bytes]:
         """Ask for something small; give the status and the body. A path that begins with `//` stands beside `/v1`.
 
-        Raises `UpstreamError` as `send` does.
+        Raises `UpstreamError` as `send` does, and where the answer takes too long.
         """
         headers = [*self.kind.headers, *(_JSON if content else ())]
-        async with self.send(method, path, headers=headers, content=content) as reply:
-            return reply.status, await reply.read(_FETCHED)
+        limit = self.timeouts.page
+        try:
+            async with (
+                asyncio.timeout(limit),
+                self.send(method, path, headers=headers, content=content) as reply,
+            ):
+                return reply.status, await reply.read(_FETCHED)
+        except TimeoutError as error:
+            asked = f"{method} {path.partition('?')[0]}"
+            raise UpstreamError(f"no answer to {asked} within {limit:g} s", status=504, kind="timeout") from error
 
     def masked(self, data: bytes) -> bytes:
         """Give what came from there with our key masked in it."""
@@ -404,7 +417,7 @@ def _look_at(closed: "asyncio.Future[None]") -> None:
 
 def _break_off(content: aiohttp.StreamReader) -> None:
     if not content.is_eof() and content.exception() is None:
-        content.set_exception(aiohttp.ClientPayloadError("its framing is malformed"))
+        content.set_exception(aiohttp.ClientPayloadError(_MALFORMED))
 
 
 async def _slices(content: bytes) -> AsyncIterator[bytes]:
@@ -425,6 +438,8 @@ def _explained(error: Exception, timeouts: Timeouts) -> UpstreamError:
             message = f"the upstream's answer is not HTTP: {cause.message!r:.200}"
         case aiohttp.ServerDisconnectedError() | OSError():
             message = "the upstream closed the connection"
+        case aiohttp.ClientPayloadError() if str(cause) != _MALFORMED:
+            message = "the upstream's reply broke off: the connection was closed before its end"
         case _:
             message = f"the upstream's reply broke off: {str(cause) or type(cause).__name__:.200}"
     return UpstreamError(message)

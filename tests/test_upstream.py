@@ -209,7 +209,7 @@ async def test_large_bodies_go_out_whole():
         (whole(307, b"", "Location: /elsewhere"), "redirects"),
         (whole(200, b"\x1f\x8b", "Content-Encoding: gzip"), "compressed"),
         (begun(ROLE, then=raw(b"")), "broke off"),
-        (begun(ROLE, then=reset), "broke off"),
+        (begun(ROLE, then=reset), "broke off: the connection was closed before its end"),
         (begun(ROLE, then=raw(b"zz\r\n")), "framing is malformed"),
         (begun(ROLE, then=raw(b"5\r\nhello, world\r\n")), "framing is malformed"),
         (raw(SSE + chunked(b"a") + b"zz\r\n"), "not HTTP"),
@@ -255,6 +255,16 @@ async def test_the_first_byte_of_the_body_has_a_limit(play):
         with pytest.raises(UpstreamError, match=r"sent nothing for 0\.1 s"):
             await read(upstream)
         await asyncio.wait_for(server.gone.wait(), 0.5)
+
+
+@pytest.mark.parametrize("play", [hang, begun(b"[", then=hang)], ids=["no answer", "half an answer"])
+async def test_something_small_is_not_waited_for_as_a_model_is(play):
+    async with raw_upstream(play) as server, Upstream(server.url, timeouts=Timeouts(page=0.1)) as upstream:
+        with pytest.raises(UpstreamError, match=r"no answer to GET /models within 0\.1 s") as caught:
+            await upstream.fetch("GET", "/models?limit=3")
+        await asyncio.wait_for(server.gone.wait(), 0.5)
+
+    assert (504, "timeout") == (caught.value.status, caught.value.kind)
 
 
 async def test_a_slow_consumer_is_not_the_upstreams_fault():
