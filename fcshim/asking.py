@@ -10,7 +10,7 @@ from typing import Protocol
 
 from fcshim.config import ToolsPolicy
 from fcshim.enforcement import Enforcement, may_refuse_constraint
-from fcshim.errors import FcshimError
+from fcshim.errors import FcshimError, UpstreamError
 from fcshim.exchange import Exchange
 from fcshim.inquiry import Aptitude, refuses_tools
 from fcshim.messages import Request, uses_tools
@@ -47,6 +47,7 @@ class Question:
         self._enforcement = enforcement
         self._native = False
         self._suspected = ""  # a constraint without which the request is asked again
+        self._told = True  # whether the upstream said that it refuses it
 
     async def begin(self) -> Asked:
         """Give what to send first. Raises `RequestError`."""
@@ -71,7 +72,7 @@ class Question:
         """Take note that the upstream has answered what was sent last."""
         self._enforcement.trust(asked.constraint)
         if self._suspected:
-            self._enforcement.learn(self._suspected)
+            self._enforcement.learn(self._suspected, told=self._told)
             self._suspected = ""
 
     async def again(self, asked: Asked) -> bool:
@@ -108,6 +109,7 @@ class Question:
         if not asked.constraint or not may_refuse_constraint(error):
             return False
         self._suspected = asked.constraint
+        self._told = not (isinstance(error, UpstreamError) and error.lost)
         logger.warning("%s: the upstream may refuse the constraint: %s", self._request.model, error.message)
         return True
 

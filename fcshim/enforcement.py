@@ -33,6 +33,7 @@ class Enforcement:
         self._upstream = upstream
         self._server = _by_setting(setting, upstream)
         self._refused: dict[str, None] = {}
+        self._doubted = ""
         self._takes_grammars = False
 
     async def server(self, request: Request, *, again: bool = False) -> Server:
@@ -48,8 +49,15 @@ class Enforcement:
         """Tell whether this constraint need not be tried; no constraint never was."""
         return constraint in self._refused or (self._is_hopeless and constraint not in _NO_GRAMMAR)
 
-    def learn(self, constraint: str) -> None:
-        """Take note that a request got through without this constraint, and not with it."""
+    def learn(self, constraint: str, *, told: bool = True) -> None:
+        """Take note that a request got through without this constraint, and not with it.
+
+        Where the server has not `told` so but the connection was lost, that may be because of the constraint (which
+        llama-cpp-python dies of) or because the server was stopped just then: twice in a row tells.
+        """
+        if not told and self._doubted != constraint:
+            self._doubted = constraint
+            return
         self._refused[constraint] = None
         if len(self._refused) > _REMEMBERED:
             del self._refused[next(iter(self._refused))]
@@ -57,6 +65,8 @@ class Enforcement:
     def trust(self, constraint: str) -> None:
         """Take note that a request got through with this constraint, if it had one."""
         self._takes_grammars = self._takes_grammars or constraint not in _NO_GRAMMAR
+        if self._doubted == constraint:
+            self._doubted = ""
 
     @property
     def _is_hopeless(self) -> bool:

@@ -48,10 +48,17 @@ class RequestError(FcshimError):
 
 
 class UpstreamError(FcshimError):
-    """The endpoint behind us failed; `status` is its own where it gave one, else 502 or 504."""
+    """The endpoint behind us failed; `status` is its own where it gave one, else 502 or 504.
+
+    `lost`: the connection was lost, so nothing tells why.
+    """
 
     status = 502
     kind = "upstream_error"
+
+    def __init__(self, message: str, *, status: int | None = None, kind: str | None = None, lost: bool = False) -> None:
+        super().__init__(message, status=status, kind=kind)
+        self.lost = lost
 
 
 class ModelOutputError(FcshimError):

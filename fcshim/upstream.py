@@ -442,4 +442,4 @@ def _explained(error: Exception, timeouts: Timeouts) -> UpstreamError:
             message = "the upstream's reply broke off: the connection was closed before its end"
         case _:
             message = f"the upstream's reply broke off: {str(cause) or type(cause).__name__:.200}"
-    return UpstreamError(message)
+    return UpstreamError(message, lost=True)

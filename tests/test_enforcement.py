@@ -5,7 +5,7 @@ import pytest
 from fcshim import Client
 from fcshim.errors import ConfigError, UpstreamError
 from tests.holding import CALL, REFUSED, client_of, completing, owned, written
-from tests.scripted import Script, answering, scripted_upstream
+from tests.scripted import CUT, Script, answering, scripted_upstream
 from tests.server.front import CHAT, asking, fronting, http
 
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
@@ -208,6 +208,20 @@ async def test_a_server_that_takes_constraints_gets_the_next_one_however_many_it
             await client.complete("Hi", adding(key), tool_choice="required")
 
     assert [True, *[True, False] * 5, True] == ["grammar" in asked.body for asked in upstream.asked]
+
+
+async def test_a_server_that_breaks_off_is_asked_without_and_has_refused_it_only_if_that_comes_again():
+    gone = Script((CUT,))
+    scripts = [gone, answering(CALL), answering(CALL), gone, answering(CALL), gone, answering(CALL), answering(REST)]
+    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="llama-server") as client:
+        for _ in range(5):
+            reply = await client.complete("Hi", [ADD], tool_choice="required")
+
+            assert reply.tool_calls
+
+    sent = [True, False, True, True, False, True, False, False]
+
+    assert sent == ["grammar" in asked.body for asked in upstream.asked]
 
 
 async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_against_it():
