@@ -12,6 +12,8 @@ from fcshim.parse.closers import closers
 from fcshim.parse.limits import DEFAULT_LIMITS
 
 _NO_CLOSERS = closers(())
+_SOME_VALUE = "0"
+"""The reader takes note of a key when its value begins."""
 
 
 def in_begun_order(schema: JSON, begun: str) -> JSON:
@@ -19,7 +21,8 @@ def in_begun_order(schema: JSON, begun: str) -> JSON:
 
     `begun` is the beginning of strict JSON. What stands behind references, or in arrays, keeps its order.
     """
-    return _ordered(schema, _Members(begun).tree)
+    begun = begun.rstrip()
+    return _ordered(schema, _Members(begun + _SOME_VALUE if begun.endswith(":") else begun).tree)
 
 
 def _ordered(schema: JSON, said: "Mapping[str, _Tree]") -> JSON:

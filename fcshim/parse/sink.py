@@ -13,15 +13,20 @@ from fcshim.messages import Tool
 from fcshim.schema.expect import ANY, Expectation, compile_schema
 from fcshim.schema.validate import first_fault
 
-Arguments = Literal["stream", "validated", "checked"]
-"""`checked`: whole, too, and where the schema does not admit them, the end says so (`DoubtfulEnd`) but is no error."""
+Arguments = Literal["stream", "resumable", "validated", "checked"]
+"""`checked`: whole, too, and where the schema does not admit them, the end says so (`DoubtfulEnd`) but is no error.
+`resumable`: as they come, up to the first place that the schema does not admit; the end has the rest."""
 _EXCERPT = 200
 
 
 class DoubtfulEnd(ToolCallEnd, frozen=True, gc=False, kw_only=True):
-    """The end of a call whose arguments the schema does not admit, as `fault` says."""
+    """The end of a call whose arguments the schema does not admit, as `fault` says.
+
+    `unsent` is the end of the arguments, from a place on at which they can still become right.
+    """
 
     fault: str
+    unsent: str = ""
 
 
 class CallSink:
@@ -36,7 +41,8 @@ class CallSink:
         self.good = 0
         """Calls that ended without error."""
         self._tools = tools
-        self._validated = arguments != "stream"
+        self._validated = arguments in {"validated", "checked"}
+        self._resumable = arguments == "resumable"
         self._checked = arguments == "checked"
         self.held = False
         """True where the model can only write what the schema admits: a strict tool's call need not be looked at."""
@@ -54,6 +60,10 @@ class CallSink:
         self._expectations: dict[str, Expectation] = {}
         self._size = 0
         self._late = False
+        self._silent = False
+        """True while nothing of the open call is sent: it is late, or its schema does not admit what comes."""
+        self._sent = 0
+        """Parts that were sent, where there was a doubt."""
         self.open = False
         """True between the start and the end of a call."""
         self.pending = False
@@ -106,7 +116,7 @@ class CallSink:
         self._id, self._name, self._parts, self._size, self.open = self._new_id(), name, [], 0, True
         self._coerced = []
         self._strict = not self.held and self._is_strict(name)
-        self._late = self._validated or self._strict or self.whole
+        self._late = self._silent = self._validated or self._strict or self.whole
         if not self._late:
             self.out.append(ToolCallStart(self._id, name, self.count))
         self.count += 1
@@ -123,9 +133,19 @@ class CallSink:
             text, size = text[: self._max_arguments - self._size], self._max_arguments
         self._size = size
         self._parts.append(text)
-        if text and not self._late:
+        if text and not self._silent:
             self.out.append(ToolCallChunk(self._id, text, self.count - 1))
         return fits
+
+    @property
+    def doubts(self) -> bool:
+        """Whether it matters now where the schema does not admit the arguments any more."""
+        return self._resumable and not self._silent
+
+    def doubt(self) -> None:
+        """The schema does not admit what comes now: send nothing more of this call, so that it can become right."""
+        self._silent = True
+        self._sent = len(self._parts)
 
     def complete(self) -> None:
         """Note that the open call is whole; whether it may be executed is known when its surroundings are."""
@@ -139,6 +159,7 @@ class CallSink:
     def cut_off(self, message: str) -> None:
         """End the open call, complete or not, as one that was cut off."""
         if self.open:
+            self._settle()
             self.fail("truncated", message)
 
     def reset(self, count: int, good: int) -> None:
@@ -148,23 +169,37 @@ class CallSink:
 
     def _end(self) -> None:
         arguments = "".join(self._parts)
-        fault = self._fault(arguments) if self._validated or self._strict else None
-        if fault is not None and (self._strict or not self._checked):
+        doubtful = self._silent and not self._late
+        fault = self._fault(arguments) if self._validated or self._strict or doubtful else None
+        if doubtful and fault is None:
+            self._settle()
+        if fault is not None and not (doubtful or (self._checked and not self._strict)):
             self.fail("invalid", fault, arguments)
             return
         self._announce(arguments)
         told = (self._id, self._name, arguments, self.count - 1, self._coerced)
-        self.out.append(ToolCallEnd(*told) if fault is None else DoubtfulEnd(*told, fault=fault))
+        unsent = "".join(self._parts[self._sent :]) if doubtful else ""
+        self.out.append(ToolCallEnd(*told) if fault is None else DoubtfulEnd(*told, fault=fault, unsent=unsent))
         self.open = self.pending = False
         self.good += 1
 
     def fail(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
         """End the call with an error: it must not be executed. Without `raw` the end of its arguments is shown."""
+        if self._silent and not self._late:
+            del self._parts[self._sent :]
         arguments = "".join(self._parts)
         self._announce(arguments)
         error = CallError(kind, message, raw[:_EXCERPT] or arguments[-_EXCERPT:])
         self.out.append(ToolCallEnd(self._id, self._name, arguments, self.count - 1, self._coerced, error))
         self.open = self.pending = False
+
+    def _settle(self) -> None:
+        """Send what was not sent for a doubt that does not matter any more."""
+        if self._silent and not self._late:
+            self._silent = False
+            unsent = "".join(self._parts[self._sent :])
+            if unsent:
+                self.out.append(ToolCallChunk(self._id, unsent, self.count - 1))
 
     def _announce(self, arguments: str) -> None:
         """Send what was held until the call's end."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from fcshim.events import Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.parse.sink import DoubtfulEnd
 from fcshim.retry.beginning import Beginning, Broken
 from fcshim.shim import ShimStream
 
@@ -84,7 +85,7 @@ class BegunStream:
 class Resumption:
     """Makes one call of its two parts; `over` when it has ended, and what follows passes as it is.
 
-    `lost` when what the client has of it did not come again: then nothing of this reply belongs to it.
+    `lost` when what the client has of it did not come again, or nothing more: then nothing of this reply belongs to it.
     """
 
     def __init__(self, broken: Broken, beginning: Beginning) -> None:
@@ -144,9 +145,12 @@ class Resumption:
         return end.tool_call_id == self._end.tool_call_id
 
     def _ended(self, event: ToolCallEnd) -> list[Event]:
-        if self._known < len(self._given):
+        if self._known < len(self._given) or (event.error is not None and not self._passed):
             self.lost = True
             return []
         self.over = True
+        unsent = event.unsent if isinstance(event, DoubtfulEnd) else ""
         same = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
-        return [msgspec.structs.replace(event, **same, tool_call_arguments_complete="".join(self._arguments))]
+        return [
+            msgspec.structs.replace(event, **same, tool_call_arguments_complete="".join([*self._arguments, unsent]))
+        ]

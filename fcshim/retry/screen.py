@@ -11,7 +11,20 @@ Neighbours: `calls` counts what passes, `tries` decides at the end of a try what
 import itertools
 from collections.abc import Iterable
 
-from fcshim.events import Event, Reasoning, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+import msgspec
+
+from fcshim.events import (
+    CallError,
+    Event,
+    Reasoning,
+    Stop,
+    StopReason,
+    Text,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from fcshim.parse.sink import DoubtfulEnd
 from fcshim.parse.spoiled import Spoiled
 from fcshim.retry.beginning import Broken
 from fcshim.retry.calls import Calls
@@ -138,14 +151,14 @@ class Screen:
 
     def _without_last_chunks(self, seen: list[Event]) -> list[Event]:
         """Hold the chunks that came with the end of a broken call: they may be what is wrong with it."""
-        if self.broken is None:
+        if self.broken is None or len(self._held) != 1:  # behind a doubt there is more, and nothing wrong before it
             return seen
         rest = len(seen)
         while rest and isinstance(seen[rest - 1], ToolCallChunk):
             rest -= 1
         chunks = [event for event in seen[rest:] if isinstance(event, ToolCallChunk)]
         held = sum(len(chunk.tool_call_arguments_chunk) for chunk in chunks)
-        self._given = len(self.broken.tool_call_arguments_complete) - held
+        self._given -= held
         self._held[-1:-1] = [(False, chunk) for chunk in chunks]
         return seen[:rest]
 
@@ -156,15 +169,21 @@ class Screen:
         return self._hold([event], _size(event))
 
     def _ended(self, end: ToolCallEnd) -> list[Event]:
-        call, self._call = [*self._call, end], []
-        if len(call) == 1:  # the client has its beginning
-            if end.error is None:
-                self._take(end)
-            elif self._resumes and not self.faults:
-                self.broken = end
-                self.faults.append(Fault("broken", end.tool_call_name, end.error.message))
-                return self._hold(call, 0)
-            return self._calls.numbered(call)
+        call, self._call = [*self._call, *_rest(end)], []
+        if isinstance(call[0], ToolCallStart):
+            return self._ended_whole(call, end)
+        error = _error(end)
+        if error is not None and self._resumes and not self.faults:
+            self.broken = _broken(end, error)
+            self._given = len(self.broken.tool_call_arguments_complete)
+            self.faults.append(Fault("broken", end.tool_call_name, error.message))
+            return self._hold(call, sum(map(_size, call)))
+        if end.error is None:
+            self._take(end)
+        return self._calls.numbered(call)
+
+    def _ended_whole(self, call: list[Event], end: ToolCallEnd) -> list[Event]:
+        """Take the end of a call of which the client has nothing."""
         fault = None if self._passes or (self._last and end.error is None) else fault_of_call(end)
         if fault is not None:
             self.faults.append(fault)
@@ -203,6 +222,25 @@ class Screen:
         self.broken = self.cut = None
         self.faults.clear()
         return self.release()
+
+
+def _rest(end: ToolCallEnd) -> list[Event]:
+    """Give what the client lacks of a call that ends."""
+    if not (isinstance(end, DoubtfulEnd) and end.unsent):
+        return [end]
+    return [ToolCallChunk(end.tool_call_id, end.unsent, end.index), msgspec.structs.replace(end, unsent="")]
+
+
+def _error(end: ToolCallEnd) -> CallError | None:
+    """Give what is wrong with a call of which the client has the beginning."""
+    return CallError("invalid", end.fault, end.unsent) if isinstance(end, DoubtfulEnd) else end.error
+
+
+def _broken(end: ToolCallEnd, error: CallError) -> ToolCallEnd:
+    """Give the end of a call as one that is to be gone on with, from where the client has it."""
+    arguments = end.tool_call_arguments_complete
+    sent = arguments.removesuffix(end.unsent) if isinstance(end, DoubtfulEnd) else arguments
+    return ToolCallEnd(end.tool_call_id, end.tool_call_name, sent, end.index, end.coerced, error)
 
 
 def _size(event: Event) -> int:

@@ -78,7 +78,7 @@ class Tries:
         self._over = False
         self._screens: list[Screen] = []
         self._resumed: Resumption | None = None
-        self._arguments: Arguments = "checked" if whole and shim.arguments == "stream" else shim.arguments
+        self._arguments = self._first_arguments()
         self._begin()
 
     @property
@@ -157,6 +157,14 @@ class Tries:
             self._messages = conversation(self._shim, failed.messages, failed.said, failed.faults, self._calls, dialect)
         self._ask_for_others(constraint)
         return True
+
+    def _first_arguments(self) -> Arguments:
+        """Say how the client gets arguments that it sees as they come: as soon as can be, and be mended all the same."""
+        if self._shim.arguments != "stream":
+            return self._shim.arguments
+        if self._whole:
+            return "checked"
+        return "stream" if self._shim.neutralise.touched else "resumable"
 
     def _begin(self) -> None:
         attempt = Attempt(self._shim, arguments=self._arguments, beginning=demanded_beginning(self._shim))

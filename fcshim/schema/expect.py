@@ -10,6 +10,8 @@ Rule: compiling never raises and is bounded; a schema, or a part, that says noth
 Neighbours: `coerce` puts right what is not expected, `literal` reads untyped text, the parser asks while it streams.
 """
 
+from collections.abc import Set
+
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Expansion
 from fcshim.schema.coerce import Coerced, coerce
@@ -63,6 +65,10 @@ class Expectation:
             return self._object.member(key)
         found = {shape.member(key) for shape in self._objects}
         return found.pop() if len(found) == 1 else ANY
+
+    def lacks(self, keys: Set[str]) -> bool:
+        """Say whether an object with these members is not whole, where it can be of one kind only."""
+        return self._object is not None and not self._object.required <= keys
 
     def item(self, index: int) -> "Expectation":
         """Give what is expected of an element of an array that streams."""

@@ -14,6 +14,16 @@ from fcshim.events import JSON
 Kind = Literal["object", "array", "string", "integer", "fraction", "boolean", "null"]
 """What JSON writes: a number without point and exponent is an `integer`, any other a `fraction` (5.0, too)."""
 
+_KINDS_OF: dict[type, Kind] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    int: "integer",
+    float: "fraction",
+    bool: "boolean",
+    type(None): "null",
+}
+
 KINDS: frozenset[Kind] = frozenset({"object", "array", "string", "integer", "fraction", "boolean", "null"})
 CONTAINERS: frozenset[Kind] = frozenset({"object", "array"})
 
@@ -33,6 +43,11 @@ _TOKEN = re.compile(
 )
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _WORDS: dict[str, tuple[Kind, JSON]] = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None)}
+
+
+def kind_of(value: JSON) -> Kind:
+    """Give the kind of a value that `json.loads` gave."""
+    return _KINDS_OF[type(value)]
 
 
 class Node:

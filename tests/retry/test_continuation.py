@@ -54,6 +54,70 @@ def test_a_server_that_takes_grammars_gets_that_of_the_rest():
     assert '"<function_call>' not in seen.sent[1]["grammar"].splitlines()[0][:40]
 
 
+MAKE = Tool(
+    "make",
+    "Make.",
+    {
+        "type": "object",
+        "properties": {"count": {"type": "integer"}, "on": {"type": "boolean"}, "text": {"type": "string"}},
+        "required": ["count", "on"],
+        "additionalProperties": False,
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "begun", "rest", "whole"),
+    [
+        ('{"on": true}', '{"on":true', ', "count": 3}', '{"on": true, "count": 3}'),
+        ('{"on": 38.5, "count": 1}', "{", '"on": false, "count": 1}', '{"on": false, "count": 1}'),
+        ('{"on": "much", "count": 1}', '{"on":', 'true, "count": 1}', '{"on": true, "count": 1}'),
+        ('{"on": true, "more": 7}', '{"on":true', ', "count": 7}', '{"on": true, "count": 7}'),
+    ],
+)
+def test_a_streamed_call_that_its_schema_does_not_admit_goes_on_from_where_it_did(first, begun, rest, whole):
+    pieces = [*call("make", first), " Well?"]
+    seen = drive(asked(tools=(MAKE,)), reply(*pieces), reply(rest, "}\n</function_call> Done."), server=LLAMA)
+
+    assert (" Done.", [(whole, None)], "tool_use") == of(seen)
+    assert seen.sent[1]["messages"][-1]["content"].endswith('"arguments": ' + begun)
+    assert "grammar" in seen.sent[1]
+
+
+@pytest.mark.parametrize("first", ['{"on": true}', '{"on": 38.5, "count": 1}', '{"on": true, "more": "x", "count": 1}'])
+@pytest.mark.parametrize("server", [OFF, LLAMA])
+def test_where_it_cannot_go_on_or_nothing_comes_it_is_the_call_that_it_was(first, server):
+    seen = drive(asked(tools=(MAKE,)), reply(*call("make", first)), reply(reason="length"), server=server, spare=True)
+
+    assert ("", [(first, None)], "tool_use") == of(seen)
+
+
+def test_a_rest_that_breaks_off_ends_it_with_an_error():
+    seen = drive(
+        asked(tools=(MAKE,)), reply(*call("make", '{"on": true}')), reply(', "cou', reason="length"), server=LLAMA
+    )
+    told = drive(
+        asked(tools=(MAKE,)),
+        reply(*call("make", '{"on": true}')),
+        reply(', "text": "ab', "c", reason="length"),
+        server=LLAMA,
+    )
+
+    assert ("", [('{"on": true}', None)], "tool_use") == of(seen)
+    assert [('{"on": true, "text": "abc', "truncated")] == of(told)[1]
+
+
+def test_one_call_of_several_goes_on_and_those_behind_it_are_made_anew():
+    good = call("make", '{"count": 1, "on": false}')
+    last = call("make", '{"count": 3, "on": true}')
+    first = reply(*good, *call("make", '{"on": true}'), *last)
+    seen = drive(asked(tools=(MAKE,)), first, reply(', "count": 2}}\n</function_call>', last), server=LLAMA)
+
+    assert ['{"count": 1, "on": false}', '{"on": true, "count": 2}', '{"count": 3, "on": true}'] == [
+        arguments for arguments, _ in of(seen)[1]
+    ]
+
+
 def test_some_servers_are_told_to_go_on():
     seen = drive(asked(), TWICE, REST, server=VLLM)
 
@@ -87,10 +151,10 @@ def test_it_goes_on_as_often_as_is_allowed():
     assert ("So.  Done.", [('{"text": "xyz1212"}', None)], "tool_use") == of(seen)
 
 
-def test_a_rest_that_is_no_better_ends_the_call_with_its_error():
+def test_a_rest_that_is_no_better_leaves_the_first_reply():
     seen = drive(asked(), TWICE, reply('", "text": "z"}}\n</function_call> Oh.'), server=LLAMA)
 
-    assert ("So.  Oh.", [('{"text": "x', "malformed")], "complete") == of(seen)
+    assert ("So.  More.", [('{"text": "x', "malformed")], "complete") == of(seen)
 
 
 def test_a_rest_that_never_comes_leaves_the_first_reply():

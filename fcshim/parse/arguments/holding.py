@@ -28,6 +28,8 @@ class Holding:
         self._rest: Rest = "start"
         self._keys: list[set[str]] = []
         self._new_key: str | None = None
+        self._unwanted = False
+        """True where the schema does not admit the new key."""
         self._into: list[str] | None = None
         self._held: list[str] = []
         self._held_source: list[str] | None = None
@@ -40,6 +42,9 @@ class Holding:
 
     def _string_ended(self) -> None:
         """Note that a value's string is complete."""
+
+    def _doubt(self) -> None:
+        """Note that the schema does not admit what is held."""
 
     def _hold(self, text: str) -> None:
         self._held.append(text)
@@ -54,6 +59,8 @@ class Holding:
         if self._in_string:
             self._end_string()
         if self._new_key is not None:
+            if self._unwanted:
+                self._doubt()
             self._keys[-1].add(self._new_key)
             self._new_key = None
         if self._held:

@@ -52,6 +52,8 @@ class StrictJson(JsonStrings):
         super().__init__(closers, limits)
         self._state: State = self._value
         self._containers: list[str] = []
+        self._closed: set[str] = set()
+        """The members of the object that was closed last."""
         self.place = 0
         """Where `read_on` stood last."""
 
@@ -160,7 +162,7 @@ class StrictJson(JsonStrings):
         if self._into is not None:
             self._into.append(text[pos])
         if self._containers.pop() == "{":
-            self._keys.pop()
+            self._closed = self._keys.pop()
         self._state = self._after if self._containers else self._done
         self._container_ended()
         return pos + 1

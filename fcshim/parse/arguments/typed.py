@@ -18,6 +18,7 @@ from fcshim.parse.closers import Closers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import ANY, Expectation
+from fcshim.schema.node import kind_of
 
 _NO_DEPTH = -1
 
@@ -64,7 +65,7 @@ class TypedJson(StrictJson):
 
     def _expect_nothing(self) -> None:
         """End the arguments, or give them up."""
-        self._typed = False
+        self._typed = self._unwanted = False
         self._next = ANY
         self._next_key = None
         self._path = []
@@ -76,6 +77,7 @@ class TypedJson(StrictJson):
     def _typed_key(self, key: str) -> None:
         if self._whole_depth == _NO_DEPTH:
             self._next = self._expected[-1].member(key)
+            self._unwanted = self._next.fits_none
             self._path[-1] = key
         elif self._whole_depth == len(self._containers):
             self._next_key = key
@@ -88,6 +90,8 @@ class TypedJson(StrictJson):
         if first not in expectation.streams:
             self._keep(expectation)
         elif first != '"':
+            if not expectation.admits("object" if first == "{" else "array", None):
+                self._doubt()
             if expectation is ANY:
                 self._whole_depth = len(self._containers)
             else:
@@ -104,12 +108,14 @@ class TypedJson(StrictJson):
                 if atom == "null" and self._left_out():
                     return
                 self._replace(expectation, atom)
+            elif atom[0] in "tf" and not expectation.admits("boolean", atom == "true"):
+                self._doubt()
         self._stand("after")
 
     def _typed_end(self) -> None:
         """Note the end of a string or a container."""
         if self._whole_depth == _NO_DEPTH:
-            self._expected.pop()
+            self._members_known(self._expected.pop())
             self._path.pop()
         elif len(self._containers) == self._whole_depth:
             self._whole_ended()
@@ -117,6 +123,20 @@ class TypedJson(StrictJson):
     def _typed_string_end(self) -> None:
         if len(self._containers) == self._whole_depth:
             self._whole_ended()
+
+    # Doubts.
+
+    def _members_known(self, expectation: Expectation) -> None:
+        """Note the end of a container, whose closing bracket is not sent yet: of an object, all members are known."""
+        if self._sink.doubts and self._out[-1] == "}" and expectation.lacks(self._closed):
+            brace = self._out.pop()
+            self._doubt()
+            self._out.append(brace)
+
+    def _doubt(self) -> None:
+        if self._sink.doubts and self._typed and self._whole_depth == _NO_DEPTH:
+            self._flush()
+            self._sink.doubt()
 
     # Coercion.
 
@@ -146,8 +166,11 @@ class TypedJson(StrictJson):
             self._typed_key(key)
 
     def _coerced(self, expectation: Expectation, raw: str) -> str:
-        found = expectation.coerce(json.loads(raw), raw)
+        value = json.loads(raw)
+        found = expectation.coerce(value, raw)
         if found is None:
+            if not expectation.admits(kind_of(value), value):
+                self._doubt()
             return raw
         place = pointer(self._path)
         self._sink.note([Coercion(place + change.path, change.from_, change.to) for change in found.changes])

@@ -128,5 +128,8 @@ class ArgumentWriter(TypedJson):
             self._typed_string_end()
 
     def _container_ended(self) -> None:
-        if self._typed and self._containers:
-            self._typed_end()
+        if self._typed:
+            if self._containers:
+                self._typed_end()
+            else:
+                self._members_known(self._expected[0])

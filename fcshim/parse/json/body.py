@@ -270,6 +270,8 @@ class JsonBody(JsonEnding):
         depth = len(self._containers)
         if depth == self._arguments_depth:
             self._arguments_depth = -1
+            if self._typed:
+                self._members_known(self._expected[0])
             self._expect_nothing()
             self._flush()
             self._into = None

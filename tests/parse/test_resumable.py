@@ -1,0 +1,146 @@
+"""Arguments that are sent up to where the schema does not admit them, the rest with the call's end."""
+
+import itertools
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fcshim.constrain.begun import in_begun_order
+from fcshim.constrain.constraint import constraint_for_rest
+from fcshim.constrain.frames import beginning_of_calls
+from fcshim.events import Event, StopReason, ToolCallChunk, ToolCallEnd
+from fcshim.messages import Request, Tool, ToolChoice
+from fcshim.parse.dialects import get_dialect
+from fcshim.parse.sink import DoubtfulEnd
+from fcshim.parse.stream import StreamParser
+from fcshim.prompt.render import render_calls
+from tests.parse.laws import Piece, normalise
+
+POINT = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"], "additionalProperties": False}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "count": {"type": "integer"},
+        "on": {"type": "boolean"},
+        "unit": {"enum": ["c", "f"]},
+        "text": {"type": "string"},
+        "at": POINT,
+        "tags": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["count"],
+    "additionalProperties": False,
+}
+TOOL = Tool("set", "Set.", SCHEMA)
+DIALECTS = ["function_call", "hermes", "mistral", "qwen3_xml", "glm", "pythonic", "gemma4"]
+scalars = st.sampled_from([1, 2.5, True, False, "c", "C", "k", "7", "a b", "}", None])
+values = scalars | st.lists(scalars, max_size=2) | st.dictionaries(st.sampled_from(["x", "y"]), scalars, max_size=2)
+arguments = st.dictionaries(st.sampled_from([*SCHEMA["properties"], "more"]), values, max_size=4)
+stops: st.SearchStrategy[StopReason] = st.sampled_from(["complete", "max_tokens"])
+
+
+def read(text: str, mode: Any, dialect: str, cuts: list[int], stop: StopReason = "complete") -> list[Event]:
+    parser = StreamParser(dialect, [TOOL], arguments=mode)
+    ends = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
+    events = [event for start, end in itertools.pairwise(ends) for event in parser.feed(text[start:end])]
+    return events + parser.close(stop)
+
+
+def sent_whole(events: list[Event]) -> list[Piece]:
+    """Give the events as they are where nobody goes on with a call: what was not sent comes before its end."""
+    whole: list[Event] = []
+    for event in events:
+        if isinstance(event, DoubtfulEnd) and event.unsent:
+            whole.append(ToolCallChunk(event.tool_call_id, event.unsent, event.index))
+            event = msgspec.structs.replace(event, unsent="")  # noqa: PLW2901 - the same end
+        whole.append(event)
+    return normalise(whole)
+
+
+@given(
+    st.lists(arguments, min_size=1, max_size=2),
+    st.sampled_from(DIALECTS),
+    st.lists(st.integers(0, 999)),
+    stops,
+    st.data(),
+)
+@example([{"count": "x", "text": "y"}], "function_call", list(range(99)), "complete", None)
+def test_nothing_changes_but_the_time_it_comes(
+    calls: list[dict[str, Any]], dialect: str, cuts: list[int], stop: StopReason, data: st.DataObject | None
+) -> None:
+    """A call that fails behind a doubt is one exception: its arguments end where the doubt began."""
+    text = render_calls(get_dialect(dialect), [("set", json.dumps(each)) for each in calls])
+    if data is not None and data.draw(st.booleans()):
+        text = text[: data.draw(st.integers(0, len(text)))]
+    streamed = normalise(read(text, "stream", dialect, cuts, stop))
+    for some in (cuts, [], list(range(len(text)))):
+        resumable = sent_whole(read(text, "resumable", dialect, some, stop))
+
+        assert len(streamed) == len(resumable)
+        for one, other in zip(streamed, resumable, strict=True):
+            shorter = bool(other.get("error")) and one["arguments"].startswith(other["arguments"])
+            assert one == other or (shorter and one["error"]["kind"] == other["error"]["kind"])
+
+
+@given(arguments, st.sampled_from(["function_call", "hermes", "mistral"]), st.lists(st.integers(0, 999)))
+def test_what_was_sent_can_still_become_right(given: dict[str, Any], name: str, cuts: list[int]) -> None:
+    dialect = get_dialect(name)
+    events = read(render_calls(dialect, [("set", json.dumps(given))]), "resumable", name, cuts)
+    (end,) = [event for event in events if isinstance(event, ToolCallEnd)]
+    if not isinstance(end, DoubtfulEnd):
+        return
+
+    sent = "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
+    begun = beginning_of_calls(dialect, [("set", sent.rstrip())])
+    tool = msgspec.structs.replace(TOOL, parameters=in_begun_order(SCHEMA, sent))
+    request = Request(model="m", messages=(), tools=(tool,), tool_choice=ToolChoice("required"))
+
+    assert end.tool_call_arguments_complete == sent + end.unsent
+    assert begun is not None
+    assert constraint_for_rest("gbnf", dialect, [tool], request, begun) is not None
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ('{"on": true}', '{"on": true'),
+        ('{"count": true, "on": true}', "{"),
+        ('{"count": 1, "on": 38.5}', '{"count": 1'),
+        ('{"count": 1, "on": "maybe", "text": "x"}', '{"count": 1, "on": '),
+        ('{"count": 1, "unit": "k"}', '{"count": 1, "unit": '),
+        ('{"count": 1, "more": 2, "on": true}', '{"count": 1'),
+        ('{"text": "a", "more": "b", "count": 1}', '{"text": "a"'),
+        ('{"count": 1, "text": {"a": 1}}', '{"count": 1, "text": '),
+        ('{"count": 1, "at": [2]}', '{"count": 1, "at": '),
+        ('{"count": 1, "at": {"x": true}}', '{"count": 1, "at": {'),
+        ('{"count": 1, "tags": ["a", {"b": 1}]}', '{"count": 1, "tags": ["a", '),
+    ],
+)
+def test_the_doubt_begins_where_it_can_be_mended(written: str, sent: str) -> None:
+    text = render_calls(get_dialect("function_call"), [("set", "{}")]).replace("{}", written)
+    for cuts in ([], list(range(len(text)))):
+        events = read(text, "resumable", "function_call", cuts)
+        end = events[-2]
+
+        assert isinstance(end, DoubtfulEnd)
+        assert sent == "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
+        assert written == sent + end.unsent
+
+
+@pytest.mark.parametrize("written", ['{"count": "5"}', '{"count": 1, "unit": "C"}', '{"count": 1, "on": null}'])
+def test_what_is_coerced_is_no_doubt(written: str) -> None:
+    text = render_calls(get_dialect("function_call"), [("set", "{}")]).replace("{}", written)
+
+    assert ToolCallEnd is type(read(text, "resumable", "function_call", list(range(len(text))))[-2])
+
+
+def test_a_doubt_that_the_schema_does_not_share_delays_and_changes_nothing() -> None:
+    tool = Tool("set", "", {"properties": {"a": {"type": "integer", "oneOf": [{"const": 5}, {"const": 6}]}}})
+    text = render_calls(get_dialect("function_call"), [("set", '{"a": 5.0, "b": 1}')])
+    parser = StreamParser("function_call", [tool], arguments="resumable")
+    events = [event for char in text for event in parser.feed(char)] + parser.close()
+
+    assert normalise(events)[0]["error"] is None
