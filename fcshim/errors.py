@@ -10,8 +10,6 @@
 Rule: a message says what happened, what was expected, and shows a short excerpt, never a secret.
 """
 
-import os
-
 
 class FcshimError(Exception):
     """Base of every documented error; `status` is the HTTP status that fits, `kind` a stable word for programs."""
@@ -72,9 +70,3 @@ class ToolError(FcshimError):
     """A tool refused or failed; its message is meant for the model."""
 
     kind = "tool_error"
-
-
-def reason_of(error: OSError) -> str:
-    """Say what the system says of an error, without what asyncio adds (the address, as Python writes it)."""
-    number = error.errno or 0  # a name that is not found has a negative one, of another table
-    return os.strerror(number) if number > 0 else error.strerror or str(error)

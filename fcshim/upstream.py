@@ -8,6 +8,7 @@ Neighbours: `client` and `server` read replies from here and feed them to an `Ex
 import asyncio
 import contextlib
 import contextvars
+import os
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 from types import TracebackType
@@ -24,7 +25,7 @@ from fcshim.codecs.base import Outgoing, Sequel
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
-from fcshim.errors import UpstreamError, reason_of
+from fcshim.errors import UpstreamError
 from fcshim.patience import Patience
 from fcshim.pouring import Pouring, Sink
 
@@ -443,3 +444,9 @@ def _explained(error: Exception, timeouts: Timeouts) -> UpstreamError:
         case _:
             message = f"the upstream's reply broke off: {str(cause) or type(cause).__name__:.200}"
     return UpstreamError(message, lost=True)
+
+
+def reason_of(error: OSError) -> str:
+    """Say what the system says of an error, without what asyncio adds (the address, as Python writes it)."""
+    number = error.errno or 0  # a name that is not found has a negative one, of another table
+    return os.strerror(number) if number > 0 else error.strerror or str(error)

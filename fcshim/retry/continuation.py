@@ -149,8 +149,6 @@ class Resumption:
             self.lost = True
             return []
         self.over = True
-        unsent = event.unsent if isinstance(event, DoubtfulEnd) else ""
         same = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
-        return [
-            msgspec.structs.replace(event, **same, tool_call_arguments_complete="".join([*self._arguments, unsent]))
-        ]
+        arguments = "".join(self._arguments) + (event.unsent if isinstance(event, DoubtfulEnd) else "")
+        return [msgspec.structs.replace(event, **same, tool_call_arguments_complete=arguments)]

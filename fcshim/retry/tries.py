@@ -159,7 +159,7 @@ class Tries:
         return True
 
     def _first_arguments(self) -> Arguments:
-        """Say how the client gets arguments that it sees as they come: as soon as can be, and be mended all the same."""
+        """Say how arguments come that the client sees at once: as soon as they can, and can be mended all the same."""
         if self._shim.arguments != "stream":
             return self._shim.arguments
         if self._whole:

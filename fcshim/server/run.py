@@ -15,9 +15,10 @@ from collections.abc import Generator
 import uvicorn
 
 from fcshim.config import Config
-from fcshim.errors import ConfigError, reason_of
+from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
 from fcshim.server.protocol import limited_protocol
+from fcshim.upstream import reason_of
 
 logger = logging.getLogger("fcshim.server")
 
