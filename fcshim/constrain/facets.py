@@ -1,6 +1,6 @@
 """What the plain keywords of one alternative of a schema say, taken together: kinds, bounds, members, elements.
 
-Rule: a keyword that is malformed says nothing; what no grammar here can express is named in `relaxed`.
+Rule: a keyword that is malformed says nothing; what no grammar here can express is named by `relaxed`.
 Neighbours: `schema.alternatives` finds alternatives, `values` writes them.
 """
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 
+from fcshim.constrain.members import OF_NAMES, named_members, other_members, relaxed_of_names, required_members
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
 from fcshim.schema.node import has_half
@@ -23,13 +24,22 @@ TELLING = frozenset(
 """Keywords that tell what is to be written."""
 _INEXPRESSIBLE = frozenset(
     [
-        *("not", "if", "dependentRequired", "dependentSchemas", "dependencies", "patternProperties", "propertyNames"),
+        *("not", "if", "dependentRequired", "dependentSchemas", "dependencies"),
         *("contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
     ]
 )
+RELAXED = frozenset({*_INEXPRESSIBLE, *OF_NAMES})
+"""Keywords that no grammar here holds to, some of them not always."""
 KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
 _FAR = 10**15
 """A bound beyond it is no bound: what has none stays within it anyway."""
+_STEP = Fraction(1, 100)
+"""How far from a bound that is excluded numbers end, or less where there is no room for it."""
+
+
+def relaxed(part: dict[str, JSON]) -> list[str]:
+    """Give the keywords of a part that are not held to."""
+    return sorted([*_INEXPRESSIBLE.intersection(part), *relaxed_of_names(part)]) if not RELAXED.isdisjoint(part) else []
 
 
 class Facets:
@@ -37,7 +47,6 @@ class Facets:
 
     def __init__(self, parts: Alternative) -> None:
         self._parts = parts
-        self.relaxed = sorted({keyword for part in parts for keyword in _INEXPRESSIBLE.intersection(part)})
         self.kinds = set(KINDS)
         self.values: list[JSON] | None = None
         for part in parts:
@@ -90,7 +99,7 @@ class Facets:
             below = high if part.get("exclusiveMaximum") is True else below
         ends = [end for end in (low, above) if end is not None], [end for end in (high, below) if end is not None]
         gap = min(ends[1]) - max(ends[0]) if all(ends) else Fraction(1)
-        step = min(Fraction(1, 100), gap / 1000)
+        step = min(_STEP, gap / 1000) if gap > 0 else _STEP
         if above is not None and (low is None or above >= low):
             low = Fraction(math.floor(above) + 1) if whole else above + step
         if below is not None and (high is None or below <= high):
@@ -98,8 +107,10 @@ class Facets:
         return None if low is not None and low <= -_FAR else low, None if high is not None and high >= _FAR else high
 
     def step(self) -> Fraction | None:
-        """Give the `multipleOf`, of several the largest."""
-        return max((number for number in self._numbers("multipleOf") if number > 0), default=None)
+        """Give what a number is to be a multiple of: of several, what is a multiple of each."""
+        steps = [number for number in self._numbers("multipleOf") if number > 0]
+        below = math.lcm(*(number.denominator for number in steps))
+        return Fraction(math.lcm(*(int(number * below) for number in steps)), below) if steps else None
 
     def _numbers(self, keyword: str) -> Iterator[Fraction]:
         for part in self._parts:
@@ -113,39 +124,18 @@ class Facets:
 
     @cached_property
     def members(self) -> dict[str, tuple[JSON, ...]]:
-        """Give the schemas of each member that is named and may be there, in the order of the schema."""
-        named = {key: None for part in self._parts for key in _dict(part, "properties")}
-        for key in self.required():
-            named.setdefault(key)
-        found = {key: self._member(key) for key in named if not has_half(key)}
-        return {key: schemas for key, schemas in found.items() if schemas is not None}
+        """The schemas of each member that is named and may be there, in the order of the schema."""
+        return named_members(self._parts)
 
-    def _member(self, key: str) -> tuple[JSON, ...] | None:
-        schemas: list[JSON] = []
-        for part in self._parts:
-            properties = _dict(part, "properties")
-            if key in properties:
-                schemas.append(properties[key])
-            elif part.get("additionalProperties") is False and not _dict(part, "patternProperties"):
-                return None
-            else:
-                schemas.append(part.get("additionalProperties", True))
-        return None if any(schema is False for schema in schemas) else tuple(schemas)
-
-    def required(self) -> list[str]:
-        """Give the members that must be there."""
-        keys = (key for part in self._parts for key in _list(part.get("required")) if isinstance(key, str))
-        return list(dict.fromkeys(keys))
-
+    @cached_property
     def others(self) -> tuple[JSON, ...] | None:
-        """Give the schemas of members that are not named, None where there may be none.
+        """The schemas of members that are not named, None where there may be none."""
+        return other_members(self._parts)
 
-        A schema that names its members and says nothing of others is taken to mean that there are none.
-        """
-        if any("properties" in part and "additionalProperties" not in part for part in self._parts):
-            return None
-        schemas = tuple(part.get("additionalProperties", True) for part in self._parts)
-        return None if any(schema is False for schema in schemas) else schemas
+    @property
+    def required(self) -> list[str]:
+        """The members that must be there."""
+        return required_members(self._parts)
 
     # Arrays.
 
@@ -209,8 +199,3 @@ def _prefix(part: dict[str, JSON]) -> list[JSON]:
 
 def _list(value: JSON) -> list[JSON]:
     return value if isinstance(value, list) else []
-
-
-def _dict(part: dict[str, JSON], keyword: str) -> dict[str, JSON]:
-    value = part.get(keyword)
-    return value if isinstance(value, dict) else {}

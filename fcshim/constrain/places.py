@@ -4,7 +4,9 @@ Rule: bounded work, over all schemas of a grammar; a place beyond it admits anyt
 Neighbours: `schema.alternatives` finds alternatives, `facets` reads them, `values` writes what is admitted.
 """
 
-from fcshim.constrain.facets import TELLING, Facets
+import itertools
+
+from fcshim.constrain.facets import RELAXED, TELLING, Facets, relaxed
 from fcshim.constrain.rules import Rules
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative, Expansion
@@ -22,7 +24,7 @@ class Places:
 
     def __init__(self, root: JSON, rules: Rules) -> None:
         self._rules = rules
-        self._expansion = Expansion(root, TELLING, ())
+        self._expansion = Expansion(root, TELLING, RELAXED)
         self._found: dict[Place, list[Facets] | None] = {}
         self._ways: dict[Place, set[Place]] = {}
         self._returning: frozenset[Place] = frozenset()
@@ -57,21 +59,19 @@ class Places:
         distinct = tuple({id(schema): schema for schema in schemas if schema is not True}.values())
         before = self._expansion.work
         found = self._expansion.alternatives(distinct)
-        spent = self._expansion.work - before
-        self._rules.work -= spent
+        self._rules.work -= self._expansion.work - before
         void = self._expansion.void
         while void:
             self._rules.note(f"the reference {void.popitem()[0]!r:.80} is not held to")
         if self._expansion.exceeded:
             self._rules.note("unions or references are too large to hold to")
-        if found is None:
-            return None
-        return [self._noted(Facets(alternative)) for alternative in _different(found)]
+        for part in distinct if found is None else itertools.chain.from_iterable(found):
+            self._note_relaxed(part)
+        return None if found is None else list(map(Facets, _different(found)))
 
-    def _noted(self, facets: Facets) -> Facets:
-        for keyword in facets.relaxed:
+    def _note_relaxed(self, part: JSON) -> None:
+        for keyword in relaxed(part) if isinstance(part, dict) else ():
             self._rules.note(f"{keyword} is not held to")
-        return facets
 
 
 def place_of(schemas: tuple[JSON, ...]) -> Place:
@@ -86,7 +86,7 @@ def _inner(facets: Facets) -> list[tuple[JSON, ...]]:
     inner: list[tuple[JSON, ...]] = []
     if "object" in facets.kinds:
         inner += list(facets.members.values())[: MOST_MEMBERS + 1]
-        others = facets.others()
+        others = facets.others
         inner += [] if others is None else [others]
     if "array" in facets.kinds:
         first, rest = facets.elements()

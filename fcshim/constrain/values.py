@@ -253,9 +253,9 @@ class Schema:
         return brackets.then_listed(fixed, item, least, most, self._rules)
 
     def _object(self, place: Place, facets: Facets, at: _At, fewest: int = 0) -> Expression | None:
-        required, most = facets.required(), facets.most("maxProperties")
+        required, most = facets.required, facets.most("maxProperties")
         fewest = max(fewest, self._least(facets, "minProperties"))
-        members, others = self._said(facets, at), facets.others()
+        members, others = self._said(facets, at), facets.others
         required = [key for key in required if key in members or key not in facets.members]
         if most is not None and most < fewest:
             return None

@@ -17,13 +17,15 @@ _TELLING = ("type", "enum", "const", "properties", "additionalProperties", "item
 """Keywords by which one alternative differs from another in what may be coerced."""
 _MEANT = frozenset({*_TELLING, "required", "nullable", "patternProperties"})
 
+_OF_A_VALUE = frozenset({"const", "type", "title", "description"})
+
 _MOST_WORK = 100_000
 """Schemas looked at for one value, alternatives made of them and values enumerated in these: some 0.1 s.
 
 References that double at each step would never end.
 """
 _MOST_ALTERNATIVES = 256
-"""Unions multiply under `allOf`. Real ones stay under 20, enumerations written as `oneOf` have a branch per value."""
+"""Unions multiply under `allOf`. Real ones stay under 20."""
 _MOST_PARTS = 64
 """Schemas that hold at once."""
 _DEEPEST = 64
@@ -96,7 +98,7 @@ class Expansion:
         for keyword in ("anyOf", "oneOf"):
             branches = schema.get(keyword)
             if isinstance(branches, list) and branches:
-                options = [option for branch in branches for option in self._one(branch, depth + 1)]
+                options = [option for branch in _as_enum(branches) for option in self._one(branch, depth + 1)]
                 if all(map(self._tells, options)):
                     result = self._product(result, options)
         return result
@@ -127,6 +129,17 @@ class Expansion:
 def _listed(schema: dict[str, JSON]) -> int:
     values = schema.get("enum")
     return len(values) if isinstance(values, list) else 0
+
+
+def _as_enum(branches: list[JSON]) -> list[JSON]:
+    """Make one of the branches of a union where each says nothing but one value, as enumerations are often written."""
+    return [{"enum": [branch["const"] for branch in branches]}] if all(map(_is_value, branches)) else branches
+
+
+def _is_value(branch: JSON) -> bool:
+    if not isinstance(branch, dict) or "const" not in branch or not branch.keys() <= _OF_A_VALUE:
+        return False
+    return "type" not in branch or (branch["type"] == "string" and isinstance(branch["const"], str))
 
 
 def _is_foreign(schema: dict[str, JSON], root: JSON) -> bool:

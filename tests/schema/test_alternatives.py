@@ -73,7 +73,7 @@ def doubling(word):
         {"anyOf": [{"$ref": "#"}, INTEGER]},
         doubling("allOf"),
         doubling("anyOf"),
-        {"anyOf": [{"const": number} for number in range(257)]},
+        {"anyOf": [{"enum": [number]} for number in range(257)]},
         {"allOf": [{"anyOf": [INTEGER, STRING]}] * 9},
         {"allOf": [INTEGER] * 65},
         {"anyOf": [{"enum": list(range(60_000))}, {"enum": list(range(60_000))}]},
@@ -92,6 +92,29 @@ def doubling(word):
 )
 def test_what_does_not_end_or_is_too_large_is_anything(schema):
     assert alternatives(schema) is None
+
+
+def test_a_union_of_values_is_an_enumeration_however_many_there_are():
+    branches = [{"const": str(number), "type": "string", "title": "x"} for number in range(1_000)]
+
+    assert [({"enum": [str(number) for number in range(1_000)]},)] == alternatives({"oneOf": branches})
+
+
+@pytest.mark.parametrize("other", [INTEGER, {"const": 1, "type": "string"}, {"const": 1, "minimum": 2}, True])
+def test_a_union_of_values_and_others_keeps_its_branches(other):
+    options = alternatives({"oneOf": [{"const": "a"}, other]})
+
+    assert options is None or [({"const": "a"},), (other,)] == options
+
+
+def test_what_was_exceeded_and_which_references_lead_nowhere_is_known():
+    large = Expansion({})
+    large.alternatives(({"anyOf": [{"enum": [number]} for number in range(257)]},))
+    lost = Expansion({"$defs": {"a": INTEGER}})
+    lost.alternatives(({"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#b"}, {"$ref": "https://example.com"}]},))
+
+    assert (True, False) == (large.exceeded, lost.exceeded)
+    assert ["#b", "https://example.com"] == list(lost.void)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,174 @@
+"""Regular expressions as JSON Schema has them (ECMAScript's), read as expressions over characters.
+
+Rule: literals, classes, groups, alternatives, repetitions, and anchors at both ends are read, and where an anchor is
+missing, any text may stand there; looks around, references back, word boundaries, properties and half characters are
+not.
+Neighbours: `patterns` asks what a pattern admits, `clarity` whether a sampler can follow that.
+"""
+
+import re
+
+from fcshim.constrain.grammar import Chars, Expression, Ranges, Repeat, Series, Text, choice, series, without
+from fcshim.schema.node import has_half
+
+_DEEPEST = 20
+_MOST = 2_000
+"""Repetitions that a pattern may demand, or bound."""
+
+_ALL: Ranges = ((0x20, 0xD7FF), (0xE000, 0x10FFFF))
+_DIGIT: Ranges = ((0x30, 0x39),)
+_WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
+_SPACE: Ranges = ((0x20, 0x20),)
+_SPACES: Ranges = (
+    *((0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029)),
+    *((0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF)),
+)
+"""What anyone takes for a space. One is enough to be written; none may be where none must."""
+_ANY = Repeat(Chars(_ALL), 0, None, "characters")
+ANYTHING = (_ANY, Repeat(Chars(_ALL), 1, None, "characters"))
+_COUNT = re.compile(r"\{(\d{1,5})(,?)(\d{0,5})\}")
+_GROUP = re.compile(r"\((?:\?:|\?P?<[A-Za-z_]\w{0,63}>)?")
+_CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})")
+_REST = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
+
+
+class UnreadError(Exception):
+    """This is none of what is read."""
+
+
+def read_regex(text: str) -> Expression:
+    """Give the strings that match; in linear time. Raises `UnreadError`."""
+    return _Reader(text).whole()
+
+
+class _Reader:
+    """Reads one expression."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def whole(self) -> Expression:
+        """Read all of it. A part that is not anchored may have any text beside it."""
+        options = [self._anchored()]
+        while self._take("|"):
+            options.append(self._anchored())
+        if self._at < len(self._text):
+            raise UnreadError
+        return choice(options)
+
+    def _anchored(self) -> Expression:
+        begins = self._take("^")
+        inner = self._series(0)
+        ends = self._take("$")
+        parts = inner.parts if isinstance(inner, Series) else (inner,)
+        before = [] if begins or parts[0] in ANYTHING else [_ANY]
+        return series(*before, inner, *([] if ends or parts[-1] in ANYTHING else [_ANY]))
+
+    def _options(self, depth: int) -> Expression:
+        options = [self._series(depth)]
+        while self._take("|"):
+            options.append(self._series(depth))
+        return choice(options)
+
+    def _series(self, depth: int) -> Expression:
+        parts: list[Expression] = []
+        while self._at < len(self._text) and self._text[self._at] not in "|)$":
+            parts.append(self._repeated(self._atom(depth)))
+        return series(*parts)
+
+    def _atom(self, depth: int) -> Expression:
+        group = _GROUP.match(self._text, self._at)
+        if group:
+            self._at = group.end()
+            if depth == _DEEPEST or self._text[self._at : self._at + 1] == "?":
+                raise UnreadError
+            inner = self._options(depth + 1)
+            if not self._take(")"):
+                raise UnreadError
+            return inner
+        char = self._text[self._at]
+        self._at += 1
+        match char:
+            case ".":
+                return Chars(_ALL)
+            case "[":
+                return Chars(self._class())
+            case "\\":
+                found = self._escaped()
+                return Text(found) if isinstance(found, str) else Chars(found)
+            case "*" | "+" | "?" | "^" | "{":
+                raise UnreadError
+        return Text(char)
+
+    def _repeated(self, part: Expression) -> Expression:
+        count = _COUNT.match(self._text, self._at)
+        if count:
+            self._at = count.end()
+            least = int(count[1])
+            most = least if not count[2] else int(count[3]) if count[3] else None
+        elif self._text[self._at : self._at + 1] in {"*", "+", "?"}:
+            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[self._text[self._at]]
+            self._at += 1
+        else:
+            return part
+        self._take("?")  # a lazy one admits the same
+        if max(least, most or 0) > _MOST or (most is not None and most < least):
+            raise UnreadError
+        return Repeat(part, least, most, "characters" if most is None else "")
+
+    def _class(self) -> Ranges:
+        outside = self._take("^")
+        found: list[tuple[int, int]] = []
+        while not self._take("]"):
+            first = self._member()
+            if self._text[self._at : self._at + 1] != "-" or self._text[self._at + 1 : self._at + 2] == "]":
+                found += first if isinstance(first, tuple) else ((ord(first), ord(first)),)
+                continue
+            self._at += 1
+            last = self._member()
+            if not isinstance(first, str) or not isinstance(last, str) or last < first:
+                raise UnreadError
+            found.append((ord(first), ord(last)))
+        found += _SPACES if outside and _SPACE[0] in found else ()
+        left = without(_ALL, found) if outside else tuple(sorted(found))
+        if not left:
+            raise UnreadError
+        return left
+
+    def _member(self) -> str | Ranges:
+        if self._at >= len(self._text):
+            raise UnreadError
+        char = self._text[self._at]
+        self._at += 1
+        return self._escaped() if char == "\\" else char
+
+    def _escaped(self) -> str | Ranges:
+        """Read what follows a backslash."""
+        code = _CODE.match(self._text, self._at)
+        if code:
+            self._at = code.end()
+            read = chr(int(code[1] or code[2], 16))
+            if has_half(read):
+                raise UnreadError
+            return read
+        char = self._text[self._at : self._at + 1]
+        self._at += 1
+        sets: dict[str, Ranges] = {
+            "d": _DIGIT,
+            "w": _WORD,
+            "s": _SPACE,
+            "D": without(_ALL, _DIGIT),
+            "W": without(_ALL, _WORD),
+            "S": without(_ALL, _SPACES),
+        }
+        if char in sets:
+            return sets[char]
+        if not char or (char.isalnum() and char not in _REST):
+            raise UnreadError
+        return _REST.get(char, char)
+
+    def _take(self, char: str) -> bool:
+        taken = self._text.startswith(char, self._at)
+        self._at += taken
+        return taken

@@ -1,0 +1,85 @@
+"""The members of objects whose names are free, listed or matched by patterns, as generators of schemas write them."""
+
+from typing import Any
+
+import pytest
+
+from tests.constrain.test_values import grammar_of, member
+
+JSON = Any
+INTEGER = {"type": "integer", "minimum": 1, "maximum": 9}
+DIGITS = set(range(1, 10))
+TWICE = ("keys that are free may come twice",)
+
+
+def notes(schema: JSON) -> tuple[str, ...]:
+    return grammar_of({"type": "object", "properties": {"x": schema}, "required": ["x"]}).notes
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"additionalProperties": INTEGER},
+        {"additionalProperties": INTEGER, "propertyNames": {"type": "string"}},
+        {"additionalProperties": INTEGER, "propertyNames": True},
+        {"patternProperties": {"^(.*)$": INTEGER}},
+        {"patternProperties": {".*": INTEGER}, "additionalProperties": False},
+        {"patternProperties": {"^.*$": {"type": "integer"}, "": {"minimum": 1, "maximum": 9}}},
+    ],
+)
+def test_dictionaries_hold_values_of_their_schema_however_they_are_written(said: JSON) -> None:
+    schema = {"type": "object", **said}
+    found = [value for each in member(schema) for value in each.values()]
+
+    assert DIGITS >= set(found) != set()
+    assert TWICE == notes(schema)
+
+
+@pytest.mark.parametrize("more", [{}, {"additionalProperties": False}, {"additionalProperties": {"const": 1}}])
+def test_values_of_names_that_match_a_pattern_are_held_to_and_the_names_are_not(more: JSON) -> None:
+    schema = {"type": "object", "patternProperties": {"^a": INTEGER, "^b": {"const": 0}}, **more}
+    found = {value for each in member(schema, 200) for value in each.values()}
+
+    assert {0, *DIGITS} == found
+    assert ("patternProperties is not held to", *TWICE) == notes(schema)
+
+
+def test_a_name_that_is_required_may_be_one_that_a_pattern_admits() -> None:
+    schema = {"type": "object", "patternProperties": {"^a": INTEGER}, "required": ["a1"], "additionalProperties": False}
+
+    assert {("a1",)} == {tuple(value) for value in member(schema)}
+    assert DIGITS >= {value["a1"] for value in member(schema)}
+
+
+def test_a_pattern_that_all_names_match_holds_for_those_that_are_named() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "number", "maximum": 3}},
+        "patternProperties": {"^.*$": INTEGER},
+        "required": ["a"],
+    }
+
+    assert {1, 2, 3} == {value["a"] for value in member(schema)}
+    assert () == notes(schema)
+
+
+@pytest.mark.parametrize("names", [{"enum": ["a", "b"]}, {"type": "string", "enum": ["b", 5, "a"]}])
+def test_names_that_are_listed_are_members(names: JSON) -> None:
+    schema = {"type": "object", "propertyNames": names, "additionalProperties": INTEGER, "required": ["a"]}
+    found = member(schema)
+
+    assert {frozenset("a"), frozenset("ab")} == {frozenset(value) for value in found}
+    assert DIGITS >= {inner for value in found for inner in value.values()}
+    assert () == notes(schema)
+
+
+def test_a_member_whose_name_is_not_listed_may_not_be_there() -> None:
+    schema = {"type": "object", "properties": {"a": INTEGER, "b": INTEGER}, "propertyNames": {"const": "a"}}
+
+    assert {(), ("a",)} == {tuple(value) for value in member(schema)}
+
+
+def test_other_words_about_names_are_not_held_to() -> None:
+    schema = {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"}, "additionalProperties": INTEGER}
+
+    assert ("propertyNames is not held to", *TWICE) == notes(schema)
