@@ -11,8 +11,6 @@ Neighbours: `calls` counts what passes, `tries` decides at the end of a try what
 import itertools
 from collections.abc import Iterable
 
-import msgspec
-
 from fcshim.events import (
     CallError,
     Event,
@@ -225,10 +223,12 @@ class Screen:
 
 
 def _rest(end: ToolCallEnd) -> list[Event]:
-    """Give what the client lacks of a call that ends."""
-    if not (isinstance(end, DoubtfulEnd) and end.unsent):
+    """Give what the client lacks of a call that ends; of a doubt it knows nothing."""
+    if not isinstance(end, DoubtfulEnd):
         return [end]
-    return [ToolCallChunk(end.tool_call_id, end.unsent, end.index), msgspec.structs.replace(end, unsent="")]
+    whole = (end.tool_call_id, end.tool_call_name, end.tool_call_arguments_complete, end.index, end.coerced)
+    unsent = [ToolCallChunk(end.tool_call_id, end.unsent, end.index)] if end.unsent else []
+    return [*unsent, ToolCallEnd(*whole)]
 
 
 def _error(end: ToolCallEnd) -> CallError | None:
