@@ -11,11 +11,14 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
+from gguf import TokenType
 
 from fcshim import Client
+from fcshim.constrain.constraint import constraint_for
 from fcshim.errors import UpstreamError
 from fcshim.events import Event, Text, ToolCallChunk
-from fcshim.parse.dialects import FUNCTION_CALL
+from fcshim.messages import Request, Tool
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.reply import Reply, fold
 from fcshim.schema.validate import first_fault
 from tests.engine import templates
@@ -25,6 +28,7 @@ from tests.engine.marker_splits import bias_to, marker_splits
 from tests.engine.proxy import proxying
 from tests.engine.random_models import write_random_model
 from tests.engine.schemas import SCHEMAS
+from tests.engine.vocabulary import Token
 
 LAZY = "llama-server-lazy"
 MARKER = FUNCTION_CALL.open
@@ -43,6 +47,7 @@ WEATHER = tool(
         "required": ["city", "days"],
     },
 )
+ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}})
 COMMANDS = ["call get_weather with city=Paris, days=3", "say hello there"]
 
 
@@ -192,6 +197,46 @@ async def test_whatever_begins_a_call_is_a_valid_one_however_its_marker_came(
         arguments = json.loads(call.tool_call_arguments_complete)
         assert not call.coerced
         assert first_fault(SCHEMAS[call.tool_call_name], arguments) is None, call
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+@pytest.mark.parametrize("type_", [TokenType.CONTROL, TokenType.USER_DEFINED])
+async def test_a_marker_that_is_one_special_token_is_seen_and_opens_a_valid_call(
+    program: Path, tmp_path: Path, kind: str, type_: TokenType
+) -> None:
+    vocabulary = VOCABULARIES[kind]()
+    vocabulary.tokens.append(Token(MARKER.encode(), type_))
+    model = tmp_path / "special.gguf"
+    write_random_model(model, vocabulary)
+    bias = [[len(vocabulary.tokens) - 1, 4.0]]
+    with running(program, model, tmp_path) as server:
+        async with Client(server.url, constrain=LAZY, max_retries=0, rescue=False) as client:
+            replies = [
+                await client.complete("Go.", [WEATHER], temperature=1.0, seed=seed, max_tokens=400, logit_bias=bias)
+                for seed in range(8)
+            ]
+    good = [call for reply in replies for call in reply.tool_calls if call.error is None]
+
+    assert any(reply.text for reply in replies)
+    assert len(good) >= 4
+    for call in good:
+        schema = WEATHER["function"]["parameters"]
+        assert first_fault(schema, json.loads(call.tool_call_arguments_complete)) is None, call
+
+
+@pytest.mark.parametrize("model", ["tiny", "qwq-32b"])
+def test_the_server_takes_what_every_dialect_waits_for(trained_server: LlamaServer, model: str) -> None:
+    """It is told to say nothing: what it cannot read, it refuses before."""
+    request = Request(model=model, messages=())
+    made = [constraint_for("gbnf", row, [ADD], request, eager=True, lazy=True) for row in DIALECTS.values()]
+    waiting = [constraint for constraint in made if constraint is not None and constraint.lazy]
+    with httpx.Client(base_url=trained_server.url, trust_env=False) as http:
+        for constraint in waiting:
+            body = {"prompt": "a", "n_predict": 1, **constraint.fields}
+            answer = http.post("/completion", json=body, headers={"Connection": "close"})
+
+            assert 200 == answer.status_code, (constraint.dialect.name, answer.text)
+    assert len(waiting) > 30
 
 
 @pytest.mark.parametrize("setting", ["", "<think>"])
