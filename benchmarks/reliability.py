@@ -35,6 +35,7 @@ MEANS: Mapping[str, Mapping[str, JSON]] = {
     "second tries in words": {"constrain": "off"},
     SECOND_TRIES: {},
     "a grammar from the start": {**ALONE, "constrain": "llama-server-eager"},
+    "the same, from where a call begins": {**ALONE, "constrain": "llama-server-lazy"},
     "everything": {"constrain": "llama-server-eager"},
 }
 COMMANDS_ASKED, ODD, ODD_STREAMED = "commands", "odd values, ten tools", "the same, streamed"

@@ -24,7 +24,7 @@ from fcshim.constrain.prose import is_told
 from fcshim.constrain.residue import residue
 from fcshim.constrain.response_format import FIELD, is_any_object, wanted_document, without_format
 from fcshim.constrain.thoughts import Thoughts, thoughts_of
-from fcshim.constrain.triggers import lazy_fields
+from fcshim.constrain.triggers import lazy_fields, within
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
 from fcshim.parse.dialect import Dialect
@@ -258,7 +258,8 @@ def _as_grammar(wanted: _Wanted, grammar: Grammar) -> Constraint:
     held = not wanted.text or is_told(marker)
     fields = _fields(wanted.form, grammar)
     if wanted.lazy:
-        fields |= lazy_fields(wanted.dialect, (marker,) if wanted.thoughts is None else wanted.thoughts.starts(marker))
+        triggers = [within(marker)] if wanted.thoughts is None else wanted.thoughts.triggers(marker)
+        fields |= lazy_fields(wanted.dialect, triggers)
     return _constraint(wanted.dialect, fields, grammar.notes, held=held, lazy=wanted.lazy)
 
 

@@ -11,6 +11,8 @@ from fcshim.constrain.grammar import Expression, Repeat, Text, choice, optional,
 from fcshim.constrain.prose import prose
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import LINES, Strings
+from fcshim.constrain.triggers import behind, within
+from fcshim.events import JSON
 from fcshim.parse.machine.surroundings import closing_tag
 
 _MODELS: tuple[tuple[str, str], ...] = (
@@ -71,9 +73,9 @@ class Thoughts:
             return text
         return thought if self.begun else choice([text, series(Text(self.opening), thought)])
 
-    def starts(self, marker: str) -> tuple[str, ...]:
-        """Give what such a grammar waits for, where `marker` opens what is not free in the text."""
-        return (closing_tag(self.opening),) if self.begun else (marker, self.opening)
+    def triggers(self, marker: str) -> list[JSON]:
+        """Give what such a grammar may wait for, where `marker` opens what is not free in the text."""
+        return [behind(closing_tag(self.opening))] if self.begun else [within(marker), within(self.opening)]
 
 
 def thoughts_of(model: str, in_reasoning: str = "") -> Thoughts | None:

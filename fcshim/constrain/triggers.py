@@ -3,13 +3,15 @@
 Theory of operation. The server looks for a pattern in the text whenever a token has come, and has the grammar read what
 was found, from there to the end of that token. A token may end anywhere in a marker, and one that goes on behind it in
 a way that the grammar does not admit would end the reply with an error. So the pattern finds text that ends *within*
-the marker, from its first character on, and the grammar is one that admits all other text as well.
-Rule: no pattern repeats anything: the server's search goes one level deeper for each repetition.
+the marker, from its first character on, and the grammar is one that admits all other text as well. What opens nothing
+but such text, the end of reasoning, is waited for until it is whole.
+Rule: no pattern repeats or captures anything: the server's search, which goes over all of the text at each token, goes
+one level deeper for each repetition, and takes longer for a group.
 Neighbours: `constraint` puts the fields into a request, `codecs.llama_completion` sends them.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from fcshim.events import JSON
 from fcshim.parse.dialect import Dialect
@@ -25,23 +27,30 @@ _TOKEN = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 """What may be one token by itself, which the server leaves out of the text unless it is told not to."""
 
 
-def lazy_fields(dialect: Dialect, starts: Sequence[str]) -> dict[str, JSON]:
-    """Give the fields beside a grammar that waits for one of `starts`."""
-    return {"grammar_lazy": True, "grammar_triggers": triggers(starts), "preserved_tokens": _tokens(dialect)}
+def lazy_fields(dialect: Dialect, triggers: Sequence[JSON]) -> dict[str, JSON]:
+    """Give the fields beside a grammar that waits for one of `triggers`."""
+    return {"grammar_lazy": True, "grammar_triggers": list(triggers), "preserved_tokens": _tokens(dialect)}
 
 
-def triggers(starts: Iterable[str]) -> list[JSON]:
-    """Give what fires once the text ends within one of `starts`."""
-    return [{"type": _PATTERN, "value": f"({_beginning(start)})(?![\\s\\S])"} for start in starts]
-
-
-def _beginning(marker: str) -> str:
-    """Give the pattern of what the marker begins with, at least one character of it."""
+def within(marker: str) -> JSON:
+    """Give the trigger that fires once the text ends within the marker, one character of it at least."""
     pattern = ""
     for char in reversed(marker):
-        literal = _SPECIAL.sub(r"\\\g<0>", char)
-        pattern = f"{literal}(?:{pattern})?" if pattern else literal
-    return pattern
+        pattern = f"{_literal(char)}(?:{pattern})?" if pattern else _literal(char)
+    return _trigger(f"{pattern}(?![\\s\\S])")
+
+
+def behind(tag: str) -> JSON:
+    """Give the trigger that fires once the tag is whole."""
+    return _trigger(_literal(tag))
+
+
+def _trigger(pattern: str) -> JSON:
+    return {"type": _PATTERN, "value": pattern}
+
+
+def _literal(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def _tokens(dialect: Dialect) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from fcshim.constrain.calls import grammar_of_calls, marker_of
 from fcshim.constrain.constraint import constraint_for
 from fcshim.constrain.prose import is_told
-from fcshim.constrain.triggers import LAZY_FIELDS, triggers
+from fcshim.constrain.triggers import LAZY_FIELDS, behind, within
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain.matcher import Matcher
@@ -22,13 +22,13 @@ TOLD = [name for name, row in DIALECTS.items() if is_told(marker_of(row))]
 
 def begins_at(marker: str, pieces: list[str]) -> tuple[int, int] | None:
     """Give where the grammar begins and up to where it reads at once, as llama-server finds it in these tokens."""
-    (trigger,) = triggers([marker])
+    trigger = within(marker)
     text = ""
     for piece in pieces:
         text += piece
         found = re.search(trigger["value"], text)
         if found is not None:
-            return found.start(1), len(text)
+            return found.start(), len(text)
     return None
 
 
@@ -52,10 +52,19 @@ def test_text_without_its_first_character_never_begins_it() -> None:
     assert begins_at("<function_call>", list("Let me > think |about| function_call> [it]. ")) is None
 
 
+def test_what_is_waited_for_behind_a_tag_begins_with_the_whole_of_it() -> None:
+    pattern = behind("[/THINK]")["value"]
+    found = re.search(pattern, "a [/ b [/THINK] c")
+
+    assert found is not None
+    assert (7, "[/THINK]") == (found.start(), found[0])
+    assert re.search(pattern, "a [/THINK") is None
+
+
 def test_nothing_is_repeated_in_a_pattern() -> None:
     """A server that is built with libstdc++ goes one level deeper for each repetition, until its stack ends."""
     for name in TOLD:
-        (trigger,) = triggers([marker_of(DIALECTS[name])])
+        trigger = within(marker_of(DIALECTS[name]))
         plain = re.sub(r"\\.", "", trigger["value"].removesuffix("(?![\\s\\S])"))
 
         assert not re.search(r"[*+{]", plain)
@@ -117,7 +126,7 @@ def test_in_reasoning_nothing_is_looked_for_but_its_end() -> None:
     begun = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True, in_reasoning="<think>")
     assert begun is not None
 
-    assert triggers(["</think>"]) == begun.fields["grammar_triggers"]
+    assert [behind("</think>")] == begun.fields["grammar_triggers"]
 
 
 def test_a_model_that_thinks_may_write_markers_in_its_thoughts() -> None:
@@ -125,4 +134,4 @@ def test_a_model_that_thinks_may_write_markers_in_its_thoughts() -> None:
     found = constraint_for("gbnf", FUNCTION_CALL, [ADD], thinker, eager=True, lazy=True)
     assert found is not None
 
-    assert triggers(["<function_call>", "<think>"]) == found.fields["grammar_triggers"]
+    assert [within("<function_call>"), within("<think>")] == found.fields["grammar_triggers"]

@@ -240,17 +240,19 @@ def test_the_server_takes_what_every_dialect_waits_for(trained_server: LlamaServ
 
 
 @pytest.mark.parametrize("setting", ["", "<think>"])
-async def test_reasoning_that_the_template_opens_is_reasoning(program: Path, tmp_path: Path, setting: str) -> None:
+async def test_reasoning_that_the_template_opens_is_reasoning_whatever_it_says(
+    program: Path, tmp_path: Path, setting: str
+) -> None:
     file = tmp_path / "template.jinja"
     file.write_text(templates.THINKING, encoding="utf-8")
+    way = marker_splits(VOCABULARIES["sentencepiece"](), MARKER, 1)[0]
+    fields = {"temperature": 1.0, "max_tokens": 300, "ignore_eos": True, "logit_bias": bias_to(way)}
     with random_model("sentencepiece", program, tmp_path, "--chat-template-file", str(file)) as server:
-        async with Client(server.url, constrain=LAZY, in_reasoning=setting) as client:
-            replies = [
-                await client.complete("Go.", [WEATHER], temperature=1.0, seed=seed, max_tokens=20) for seed in range(3)
-            ]
+        async with Client(server.url, constrain=LAZY, in_reasoning=setting, max_retries=0) as client:
+            replies = [await client.complete("Go.", [WEATHER], seed=seed, **fields) for seed in range(4)]
 
-    assert [""] * 3 == [reply.text for reply in replies]
-    assert all(reply.reasoning.strip() for reply in replies)
+    assert [("", (), "max_tokens")] * 4 == [(reply.text, reply.tool_calls, reply.stop_reason) for reply in replies]
+    assert any(MARKER in reply.reasoning for reply in replies)
     assert not any("<think>" in reply.reasoning for reply in replies)
 
 

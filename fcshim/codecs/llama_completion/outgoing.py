@@ -13,7 +13,7 @@ from fcshim.codecs.base import Outgoing, Sequel
 from fcshim.codecs.faults import excerpt
 from fcshim.codecs.openai_chat.outgoing import request_body
 from fcshim.codecs.sse import write_data
-from fcshim.constrain.triggers import LAZY_FIELDS, triggers
+from fcshim.constrain.triggers import LAZY_FIELDS, behind
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request
@@ -63,7 +63,7 @@ def complete(sampling: dict[str, JSON], answer: bytes, *, begun: bool) -> Sequel
     opened = prompt.rstrip()
     for opening, closing in () if begun else REASONING_TAGS:
         if opened.endswith(opening.rstrip()):
-            body["grammar_triggers"] = triggers([closing])
+            body["grammar_triggers"] = [behind(closing)]
             lead = write_data(msgspec.json.encode({"content": opening}))
             break
     return Sequel(Outgoing(COMPLETION_PATH, msgspec.json.encode(body)), lead)
