@@ -24,6 +24,7 @@ from fcshim.events import (
 from fcshim.messages import (
     AUTO,
     AssistantMessage,
+    MediaPart,
     Message,
     Request,
     SystemMessage,
@@ -39,6 +40,7 @@ from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.budget import Room
 from fcshim.prompt.render import render_call, render_result, render_system
 from fcshim.reply import Reply, fold
+from fcshim.servers import get_server
 from fcshim.shim import WHITE_SPACE_LIMIT, Shim, ShimStream
 
 WEATHER = Tool("get_weather", "Look it up.", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -471,3 +473,26 @@ def test_what_has_no_room_is_noted() -> None:
     assert ("the prompt's budget has room for 1 of 2 tools, by signature",) == Shim(
         request(), room=Room(prompt_budget=200)
     ).notes[:1]
+
+
+IMAGE = UserMessage((TextPart("What is this?"), MediaPart("image/png", data="AAAA")))
+
+
+@pytest.mark.parametrize(
+    ("server", "asked", "own", "sent"),
+    [
+        ("llama-server-lazy", request(), True, {"grammar", "grammar_lazy", "grammar_triggers", "preserved_tokens"}),
+        ("llama-server-lazy", request(n=2), False, {"grammar"}),
+        ("llama-server-lazy", request(IMAGE), False, {"grammar"}),
+        ("llama-server-lazy", request(tool_choice=ToolChoice("required")), False, {"grammar"}),
+        ("llama-server-lazy", request(tool_choice=ToolChoice("none")), False, set()),
+        ("llama-server-eager", request(), False, {"grammar"}),
+        ("llama-server", request(), False, set()),
+    ],
+)
+def test_the_upstream_is_asked_in_another_way_only_where_a_grammar_waits(
+    server: str, asked: Request, own: bool, sent: set[str]
+) -> None:
+    shim = Shim(asked, server=get_server(server))
+
+    assert (own, sent) == (shim.codec is not None, set(shim.prepare().extra))

@@ -24,6 +24,7 @@ TEMPLATE_PATH, COMPLETION_PATH = "//apply-template", "//completion"
 _OF_THE_CHAT_API = frozenset(
     ["messages", "max_tokens", "max_completion_tokens", "n", "stream_options", "logprobs", "top_logprobs"]
 )
+_OF_COMPLETION = frozenset([*LAZY_FIELDS, "stream", "stream_options"])
 _TOLD = ["content", "stop", "stop_type", "stopping_word", "tokens_evaluated", "tokens_predicted", "timings"]
 """What the last event says; it would repeat the prompt and the grammar besides."""
 
@@ -40,7 +41,7 @@ _read = msgspec.json.Decoder(_Page).decode
 def write_request(request: Request, *, begun: bool = False) -> Outgoing:
     """Write the first request; `begun` as in `complete`."""
     body = request_body(request)
-    template = {name: value for name, value in body.items() if name not in LAZY_FIELDS and name != "stream"}
+    template = {name: value for name, value in body.items() if name not in _OF_COMPLETION}
     sampling = {name: value for name, value in body.items() if name not in _OF_THE_CHAT_API}
     if request.max_tokens is not None:
         sampling["n_predict"] = request.max_tokens
