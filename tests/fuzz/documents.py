@@ -111,7 +111,7 @@ class _Writer:
         if source.random() < 0.3:
             self._document.options["reasoning"] = source.choice(("ignore", "recover"))
         if source.random() < 0.2:
-            self._document.options["arguments"] = "validated"
+            self._document.options["arguments"] = source.choice(("validated", "resumable"))
 
     def write(self) -> Document:
         source = self._source
@@ -255,7 +255,7 @@ def random_options(document: Document, source: random.Random) -> None:
     document.finished = False
     document.options = {"reasoning": source.choice(("ignore", "ignore", "recover", "promote"))}
     if source.random() < 0.3:
-        document.options["arguments"] = "validated"
+        document.options["arguments"] = source.choice(("validated", "resumable"))
     document.stop_reason = source.choice(("complete", "complete", "max_tokens", "stop_sequence", "error"))
 
 

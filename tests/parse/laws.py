@@ -20,6 +20,7 @@ from fcshim.events import (
     event_to_dict,
 )
 from fcshim.parse.machine.surroundings import REASONING_TAGS
+from fcshim.parse.sink import DoubtfulEnd
 from tests.parse.strict import PrefixReader, load_object
 
 Piece = dict[str, Any]
@@ -93,6 +94,9 @@ class _Call:
     def end(self, event: ToolCallEnd) -> Piece:
         self._same(event)
         complete = event.tool_call_arguments_complete
+        if isinstance(event, DoubtfulEnd):  # what was not sent comes with the end
+            self._reader.feed(event.unsent)
+            self._sent.append(event.unsent)
         _law(event.tool_call_name == self._start.tool_call_name, "a call keeps its name")
         _law("".join(self._sent) == complete, f"chunks add up: {''.join(self._sent)!r} is not {complete!r}")
         if event.error is None:

@@ -18,7 +18,7 @@ from fcshim.parse.dialects import get_dialect
 from fcshim.parse.sink import DoubtfulEnd
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.render import render_calls
-from tests.parse.laws import Piece, normalise
+from tests.parse.laws import normalise
 
 POINT = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"], "additionalProperties": False}
 SCHEMA: dict[str, Any] = {
@@ -49,17 +49,6 @@ def read(text: str, mode: Any, dialect: str, cuts: list[int], stop: StopReason =
     return events + parser.close(stop)
 
 
-def sent_whole(events: list[Event]) -> list[Piece]:
-    """Give the events as they are where nobody goes on with a call: what was not sent comes before its end."""
-    whole: list[Event] = []
-    for event in events:
-        if isinstance(event, DoubtfulEnd) and event.unsent:
-            whole.append(ToolCallChunk(event.tool_call_id, event.unsent, event.index))
-            event = msgspec.structs.replace(event, unsent="")  # noqa: PLW2901 - the same end
-        whole.append(event)
-    return normalise(whole)
-
-
 @given(
     st.lists(arguments, min_size=1, max_size=2),
     st.sampled_from(DIALECTS),
@@ -77,7 +66,7 @@ def test_nothing_changes_but_the_time_it_comes(
         text = text[: data.draw(st.integers(0, len(text)))]
     streamed = normalise(read(text, "stream", dialect, cuts, stop))
     for some in (cuts, [], list(range(len(text)))):
-        resumable = sent_whole(read(text, "resumable", dialect, some, stop))
+        resumable = normalise(read(text, "resumable", dialect, some, stop))
 
         assert len(streamed) == len(resumable)
         for one, other in zip(streamed, resumable, strict=True):
