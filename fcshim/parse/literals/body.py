@@ -12,11 +12,12 @@ Neighbours: `calls` has the life of a call, `python_values` and `gemma_body` are
 """
 
 import enum
-import json
 import re
 from abc import abstractmethod
 
-from fcshim.parse.literals.calls import CallBody, MalformedError
+from fcshim.parse.arguments.tokens import Token
+from fcshim.parse.literals.calls import BEGIN, CLOSE, CONTENT, END, KEY, OPEN, CallBody, MalformedError
+from fcshim.parse.literals.nest import as_key
 from fcshim.parse.literals.quoted import QuotedString, spelled
 
 _LONGEST_NAME = 256
@@ -153,9 +154,9 @@ class LiteralBody(CallBody):
         self._put_item(pos)
         match kind:
             case Kind.DICT:
-                self._put("{")
+                self._put(OPEN, "{")
             case Kind.ARRAY:
-                self._put("[")
+                self._put(OPEN, "[")
             case _:
                 self._hold()
         self._push(kind, closer)
@@ -170,7 +171,9 @@ class LiteralBody(CallBody):
         if frame.keyed:
             frame.keyed, frame.key = False, True
         elif frame.kind is Kind.PAREN or frame.kind is Kind.BRACE:
-            self._put("[" + self._take())
+            held = self._take()
+            self._put(OPEN, "[")
+            self._put_all(held)
             frame.kind, frame.key = Kind.ARRAY, False
 
     def _close(self, pos: int) -> int:
@@ -179,20 +182,29 @@ class LiteralBody(CallBody):
             case Kind.ARGUMENTS:
                 self._call_ended()
                 return pos + 1
-            case Kind.PAREN:
-                held = self._take()
-                self._put(held if frame.count else "[]")
-            case Kind.BRACE:
-                held = self._take()
-                self._put(f"[{held}]" if frame.count else "{}")
+            case Kind.PAREN | Kind.BRACE:
+                self._close_undecided(frame, self._take())
             case Kind.DICT:
-                self._put("}")
+                self._put(CLOSE, "}")
             case Kind.ARRAY:
-                self._put("]")
+                self._put(CLOSE, "]")
             case Kind.SPREAD:
                 pass
         self._state = self._after
         return pos + 1
+
+    def _close_undecided(self, frame: Frame, held: list[Token]) -> None:
+        """Write what holds one value, or nothing: brackets around a value, a set, an empty tuple or dict."""
+        array = frame.kind is Kind.BRACE if frame.count else frame.kind is Kind.PAREN
+        if array:
+            self._put(OPEN, "[")
+        elif not frame.count:
+            self._put(OPEN, "{")
+        self._put_all(held)
+        if array:
+            self._put(CLOSE, "]")
+        elif not frame.count:
+            self._put(CLOSE, "}")
 
     # Keys.
 
@@ -203,13 +215,10 @@ class LiteralBody(CallBody):
             case Kind.ARGUMENTS:
                 key = self._unnamed(frame, pos) if self._key is None else self._key
                 self._key = None
-                self._put_key(json.dumps(key, ensure_ascii=False))
+                self._put_key(spelled(key))
                 frame.keyed = False
             case Kind.DICT | Kind.SPREAD if frame.key:
                 self._hold()
-            case Kind.ARRAY:
-                self._put(", " if frame.count else "")
-                frame.count += 1
             case Kind.PAREN | Kind.BRACE:
                 frame.count += 1
             case _:
@@ -217,19 +226,16 @@ class LiteralBody(CallBody):
 
     def _key_ended(self, frame: Frame, pos: int) -> None:
         """What was held is a key."""
-        key = self._take()
-        if key[:1] in {"{", "["}:
+        key = "" if self._dry else as_key(self._take())
+        if key is None:
             raise MalformedError("expected a key", pos)
-        if key[:1] != '"':
-            key = f'"{key}"'
         if frame.kind is Kind.BRACE:
-            frame.kind, frame.count = Kind.DICT, 0
-            self._put("{")
-        if frame.kind in {Kind.SPREAD, Kind.ARGUMENTS}:
-            self._put_key(key)
+            frame.kind = Kind.DICT
+            self._put(OPEN, "{")
+        if frame.kind is Kind.DICT:
+            self._put(KEY, key)
         else:
-            self._put((", " if frame.count else "") + key + ": ")
-            frame.count += 1
+            self._put_key(key)
         frame.keyed, frame.key = True, False
         self._state = self._item
 
@@ -238,7 +244,9 @@ class LiteralBody(CallBody):
         frame = self._frames[0]
         self._meant = True
         self._start()
-        self._put((", " if frame.count else "{") + key + ": ")
+        if not frame.count:
+            self._put(OPEN, "{")
+        self._put(KEY, key)
         frame.count += 1
 
     # Words.
@@ -274,9 +282,15 @@ class LiteralBody(CallBody):
 
     def _string_begins(self, string: QuotedString, pos: int) -> None:
         self._put_item(pos)
-        self._put('"')
+        self._put(BEGIN, '"')
         self._string = string
         self._state = self._in_string
+
+    def _put_string(self, content: str) -> None:
+        """Write a whole string, as JSON spells its content."""
+        self._put(BEGIN, '"')
+        self._put(CONTENT, content)
+        self._put(END, '"')
 
     def string_piece(self, text: str) -> bool:
         """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
@@ -294,10 +308,11 @@ class LiteralBody(CallBody):
         streams, self.in_content = self.in_content, False
         pos = string.read(text, pos, final=self._final)
         piece = string.take()
-        if not (streams and self._sink.has_room(len(piece))):
-            self._put(piece)
-        elif piece:
-            self._sink.chunk(piece)
+        if piece:
+            if streams and self._sink.has_room(len(piece)):
+                self._sink.chunk(piece)
+            else:
+                self._put(CONTENT, piece)
         if string.broken:
             self._string_broken(string, pos)
         elif string.closed:
@@ -311,7 +326,7 @@ class LiteralBody(CallBody):
 
     def _string_ended(self) -> None:
         self._string = None
-        self._put('"')
+        self._put(END, '"')
         self._state = self._after
 
     def _string_broken(self, string: QuotedString, pos: int) -> None:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
 from fcshim.parse.arguments.holding import LimitError, NotStrictError
-from fcshim.parse.arguments.writer import ArgumentWriter
+from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.body import BodyReader, Status
 from fcshim.parse.closers import closers
 from fcshim.parse.dialect import Dialect
@@ -29,6 +29,9 @@ from fcshim.parse.sink import CallSink
 State: TypeAlias = Callable[[str, int], int]
 
 _NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
+OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.key, TokenWriter.atom
+BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.content, TokenWriter.end_string
+"""What a token may be."""
 _BRACKET = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _EMPTY_LINE_BEGUN = re.compile(r"\n[ \t\r]{0,64}\Z")
 
@@ -62,7 +65,7 @@ class CallBody(BodyReader):
         self._limits = limits
         self._closers = closers(dialect.closers())
         self._markers = dialect.body_markers()
-        self._writer = ArgumentWriter(sink, limits)
+        self._writer = TokenWriter(sink, limits)
         self._nest = Nest(self._writer, limits)
         self._state: State = self._begin
         self._wait = False
@@ -168,32 +171,36 @@ class CallBody(BodyReader):
 
     # Writing.
 
-    def _put(self, text: str) -> None:
-        if self._dry or not text:
+    def _put(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
+        """Write a token of the arguments."""
+        if self._dry:
             return
         try:
-            self._nest.write(text)
-        except LimitError as error:
-            self._give_up("limit", str(error))
-
-    def _flush(self) -> bool:
-        """Send what was written; False where that ended the call with an error."""
-        try:
-            self._nest.flush()
+            self._nest.put(write, text)
         except LimitError as error:
             self._give_up("limit", str(error))
         except NotStrictError:
             self._give_up("malformed", "a key comes twice")
-        else:
-            return True
-        return False
+
+    def _put_all(self, tokens: list[Token]) -> None:
+        for write, text in tokens:
+            self._put(write, text)
+
+    def _flush(self) -> bool:
+        """Send what was written; False where that ended the call with an error."""
+        try:
+            self._writer.flush()
+        except LimitError as error:
+            self._give_up("limit", str(error))
+            return False
+        return True
 
     def _hold(self) -> None:
         if not self._dry:
             self._nest.hold()
 
-    def _take(self) -> str:
-        return "" if self._dry else self._nest.take()
+    def _take(self) -> list[Token]:
+        return [] if self._dry else self._nest.take()
 
     # Calls.
 
@@ -229,9 +236,10 @@ class CallBody(BodyReader):
 
     def _call_ended(self) -> None:
         if not self._dry:
-            empty = not self._started
-            self._start()
-            self._put("{}" if empty else "}")
+            if not self._started:
+                self._start()
+                self._put(OPEN, "{")
+            self._put(CLOSE, "}")
             self._flush()
         if not self._dry:
             self._writer.complete()

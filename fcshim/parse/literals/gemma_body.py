@@ -11,7 +11,6 @@ Rule: every tolerance is named in `gemma_call.lark`.
 Neighbours: `body` has the brackets, `gemma_strings` and `python_strings` the strings, `atoms` the numbers.
 """
 
-import json
 import re
 from dataclasses import dataclass
 
@@ -20,9 +19,10 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
 from fcshim.parse.literals.body import Frame, Kind, LiteralBody
-from fcshim.parse.literals.calls import MalformedError
+from fcshim.parse.literals.calls import ATOM, MalformedError
 from fcshim.parse.literals.gemma_strings import GemmaString
 from fcshim.parse.literals.python_strings import PythonString
+from fcshim.parse.literals.quoted import spelled
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
@@ -157,5 +157,8 @@ class GemmaBody(LiteralBody):
         if atom is None and not frame.key and word.lstrip("+-").lower() in _NOT_A_NUMBER:
             raise MalformedError("expected a literal", pos)
         self._put_item(pos)
-        self._put(json.dumps(word, ensure_ascii=False) if atom is None else atom)
+        if atom is not None:
+            self._put(ATOM, atom)
+        else:
+            self._put_string(spelled(word))
         self._state = self._after

@@ -1,24 +1,24 @@
 """Where the reader of a literal notation writes values, some of whose containers show only later what they are.
 
 Rule: a key, and what stands in brackets that may still be a set, a dict, a tuple or nothing, is held until it is known;
-all else goes on with the next `flush`.
-Neighbours: `arguments.writer` takes the strict JSON, `body` writes here.
+all else is written at once.
+Neighbours: `arguments.tokens` takes the tokens of strict JSON, `body` writes here.
 """
 
+from collections.abc import Callable
+
 from fcshim.parse.arguments.holding import LimitError
-from fcshim.parse.arguments.writer import ArgumentWriter
+from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.limits import Limits
 
 
 class Nest:
-    """Collects strict JSON, and passes on what is not held."""
+    """Passes on what is not held."""
 
-    def __init__(self, writer: ArgumentWriter, limits: Limits) -> None:
+    def __init__(self, writer: TokenWriter, limits: Limits) -> None:
         self._writer = writer
         self._most = limits.mend
-        self._ready: list[str] = []
-        self._into = self._ready
-        self._held: list[list[str]] = []
+        self._held: list[list[Token]] = []
         self._size = 0
 
     @property
@@ -28,34 +28,35 @@ class Nest:
 
     def clear(self) -> None:
         """Forget what was not passed on."""
-        self._ready.clear()
         self._held.clear()
-        self._into = self._ready
         self._size = 0
 
-    def write(self, text: str) -> None:
-        """Write a piece of strict JSON. Raises `LimitError` for too much that is held."""
-        self._into.append(text)
-        if self._held:
-            self._size += len(text)
-            if self._size > self._most:
-                raise LimitError(f"more than {self._most} characters before it is known what they are")
-
-    def flush(self) -> None:
-        """Pass on what is not held. Raises what the writer raises."""
-        if self._ready:
-            text = "".join(self._ready)
-            self._ready.clear()
-            self._writer.write(text)
+    def put(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
+        """Write a token, or hold it. Raises what the writer raises, and `LimitError` for too much that is held."""
+        if not self._held:
+            write(self._writer, text)
+            return
+        self._held[-1].append((write, text))
+        self._size += len(text)
+        if self._size > self._most:
+            raise LimitError(f"more than {self._most} characters before it is known what they are")
 
     def hold(self) -> None:
         """Hold what comes, until `take`."""
-        self._into = []
-        self._held.append(self._into)
+        self._held.append([])
 
-    def take(self) -> str:
+    def take(self) -> list[Token]:
         """Give what was held since the last `hold`, to be written in its place."""
-        text = "".join(self._held.pop())
-        self._into = self._held[-1] if self._held else self._ready
-        self._size -= len(text)
-        return text
+        tokens = self._held.pop()
+        self._size -= sum(len(text) for _, text in tokens)
+        return tokens
+
+
+def as_key(tokens: list[Token]) -> str | None:
+    """Give the key that these tokens spell, without its quotes; None where they are no string, number or literal."""
+    if tokens[0][0] is TokenWriter.open:
+        return None
+    return "".join(text for write, text in tokens if write in _SPELLS_KEY)
+
+
+_SPELLS_KEY = frozenset({TokenWriter.atom, TokenWriter.content})

@@ -9,16 +9,16 @@ Rule: what Python reads as a literal means the same here; every tolerance beyond
 Neighbours: `body` has the brackets, `python_strings` the strings, `atoms` the numbers, `python_body` the calls.
 """
 
-import json
 import re
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
 from fcshim.parse.literals.body import Frame, Kind, LiteralBody
-from fcshim.parse.literals.calls import MalformedError, UnfinishedError
+from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, UnfinishedError
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PREFIX, PREFIX_BEGUN, PythonString
+from fcshim.parse.literals.quoted import spelled
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
@@ -28,8 +28,8 @@ _KEY = re.compile(r"[^\W\d][\w-]*+")
 # What is usual between two values, read in one search where that gives the same as the states.
 _MEMBER = re.compile(r"""[,{][ \t\r\n]{0,16}(['"])([\w -]{1,40})\1 ?: ?""")
 _MEMBER_BEGUN = re.compile(r"""[,{][ \t\r\n]{0,16}(?:['"][\w -]{0,40}(?:['"] ?)?)?\Z""")
-_ATOM = re.compile(r"(-?\d{1,15}|True|False|None)(?=[,\])}])")
-_ATOM_BEGUN = re.compile(r"(?:-?\d{1,15}|True?|Tr?|Fa?|Fals?e?|No?|None?)\Z")
+_ATOM = re.compile(r"(-?\d{1,15}|True|False|None)(?=[,\])}])", re.ASCII)
+_ATOM_BEGUN = re.compile(r"(?:-?\d{1,15}|True?|Tr?|Fa?|Fals?e?|No?|None?)\Z", re.ASCII)
 
 
 class PythonValues(LiteralBody):
@@ -83,8 +83,7 @@ class PythonValues(LiteralBody):
         return super()._after(text, pos)
 
     def _usual_member(self, frame: Frame, found: re.Match[str]) -> int:
-        self._put(f'{", " if frame.count else ""}"{found[2]}": ')
-        frame.count += 1
+        self._put(KEY, found[2])
         frame.keyed, frame.key = True, False
         self._state = self._item
         return found.end()
@@ -183,7 +182,7 @@ class PythonValues(LiteralBody):
         token = self._taken_token()
         atom = strict_atom(token)
         if text[pos] == ":" and frame.key and atom is None and _KEY.fullmatch(token):
-            atom = json.dumps(token, ensure_ascii=False)
+            return self._lone_key(spelled(token), pos)
         if atom is None:
             raise MalformedError("expected a literal, found a name or an expression", pos)
         return self._atom(atom, pos)
@@ -191,7 +190,14 @@ class PythonValues(LiteralBody):
     def _atom(self, atom: str, pos: int) -> int:
         """A whole number or literal, which ends at `pos`."""
         self._put_item(pos)
-        self._put(atom)
+        self._put(ATOM, atom)
+        self._state = self._after
+        return pos
+
+    def _lone_key(self, key: str, pos: int) -> int:
+        """A key without quotes, which ends at `pos`."""
+        self._put_item(pos)
+        self._put_string(key)
         self._state = self._after
         return pos
 
