@@ -14,11 +14,14 @@ Neighbours: `calls` has the life of a call, `python_values` and `gemma_body` are
 import enum
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
 
 from fcshim.parse.arguments.tokens import Token
-from fcshim.parse.literals.calls import BEGIN, CLOSE, CONTENT, END, KEY, OPEN, CallBody, MalformedError
+from fcshim.parse.literals.calls import ATOM, BEGIN, CLOSE, CONTENT, END, KEY, OPEN, CallBody, MalformedError
 from fcshim.parse.literals.nest import as_key
 from fcshim.parse.literals.quoted import QuotedString, spelled
+from fcshim.parse.literals.usual import complete
 
 _LONGEST_NAME = 256
 
@@ -38,6 +41,7 @@ class Kind(enum.Enum):
     """`{`: a dict or a set."""
 
 
+_ARRAY = Kind.ARRAY
 _NAMED = frozenset({Kind.DICT, Kind.SPREAD, Kind.BRACE})
 """What may hold keys."""
 
@@ -45,10 +49,12 @@ _NAMED = frozenset({Kind.DICT, Kind.SPREAD, Kind.BRACE})
 class Frame:
     """One open bracket; `closing` are its closer and those of what it stands in."""
 
-    __slots__ = ("closer", "closing", "count", "key", "keyed", "kind")
+    __slots__ = ("closer", "closing", "count", "key", "keyed", "kind", "usual")
 
-    def __init__(self, kind: Kind, closer: str, closing: str) -> None:
+    def __init__(self, kind: Kind, usual: re.Pattern[str] | None, closer: str, closing: str) -> None:
         self.kind = kind
+        self.usual = usual
+        """What usually follows a value here."""
         self.closer = closer
         self.closing = closer + closing
         self.count = 0
@@ -60,6 +66,9 @@ class Frame:
 
 class LiteralBody(CallBody):
     """Reads calls whose arguments are literals."""
+
+    _usual: ClassVar[Mapping[Kind, re.Pattern[str]]]
+    """What usually follows a value in brackets of this kind: a comma, a `key`, and what `usual` says."""
 
     def _new_call(self) -> None:
         super()._new_call()
@@ -74,6 +83,14 @@ class LiteralBody(CallBody):
     @abstractmethod
     def _item_begins(self, text: str, pos: int) -> int:
         """Read the beginning of a value, a key or an argument."""
+
+    @abstractmethod
+    def _usual_key(self, frame: Frame, key: str) -> None:
+        """Note a key that was read together with what is around it."""
+
+    def _usual_atom(self, atom: str) -> str:
+        """Spell an atom that was found so as JSON does."""
+        return atom
 
     def _unnamed(self, _frame: Frame, pos: int) -> str:
         """Give the name of an argument that has none. Raises `MalformedError`."""
@@ -92,7 +109,7 @@ class LiteralBody(CallBody):
 
     def _call_begins(self, name: str, closer: str, around: str = "") -> None:
         """The name was read, and the bracket behind it; `around` closes what the call stands in."""
-        self._frames = [Frame(Kind.ARGUMENTS, closer, around)]
+        self._frames = [Frame(Kind.ARGUMENTS, self._usual.get(Kind.ARGUMENTS), closer, around)]
         self._state = self._item
         self._call_named(name)
 
@@ -110,6 +127,45 @@ class LiteralBody(CallBody):
 
     def _after(self, text: str, pos: int) -> int:
         """Behind a value or a key."""
+        frame = self._frames[-1]
+        if not frame.key:
+            if text[pos] == frame.closer:
+                return self._close(pos)
+            found = frame.usual.match(text, pos) if frame.usual is not None else None
+            if found is not None:
+                if complete(found):
+                    return self._usual_item(frame, found)
+                if not self._final:
+                    self._wait = True
+                    return pos
+        return self._after_space(text, pos)
+
+    def _usual_item(self, frame: Frame, found: re.Match[str]) -> int:
+        """Read what was found, and the value behind it."""
+        if frame.kind is not _ARRAY:
+            self._usual_key(frame, found["key"])
+        end = found.end()
+        if found.lastgroup == "value":
+            self._state = self._item
+            return self._item_begins(found.string, end)
+        self._put_item(end)
+        self._put(ATOM, self._usual_atom(found["atom"]))
+        self._state = self._after
+        return end
+
+    def _open_brace(self, otherwise: Kind, first: re.Pattern[str], text: str, pos: int) -> int:
+        """Open a dict whose first member is usual, else what a brace may be `otherwise`."""
+        found = first.match(text, pos)
+        if found is None or not complete(found):
+            self._wait = found is not None and not self._final
+            return pos if self._wait else self._open(otherwise, "}", pos)
+        around = self._frames[-1]
+        end = self._open(Kind.DICT, "}", pos)
+        frame = self._frames[-1]
+        return end if frame is around else self._usual_item(frame, found)
+
+    def _after_space(self, text: str, pos: int) -> int:
+        """Read what is unusual behind a value or a key."""
         pos = self._space(text, pos)
         if pos == len(text):
             return pos
@@ -163,7 +219,7 @@ class LiteralBody(CallBody):
         return pos + 1
 
     def _push(self, kind: Kind, closer: str) -> None:
-        self._frames.append(Frame(kind, closer, self._frames[-1].closing))
+        self._frames.append(Frame(kind, self._usual.get(kind), closer, self._frames[-1].closing))
         self._state = self._item
 
     def _next_item(self, frame: Frame) -> None:
@@ -175,6 +231,7 @@ class LiteralBody(CallBody):
             self._put(OPEN, "[")
             self._put_all(held)
             frame.kind, frame.key = Kind.ARRAY, False
+            frame.usual = self._usual.get(Kind.ARRAY)
 
     def _close(self, pos: int) -> int:
         frame = self._frames.pop()
@@ -231,6 +288,7 @@ class LiteralBody(CallBody):
             raise MalformedError("expected a key", pos)
         if frame.kind is Kind.BRACE:
             frame.kind = Kind.DICT
+            frame.usual = self._usual.get(Kind.DICT)
             self._put(OPEN, "{")
         if frame.kind is Kind.DICT:
             self._put(KEY, key)

@@ -12,17 +12,20 @@ Neighbours: `body` has the brackets, `gemma_strings` and `python_strings` the st
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fcshim.parse.body import BodyReader, Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
 from fcshim.parse.literals.body import Frame, Kind, LiteralBody
-from fcshim.parse.literals.calls import ATOM, MalformedError
+from fcshim.parse.literals.calls import ATOM, KEY, MalformedError
 from fcshim.parse.literals.gemma_strings import GemmaString
 from fcshim.parse.literals.python_strings import PythonString
 from fcshim.parse.literals.quoted import spelled
+from fcshim.parse.literals.usual import GAP, value_pattern
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
@@ -32,6 +35,10 @@ _NAME = re.compile(r"[^{<\n]*+")
 _KEY = re.compile(r"[^:,{}\[\]<\n]*+")
 _VALUE = re.compile(r"[^,{}\[\]<\n]*+")
 _LESS = re.compile("<")
+_TYPED = value_pattern(("true", "false", "null"), behind=r",}\]")
+_MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{GAP}{_TYPED}|\Z)|\Z)"
+_FIRST_MEMBER = re.compile(rf"\{{{GAP}{_MEMBER}")
+_NEXT_MEMBER = re.compile(f"{GAP},{GAP}{_MEMBER}")
 _NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 
 
@@ -54,6 +61,12 @@ class GemmaCalls:
 
 class GemmaBody(LiteralBody):
     """Reads one body."""
+
+    _usual: ClassVar[Mapping[Kind, re.Pattern[str]]] = {
+        Kind.ARGUMENTS: _NEXT_MEMBER,
+        Kind.DICT: _NEXT_MEMBER,
+        Kind.ARRAY: re.compile(f"{GAP},{GAP}{_TYPED}"),
+    }
 
     # Around the calls.
 
@@ -95,6 +108,13 @@ class GemmaBody(LiteralBody):
 
     # Items.
 
+    def _usual_key(self, frame: Frame, key: str) -> None:
+        if frame.kind is Kind.ARGUMENTS:
+            self._put_key(key)
+        else:
+            self._put(KEY, key)
+        frame.keyed, frame.key = True, False
+
     def _put_item(self, pos: int) -> None:
         frame = self._frames[-1]
         if frame.kind is not Kind.ARGUMENTS:
@@ -115,11 +135,16 @@ class GemmaBody(LiteralBody):
             self._string_begins(self._quoted(char), pos)
             return pos + 1
         if char in "[{":
-            return self._open(Kind.ARRAY if char == "[" else Kind.DICT, "]" if char == "[" else "}", pos)
+            return self._bracket(text, pos)
         if char in ",:}]<":
             return self._odd(text, pos)
         self._state = self._word
         return pos
+
+    def _bracket(self, text: str, pos: int) -> int:
+        if text[pos] == "{":
+            return self._open_brace(Kind.DICT, _FIRST_MEMBER, text, pos)
+        return self._open(Kind.ARRAY, "]", pos)
 
     def _quoted(self, quote: str) -> PythonString:
         """Make the reader of a string in ordinary quotes."""

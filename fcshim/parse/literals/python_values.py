@@ -10,6 +10,8 @@ Neighbours: `body` has the brackets, `python_strings` the strings, `atoms` the n
 """
 
 import re
+from collections.abc import Mapping
+from typing import ClassVar
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
@@ -19,6 +21,7 @@ from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, UnfinishedErr
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PREFIX, PREFIX_BEGUN, PythonString
 from fcshim.parse.literals.quoted import spelled
+from fcshim.parse.literals.usual import GAP, value_pattern
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
@@ -26,14 +29,24 @@ _COMMENT = re.compile(r"[^\n]*+")
 _WORD = re.compile(r"[\w.+-]*+")
 _KEY = re.compile(r"[^\W\d][\w-]*+")
 # What is usual between two values, read in one search where that gives the same as the states.
-_MEMBER = re.compile(r"""[,{][ \t\r\n]{0,16}(['"])([\w -]{1,40})\1 ?: ?""")
-_MEMBER_BEGUN = re.compile(r"""[,{][ \t\r\n]{0,16}(?:['"][\w -]{0,40}(?:['"] ?)?)?\Z""")
-_ATOM = re.compile(r"(-?\d{1,15}|True|False|None)(?=[,\])}])", re.ASCII)
-_ATOM_BEGUN = re.compile(r"(?:-?\d{1,15}|True?|Tr?|Fa?|Fals?e?|No?|None?)\Z", re.ASCII)
+_LITERALS = {"True": "true", "False": "false", "None": "null"}
+_VALUE = value_pattern(_LITERALS, behind=r",\])}", never="#")
+_MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{GAP}{_VALUE}|\Z)|\Z)|\Z)"""
+_ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){GAP}{_VALUE}|\Z)|\Z)"
+_FIRST_MEMBER = re.compile(rf"\{{{GAP}{_MEMBER}")
+
+
+_ARGUMENTS = Kind.ARGUMENTS
 
 
 class PythonValues(LiteralBody):
     """Reads calls whose arguments are Python's literals."""
+
+    _usual: ClassVar[Mapping[Kind, re.Pattern[str]]] = {
+        Kind.ARGUMENTS: re.compile(f"{GAP},{GAP}{_ARGUMENT}"),
+        Kind.DICT: re.compile(f"{GAP},{GAP}{_MEMBER}"),
+        Kind.ARRAY: re.compile(rf"{GAP},{GAP}{_VALUE}"),
+    }
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, sink, limits)
@@ -71,36 +84,20 @@ class PythonValues(LiteralBody):
 
     # Items.
 
-    def _after(self, text: str, pos: int) -> int:
-        frame = self._frames[-1]
-        if frame.keyed and frame.kind is Kind.DICT and pos < len(text) and text[pos] == ",":
-            found = _MEMBER.match(text, pos)
-            if found is not None:
-                return self._usual_member(frame, found)
-            if not self._final and _MEMBER_BEGUN.match(text, pos):
-                self._wait = True
-                return pos
-        return super()._after(text, pos)
+    def _usual_key(self, frame: Frame, key: str) -> None:
+        if frame.kind is not _ARGUMENTS:
+            self._put(KEY, key)
+            frame.key = False
+        else:
+            self._key = key
+            self._keywords = self._meant = True
+        frame.keyed = True
 
-    def _usual_member(self, frame: Frame, found: re.Match[str]) -> int:
-        self._put(KEY, found[2])
-        frame.keyed, frame.key = True, False
-        self._state = self._item
-        return found.end()
+    def _usual_atom(self, atom: str) -> str:
+        return _LITERALS.get(atom, atom)
 
     def _item_begins(self, text: str, pos: int) -> int:
         """Read the beginning of a value, a key or an argument."""
-        frame = self._frames[-1]
-        if frame.keyed or frame.kind is Kind.ARRAY:
-            found = _ATOM.match(text, pos)
-            if found is not None:
-                return self._atom(strict_atom(found[1]) or "", found.end())
-            if not self._final and _ATOM_BEGUN.match(text, pos):
-                self._wait = True
-                return pos
-        return self._unusual_item(text, pos)
-
-    def _unusual_item(self, text: str, pos: int) -> int:
         char = text[pos]
         if char in "\"'":
             return self._quote(text, pos, "")
@@ -120,12 +117,7 @@ class PythonValues(LiteralBody):
         frame = self._frames[-1]
         if frame.kind is Kind.ARGUMENTS and self._key is None and not self._takes_object(frame):
             return self._spread(pos + 1)
-        member = _MEMBER.match(text, pos)
-        if member is None and not self._final and _MEMBER_BEGUN.match(text, pos):
-            self._wait = True
-            return pos
-        end = self._open(Kind.BRACE if member is None else Kind.DICT, "}", pos)
-        return end if member is None else self._usual_member(self._frames[-1], member)
+        return self._open_brace(Kind.BRACE, _FIRST_MEMBER, text, pos)
 
     def _takes_object(self, frame: Frame) -> bool:
         if self._dry or self._name is None:
