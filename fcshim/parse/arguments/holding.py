@@ -63,10 +63,11 @@ class Holding:
                 self._doubt()
             self._keys[-1].add(self._new_key)
             self._new_key = None
-        if self._held:
+        held = self._held
+        if held:
             if self._into is not None:
-                self._into += self._held
-            self._held = []
+                self._into += held
+            held.clear()
             self._held_source = None
             self._held_size = 0
             self._paused = False
@@ -76,8 +77,8 @@ class Holding:
         """Send what is held of a string, now that its closing quote is known to be one; a firm place follows."""
         behind_quote = self._quote_at + 1
         if self._into is not None:
-            self._into.extend(self._held[:behind_quote])
-        self._held = self._held[behind_quote:]
+            self._into += self._held[:behind_quote]
+        del self._held[:behind_quote]
         self._held_source = None
         self._held_size = 0
         self._paused = False

@@ -12,8 +12,8 @@ unsent and the grammar can begin there. A closing quote therefore counts only on
        +--{--> _first_key         |  +--> _done at depth 0
        +--[--> _first_item   atom-+
 
-What is usual between two values is read by one search (`_NEXT_MEMBER` and the like); the states for its parts are for
-what is unusual, and for what is long.
+What is usual between two values is read by one search (`usual`); the states for its parts are for what is unusual, and
+for what is long.
 
 Rule: every character is looked at once; nothing that was read is kept but what is held and the keys of open objects.
 Neighbours: `strings` reads what is in them, `holding` keeps what is not sure yet, `mend` takes over at a deviation,
@@ -25,6 +25,7 @@ import re
 
 from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.arguments.strings import ESCAPE_BEGUN, JsonStrings, State
+from fcshim.parse.arguments.usual import GAP, LAST, value_pattern
 from fcshim.parse.closers import MOST_RUNS, Closers
 from fcshim.parse.limits import Limits
 
@@ -32,17 +33,12 @@ _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
 _KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MOST_RUNS}}}')
-_GAP = r"[ \t\n\r]{0,16}"
-_VALUE_FIRST = r'(?=["{\[tfn0-9-])(?P<value>)'
-_BEFORE_VALUE = "value"
-"""The group that is there where a value stands behind what was found; else that has only begun, and waits."""
-_MEMBER = rf'"(?P<key>[^"\\\x00-\x1f]{{0,64}})(?:"{_GAP}(?::{_GAP}(?:{_VALUE_FIRST}|\Z)|\Z)|\Z)'
-_FIRST_MEMBER = re.compile(rf"{_GAP}(?:{_MEMBER}|\Z)")
-_NEXT_MEMBER = re.compile(rf"{_GAP},{_GAP}(?:{_MEMBER}|\Z)")
-_NEXT_ITEM = re.compile(rf"{_GAP},{_GAP}(?:{_VALUE_FIRST}|\Z)")
-_SHORT_ATOM = re.compile(r"(?:-?(?:0|[1-9]\d{0,18})(?:\.\d{1,20})?|true|false|null)(?=[ \t\n\r,}\]])", re.ASCII)
-_SHORT_ATOM_BEGUN = re.compile(r"[\w.+-]{1,24}\Z", re.ASCII)
-"""The usual spellings, each in one search. What is only begun waits: it would be held anyway, and is short."""
+_VALUE = value_pattern(("true", "false", "null"), first=r'"{\[', behind=r" \t\n\r,}\]")
+_MEMBER = rf'(?:"(?P<key>[^"\\\x00-\x1f]{{0,64}}+)(?:"{GAP}(?::{GAP}{_VALUE}|\Z)|\Z)|\Z)'
+_FIRST_VALUE = re.compile(_VALUE)
+_FIRST_MEMBER = re.compile(GAP + _MEMBER)
+_NEXT_VALUE = re.compile(f"{GAP},{GAP}{_VALUE}")
+_NEXT_MEMBER = re.compile(f"{GAP},{GAP}{_MEMBER}")
 
 
 class StrictJson(JsonStrings):
@@ -63,7 +59,7 @@ class StrictJson(JsonStrings):
         """Note that a value begins here (its first character, or a whole number or literal)."""
 
     def _atom_ended(self, atom: str) -> None:
-        """Note a whole number or literal; its pieces are the last of what is held."""
+        """Note a whole number or literal; the last piece of what is held ends with it."""
         self._stand("after")
         self._value_begins(atom)
 
@@ -124,20 +120,26 @@ class StrictJson(JsonStrings):
                 return pos
         first = text[pos]
         if first == '"':
-            self._stand("string")
-            self._in_string = True
-            self._value_begins(first)
-            if self._into is not None:
-                self._into.append(first)
-            self.in_content = True
-            self._state = self._string
-            return pos + 1
+            return self._begin_string(pos)
         if first in "{[":
             return self._open(first, pos)
         if first in "-0123456789tfn":
+            found = _FIRST_VALUE.match(text, pos)
+            if found is not None and found.lastgroup != "value":
+                return self._usual_value(found, pos)
             self._state = self._atom
             return self._atom(text, pos)
         return self._deviate(text, pos)
+
+    def _begin_string(self, pos: int) -> int:
+        self._stand("string")
+        self._in_string = True
+        self._value_begins('"')
+        if self._into is not None:
+            self._into.append('"')
+        self.in_content = True
+        self._state = self._string
+        return pos + 1
 
     def _open(self, container: str, pos: int) -> int:
         if len(self._containers) >= self._limits.depth:
@@ -167,33 +169,40 @@ class StrictJson(JsonStrings):
         self._container_ended()
         return pos + 1
 
-    def _read_member(self, found: re.Match[str]) -> int:
-        """Read what stands before a member's value, key and all."""
-        self._held.append(found[0])
-        if self._held_source is not None:
-            self._held_source.append(found[0])
-        key = found["key"]
-        self._state = self._value
-        if key in self._keys[-1]:
+    def _usual_member(self, found: re.Match[str], pos: int) -> int:
+        """Read what was found at `pos`: a key, and the value that has begun behind it, or is an atom."""
+        last = found.lastgroup
+        if last not in LAST:
+            self._wait = True
+            return pos
+        key, keys = found["key"], self._keys[-1]
+        if key in keys:
             self._key_twice(key)
-        self._new_key = key
+        keys.add(key)
         self._key_read(key)
-        return self._value(found.string, found.end())
+        return self._usual_value(found, pos)
 
-    def _read_comma(self, found: re.Match[str]) -> int:
-        """Read what stands between two items."""
+    def _usual_value(self, found: re.Match[str], pos: int) -> int:
+        """Read what was found at `pos`: what stands before a value, and the value if it is an atom."""
+        last = found.lastgroup
+        if last not in LAST:
+            self._wait = True
+            return pos
         self._held.append(found[0])
         if self._held_source is not None:
             self._held_source.append(found[0])
-        return self._value(found.string, found.end())
+        end = found.end()
+        if last == "atom":
+            self._atom_ended(found["atom"])
+            self._state = self._after
+            return end
+        first = found.string[end]
+        return self._begin_string(end) if first == '"' else self._open(first, end)
 
     def _first_key(self, text: str, pos: int) -> int:
         found = _FIRST_MEMBER.match(text, pos)
         if found is not None:
-            if found[_BEFORE_VALUE] is None:
-                self._wait = True
-                return pos
-            return self._read_member(found)
+            return self._usual_member(found, pos)
         pos = self._space(text, pos)
         if pos < len(text) and text[pos] == "}":
             return self._close(text, pos)
@@ -261,13 +270,15 @@ class StrictJson(JsonStrings):
     def _after(self, text: str, pos: int) -> int:
         if text[pos] in "}]":
             return self._close(text, pos)
-        inside_object = self._containers[-1] == "{"
-        found = (_NEXT_MEMBER if inside_object else _NEXT_ITEM).match(text, pos)
-        if found is not None and self._rest != "opened":
-            if found[_BEFORE_VALUE] is None:
-                self._wait = True
-                return pos
-            return self._read_member(found) if inside_object else self._read_comma(found)
+        if self._rest != "opened":
+            if self._containers[-1] == "{":
+                found = _NEXT_MEMBER.match(text, pos)
+                if found is not None:
+                    return self._usual_member(found, pos)
+            else:
+                found = _NEXT_VALUE.match(text, pos)
+                if found is not None:
+                    return self._usual_value(found, pos)
         return self._after_space(text, pos)
 
     def _after_space(self, text: str, pos: int) -> int:
@@ -285,21 +296,6 @@ class StrictJson(JsonStrings):
         return self._deviate(text, pos)
 
     def _atom(self, text: str, pos: int) -> int:
-        if not self._token:
-            found = _SHORT_ATOM.match(text, pos)
-            if found is not None:
-                atom = found[0]
-                self._token = [atom]
-                self._held.append(atom)
-                if self._held_source is not None:
-                    self._held_source.append(atom)
-                self._atom_ended(atom)
-                self._token = []
-                self._state = self._after
-                return found.end()
-            if _SHORT_ATOM_BEGUN.match(text, pos):
-                self._wait = True
-                return pos
         found = _ATOM.match(text, pos)
         assert found is not None
         end = found.end()
@@ -313,8 +309,9 @@ class StrictJson(JsonStrings):
         atom = "".join(self._token)
         if not _STRICT_ATOM.fullmatch(atom):
             return self._deviate(text, end)
-        self._atom_ended(atom)
+        self._held[-len(self._token) :] = [atom]
         self._token.clear()
+        self._atom_ended(atom)
         self._state = self._after
         return end
 

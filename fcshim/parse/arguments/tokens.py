@@ -13,20 +13,23 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.mend import Rest
 from fcshim.parse.arguments.writer import ArgumentWriter
 
 
 class TokenWriter(ArgumentWriter):
     """Takes the arguments of one call after the other; every method raises `LimitError` for what is too much."""
 
+    _into: list[str]
+
     def open(self, bracket: str) -> None:
         """Open an object or an array."""
         if len(self._containers) >= self._limits.depth:
             raise LimitError(f"nested more than {self._limits.depth} deep")
-        self._separate()
-        self._stand("opened")
-        self._value_begins(bracket)
-        self._say(bracket)
+        self._reach("opened")
+        if self._typed and self._containers:
+            self._typed_value(bracket)
+        self._into.append(bracket)
         self._containers.append(bracket)
         if bracket == "{":
             self._keys.append(set())
@@ -34,10 +37,11 @@ class TokenWriter(ArgumentWriter):
     def close(self, bracket: str) -> None:
         """Close what was opened last."""
         self._rest = "after"
-        self._say(bracket)
+        self._into.append(bracket)
         if self._containers.pop() == "{":
             self._keys.pop()
-        self._container_ended()
+        if self._typed and self._containers:
+            self._typed_end()
 
     def key(self, spelled: str) -> None:
         """Write the key of the next value, without its quotes. Raises `NotStrictError` for one that comes twice."""
@@ -47,58 +51,53 @@ class TokenWriter(ArgumentWriter):
             raise NotStrictError
         keys.add(key)
         self._held.append(f'"{spelled}": ' if self._rest == "opened" else f', "{spelled}": ')
-        self._key_read(key)
+        if self._typed:
+            self._typed_key(key)
 
     def atom(self, atom: str) -> None:
         """Write a number or literal."""
         if len(atom) > self._limits.number:
             raise LimitError(f"a number of more than {self._limits.number} digits")
-        self._separate()
-        self._held.append(atom)
-        if self._typed:
-            self._token.append(atom)
-            self._typed_atom(atom)
-            self._token.clear()
-        else:
-            self._stand("after")
+        if not self._typed:
+            self._reach("after")
+            self._into.append(atom)
+            return
+        comma = self._rest != "opened" and self._containers[-1] == "["
+        self._held.append(f", {atom}" if comma else atom)
+        self._typed_atom(atom)
 
     def begin_string(self, _quote: str) -> None:
         """Begin a string."""
-        self._separate()
-        self._stand("string")
-        self._value_begins('"')
-        self._say('"')
+        self._reach("string")
+        if self._typed:
+            self._typed_value('"')
+        self._into.append('"')
         self.in_content = True
 
     def content(self, spelled: str) -> None:
         """Go on in the string."""
-        self._say(spelled)
+        self._into.append(spelled)
 
     def end_string(self, _quote: str) -> None:
         """End the string."""
         self._rest = "after"
-        self._say('"')
+        self._into.append('"')
         self.in_content = False
-        self._string_ended()
-
-    def flush(self) -> None:
-        """Send what is sure."""
-        if self._out or self._kept is not None:
-            self._flush()
+        if self._typed:
+            self._typed_string_end()
 
     def complete(self) -> None:
         """The arguments are whole: note that at the sink."""
         assert not self._containers
         self._sink.complete()
 
-    def _separate(self) -> None:
-        """Write the comma before a value of an array."""
-        if self._rest != "opened" and self._containers and self._containers[-1] == "[":
-            self._held.append(", ")
-
-    def _say(self, text: str) -> None:
-        assert self._into is not None
-        self._into.append(text)
+    def _reach(self, rest: Rest) -> None:
+        """A value begins: write the key that waits for it, or the comma before it."""
+        if self._held:
+            self._into.append(self._held.pop())
+        elif self._rest == "after" and self._containers[-1] == "[":
+            self._into.append(", ")
+        self._rest = rest
 
 
 Token: TypeAlias = tuple[Callable[[TokenWriter, str], None], str]

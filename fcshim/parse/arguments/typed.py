@@ -46,11 +46,10 @@ class TypedJson(StrictJson):
 
     def _flush(self) -> None:
         """Send what was read of the arguments. Raises `LimitError`."""
-        if self._kept is not None:
-            self._let_go()
-        if self._out:
-            text = "".join(self._out)
-            self._out.clear()
+        out = self._out
+        if out:
+            text = out[0] if len(out) == 1 else "".join(out)
+            out.clear()
             if not self._sink.chunk(text):
                 raise self._too_long()
 
@@ -179,8 +178,7 @@ class TypedJson(StrictJson):
     def _replace(self, expectation: Expectation, atom: str) -> None:
         coerced = self._coerced(expectation, atom)
         if coerced != atom:
-            del self._held[-len(self._token) :]
-            self._held.append(coerced)
+            self._held[-1] = self._held[-1].removesuffix(atom) + coerced
 
     def _left_out(self) -> bool:
         """Leave a null out, with its key, if it stands for a value that is absent."""

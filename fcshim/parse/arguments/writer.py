@@ -60,7 +60,7 @@ class ArgumentWriter(TypedJson):
                 pos = self._state(text, pos)
             self._left = text[pos:]
         finally:
-            self._flush()
+            self.flush()
 
     def write_literal(self, strict: str, text: str, place: Sequence[str | int]) -> None:
         """Write the value at `place`, which the plain `text` stands for; what the schema changed of it is noted.
@@ -76,7 +76,7 @@ class ArgumentWriter(TypedJson):
         try:
             return super().read_on(text, pos)
         finally:
-            self._flush()
+            self.flush()
 
     def write_text(self, text: str) -> None:
         """Go on inside a JSON string: `text` is its plain content, not escaped. Raises `LimitError`."""
@@ -85,6 +85,13 @@ class ArgumentWriter(TypedJson):
             self.write(escaped)
         elif not self._sink.chunk(escaped):
             raise self._too_long()
+
+    def flush(self) -> None:
+        """Send what is sure. Raises `LimitError`."""
+        if self._kept is not None:
+            self._let_go()
+        if self._out:
+            self._flush()
 
     def complete(self) -> None:
         """The arguments are whole: note that at the sink. Raises `NotStrictError` where they are not."""

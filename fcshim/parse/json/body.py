@@ -98,7 +98,9 @@ class JsonBody(JsonEnding):
                 pos = self._state(text, pos)
                 if self._wait or self.status is not READING:
                     break
-            if self._out or self._kept is not None:
+            if self._kept is not None:
+                self._let_go()
+            if self._out:
                 self._flush()
         except LimitError as error:
             self._give_up("limit", str(error))

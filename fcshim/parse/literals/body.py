@@ -14,14 +14,13 @@ Neighbours: `calls` has the life of a call, `python_values` and `gemma_body` are
 import enum
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import ClassVar
 
 from fcshim.parse.arguments.tokens import Token
+from fcshim.parse.arguments.usual import LAST
 from fcshim.parse.literals.calls import ATOM, BEGIN, CLOSE, CONTENT, END, KEY, OPEN, CallBody, MalformedError
 from fcshim.parse.literals.nest import as_key
 from fcshim.parse.literals.quoted import QuotedString, spelled
-from fcshim.parse.literals.usual import complete
 
 _LONGEST_NAME = 256
 
@@ -41,24 +40,21 @@ class Kind(enum.Enum):
     """`{`: a dict or a set."""
 
 
-_ARRAY = Kind.ARRAY
-_NAMED = frozenset({Kind.DICT, Kind.SPREAD, Kind.BRACE})
-"""What may hold keys."""
+_ARGUMENTS, _DICT, _ARRAY, _SPREAD, _BRACE = Kind.ARGUMENTS, Kind.DICT, Kind.ARRAY, Kind.SPREAD, Kind.BRACE
+"""Looked up once, since that takes as long as much of what a state does."""
 
 
 class Frame:
     """One open bracket; `closing` are its closer and those of what it stands in."""
 
-    __slots__ = ("closer", "closing", "count", "key", "keyed", "kind", "usual")
+    __slots__ = ("closer", "closing", "count", "key", "keyed", "kind")
 
-    def __init__(self, kind: Kind, usual: re.Pattern[str] | None, closer: str, closing: str) -> None:
+    def __init__(self, kind: Kind, closer: str, closing: str) -> None:
         self.kind = kind
-        self.usual = usual
-        """What usually follows a value here."""
         self.closer = closer
         self.closing = closer + closing
         self.count = 0
-        self.key = kind in _NAMED
+        self.key = kind is _DICT or kind is _BRACE or kind is _SPREAD
         """True where a key is due, or may be."""
         self.keyed = False
         """True where the value of a key that was read is due."""
@@ -67,8 +63,12 @@ class Frame:
 class LiteralBody(CallBody):
     """Reads calls whose arguments are literals."""
 
-    _usual: ClassVar[Mapping[Kind, re.Pattern[str]]]
-    """What usually follows a value in brackets of this kind: a comma, a `key`, and what `usual` says."""
+    _next_value: ClassVar[re.Pattern[str]]
+    """What usually follows a value in an array: a comma, and what `usual` says."""
+    _next_member: ClassVar[re.Pattern[str]]
+    """The same in a dict, with the `key` of the next value."""
+    _next_argument: ClassVar[re.Pattern[str]]
+    """The same among the arguments."""
 
     def _new_call(self) -> None:
         super()._new_call()
@@ -109,7 +109,7 @@ class LiteralBody(CallBody):
 
     def _call_begins(self, name: str, closer: str, around: str = "") -> None:
         """The name was read, and the bracket behind it; `around` closes what the call stands in."""
-        self._frames = [Frame(Kind.ARGUMENTS, self._usual.get(Kind.ARGUMENTS), closer, around)]
+        self._frames = [Frame(_ARGUMENTS, closer, around)]
         self._state = self._item
         self._call_named(name)
 
@@ -131,9 +131,15 @@ class LiteralBody(CallBody):
         if not frame.key:
             if text[pos] == frame.closer:
                 return self._close(pos)
-            found = frame.usual.match(text, pos) if frame.usual is not None else None
+            kind = frame.kind
+            if kind is _ARRAY:
+                found = self._next_value.match(text, pos)
+            elif kind is _DICT:
+                found = self._next_member.match(text, pos)
+            else:
+                found = self._next_argument.match(text, pos) if kind is _ARGUMENTS else None
             if found is not None:
-                if complete(found):
+                if found.lastgroup in LAST:
                     return self._usual_item(frame, found)
                 if not self._final:
                     self._wait = True
@@ -156,7 +162,7 @@ class LiteralBody(CallBody):
     def _open_brace(self, otherwise: Kind, first: re.Pattern[str], text: str, pos: int) -> int:
         """Open a dict whose first member is usual, else what a brace may be `otherwise`."""
         found = first.match(text, pos)
-        if found is None or not complete(found):
+        if found is None or found.lastgroup not in LAST:
             self._wait = found is not None and not self._final
             return pos if self._wait else self._open(otherwise, "}", pos)
         around = self._frames[-1]
@@ -208,18 +214,17 @@ class LiteralBody(CallBody):
             self._fail("limit", f"nested more than {self._limits.depth} deep")
             return pos + 1
         self._put_item(pos)
-        match kind:
-            case Kind.DICT:
-                self._put(OPEN, "{")
-            case Kind.ARRAY:
-                self._put(OPEN, "[")
-            case _:
-                self._hold()
+        if kind is _DICT:
+            self._put(OPEN, "{")
+        elif kind is _ARRAY:
+            self._put(OPEN, "[")
+        else:
+            self._hold()
         self._push(kind, closer)
         return pos + 1
 
     def _push(self, kind: Kind, closer: str) -> None:
-        self._frames.append(Frame(kind, self._usual.get(kind), closer, self._frames[-1].closing))
+        self._frames.append(Frame(kind, closer, self._frames[-1].closing))
         self._state = self._item
 
     def _next_item(self, frame: Frame) -> None:
@@ -231,22 +236,19 @@ class LiteralBody(CallBody):
             self._put(OPEN, "[")
             self._put_all(held)
             frame.kind, frame.key = Kind.ARRAY, False
-            frame.usual = self._usual.get(Kind.ARRAY)
 
     def _close(self, pos: int) -> int:
         frame = self._frames.pop()
-        match frame.kind:
-            case Kind.ARGUMENTS:
-                self._call_ended()
-                return pos + 1
-            case Kind.PAREN | Kind.BRACE:
-                self._close_undecided(frame, self._take())
-            case Kind.DICT:
-                self._put(CLOSE, "}")
-            case Kind.ARRAY:
-                self._put(CLOSE, "]")
-            case Kind.SPREAD:
-                pass
+        kind = frame.kind
+        if kind is _ARGUMENTS:
+            self._call_ended()
+            return pos + 1
+        if kind is _DICT:
+            self._put(CLOSE, "}")
+        elif kind is _ARRAY:
+            self._put(CLOSE, "]")
+        elif kind is not _SPREAD:
+            self._close_undecided(frame, self._take())
         self._state = self._after
         return pos + 1
 
@@ -268,18 +270,17 @@ class LiteralBody(CallBody):
     def _put_item(self, pos: int) -> None:
         """Write what stands before an item; it begins, or ended, at `pos`."""
         frame = self._frames[-1]
-        match frame.kind:
-            case Kind.ARGUMENTS:
-                key = self._unnamed(frame, pos) if self._key is None else self._key
-                self._key = None
-                self._put_key(spelled(key))
-                frame.keyed = False
-            case Kind.DICT | Kind.SPREAD if frame.key:
+        kind = frame.kind
+        if kind is _ARGUMENTS:
+            key = self._unnamed(frame, pos) if self._key is None else self._key
+            self._key = None
+            self._put_key(spelled(key))
+            frame.keyed = False
+        elif kind is _DICT or kind is _SPREAD:
+            if frame.key:
                 self._hold()
-            case Kind.PAREN | Kind.BRACE:
-                frame.count += 1
-            case _:
-                pass
+        elif kind is not _ARRAY:
+            frame.count += 1
 
     def _key_ended(self, frame: Frame, pos: int) -> None:
         """What was held is a key."""
@@ -288,7 +289,6 @@ class LiteralBody(CallBody):
             raise MalformedError("expected a key", pos)
         if frame.kind is Kind.BRACE:
             frame.kind = Kind.DICT
-            frame.usual = self._usual.get(Kind.DICT)
             self._put(OPEN, "{")
         if frame.kind is Kind.DICT:
             self._put(KEY, key)
@@ -342,6 +342,7 @@ class LiteralBody(CallBody):
         self._put_item(pos)
         self._put(BEGIN, '"')
         self._string = string
+        self.in_content = False
         self._state = self._in_string
 
     def _put_string(self, content: str) -> None:
@@ -354,8 +355,8 @@ class LiteralBody(CallBody):
         """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
         string = self._string
         assert string is not None
-        if string.piece is None or string.piece(text) is None:
-            if string.plain_piece is None or string.plain_piece(text) is None:
+        if string.spelling.piece(text) is None:
+            if string.spelling.plain_piece(text) is None:
                 return False
             text = spelled(text)
         return self._sink.has_room(len(text)) and self._sink.chunk(text)
@@ -374,18 +375,18 @@ class LiteralBody(CallBody):
         if string.broken:
             self._string_broken(string, pos)
         elif string.closed:
-            self._string_ended()
+            return self._string_ended(text, pos)
         else:
             self._wait = string.wait
-            if string.streams and not self._dry and self._nest.streams:
-                self._flush()
-                self.in_content = self._writer.streams
+            if string.streams:
+                self.in_content = streams or (not self._dry and not self._nest.levels and self._writer.streams)
         return pos
 
-    def _string_ended(self) -> None:
+    def _string_ended(self, _text: str, pos: int) -> int:
         self._string = None
         self._put(END, '"')
         self._state = self._after
+        return pos
 
     def _string_broken(self, string: QuotedString, pos: int) -> None:
         """Give the call up; if a closing marker stood in the string, the body ended there."""

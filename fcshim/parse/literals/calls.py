@@ -66,7 +66,7 @@ class CallBody(BodyReader):
         self._closers = closers(dialect.closers())
         self._markers = dialect.body_markers()
         self._writer = TokenWriter(sink, limits)
-        self._nest = Nest(self._writer, limits)
+        self._nest = Nest(limits)
         self._state: State = self._begin
         self._wait = False
         self._final = False
@@ -155,7 +155,10 @@ class CallBody(BodyReader):
                 break
         if self._remark_at is not None:
             self._remark.add(text[self._remark_at : pos])
-        self._flush()
+        try:
+            self._writer.flush()
+        except LimitError as error:
+            self._give_up("limit", str(error))
         return pos
 
     def refuse(self) -> None:
@@ -176,7 +179,10 @@ class CallBody(BodyReader):
         if self._dry:
             return
         try:
-            self._nest.put(write, text)
+            if self._nest.levels:
+                self._nest.put(write, text)
+            else:
+                write(self._writer, text)
         except LimitError as error:
             self._give_up("limit", str(error))
         except NotStrictError:

@@ -12,10 +12,9 @@ Neighbours: `body` has the brackets, `gemma_strings` and `python_strings` the st
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
+from fcshim.parse.arguments.usual import GAP, value_pattern
 from fcshim.parse.body import BodyReader, Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
@@ -23,9 +22,8 @@ from fcshim.parse.literals.atoms import strict_atom
 from fcshim.parse.literals.body import Frame, Kind, LiteralBody
 from fcshim.parse.literals.calls import ATOM, KEY, MalformedError
 from fcshim.parse.literals.gemma_strings import GemmaString
-from fcshim.parse.literals.python_strings import PythonString
+from fcshim.parse.literals.python_strings import PythonString, quotation_of
 from fcshim.parse.literals.quoted import spelled
-from fcshim.parse.literals.usual import GAP, value_pattern
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
@@ -35,10 +33,9 @@ _NAME = re.compile(r"[^{<\n]*+")
 _KEY = re.compile(r"[^:,{}\[\]<\n]*+")
 _VALUE = re.compile(r"[^,{}\[\]<\n]*+")
 _LESS = re.compile("<")
-_TYPED = value_pattern(("true", "false", "null"), behind=r",}\]")
+_TYPED = value_pattern(("true", "false", "null"), first=r"<\"'\[{", behind=r",}\]")
 _MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{GAP}{_TYPED}|\Z)|\Z)"
 _FIRST_MEMBER = re.compile(rf"\{{{GAP}{_MEMBER}")
-_NEXT_MEMBER = re.compile(f"{GAP},{GAP}{_MEMBER}")
 _NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 
 
@@ -62,11 +59,8 @@ class GemmaCalls:
 class GemmaBody(LiteralBody):
     """Reads one body."""
 
-    _usual: ClassVar[Mapping[Kind, re.Pattern[str]]] = {
-        Kind.ARGUMENTS: _NEXT_MEMBER,
-        Kind.DICT: _NEXT_MEMBER,
-        Kind.ARRAY: re.compile(f"{GAP},{GAP}{_TYPED}"),
-    }
+    _next_value = re.compile(f"{GAP},{GAP}{_TYPED}")
+    _next_member = _next_argument = re.compile(f"{GAP},{GAP}{_MEMBER}")
 
     # Around the calls.
 
@@ -148,8 +142,9 @@ class GemmaBody(LiteralBody):
 
     def _quoted(self, quote: str) -> PythonString:
         """Make the reader of a string in ordinary quotes."""
-        frame, also = self._frames[-1], (self._dialect.quote,)
-        return PythonString("", quote, frame.closing, self._closers, self._limits, key=frame.key, also=also)
+        frame = self._frames[-1]
+        quotation = quotation_of("", quote, self._closers, self._dialect.quote)
+        return PythonString(quotation, frame.closing, self._limits, key=frame.key)
 
     # Words.
 

@@ -9,27 +9,26 @@ import re
 
 from fcshim.parse.closers import Closers, closers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.quoted import Piece, QuotedString
+from fcshim.parse.literals.quoted import QuotedString, Spelling
 
 _FOLLOWS = re.compile(r"[ \t\r\n]{0,64}(.?)", re.DOTALL)
 
 
 @functools.lru_cache(maxsize=64)
-def _patterns(quote: str, leads: str) -> tuple[Piece, Piece]:
-    """Give what matches content in which no token begins: as JSON spells it, and any."""
-    leads = re.escape(quote[0]) + leads
-    return re.compile(rf'[^"\\\x00-\x1f{leads}]++').fullmatch, re.compile(f"[^{leads}]++").fullmatch
+def _spelling(quote: str, markers: Closers) -> Spelling:
+    leads = re.escape(quote[0]) + markers.leads
+    piece, plain_piece = re.compile(rf'[^"\\\x00-\x1f{leads}]++'), re.compile(f"[^{leads}]++")
+    return Spelling(markers, piece.fullmatch, plain_piece.fullmatch)
 
 
 class GemmaString(QuotedString):
     """One string, read from behind its opening token."""
 
     def __init__(self, quote: str, markers: Closers, limits: Limits) -> None:
-        super().__init__(markers, limits)
+        super().__init__(_spelling(quote, markers), limits)
         self._quote = closers((quote,))
         self._markers = markers
         self._long = len(quote)
-        self.piece, self.plain_piece = _patterns(quote, markers.leads)
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
         """Read `text[pos:]` up to the end of the string; `final` says that nothing comes behind the text."""

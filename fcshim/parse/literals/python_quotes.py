@@ -17,6 +17,11 @@ LOOK_AHEAD = 64
 
 _SPACE = re.compile(rf"[ \t\r\n]{{0,{LOOK_AHEAD}}}")
 _WORD = re.compile(rf"[\w.-]{{1,{LOOK_AHEAD}}}")
+USUAL_ENDS = (
+    r"""(?P<comma>, ?(?:["'\[({]|-?[0-9]|(?:True|False|None)[,)\]}]|[^\W\d]\w{0,40}+=[^=]))|(?P<bracket>[)\]}]),"""
+    r"|(?P<begun>(?:, ?(?:[^\W\d]\w{0,40}+=?)?)?\Z)"
+)
+"""What usually follows a string: the next value or argument, the end of what it stands in, or the beginning of it."""
 _KEYWORDS = frozenset({"if", "for", "in", "not", "or", "and", "is", "else"})
 _LITERALS = frozenset({"True", "False", "None", "true", "false", "null"})
 _OPERATORS = (*"+-*/%@&|^<>([", "==", "!=")

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from fcshim.parse.closers import MOST_RUNS, Closers, closers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.python_quotes import ends_string
-from fcshim.parse.literals.quoted import Piece, QuotedString
+from fcshim.parse.literals.python_quotes import USUAL_ENDS, ends_string
+from fcshim.parse.literals.quoted import QuotedString, Spelling
 
 PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
 PREFIX_BEGUN = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])\Z")
@@ -27,6 +27,8 @@ _ESCAPE_BEGUN = re.compile(
     r"\\(?:\r|[0-7]{1,2}|x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|N(?:\{[A-Za-z0-9 -]{0,99})?)?\Z"
 )
 _SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\r": "", "\n": ""}
+_DIRECT = {"\\'": "'", '\\"': '\\"', "\\\\": "\\\\", "\\n": "\\n", "\\t": "\\t", "\\b": "\\b", "\\f": "\\f"}
+"""Escapes of one letter that are usual, with JSON's spelling."""
 _OTHER_HALF = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _OTHER_HALF_BEGUN = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
 _LOST = "\ufffd"
@@ -34,56 +36,86 @@ _LOST = "\ufffd"
 Matcher: TypeAlias = Callable[[str, int], "re.Match[str] | None"]
 
 
+class Quotation(Spelling):
+    """How one kind of literal is written: its prefix, its quotes, what may end the body in it or follow it."""
+
+    def __init__(self, prefix: str, quote: str, markers: Closers, also: str) -> None:
+        flags = prefix.lower()
+        self.raw, self.formatted = "r" in flags, "f" in flags
+        self.quote = quote
+        self.followers = closers((*markers.markers, also)) if also else markers
+        special = rf"\\{quote[0]}{'{}' if self.formatted else ''}"
+        strict, piece = rf'[^"{special}\x00-\x1f]*+', rf'[^"{special}\x00-\x1f{markers.leads}]*+'
+        if not self.raw:
+            strict, piece = (rf'{run}(?:\\[\\"nrtbf]{run}){{0,{MOST_RUNS}}}' for run in (strict, piece))
+        self.plain: Matcher = re.compile(f"[^{special}]++").match
+        """Matches content."""
+        self.strict: Matcher = re.compile(strict).match
+        """Matches content that JSON spells the same."""
+        ends = f"(?:{quote}(?:{USUAL_ENDS}))?" if len(quote) == 1 else ""
+        self.run: Matcher = re.compile(f"(?P<run>{piece}){ends}").match
+        """Matches the same where no marker can begin, perhaps with a quote behind it, and what usually follows one."""
+        plain_piece = re.compile(f"[^{special}{markers.leads}]++")
+        super().__init__(markers, re.compile(piece).fullmatch, plain_piece.fullmatch)
+
+
+@functools.lru_cache(maxsize=256)
+def quotation_of(prefix: str, quote: str, markers: Closers, also: str = "") -> Quotation:
+    """Give the quotation with this prefix and these quotes; `also` is a further token that may follow it."""
+    return Quotation(prefix, quote, markers, also)
+
+
 class PythonString(QuotedString):
     """One literal, read from behind its opening quote.
 
     `closing` are the brackets that close what the string stands in, innermost first; `key` says that it may be a key of
-    a dict, `also` which further tokens may follow it.
+    a dict.
     """
 
-    def __init__(
-        self,
-        prefix: str,
-        quote: str,
-        closing: str,
-        markers: Closers,
-        limits: Limits,
-        *,
-        key: bool = False,
-        also: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(markers, limits)
-        flags = prefix.lower()
-        self._raw, self._formatted = "r" in flags, "f" in flags
-        self._quote = quote
+    spelling: Quotation
+
+    def __init__(self, quotation: Quotation, closing: str, limits: Limits, *, key: bool = False) -> None:
+        super().__init__(quotation, limits)
         self._closing = closing
         self._key = key
-        self._followers = closers((*markers.markers, *also)) if also else markers
-        patterns = _patterns(quote[0], markers.leads, raw=self._raw, formatted=self._formatted)
-        self._plain, self._strict, self.plain_piece, self.piece = patterns
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
         """Read `text[pos:]` up to the end of the string; `final` says that nothing comes behind the text."""
         self.wait = False
-        while pos < len(text) and not (self.wait or self.closed or self.broken):
-            strict = self._strict(text, pos)
-            plain = None if strict else self._plain(text, pos)
-            if strict is not None:
-                pos = self._content(text, pos, strict.end(), strict=True)
-            elif plain is not None:
-                pos = self._content(text, pos, plain.end())
-            elif text[pos] == "\\":
-                pos = self._escape(text, pos, final=final)
-            elif text[pos] == self._quote[0]:
-                pos = self._at_quote(text, pos, final=final)
-            else:
-                pos = self._at_brace(text, pos, final=final)
+        run, size = self.spelling.run, len(text)
+        while pos < size and not (self.wait or self.closed or self.broken):
+            found = run(text, pos)
+            assert found is not None
+            end = found.end(1)
+            if end > pos:
+                self._take(found[1], found[1])
+                pos = end
+            follows = found.lastgroup
+            if follows == "comma" or (follows == "bracket" and found["bracket"] == self._closing[0]):
+                self.close()
+                pos += 1
+            elif follows == "begun" and not final:
+                self.wait = True
+            elif pos < size:
+                pos = self._unusual(text, pos, final=final)
         return pos
 
+    def _unusual(self, text: str, pos: int, *, final: bool) -> int:
+        """Read what is no content or may be none, content in which a marker may begin or that JSON spells otherwise."""
+        if text[pos] == self.spelling.quote[0]:
+            return self._at_quote(text, pos, final=final)
+        if text[pos] == "\\":
+            return self._escape(text, pos, final=final)
+        strict = self.spelling.strict(text, pos)
+        if strict is not None and strict.end() > pos:
+            return self._content(text, pos, strict.end(), strict=True)
+        plain = self.spelling.plain(text, pos)
+        return self._at_brace(text, pos, final=final) if plain is None else self._content(text, pos, plain.end())
+
     def _at_quote(self, text: str, pos: int, *, final: bool) -> int:
-        if len(self._quote) == 3:
+        if len(self.spelling.quote) == 3:
             return self._at_triple(text, pos, final=final)
-        ends = ends_string(text, pos + 1, self._closing, self._followers, key=self._key)
+        ends = ends_string(text, pos + 1, self._closing, self.spelling.followers, key=self._key)
         if ends is None and not final:
             self.wait = True
             return pos
@@ -94,10 +126,10 @@ class PythonString(QuotedString):
         return pos + 1
 
     def _at_triple(self, text: str, pos: int, *, final: bool) -> int:
-        if text.startswith(self._quote, pos):
+        if text.startswith(self.spelling.quote, pos):
             self.close()
             return pos + 3
-        if self._quote.startswith(text[pos : pos + 3]) and not final:
+        if self.spelling.quote.startswith(text[pos : pos + 3]) and not final:
             self.wait = True
             return pos
         self._say(text[pos])
@@ -115,8 +147,12 @@ class PythonString(QuotedString):
         return pos + 2
 
     def _escape(self, text: str, pos: int, *, final: bool) -> int:
-        if self._raw:
+        if self.spelling.raw:
             return self._raw_escape(text, pos, final=final)
+        simple = _DIRECT.get(text[pos : pos + 2])
+        if simple is not None:
+            self._take(text[pos : pos + 2], simple)
+            return pos + 2
         if not final and _ESCAPE_BEGUN.match(text, pos):
             self.wait = True
             return pos
@@ -134,7 +170,7 @@ class PythonString(QuotedString):
         if pos + 1 == len(text) and not final:
             self.wait = True
             return pos
-        quoted = text[pos + 1 : pos + 2] in {"\\", self._quote[0]}
+        quoted = text[pos + 1 : pos + 2] in {"\\", self.spelling.quote[0]}
         self._say(text[pos : pos + 2] if quoted else "\\")
         return pos + 2 if quoted else pos + 1
 
@@ -154,23 +190,6 @@ class PythonString(QuotedString):
             return pos
         self._say(text[pos:end], _LOST)
         return end
-
-
-@functools.lru_cache(maxsize=64)
-def _patterns(quote: str, leads: str, *, raw: bool, formatted: bool) -> tuple[Matcher, Matcher, Piece, Piece]:
-    """Give what matches plain content, and content that JSON spells the same; then both where no marker can begin."""
-    special = rf"\\{quote}{'{}' if formatted else ''}"
-    strict, piece = rf'[^"{special}\x00-\x1f]++', rf'[^"{special}\x00-\x1f{leads}]++'
-    if not raw:
-        escape = r'\\[\\"nrtbf]'
-        strict, piece = f"(?:{strict}|{escape}){{1,{MOST_RUNS}}}", f"(?:{piece}|{escape}){{1,{MOST_RUNS}}}"
-    plain, plain_piece = f"[^{special}]++", f"[^{special}{leads}]++"
-    return (
-        re.compile(plain).match,
-        re.compile(strict).match,
-        re.compile(plain_piece).fullmatch,
-        re.compile(piece).fullmatch,
-    )
 
 
 def _decoded(escape: str) -> str:

@@ -10,18 +10,16 @@ Neighbours: `body` has the brackets, `python_strings` the strings, `atoms` the n
 """
 
 import re
-from collections.abc import Mapping
-from typing import ClassVar
 
+from fcshim.parse.arguments.usual import GAP, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
 from fcshim.parse.literals.body import Frame, Kind, LiteralBody
 from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, UnfinishedError
 from fcshim.parse.literals.python_quotes import PREFIXES
-from fcshim.parse.literals.python_strings import PREFIX, PREFIX_BEGUN, PythonString
+from fcshim.parse.literals.python_strings import PREFIX, PREFIX_BEGUN, PythonString, quotation_of
 from fcshim.parse.literals.quoted import spelled
-from fcshim.parse.literals.usual import GAP, value_pattern
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
@@ -30,7 +28,7 @@ _WORD = re.compile(r"[\w.+-]*+")
 _KEY = re.compile(r"[^\W\d][\w-]*+")
 # What is usual between two values, read in one search where that gives the same as the states.
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
-_VALUE = value_pattern(_LITERALS, behind=r",\])}", never="#")
+_VALUE = value_pattern(_LITERALS, first=r"\"'\[({", behind=r",)\]}")
 _MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{GAP}{_VALUE}|\Z)|\Z)|\Z)"""
 _ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){GAP}{_VALUE}|\Z)|\Z)"
 _FIRST_MEMBER = re.compile(rf"\{{{GAP}{_MEMBER}")
@@ -42,11 +40,9 @@ _ARGUMENTS = Kind.ARGUMENTS
 class PythonValues(LiteralBody):
     """Reads calls whose arguments are Python's literals."""
 
-    _usual: ClassVar[Mapping[Kind, re.Pattern[str]]] = {
-        Kind.ARGUMENTS: re.compile(f"{GAP},{GAP}{_ARGUMENT}"),
-        Kind.DICT: re.compile(f"{GAP},{GAP}{_MEMBER}"),
-        Kind.ARRAY: re.compile(rf"{GAP},{GAP}{_VALUE}"),
-    }
+    _next_value = re.compile(f"{GAP},{GAP}{_VALUE}")
+    _next_member = re.compile(f"{GAP},{GAP}{_MEMBER}")
+    _next_argument = re.compile(f"{GAP},{GAP}{_ARGUMENT}")
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, sink, limits)
@@ -222,16 +218,21 @@ class PythonValues(LiteralBody):
 
     def _opened(self, text: str, pos: int, prefix: str) -> tuple[PythonString | None, int]:
         """Make the reader of the string that begins at `pos`; None while it may have one quote or three."""
-        quote, rest = text[pos], text[pos : pos + 3]
-        if rest in {quote, quote * 2} and pos + len(rest) == len(text) and not self._final:
-            return None, pos
-        quotes = quote * 3 if rest == quote * 3 else quote
+        quotes, behind = text[pos], text[pos + 1 : pos + 2]
+        if behind == quotes or not behind:
+            rest = text[pos : pos + 3]
+            if len(rest) < 3 and pos + len(rest) == len(text) and not self._final:
+                return None, pos
+            quotes = rest if rest == quotes * 3 else quotes
         frame = self._frames[-1]
-        string = PythonString(prefix, quotes, frame.closing, self._closers, self._limits, key=frame.key)
-        return string, pos + len(quotes)
+        quotation = quotation_of(prefix, quotes, self._closers)
+        return PythonString(quotation, frame.closing, self._limits, key=frame.key), pos + len(quotes)
 
-    def _string_ended(self) -> None:
+    def _string_ended(self, text: str, pos: int) -> int:
+        if pos < len(text) and text[pos] in ",:)]}":
+            return super()._string_ended(text, pos)
         self._state = self._after_string
+        return pos
 
     def _after_string(self, text: str, pos: int) -> int:
         """Behind a string another one may stand, which goes on with it."""
@@ -244,8 +245,7 @@ class PythonValues(LiteralBody):
             return pos
         at = found.end() if found else pos
         if text[at] not in "\"'":
-            super()._string_ended()
-            return pos
+            return super()._string_ended(text, pos)
         string, end = self._opened(text, at, text[pos:at])
         if string is None:
             self._wait = True

@@ -20,27 +20,38 @@ Piece: TypeAlias = Callable[[str], "re.Match[str] | None"]
 """Matches a text wholly or not at all."""
 
 
+class Spelling:
+    """What strings of one kind have in common; `piece` matches content that JSON spells the same, `plain_piece` any.
+
+    Neither matches anything that may begin a marker.
+    """
+
+    def __init__(self, markers: Closers, piece: Piece, plain_piece: Piece) -> None:
+        self.closers = markers if markers.longest else None
+        self.piece, self.plain_piece = piece, plain_piece
+
+
 class QuotedString:
     """What is common to strings; `closed` says that the end was read, `wait` that more text must be seen."""
 
-    def __init__(self, closers: Closers, limits: Limits) -> None:
-        self.closed = False
-        self.wait = False
-        self.broken = ""
-        """Why this is no string that can be read, or empty."""
-        self.mended = False
-        """True where a quote that nobody escaped was taken for content."""
-        self.piece: Piece | None = None
-        """Matches content without anything that may begin a marker, and that JSON spells the same."""
-        self.plain_piece: Piece | None = None
-        """Matches the same where JSON spells it otherwise."""
-        self._closers = closers if closers.longest else None
-        self._most_held = limits.mend
+    # Strings are many and short: what most of them never change stands here.
+    closed = False
+    wait = False
+    broken = ""
+    """Why this is no string that can be read, or empty."""
+    mended = False
+    """True where a quote that nobody escaped was taken for content."""
+    _marker = ""
+    _held: list[str] | None = None
+    _held_size = 0
+
+    _held_source: list[str]
+
+    def __init__(self, spelling: Spelling, limits: Limits) -> None:
+        self.spelling = spelling
+        self._closers = spelling.closers
+        self._limits = limits
         self._out: list[str] = []
-        self._marker = ""
-        self._held: list[str] | None = None
-        self._held_source: list[str] = []
-        self._held_size = 0
 
     @property
     def streams(self) -> bool:
@@ -53,10 +64,11 @@ class QuotedString:
 
     def take(self) -> str:
         """Give the content that was read since the last time, as JSON spells it."""
-        if not self._out:
+        out = self._out
+        if not out:
             return ""
-        piece = "".join(self._out)
-        self._out.clear()
+        piece = out[0] if len(out) == 1 else "".join(out)
+        out.clear()
         return piece
 
     def behind_marker(self) -> str | None:
@@ -88,7 +100,7 @@ class QuotedString:
         if self.mended:
             self.broken = "a string is not closed"
             return at
-        self._held, self._marker = [], marker
+        self._held, self._held_source, self._marker = [], [], marker
         self._say(marker)
         return at + len(marker)
 
@@ -111,7 +123,7 @@ class QuotedString:
         self._held.append(strict)
         self._held_source.append(source)
         self._held_size += len(source)
-        if self._held_size > self._most_held:
+        if self._held_size > self._limits.mend:
             # Nothing closed the string for so long: the marker is content, as in a file that is being written.
             self._believe()
             self._closers = None
@@ -120,7 +132,6 @@ class QuotedString:
         if self._held is not None:
             self._out.extend(self._held)
             self._held = None
-            self._held_source.clear()
 
 
 def spelled(content: str) -> str:
