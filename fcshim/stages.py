@@ -57,8 +57,8 @@ class Making:
         if not (self.translated or uses_tools(request) or is_document_held(server.form, request)):
             return None
         shim = shim_for(request, self.model, self.new_id, server)
-        for note in shim.notes:
-            logger.info("%s: %s", request.model, note)
+        if shim.notes:
+            logger.info("%s: %s", request.model, "; ".join(shim.notes))
         return shim
 
     def _native(self) -> Stage:

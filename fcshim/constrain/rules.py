@@ -13,7 +13,7 @@ _MOST_PLACES = 20_000
 _MOST_WORK = 100_000
 """Steps of looking for alternatives in all schemas together, 0.1 s; where references multiply there is no end."""
 _MOST_NOTES = 32
-"""What is told one by one: each note is a line of the log for each request."""
+"""What is told one by one: notes are told again with each request."""
 
 
 class Rules:
