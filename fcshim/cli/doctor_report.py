@@ -157,7 +157,9 @@ def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
         unwritten = "" if file is None else f"\n{not_written(file)}"
         return f"No calls can be had of {diagnosis.model}: {why}{_held(diagnosis)}.{unwritten}"
     best = next((trial for trial in diagnosis.trials if trial.way == diagnosis.way), None)
-    works = "Calls can be had" if best is None else f"Calls can be had, best {_titled(best)}: {in_words(best)}"
+    works = "It replies; whether it calls was not asked (--quick)"
+    if best is not None:
+        works = f"Calls can be had, best {_titled(best)}: {in_words(best)}"
     if file is None:
         return f"{works}.\nThese settings follow (--write FILE keeps them for fcshim serve --config FILE):"
     return f"{works}.\nUse the settings with: fcshim serve --config {file}"

@@ -64,9 +64,11 @@ def _notes(steps: Sequence[Step], fitted: Fitted, listing: Listing, room: Room, 
         if isinstance(message, ToolMessage)
     )
     if long:
-        yield f"{long} tool results are longer than {room.longest_result} characters, their middle is left out"
+        are = "1 tool result is" if long == 1 else f"{long} tool results are"
+        yield f"{are} longer than {room.longest_result} characters: the middle is left out"
     if fitted.short:
-        yield f"the prompt's budget has no room for {len(fitted.short)} older tool results, their middle is left out"
+        results = "1 older tool result" if len(fitted.short) == 1 else f"{len(fitted.short)} older tool results"
+        yield f"the prompt's budget has no room for {results}: the middle is left out"
     if fitted.level:
         yield f"the prompt's budget has room for {tools - listing.named} of {tools} tools, by signature"
     if fitted.tokens > room.prompt_budget:

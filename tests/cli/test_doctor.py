@@ -18,7 +18,7 @@ from fcshim.evaluate.prescription import Choice
 from fcshim.evaluate.trial import Trial
 from fcshim.servers import get_server
 from tests.cli.command import fcshim
-from tests.scripted import Script, models, scripted_upstream
+from tests.scripted import Script, answering, models, scripted_upstream
 
 REFUSED = Script((b'{"error":{"message":"the model cannot be loaded"}}',), 500)
 
@@ -50,6 +50,14 @@ async def test_a_file_that_is_there_is_not_replaced_where_there_is_nothing_bette
 
     assert (1, f"fcshim: no calls can be had: {file} is left as it is.\n") == (outcome.code, outcome.err)
     assert "port = 1\n" == file.read_text()
+
+
+async def test_without_cases_nothing_is_claimed_of_calls():
+    async with scripted_upstream(*[answering("Hi")] * 60, listing=models("m")) as upstream:
+        outcome = await doctor(upstream.url, "--quick")
+
+    assert (0, "") == (outcome.code, outcome.err)
+    assert "It replies; whether it calls was not asked (--quick)." in outcome.out
 
 
 async def test_the_same_for_programs():

@@ -77,19 +77,25 @@ def test_what_is_left_out_is_noted() -> None:
     made = prompt(UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000)), room=room)
 
     assert (
-        "4 tool results are longer than 1000 characters, their middle is left out",
-        "the prompt's budget has no room for 2 older tool results, their middle is left out",
+        "4 tool results are longer than 1000 characters: the middle is left out",
+        "the prompt's budget has no room for 2 older tool results: the middle is left out",
         "the prompt's budget has room for 1 of 6 tools, by signature",
     ) == made.notes[:3]
     assert made.notes[3].startswith("the prompt takes about ")
     assert "function tool_5(): any" in text_of(made.messages[3].content)
 
 
+def test_a_single_result_is_told_of_as_one() -> None:
+    made = prompt(UserMessage(text("hi")), *round_of(3_000), room=Room(max_result=2_000))
+
+    assert ("1 tool result is longer than 2000 characters: the middle is left out",) == made.notes
+
+
 def test_without_tools_the_budget_still_shortens_results() -> None:
     conversation = [UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000))]
     made = prompt(*conversation, tools=(), room=Room(prompt_budget=2_000))
 
-    assert ("the prompt's budget has no room for 2 older tool results, their middle is left out",) == made.notes
+    assert ("the prompt's budget has no room for 2 older tool results: the middle is left out",) == made.notes
 
 
 def check(conversation: Conversation, dialect: Dialect, room: Room) -> None:
