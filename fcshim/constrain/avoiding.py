@@ -2,10 +2,12 @@
 
 Theory of operation. The markers make an automaton (Aho and Corasick's): a state is how much of a marker the text ends
 with. A character that leads nowhere is a unit by itself; one that may begin a marker opens a run, which goes on, state
-by state, up to the first character that leads nowhere. Inside a run another one may begin once.
+by state, up to the first character that leads nowhere. Where no marker holds a character that begins one, as with most
+tags, a run is given up for another one only by such a character, and all that was given up is one repetition before the
+run that ends. Else each state has its own ways into another run, and inside a run another one may begin once.
 
-Rule: no text that is admitted holds a marker; of those that hold none, some with beginnings of many in a row are left
-out.
+Rule: no text that is admitted holds a marker; of those that hold none, only some with beginnings of many in a row are
+left out.
 Neighbours: `strings` asks for the content of strings that stand between markers.
 """
 
@@ -13,12 +15,24 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from fcshim.constrain.grammar import EMPTY, Chars, Expression, Ranges, Repeat, Rule, Text, choice, series, without
+from fcshim.constrain.grammar import (
+    EMPTY,
+    Chars,
+    Expression,
+    Ranges,
+    Repeat,
+    Rule,
+    Text,
+    choice,
+    optional,
+    series,
+    without,
+)
 
 _LEVELS = 1
 """Runs that may begin inside a run."""
 _IN_A_ROW = 16
-"""Times that the first character of a marker may follow itself: a line of `<<<<<<<`, say."""
+"""Times that a run may be given up for another one, or go on with the same character: a line of `<<<<<<<`, say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +53,9 @@ def avoiding(name: str, markers: tuple[str, ...], ranges: Ranges, escape: Expres
 
     The names of their rules begin with `name`.
     """
-    return _Units(name, _Automaton(markers), ranges, escape).made()
+    firsts = {marker[0] for marker in markers}
+    tags = all(firsts.isdisjoint(marker[1:]) for marker in markers)
+    return (_Tags if tags else _Units)(name, _Automaton(markers), ranges, escape).made()
 
 
 class _Automaton:
@@ -125,3 +141,34 @@ class _Units:
                 yield series(Text(char), make(to, level))
             elif level:
                 yield series(Text(char), self._once(kind, make, to, level - 1))
+
+
+class _Tags(_Units):
+    """Writes the units of texts between markers that hold no character with which one begins."""
+
+    def made(self) -> Units:
+        firsts = self._automaton.next[0]
+        leads = [(char, state) for char, state in firsts.items() if self._may(char, state)]
+        plain = [Chars(without(self._ranges, map(ord, firsts))), *self._escapes]
+        if not leads:
+            return Units(choice(plain), EMPTY, {})
+        left = choice(series(Text(char), self._left(state)) for char, state in leads)
+        self._rules[f"{self._name}-left"] = left
+        given_up = Repeat(Rule(f"{self._name}-left"), 0, _IN_A_ROW)
+        run = series(given_up, choice(series(Text(char), self._ended(state)) for char, state in leads))
+        return Units(choice([*plain, run]), Repeat(Rule(f"{self._name}-left"), 0, _IN_A_ROW + 1), self._rules)
+
+    def _left(self, state: int) -> Expression:
+        """Give how far a run may go that does not make its marker whole, nothing too."""
+        onward = [series(Text(char), self._left(to)) for char, to in self._inside(state)]
+        return optional(choice(onward)) if onward else EMPTY
+
+    def _ended(self, state: int) -> Expression:
+        """Give what may follow in a run, up to the character that ends it."""
+        others = Chars(without(self._ranges, map(ord, self._automaton.ways[state])))
+        return choice(
+            [others, *self._escapes, *(series(Text(char), self._ended(to)) for char, to in self._inside(state))]
+        )
+
+    def _inside(self, state: int) -> list[tuple[str, int]]:
+        return [(char, to) for char, to in self._automaton.next[state].items() if self._may(char, to)]

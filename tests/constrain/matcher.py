@@ -63,6 +63,8 @@ def _ends(part: Expression, text: str, starts: set[int], grammar: Grammar) -> se
 def _repeated(part: Repeat, text: str, starts: set[int], grammar: Grammar) -> set[int]:
     found: set[int] = set()
     for count in range(part.least + len(text) + 1 if part.most is None else part.most + 1):
+        if not starts:
+            break
         found |= starts if count >= part.least else set()
         starts = _ends(part.part, text, starts, grammar)
     return found
