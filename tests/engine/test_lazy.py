@@ -289,3 +289,16 @@ def _said(answer: str, *, stream: bool) -> JSON:
         "".join(call.get("arguments") or "" for call in calls),
         [choice["finish_reason"] for choice in choices if choice["finish_reason"]],
     )
+
+
+def test_clients_of_other_apis_have_it_too(lazy_proxy: str) -> None:
+    schema = WEATHER["function"]
+    asked = {"max_tokens": 200, "tools": [{"name": schema["name"], "input_schema": schema["parameters"]}]}
+    bodies = [{**asked, "messages": [{"role": "user", "content": said}]} for said in COMMANDS]
+    called, said = (
+        httpx.post(f"{lazy_proxy}/v1/messages", json=body, trust_env=False).raise_for_status().json() for body in bodies
+    )
+
+    assert ["tool_use", "end_turn"] == [called["stop_reason"], said["stop_reason"]]
+    assert {"city": "Paris", "days": 3} == called["content"][-1]["input"]
+    assert "hello there" == said["content"][0]["text"]

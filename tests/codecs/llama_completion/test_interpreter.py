@@ -1,9 +1,13 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fcshim.codecs.llama_completion import LlamaCompletion
+from fcshim.codecs.sse import write_data
 from fcshim.events import Error, Stop, Text, Usage
 from tests.codecs.normal import as_data, every_cut, merged
 
@@ -80,3 +84,20 @@ def test_an_endless_line_ends_with_one_error():
 
     assert 1 == len(found)
     assert "1000 bytes" in found[0][1].message
+
+
+_names = ["content", "stop", "stop_type", "stopping_word", "tokens_evaluated", "timings", "cache_n", "error", "message"]
+_values = st.none() | st.booleans() | st.integers(-3, 300) | st.sampled_from(["", "eos", "limit", "word", "<", "c"])
+_shape = st.recursive(
+    _values,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_names), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.lists(_shape, max_size=6))
+def test_whatever_comes_ends_with_one_stop_or_error(documents):
+    ends = [event for _, event in read([write_data(msgspec.json.encode(each)) for each in documents])]
+
+    assert 1 == sum(isinstance(event, Stop | Error) for event in ends)
+    assert isinstance(ends[-1], Stop | Error)
