@@ -60,8 +60,9 @@ def main() -> int:
     columns = [*TRAINED, *RANDOM]
     shown = [(means, *(f"{row[name].right} of {row[name].tried}" for name in columns)) for means, row in rows.items()]
     report.table("exactly right", ("", *columns), shown)
-    errors = _wrong(rows[SECOND_TRIES][ODD]) / max(_wrong(rows["the prompt alone"][ODD]), 1)
-    report.bar(f"{ODD}: errors with second tries, beside those of the prompt alone", errors, 0.5, "x")
+    for name in (ODD, ODD_STREAMED):
+        errors = _wrong(rows[SECOND_TRIES][name]) / max(_wrong(rows["the prompt alone"][name]), 1)
+        report.bar(f"{name}: errors with second tries, beside those of the prompt alone", errors, 0.5, "x")
     for name in RANDOM:
         report.bar(f"{name}: demanded calls that are not valid", _wrong(rows[SECOND_TRIES][name]), 0)
     if options.plot is not None:

@@ -4,16 +4,14 @@ Rule: only the order changes, and a member that may be there without being named
 Neighbours: `constraint` makes the grammar, which wants members in the schema's order; `residue` what is left of it.
 """
 
+import json
+import re
 from collections.abc import Mapping
 
 from fcshim.events import JSON
-from fcshim.parse.arguments.strict import StrictJson
-from fcshim.parse.closers import closers
-from fcshim.parse.limits import DEFAULT_LIMITS
 
-_NO_CLOSERS = closers(())
-_SOME_VALUE = "0"
-"""The reader takes note of a key when its value begins."""
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]')
+"""A string, also one that has only begun, and the signs that say what it is."""
 
 
 def in_begun_order(schema: JSON, begun: str) -> JSON:
@@ -21,8 +19,7 @@ def in_begun_order(schema: JSON, begun: str) -> JSON:
 
     `begun` is the beginning of strict JSON. What stands behind references, or in arrays, keeps its order.
     """
-    begun = begun.rstrip()
-    return _ordered(schema, _Members(begun + _SOME_VALUE if begun.endswith(":") else begun).tree)
+    return _ordered(schema, _members(begun))
 
 
 def _ordered(schema: JSON, said: "Mapping[str, _Tree]") -> JSON:
@@ -43,18 +40,24 @@ class _Tree(dict[str, "_Tree"]):
     """The members of an object by name, in order, each with its own."""
 
 
-class _Members(StrictJson):
-    """Reads which members the objects of a text have that may end anywhere."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(_NO_CLOSERS, DEFAULT_LIMITS)
-        self.tree = _Tree()
-        self._way = [self.tree]
-        self.read_on(text, 0)
-
-    def _key_read(self, key: str) -> None:
-        if "[" in self._containers:
-            return
-        del self._way[len(self._containers) :]
-        inside = self._way[-1][key] = _Tree()
-        self._way.append(inside)
+def _members(begun: str) -> _Tree:
+    """Read which members the objects of a text have that may end anywhere."""
+    tree = _Tree()
+    opened: list[_Tree | None] = []  # None: an array, and what is in one
+    value: _Tree | None = tree
+    text = ""
+    for token in _TOKEN.findall(begun):
+        match token:
+            case "{":
+                opened.append(value)
+            case "[":
+                opened.append(None)
+                value = None
+            case "}" | "]":
+                opened.pop()
+            case ":":
+                inside = opened[-1]
+                value = None if inside is None else inside.setdefault(json.loads(text), _Tree())
+            case _:
+                text = token
+    return tree

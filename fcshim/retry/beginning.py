@@ -66,9 +66,11 @@ def beginning_of(shim: Shim, said: str, taken: Sequence[tuple[str, str]], broken
         return _stripped(said, read.first, before, given)
     calls = beginning_of_calls(shim.dialect, [*taken, (end.tool_call_name, given)])
     head = beginning_of_calls(shim.dialect, [*taken, (end.tool_call_name, "")])
-    if calls is None or head is None:
-        return _stripped(said[: read.known], read.first, before, given)
-    return _stripped(said[: read.first] + calls, read.first, before, calls[len(head) :])
+    if calls is not None and head is not None:
+        return _stripped(said[: read.first] + calls, read.first, before, calls[len(head) :])
+    if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
+        return None  # where the value began that does not fit, what was read of it does not tell
+    return _stripped(said[: read.known], read.first, before, given)
 
 
 def demanded_beginning(shim: Shim) -> str:
@@ -127,6 +129,7 @@ def _read_again(shim: Shim, said: str, number: int, size: int) -> _Read:
     begun = 0
     first, known = 0, len(said)
     for at, character in enumerate(said, 1):
+        known_before = known
         for event in stream.feed(Text(character)):
             match event:
                 case ToolCallStart():
@@ -134,8 +137,10 @@ def _read_again(shim: Shim, said: str, number: int, size: int) -> _Read:
                     known = at
                     first = first if begun > 1 else _opening(shim, said, at)
                 case ToolCallChunk() if begun == number:
-                    known = at
                     size -= len(event.tool_call_arguments_chunk)
+                    if size < 0:  # the client does not have all that came with this character
+                        return _Read(first, known_before)
+                    known = at
                 case ToolCallEnd() if begun == number:
                     return _Read(first, known)
         if begun == number and size <= 0:

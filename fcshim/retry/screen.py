@@ -29,6 +29,7 @@ from fcshim.retry.calls import Calls
 from fcshim.retry.faults import MISSING, Fault, fault_of_call, fault_of_text
 
 NATURAL: frozenset[StopReason] = frozenset({"complete", "tool_use", "stop_sequence"})
+_EXCERPT = 200
 MOST_HELD = 64 * 2**10
 """Characters that are held: as many as are recorded of a try, beyond which there is no second one."""
 
@@ -233,7 +234,7 @@ def _rest(end: ToolCallEnd) -> list[Event]:
 
 def _error(end: ToolCallEnd) -> CallError | None:
     """Give what is wrong with a call of which the client has the beginning."""
-    return CallError("invalid", end.fault, end.unsent) if isinstance(end, DoubtfulEnd) else end.error
+    return CallError("invalid", end.fault, end.unsent[:_EXCERPT]) if isinstance(end, DoubtfulEnd) else end.error
 
 
 def _broken(end: ToolCallEnd, error: CallError) -> ToolCallEnd:

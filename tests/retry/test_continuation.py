@@ -1,5 +1,7 @@
 """A call of which the client has the beginning, gone on with: one call, whole, for servers that go on."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -290,20 +292,55 @@ TWO_VALUES = {
     "gemma4": '<|tool_call>call:send{text:<|"|>x y<|"|>,text:<|"|>z<|"|>}<tool_call|>',
 }
 """A call in which a key comes twice, in each language of arguments."""
+CLOSED_AT_ONCE = {"gemma4": '<|"|>'}
+"""Where a string's closing quote cannot be anything else: the client has it, and the string is over."""
 
 
 @pytest.mark.parametrize("server", [LLAMA, unconstrained(LLAMA)], ids=["constrained", "free"])
 @pytest.mark.parametrize("dialect", TWO_VALUES)
 def test_in_every_language_a_call_that_cannot_be_read_goes_on_from_what_the_client_has(dialect, server):
     said = "So.\n" + TWO_VALUES[dialect]
-    good = render_calls(DIALECTS[dialect], [("send", '{"text": "x y!"}')])
-    rest = good[good.index("!") :]
+    text = "x y" if dialect in CLOSED_AT_ONCE else "x y!"
+    good = render_calls(DIALECTS[dialect], [("send", json.dumps({"text": text}))])
+    rest = good[good.index("x y") + 3 :].removeprefix(CLOSED_AT_ONCE.get(dialect, ""))
     pieces = [said[at : at + 3] for at in range(0, len(said), 3)]
     seen = drive(asked(dialect=dialect), reply(*pieces), reply(rest), server=server)
 
-    assert ("So.\n", [('{"text": "x y!"}', None)], "tool_use") == of(seen)
-    assert seen.sent[1]["messages"][-1]["content"].endswith("x y")
+    assert ("So.\n", [(json.dumps({"text": text}), None)], "tool_use") == of(seen)
+    assert seen.sent[1]["messages"][-1]["content"].endswith("x y" + CLOSED_AT_ONCE.get(dialect, ""))
     assert (server is LLAMA) == ("grammar" in seen.sent[1])
+
+
+@pytest.mark.parametrize("dialect", TWO_VALUES)
+def test_in_every_language_a_call_that_lacks_a_member_goes_on_from_its_last_one(dialect):
+    first, good = (
+        render_calls(DIALECTS[dialect], [("make", arguments)])
+        for arguments in ('{"text": "x y", "on": true}', '{"text": "x y", "on": true, "count": 3}')
+    )
+    pieces = [first[at : at + 3] for at in range(0, len(first), 3)]
+    begun = drive(asked(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(), server=LLAMA)
+    (turn,) = [said["content"] for said in begun.sent[1]["messages"] if said["role"] == "assistant"]
+    same = len(turn.replace(" ", ""))
+    seen = drive(asked(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(good[_place(good, same) :]), server=LLAMA)
+
+    assert good.replace(" ", "").startswith(turn.replace(" ", ""))
+    assert [{"text": "x y", "on": True, "count": 3}] == [json.loads(arguments) for arguments, _ in of(seen)[1]]
+    assert "grammar" in seen.sent[1]
+
+
+def _place(text, count):
+    """Give the place behind so many characters that are no blanks."""
+    return next(at for at in range(len(text) + 1) if len(text[:at].replace(" ", "")) == count)
+
+
+@pytest.mark.parametrize("dialect", ["qwen3_xml", "pythonic", "gemma4"])
+def test_where_nothing_tells_what_of_its_text_was_right_the_call_is_what_it_was(dialect):
+    arguments = '{"text": "x y", "count": "many", "on": true}'
+    first = render_calls(DIALECTS[dialect], [("make", arguments)])
+    pieces = [first[at : at + 3] for at in range(0, len(first), 3)]
+    seen = drive(asked(dialect=dialect, tools=(MAKE,)), reply(*pieces), server=LLAMA)
+
+    assert ("", [(arguments, None)], "tool_use") == of(seen)
 
 
 def test_validated_arguments_that_are_cut_off_go_on():

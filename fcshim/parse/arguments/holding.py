@@ -58,9 +58,9 @@ class Holding:
         """Reach a firm place: what was held is right."""
         if self._in_string:
             self._end_string()
+        if self._unwanted:
+            self._doubt()
         if self._new_key is not None:
-            if self._unwanted:
-                self._doubt()
             self._keys[-1].add(self._new_key)
             self._new_key = None
         held = self._held

@@ -39,9 +39,9 @@ class TokenWriter(ArgumentWriter):
         self._rest = "after"
         self._into.append(bracket)
         if self._containers.pop() == "{":
-            self._keys.pop()
-        if self._typed and self._containers:
-            self._typed_end()
+            self._closed = self._keys.pop()
+        if self._typed:
+            self._typed_container_end()
 
     def key(self, spelled: str) -> None:
         """Write the key of the next value, without its quotes. Raises `NotStrictError` for one that comes twice."""
@@ -93,6 +93,8 @@ class TokenWriter(ArgumentWriter):
 
     def _reach(self, rest: Rest) -> None:
         """A value begins: write the key that waits for it, or the comma before it."""
+        if self._unwanted:
+            self._doubt()
         if self._held:
             self._into.append(self._held.pop())
         elif self._rest == "after" and self._containers[-1] == "[":

@@ -119,6 +119,13 @@ class TypedJson(StrictJson):
         elif len(self._containers) == self._whole_depth:
             self._whole_ended()
 
+    def _typed_container_end(self) -> None:
+        """Note the end of a container, the arguments' object included."""
+        if self._containers:
+            self._typed_end()
+        else:
+            self._members_known(self._expected[0])
+
     def _typed_string_end(self) -> None:
         if len(self._containers) == self._whole_depth:
             self._whole_ended()
@@ -133,6 +140,7 @@ class TypedJson(StrictJson):
             self._out.append(brace)
 
     def _doubt(self) -> None:
+        self._unwanted = False
         if self._sink.doubts and self._typed and self._whole_depth == _NO_DEPTH:
             self._flush()
             self._sink.doubt()

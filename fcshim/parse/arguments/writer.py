@@ -136,7 +136,4 @@ class ArgumentWriter(TypedJson):
 
     def _container_ended(self) -> None:
         if self._typed:
-            if self._containers:
-                self._typed_end()
-            else:
-                self._members_known(self._expected[0])
+            self._typed_container_end()
