@@ -144,6 +144,7 @@ def test_arguments_that_break_the_schema_twice_are_a_call_as_they_are_without_se
 
     assert [("add", '{"b": 1}')] == arguments(seen)
     assert (None, "tool_use") == (seen.tool_calls[0].error, seen.stop_reason)
+    assert ToolCallEnd is type(seen.tool_calls[0])  # one that tells of doubts has a field more
 
 
 def test_calls_of_a_whole_reply_keep_their_order_when_nothing_is_mended():

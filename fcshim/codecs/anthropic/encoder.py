@@ -1,11 +1,12 @@
 """The client's stream: events become events of the Messages API.
 
 Rule: blocks come one at a time, numbered without a gap; the stop reason and all usage stand in `message_delta`. Nothing
-follows an error, and a call that ended badly makes one: no client then takes its block for a finished tool use.
+follows an error, and a call that ended badly makes one: no client then takes its block for a finished tool use. One
+that comes whole is left out; it makes an error only where no good one does.
 Neighbours: `reply` writes the same as one body; the exchange drives it, one call and one write per upstream read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from fcshim.codecs.anthropic.blocks import REDACTED
@@ -50,6 +51,8 @@ class MessagesEncoder:
         self._kind = ""  # of the block that is open
         self._before = b""  # what stands before each piece of the open block
         self._begun = False
+        self._good = False  # a call has ended well
+        self._bad: CallError | None = None  # of a call that was left out
         self._stopped = False
         self._over = False
 
@@ -60,7 +63,7 @@ class MessagesEncoder:
         out: list[bytes] = []
         if not self._begun:
             self._begin(out)
-        for event in events:
+        for event in self._without_bad_calls(events):
             if type(event) is Text and self._kind == "text":
                 out.append(self._before + write_json(event.text) + b"}}\n\n")
             else:
@@ -143,15 +146,31 @@ class MessagesEncoder:
             self._kind = ""
             out.append(_event("content_block_stop", {"index": self._block}))
 
+    def _without_bad_calls(self, events: Sequence[Event]) -> Iterable[Event]:
+        """Leave out the calls that begin here and end badly: of these nothing has to be told."""
+        if len(events) < 2:  # nearly every read of a live stream
+            return events
+        begun = {event.tool_call_id for event in events if isinstance(event, ToolCallStart)}
+        ends = (event for event in events if isinstance(event, ToolCallEnd) and event.tool_call_id in begun)
+        bad = {event.tool_call_id: event.error for event in ends if event.error is not None}
+        if not bad:
+            return events
+        self._bad = next(iter(bad.values()))
+        calls = (ToolCallStart, ToolCallChunk, ToolCallEnd)
+        return [event for event in events if not (isinstance(event, calls) and event.tool_call_id in bad)]
+
     def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> Error | None:
         if event.error is not None:
             return Error("model_output_error", bad_call(event.error))
+        self._good = True
         self._close_block(out)
         return None
 
     def _stop(self, event: Stop, out: list[bytes]) -> Error | None:
         if event.stop_reason == "error":
             return Error("upstream_error", "the upstream ended the reply with an error")
+        if self._bad is not None and not self._good:
+            return Error("model_output_error", bad_call(self._bad))
         self._close_block(out)
         self._stopped = True
         delta = stop_fields(event.stop_reason, self._request)

@@ -20,9 +20,11 @@ def request(*, thinking=True, **fields):
     return Request(model="m", messages=(UserMessage(()),), stream=True, style="thinking" if thinking else "", **fields)
 
 
-def written(*events, close=True, **fields):
+def written(*events, close=True, reads=1, **fields):
+    """Write the events of one upstream read, or the first `reads - 1` of them one by one."""
     encoder = ANTHROPIC.encoder(request(**fields), IDENTITY)
-    return encoder.encode(0, events) + (encoder.close() if close else b"")
+    body = b"".join(encoder.encode(0, [event]) for event in events[: reads - 1])
+    return body + encoder.encode(0, events[reads - 1 :]) + (encoder.close() if close else b"")
 
 
 def stream(*events, **fields):
@@ -126,13 +128,31 @@ def test_reasoning_is_nothing_for_those_who_did_not_ask():
 @pytest.mark.parametrize("kind", ["truncated", "malformed", "invalid", "limit"])
 @pytest.mark.parametrize("sent", [[], ['{"a"'], ['{"a":1}']])
 def test_a_bad_call_is_never_a_finished_tool_use(kind, sent):
-    events = stream(Text("a"), *bad(kind, sent), Stop("max_tokens"))
+    events = stream(Text("a"), *bad(kind, sent), Stop("max_tokens"), reads=3)
 
     assert "error" == events[-1]["type"]
     assert "api_error" == events[-1]["error"]["type"]
     assert "no good" in events[-1]["error"]["message"]
     assert 1 == types(events).count("content_block_stop")
     assert not {"message_delta", "message_stop"} & set(types(events))
+
+
+def test_a_bad_call_that_comes_whole_is_told_where_no_good_one_comes():
+    events = stream(Text("a"), *bad("malformed", ['{"a"']), Text("b"), Stop("complete"))
+
+    assert ["text"] == [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
+    assert ["a", "b"] == [event["delta"]["text"] for event in events if event["type"] == "content_block_delta"]
+    assert "no good" in events[-1]["error"]["message"]
+    assert not {"message_delta", "message_stop"} & set(types(events))
+
+
+def test_beside_good_calls_a_bad_one_that_comes_whole_is_left_out():
+    one, other = call(), bad("malformed", ['{"a"'], index=1)
+    for calls in ((*one, *other), (*other, *one)):
+        events = stream(*calls, Stop("tool_use"))
+
+        assert 1 == types(events).count("content_block_start") == types(events).count("content_block_stop")
+        assert ("tool_use", "message_stop") == (events[-2]["delta"]["stop_reason"], events[-1]["type"])
 
 
 def test_nothing_follows_an_error():
