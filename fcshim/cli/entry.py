@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn, Protocol, cast
 
+from fcshim.cli.arguments import Parser, nearest
 from fcshim.cli.text import help_formatter
 from fcshim.errors import ConfigError, FcshimError, RequestError
 
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _explain(given)
     name, rest = given[0], given[1:]
     command = cast("Command", import_module(f"fcshim.cli.{name}"))
-    parser = argparse.ArgumentParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
+    parser = Parser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
     command.fill(parser)
     arguments = parser.parse_args(rest)
     return guard(lambda: command.run(arguments))
@@ -73,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _explain(given: Sequence[str]) -> NoReturn:
     """Answer `--help`, `--version`, no command and an unknown one; always leaves by `SystemExit`."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="fcshim",
         usage="fcshim [--help] [--version] COMMAND ...",
         description=_DESCRIPTION,
@@ -89,6 +90,8 @@ def _explain(given: Sequence[str]) -> NoReturn:
     if not given:
         parser.print_help(sys.stderr)
         parser.exit(_MISTAKE)
+    if not given[0].startswith("-"):
+        parser.error(f"there is no command {given[0]!r:.80}{nearest(given[0], COMMANDS)}")
     parser.parse_args(given)
     parser.error("options of a command come after it: fcshim COMMAND [options]")
 
