@@ -33,9 +33,11 @@ _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
 _KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MOST_RUNS}}}')
-_VALUE = value_pattern(("true", "false", "null"), first=r'"{\[', behind=r" \t\n\r,}\]")
+_LITERALS = ("true", "false", "null")
+_BEHIND = r" \t\n\r,}\]"
+_VALUE = value_pattern(_LITERALS, first=r'"{\[', behind=_BEHIND, waits=False)
 _MEMBER = rf'(?:"(?P<key>[^"\\\x00-\x1f]{{0,64}}+)(?:"{GAP}(?::{GAP}{_VALUE}|\Z)|\Z)|\Z)'
-_FIRST_VALUE = re.compile(_VALUE)
+_FIRST_VALUE = re.compile(value_pattern(_LITERALS, first=r'"{\[', behind=_BEHIND))
 _FIRST_MEMBER = re.compile(GAP + _MEMBER)
 _NEXT_VALUE = re.compile(f"{GAP},{GAP}{_VALUE}")
 _NEXT_MEMBER = re.compile(f"{GAP},{GAP}{_MEMBER}")
@@ -175,10 +177,10 @@ class StrictJson(JsonStrings):
         if last not in LAST:
             self._wait = True
             return pos
-        key, keys = found["key"], self._keys[-1]
-        if key in keys:
+        key = found["key"]
+        if key in self._keys[-1]:
             self._key_twice(key)
-        keys.add(key)
+        self._new_key = key
         self._key_read(key)
         return self._usual_value(found, pos)
 
@@ -196,6 +198,9 @@ class StrictJson(JsonStrings):
             self._atom_ended(found["atom"])
             self._state = self._after
             return end
+        if last == "begun":
+            self._state = self._value
+            return self._value(found.string, end)
         first = found.string[end]
         return self._begin_string(end) if first == '"' else self._open(first, end)
 

@@ -1,8 +1,9 @@
 """What usually stands between two values, to be read in one search: comma, key, colon, number.
 
 Theory of operation. A pattern finds the whole of it, with an `atom` (a number or literal that has ended) or a `value`
-(whose first character is seen) last; or as much of it as there is at the end of the text. That must wait: it would be
-held anyway, and is short. What is found in no such way is unusual, or long; the states of the reader are for that.
+(whose first character is seen) last; or as much of it as there is at the end of the text. That must wait: it
+would be held anyway, and is short. What is found in no such way is unusual, or long; the states of the reader are for
+that.
 
 Rule: what is found means the same to the states.
 Neighbours: `strict` and the readers of literal notations search for what is usual in their languages.
@@ -11,17 +12,18 @@ Neighbours: `strict` and the readers of literal notations search for what is usu
 from collections.abc import Collection
 
 GAP = r"[ \t\r\n]{0,16}+"
-LAST = frozenset({"atom", "value"})
+LAST = frozenset({"atom", "value", "begun"})
 """The groups one of which is the last where all of it was found; else it has only begun."""
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,16}+)?"
 
 
-def value_pattern(literals: Collection[str], *, first: str, behind: str) -> str:
+def value_pattern(literals: Collection[str], *, first: str, behind: str, waits: bool = True) -> str:
     """Write a pattern for an atom, or for the place of any other value.
 
     `literals` are the words that are atoms; other values begin with one of the characters in `first`, behind an atom
-    stands one of those in `behind` (both as in a set).
+    stands one of those in `behind` (both as in a set). Unless what may be an atom `waits`, its place is `begun`.
     """
     starts = "".join(sorted({word[0] for word in literals}))
     atom = rf"(?P<atom>{_NUMBER}|{'|'.join(literals)})(?=[{behind}])"
-    return rf"(?:(?P<value>(?=[{first}]))|{atom}|(?:[0-9{starts}-][\w.+-]{{0,24}}+)?\Z)"
+    begun = rf"[0-9{starts}-][\w.+-]{{0,24}}+\Z" if waits else f"(?P<begun>(?=[0-9{starts}-]))"
+    return rf"(?:(?P<value>(?=[{first}]))|{atom}|{begun}|\Z)"

@@ -8,59 +8,24 @@ Theory of operation. Open brackets are a stack of frames.
 What is no literal is never evaluated: the call ends with `error: malformed`.
 
 Rule: what a bracket or a key is, is known before it is written; what is not known yet is held.
-Neighbours: `calls` has the life of a call, `python_values` and `gemma_body` are the languages.
+Neighbours: `calls` has the life of a call, `scalars` what is not in brackets, `python_values` and `gemma_body` are the
+languages.
 """
 
-import enum
 import re
 from abc import abstractmethod
 from typing import ClassVar
 
 from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.arguments.usual import LAST
-from fcshim.parse.literals.calls import ATOM, BEGIN, CLOSE, CONTENT, END, KEY, OPEN, CallBody, MalformedError
+from fcshim.parse.literals.calls import ATOM, CLOSE, KEY, OPEN, MalformedError
+from fcshim.parse.literals.frames import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, Frame, Kind
 from fcshim.parse.literals.nest import as_key
-from fcshim.parse.literals.quoted import QuotedString, spelled
-
-_LONGEST_NAME = 256
-
-
-class Kind(enum.Enum):
-    """What a bracket is."""
-
-    ARGUMENTS = enum.auto()
-    SPREAD = enum.auto()
-    """A dict whose members are arguments: `**{...}`."""
-    DICT = enum.auto()
-    ARRAY = enum.auto()
-    """A list, tuple or set."""
-    PAREN = enum.auto()
-    """`(`: a tuple, or brackets around one value."""
-    BRACE = enum.auto()
-    """`{`: a dict or a set."""
+from fcshim.parse.literals.quoted import spelled
+from fcshim.parse.literals.scalars import LiteralScalars
 
 
-_ARGUMENTS, _DICT, _ARRAY, _SPREAD, _BRACE = Kind.ARGUMENTS, Kind.DICT, Kind.ARRAY, Kind.SPREAD, Kind.BRACE
-"""Looked up once, since that takes as long as much of what a state does."""
-
-
-class Frame:
-    """One open bracket; `closing` are its closer and those of what it stands in."""
-
-    __slots__ = ("closer", "closing", "count", "key", "keyed", "kind")
-
-    def __init__(self, kind: Kind, closer: str, closing: str) -> None:
-        self.kind = kind
-        self.closer = closer
-        self.closing = closer + closing
-        self.count = 0
-        self.key = kind is _DICT or kind is _BRACE or kind is _SPREAD
-        """True where a key is due, or may be."""
-        self.keyed = False
-        """True where the value of a key that was read is due."""
-
-
-class LiteralBody(CallBody):
+class LiteralBody(LiteralScalars):
     """Reads calls whose arguments are literals."""
 
     _next_value: ClassVar[re.Pattern[str]]
@@ -73,10 +38,7 @@ class LiteralBody(CallBody):
     def _new_call(self) -> None:
         super()._new_call()
         self._frames: list[Frame] = []
-        self._token: list[str] = []
-        self._token_size = 0
         self._key: str | None = None
-        self._string: QuotedString | None = None
 
     # The language.
 
@@ -104,12 +66,9 @@ class LiteralBody(CallBody):
     def _depth(self) -> int:
         return len(self._frames)
 
-    def _unclosed(self) -> str | None:
-        return self._string.behind_marker() if self._string is not None else None
-
     def _call_begins(self, name: str, closer: str, around: str = "") -> None:
         """The name was read, and the bracket behind it; `around` closes what the call stands in."""
-        self._frames = [Frame(_ARGUMENTS, closer, around)]
+        self._frames = [Frame(ARGUMENTS, closer, around)]
         self._state = self._item
         self._call_named(name)
 
@@ -132,12 +91,12 @@ class LiteralBody(CallBody):
             if text[pos] == frame.closer:
                 return self._close(pos)
             kind = frame.kind
-            if kind is _ARRAY:
+            if kind is ARRAY:
                 found = self._next_value.match(text, pos)
-            elif kind is _DICT:
+            elif kind is DICT:
                 found = self._next_member.match(text, pos)
             else:
-                found = self._next_argument.match(text, pos) if kind is _ARGUMENTS else None
+                found = self._next_argument.match(text, pos) if kind is ARGUMENTS else None
             if found is not None:
                 if found.lastgroup in LAST:
                     return self._usual_item(frame, found)
@@ -148,7 +107,7 @@ class LiteralBody(CallBody):
 
     def _usual_item(self, frame: Frame, found: re.Match[str]) -> int:
         """Read what was found, and the value behind it."""
-        if frame.kind is not _ARRAY:
+        if frame.kind is not ARRAY:
             self._usual_key(frame, found["key"])
         end = found.end()
         if found.lastgroup == "value":
@@ -166,7 +125,7 @@ class LiteralBody(CallBody):
             self._wait = found is not None and not self._final
             return pos if self._wait else self._open(otherwise, "}", pos)
         around = self._frames[-1]
-        end = self._open(Kind.DICT, "}", pos)
+        end = self._open(DICT, "}", pos)
         frame = self._frames[-1]
         return end if frame is around else self._usual_item(frame, found)
 
@@ -181,7 +140,7 @@ class LiteralBody(CallBody):
             if char == ":":
                 self._key_ended(frame, pos)
                 return pos + 1
-            if frame.kind is not Kind.BRACE:
+            if frame.kind is not BRACE:
                 return self._odd(text, pos)
         if char == ",":
             self._next_item(frame)
@@ -214,9 +173,9 @@ class LiteralBody(CallBody):
             self._fail("limit", f"nested more than {self._limits.depth} deep")
             return pos + 1
         self._put_item(pos)
-        if kind is _DICT:
+        if kind is DICT:
             self._put(OPEN, "{")
-        elif kind is _ARRAY:
+        elif kind is ARRAY:
             self._put(OPEN, "[")
         else:
             self._hold()
@@ -231,30 +190,30 @@ class LiteralBody(CallBody):
         """A comma: the next item may be a key again; undecided brackets hold more than one value."""
         if frame.keyed:
             frame.keyed, frame.key = False, True
-        elif frame.kind is Kind.PAREN or frame.kind is Kind.BRACE:
+        elif frame.kind is PAREN or frame.kind is BRACE:
             held = self._take()
             self._put(OPEN, "[")
             self._put_all(held)
-            frame.kind, frame.key = Kind.ARRAY, False
+            frame.kind, frame.key = ARRAY, False
 
     def _close(self, pos: int) -> int:
         frame = self._frames.pop()
         kind = frame.kind
-        if kind is _ARGUMENTS:
+        if kind is ARGUMENTS:
             self._call_ended()
             return pos + 1
-        if kind is _DICT:
+        if kind is DICT:
             self._put(CLOSE, "}")
-        elif kind is _ARRAY:
+        elif kind is ARRAY:
             self._put(CLOSE, "]")
-        elif kind is not _SPREAD:
+        elif kind is not SPREAD:
             self._close_undecided(frame, self._take())
         self._state = self._after
         return pos + 1
 
     def _close_undecided(self, frame: Frame, held: list[Token]) -> None:
         """Write what holds one value, or nothing: brackets around a value, a set, an empty tuple or dict."""
-        array = frame.kind is Kind.BRACE if frame.count else frame.kind is Kind.PAREN
+        array = frame.kind is BRACE if frame.count else frame.kind is PAREN
         if array:
             self._put(OPEN, "[")
         elif not frame.count:
@@ -271,15 +230,15 @@ class LiteralBody(CallBody):
         """Write what stands before an item; it begins, or ended, at `pos`."""
         frame = self._frames[-1]
         kind = frame.kind
-        if kind is _ARGUMENTS:
+        if kind is ARGUMENTS:
             key = self._unnamed(frame, pos) if self._key is None else self._key
             self._key = None
             self._put_key(spelled(key))
             frame.keyed = False
-        elif kind is _DICT or kind is _SPREAD:
+        elif kind is DICT or kind is SPREAD:
             if frame.key:
                 self._hold()
-        elif kind is not _ARRAY:
+        elif kind is not ARRAY:
             frame.count += 1
 
     def _key_ended(self, frame: Frame, pos: int) -> None:
@@ -287,10 +246,10 @@ class LiteralBody(CallBody):
         key = "" if self._dry else as_key(self._take())
         if key is None:
             raise MalformedError("expected a key", pos)
-        if frame.kind is Kind.BRACE:
-            frame.kind = Kind.DICT
+        if frame.kind is BRACE:
+            frame.kind = DICT
             self._put(OPEN, "{")
-        if frame.kind is Kind.DICT:
+        if frame.kind is DICT:
             self._put(KEY, key)
         else:
             self._put_key(key)
@@ -306,93 +265,3 @@ class LiteralBody(CallBody):
             self._put(OPEN, "{")
         self._put(KEY, key)
         frame.count += 1
-
-    # Words.
-
-    def _gather(self, pattern: re.Pattern[str], text: str, pos: int) -> int:
-        """Keep a part of a word, as far as the pattern matches; gives its end."""
-        found = pattern.match(text, pos)
-        assert found is not None
-        self._token.append(found[0])
-        self._token_size += len(found[0])
-        return found.end()
-
-    def _gather_word(self, pattern: re.Pattern[str], text: str, pos: int) -> tuple[int, bool]:
-        """Keep a part of a word of the arguments; gives where it ends, and whether what follows it can be seen."""
-        end = self._gather(pattern, text, pos)
-        if self._token_size > self._limits.number:
-            self._fail("limit", f"a word of more than {self._limits.number} characters")
-            return end, False
-        return end, end < len(text)
-
-    @property
-    def _fits_name(self) -> bool:
-        """Whether what was gathered is short enough for a tool's name: what is longer is no call."""
-        return self._token_size <= _LONGEST_NAME
-
-    def _taken_token(self) -> str:
-        token = "".join(self._token)
-        self._token.clear()
-        self._token_size = 0
-        return token
-
-    # Strings.
-
-    def _string_begins(self, string: QuotedString, pos: int) -> None:
-        self._put_item(pos)
-        self._put(BEGIN, '"')
-        self._string = string
-        self.in_content = False
-        self._state = self._in_string
-
-    def _put_string(self, content: str) -> None:
-        """Write a whole string, as JSON spells its content."""
-        self._put(BEGIN, '"')
-        self._put(CONTENT, content)
-        self._put(END, '"')
-
-    def string_piece(self, text: str) -> bool:
-        """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
-        string = self._string
-        assert string is not None
-        if string.spelling.piece(text) is None:
-            if string.spelling.plain_piece(text) is None:
-                return False
-            text = spelled(text)
-        return self._sink.has_room(len(text)) and self._sink.chunk(text)
-
-    def _in_string(self, text: str, pos: int) -> int:
-        string = self._string
-        assert string is not None
-        streams, self.in_content = self.in_content, False
-        pos = string.read(text, pos, final=self._final)
-        piece = string.take()
-        if piece:
-            if streams and self._sink.has_room(len(piece)):
-                self._sink.chunk(piece)
-            else:
-                self._put(CONTENT, piece)
-        if string.broken:
-            self._string_broken(string, pos)
-        elif string.closed:
-            return self._string_ended(text, pos)
-        else:
-            self._wait = string.wait
-            if string.streams:
-                self.in_content = streams or (not self._dry and not self._nest.levels and self._writer.streams)
-        return pos
-
-    def _string_ended(self, _text: str, pos: int) -> int:
-        self._string = None
-        self._put(END, '"')
-        self._state = self._after
-        return pos
-
-    def _string_broken(self, string: QuotedString, pos: int) -> None:
-        """Give the call up; if a closing marker stood in the string, the body ended there."""
-        behind = string.behind_marker()
-        if behind is None:
-            raise MalformedError(string.broken, pos)
-        self._give_up("malformed", string.broken)
-        self.rest = "" if self._said else behind
-        self._end_at_once()

@@ -19,8 +19,9 @@ from fcshim.parse.body import BodyReader, Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
-from fcshim.parse.literals.body import Frame, Kind, LiteralBody
+from fcshim.parse.literals.body import LiteralBody
 from fcshim.parse.literals.calls import ATOM, KEY, MalformedError
+from fcshim.parse.literals.frames import ARGUMENTS, ARRAY, DICT, Frame
 from fcshim.parse.literals.gemma_strings import GemmaString
 from fcshim.parse.literals.python_strings import PythonString, quotation_of
 from fcshim.parse.literals.quoted import spelled
@@ -103,7 +104,7 @@ class GemmaBody(LiteralBody):
     # Items.
 
     def _usual_key(self, frame: Frame, key: str) -> None:
-        if frame.kind is Kind.ARGUMENTS:
+        if frame.kind is ARGUMENTS:
             self._put_key(key)
         else:
             self._put(KEY, key)
@@ -111,7 +112,7 @@ class GemmaBody(LiteralBody):
 
     def _put_item(self, pos: int) -> None:
         frame = self._frames[-1]
-        if frame.kind is not Kind.ARGUMENTS:
+        if frame.kind is not ARGUMENTS:
             super()._put_item(pos)
         elif frame.key:
             self._hold()
@@ -137,8 +138,8 @@ class GemmaBody(LiteralBody):
 
     def _bracket(self, text: str, pos: int) -> int:
         if text[pos] == "{":
-            return self._open_brace(Kind.DICT, _FIRST_MEMBER, text, pos)
-        return self._open(Kind.ARRAY, "]", pos)
+            return self._open_brace(DICT, _FIRST_MEMBER, text, pos)
+        return self._open(ARRAY, "]", pos)
 
     def _quoted(self, quote: str) -> PythonString:
         """Make the reader of a string in ordinary quotes."""

@@ -15,8 +15,9 @@ from fcshim.parse.arguments.usual import GAP, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
-from fcshim.parse.literals.body import Frame, Kind, LiteralBody
+from fcshim.parse.literals.body import LiteralBody
 from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, UnfinishedError
+from fcshim.parse.literals.frames import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, Frame
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PREFIX, PREFIX_BEGUN, PythonString, quotation_of
 from fcshim.parse.literals.quoted import spelled
@@ -32,9 +33,6 @@ _VALUE = value_pattern(_LITERALS, first=r"\"'\[({", behind=r",)\]}")
 _MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{GAP}{_VALUE}|\Z)|\Z)|\Z)"""
 _ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){GAP}{_VALUE}|\Z)|\Z)"
 _FIRST_MEMBER = re.compile(rf"\{{{GAP}{_MEMBER}")
-
-
-_ARGUMENTS = Kind.ARGUMENTS
 
 
 class PythonValues(LiteralBody):
@@ -81,7 +79,7 @@ class PythonValues(LiteralBody):
     # Items.
 
     def _usual_key(self, frame: Frame, key: str) -> None:
-        if frame.kind is not _ARGUMENTS:
+        if frame.kind is not ARGUMENTS:
             self._put(KEY, key)
             frame.key = False
         else:
@@ -98,7 +96,7 @@ class PythonValues(LiteralBody):
         if char in "\"'":
             return self._quote(text, pos, "")
         if char in "[(":
-            return self._open(Kind.ARRAY if char == "[" else Kind.PAREN, "]" if char == "[" else ")", pos)
+            return self._open(ARRAY if char == "[" else PAREN, "]" if char == "[" else ")", pos)
         if char == "{":
             return self._brace(text, pos)
         if char == "*":
@@ -111,9 +109,9 @@ class PythonValues(LiteralBody):
     def _brace(self, text: str, pos: int) -> int:
         """A dict or a set; as the only argument without a name, where no object fits, it holds the arguments."""
         frame = self._frames[-1]
-        if frame.kind is Kind.ARGUMENTS and self._key is None and not self._takes_object(frame):
+        if frame.kind is ARGUMENTS and self._key is None and not self._takes_object(frame):
             return self._spread(pos + 1)
-        return self._open_brace(Kind.BRACE, _FIRST_MEMBER, text, pos)
+        return self._open_brace(BRACE, _FIRST_MEMBER, text, pos)
 
     def _takes_object(self, frame: Frame) -> bool:
         if self._dry or self._name is None:
@@ -127,7 +125,7 @@ class PythonValues(LiteralBody):
     def _star(self, text: str, pos: int) -> int:
         """`**{...}`: arguments whose names are no identifiers."""
         rest = text[pos : pos + 3]
-        if rest == "**{" and self._frames[-1].kind is Kind.ARGUMENTS and self._key is None:
+        if rest == "**{" and self._frames[-1].kind is ARGUMENTS and self._key is None:
             return self._spread(pos + 3)
         if "**{".startswith(rest) and not self._final:
             self._wait = True
@@ -136,7 +134,7 @@ class PythonValues(LiteralBody):
 
     def _spread(self, pos: int) -> int:
         self._keywords = True
-        self._push(Kind.SPREAD, "}")
+        self._push(SPREAD, "}")
         return pos
 
     def _unnamed(self, frame: Frame, pos: int) -> str:
@@ -165,7 +163,7 @@ class PythonValues(LiteralBody):
         if pos == len(text):
             return pos
         frame = self._frames[-1]
-        if text[pos] in "=:" and frame.kind is Kind.ARGUMENTS and self._key is None:
+        if text[pos] in "=:" and frame.kind is ARGUMENTS and self._key is None:
             return self._argument_name(text, pos)
         token = self._taken_token()
         atom = strict_atom(token)
