@@ -33,11 +33,9 @@ _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
 _KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MOST_RUNS}}}')
-_LITERALS = ("true", "false", "null")
-_BEHIND = r" \t\n\r,}\]"
-_VALUE = value_pattern(_LITERALS, first=r'"{\[', behind=_BEHIND, waits=False)
+_VALUE = value_pattern(("true", "false", "null"), first=r'"{\[', behind=r" \t\n\r,}\]")
 _MEMBER = rf'(?:"(?P<key>[^"\\\x00-\x1f]{{0,64}}+)(?:"{GAP}(?::{GAP}{_VALUE}|\Z)|\Z)|\Z)'
-_FIRST_VALUE = re.compile(value_pattern(_LITERALS, first=r'"{\[', behind=_BEHIND))
+_FIRST_VALUE = re.compile(_VALUE)
 _FIRST_MEMBER = re.compile(GAP + _MEMBER)
 _NEXT_VALUE = re.compile(f"{GAP},{GAP}{_VALUE}")
 _NEXT_MEMBER = re.compile(f"{GAP},{GAP}{_MEMBER}")
@@ -198,9 +196,6 @@ class StrictJson(JsonStrings):
             self._atom_ended(found["atom"])
             self._state = self._after
             return end
-        if last == "begun":
-            self._state = self._value
-            return self._value(found.string, end)
         first = found.string[end]
         return self._begin_string(end) if first == '"' else self._open(first, end)
 
