@@ -39,20 +39,6 @@ _GRAMMARS: frozenset[Form] = frozenset({"gbnf", "llguidance", "guidance"})
 """The forms that are grammars."""
 
 
-def _fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
-    """Give the fields of a request that say a grammar."""
-    match form:
-        case "llguidance":
-            return {"grammar": f"%llguidance {{}}\n{write_lark(grammar)}"}
-        case "guidance":
-            return {"structured_outputs": {"grammar": write_lark(grammar)}}
-        case "structural_tag":
-            written = {"type": "grammar", "grammar": write_gbnf(grammar)}
-            return {FIELD: {"type": "structural_tag", "format": written}}
-        case _:
-            return {"grammar": write_gbnf(grammar)}
-
-
 _THEIR_OWN = frozenset(
     [
         *("grammar", "json_schema", "structured_outputs", "ebnf", "regex"),
@@ -117,9 +103,8 @@ def constraint_for(
     A call that is demanded is all that there may be. Else there may be a document where the client wants one, and any
     text where it does not; calls are then held to their schemas if `eager`, and where a tool is strict, by a grammar
     that waits for them if `lazy` and it can. A model that thinks may do so first; `in_reasoning` is the tag of the
-    reasoning that its prompt has opened. None where nothing
-    needs to be held, where the client has a constraint of its own or the server's is as good, and where the dialect has
-    no grammar here.
+    reasoning that its prompt has opened. None where nothing needs to be held, where the client has a constraint of its
+    own or the server's is as good, and where the dialect has no grammar here.
     """
     if has_its_own(request):
         return None
@@ -223,8 +208,7 @@ def _made(wanted: _Wanted) -> Constraint | None:
             described = {"name": "reply", "schema": schema}
             return _constraint(BARE_JSON, {FIELD: {"type": "json_schema", "json_schema": described}})
         case _:
-            grammar = _grammar(dataclasses.replace(wanted, tokens=None))
-            return None if grammar is None else _as_grammar(wanted, fitted(grammar, wanted.tokens))
+            return _of_grammar(wanted)
 
 
 def _structural_tag(wanted: _Wanted) -> Constraint | None:
@@ -238,8 +222,10 @@ def _structural_tag(wanted: _Wanted) -> Constraint | None:
         tag = structural_tag_of_calls(
             frames, wanted.listed, parallel=wanted.parallel, trigger=marker, document=_decoded(wanted.document)
         )
-    if tag is not None:
-        return _constraint(wanted.dialect, {FIELD: tag})
+    return _of_grammar(wanted) if tag is None else _constraint(wanted.dialect, {FIELD: tag})
+
+
+def _of_grammar(wanted: _Wanted) -> Constraint | None:
     grammar = _grammar(dataclasses.replace(wanted, tokens=None))
     return None if grammar is None else _as_grammar(wanted, fitted(grammar, wanted.tokens))
 
@@ -261,6 +247,20 @@ def _as_grammar(wanted: _Wanted, grammar: Grammar) -> Constraint:
         triggers = [within(marker)] if wanted.thoughts is None else wanted.thoughts.triggers(marker)
         fields |= lazy_fields(wanted.dialect, triggers)
     return _constraint(wanted.dialect, fields, grammar.notes, held=held, lazy=wanted.lazy)
+
+
+def _fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
+    """Give the fields of a request that say a grammar."""
+    match form:
+        case "llguidance":
+            return {"grammar": f"%llguidance {{}}\n{write_lark(grammar)}"}
+        case "guidance":
+            return {"structured_outputs": {"grammar": write_lark(grammar)}}
+        case "structural_tag":
+            written = {"type": "grammar", "grammar": write_gbnf(grammar)}
+            return {FIELD: {"type": "structural_tag", "format": written}}
+        case _:
+            return {"grammar": write_gbnf(grammar)}
 
 
 def _decoded(document: bytes) -> JSON:

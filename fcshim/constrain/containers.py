@@ -31,6 +31,11 @@ class Brackets:
         inner = series(part, more)
         return self.around(inner if least else optional(inner))
 
+    def with_free_keys(self, part: Expression, least: int, most: int | None, rules: Rules) -> Expression:
+        """Give so many members whose keys are free. No grammar can compare a key with those before it."""
+        rules.note("keys that are free may come twice")
+        return self.listed(part, least, most)
+
     def first_of(self, parts: Sequence[Expression], least: int, rules: Rules) -> Expression | None:
         """Give some of these and no more, from the first on."""
         return None if least > len(parts) else self.around(self._followed(parts, EMPTY, least, rules))

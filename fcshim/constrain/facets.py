@@ -31,6 +31,16 @@ _INEXPRESSIBLE = frozenset(
 RELAXED = frozenset({*_INEXPRESSIBLE, *OF_NAMES})
 """Keywords that no grammar here holds to, some of them not always."""
 KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
+KIND_OF: dict[type, str] = {
+    bool: "boolean",
+    type(None): "null",
+    str: "string",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+}
+"""Of which of them a value is."""
 _FAR = 10**15
 """A bound beyond it is no bound: what has none stays within it anyway."""
 _STEP = Fraction(1, 100)
@@ -69,6 +79,11 @@ class Facets:
         if self.values is None:
             return None
         return [value for value in self.values if _kinds_of(value) & self.kinds and not _is_broken(value)]
+
+    @property
+    def possible(self) -> set[str]:
+        """Of which kinds a value may be."""
+        return self.kinds if self.literals is None else {KIND_OF[type(value)] for value in self.literals}
 
     # Strings and numbers.
 
@@ -164,20 +179,10 @@ def _same(one: JSON, other: JSON) -> bool:
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
-_KINDS_OF: dict[type, set[str]] = {
-    bool: {"boolean"},
-    type(None): {"null"},
-    str: {"string"},
-    int: {"integer", "number"},
-    float: {"number"},
-    list: {"array"},
-    dict: {"object"},
-}
-
-
 def _kinds_of(value: JSON) -> set[str]:
+    kind = KIND_OF.get(type(value), "")
     finite = not isinstance(value, float) or math.isfinite(value)
-    return _KINDS_OF.get(type(value), set()) if finite else set()
+    return {kind, *(["number"] if kind == "integer" else [])} if finite else set()
 
 
 def _is_broken(value: JSON) -> bool:

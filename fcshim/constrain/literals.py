@@ -43,7 +43,7 @@ class PythonNotation(Notation):
         """Give arguments whose names are free."""
         value = rules.share(choice(value for _, value in values))
         part = rules.share(series(word_key(rules), Text("="), value))
-        return self.free(self.arguments, rules, part, least, most)
+        return self.arguments.with_free_keys(part, least, most, rules)
 
 
 class GemmaNotation(Notation):

@@ -88,12 +88,7 @@ class Notation:
     def map_of(self, rules: Rules, value: Expression, least: int = 0, most: int | None = None) -> Expression:
         """Give an object whose keys are free."""
         part = rules.share(series(self.free_key(rules), self.colon, value))
-        return self.free(self.members, rules, part, least, most)
-
-    def free(self, brackets: Brackets, rules: Rules, part: Expression, least: int, most: int | None) -> Expression:
-        """Give members whose keys are free. No grammar can compare a key with those before it."""
-        rules.note("keys that are free may come twice")
-        return brackets.listed(part, least, most)
+        return self.members.with_free_keys(part, least, most, rules)
 
     def free_arguments(
         self, rules: Rules, values: Sequence[Value], least: int = 0, most: int | None = None

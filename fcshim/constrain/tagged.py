@@ -80,7 +80,7 @@ class TaggedNotation(Notation):
         branches = [(opening, series(value, Text(self._behind))) for opening, value in openings]
         value = rules.share(one_of_texts(branches))
         part = rules.share(series(Text(head), word_key(rules), value))
-        return self.free(self.arguments, rules, part, least, most)
+        return self.arguments.with_free_keys(part, least, most, rules)
 
     def any_argument(self, rules: Rules) -> list[Value]:
         """Give any value; where nothing tells text from JSON, text is both."""

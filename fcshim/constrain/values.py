@@ -6,26 +6,22 @@ leading to the one below it; the last one does without what leads on.
 
 Rule: bounded work whatever the schema says; what cannot be expressed is relaxed and noted; what nothing can satisfy, or
 not within the bounds, is None.
-Neighbours: `places` finds what holds where, `notation` says how values are written, `calls` asks for either.
+Neighbours: `places` finds what holds where, `scalars` writes what holds no other values, `notation` says how; `calls`
+asks for either.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from fcshim.constrain.facets import KINDS, Facets
-from fcshim.constrain.formats import FORMATS
-from fcshim.constrain.grammar import Expression, Text, choice, one_of_texts
+from fcshim.constrain.grammar import Expression, Text, choice
 from fcshim.constrain.notation import DOCUMENT_NOTATION, JSON_NOTATION, Notation, Value
-from fcshim.constrain.numbers import INTEGER, NUMBER, integers, multiples, numbers
-from fcshim.constrain.patterns import between, pattern
 from fcshim.constrain.places import MOST_ITEMS, MOST_MEMBERS, Place, Places, place_of
 from fcshim.constrain.rules import Rules
-from fcshim.constrain.strings import Strings
+from fcshim.constrain.scalars import Scalars
 from fcshim.events import JSON
-from fcshim.schema.node import scan
 
 _DEEPEST = 64
 """Values inside one another: as deep as arguments are read."""
@@ -33,19 +29,7 @@ _ROUNDS = 4
 """Steps from one place to the next on a way that leads back to itself."""
 
 _OBJECT: dict[str, JSON] = {"type": "object"}
-_STARTS = {"integer": "-0123456789", "number": "-0123456789", "array": "[", "object": "{"}
-"""First characters by which raw text is taken for another value than a string."""
-_WORDS = {"boolean": ("true", "false"), "null": ("null",)}
 _ALL = frozenset(KINDS)
-_JSON_KINDS: dict[type, str] = {
-    bool: "boolean",
-    type(None): "null",
-    str: "string",
-    int: "integer",
-    float: "number",
-    list: "array",
-    dict: "object",
-}
 
 
 class _At(Struct, frozen=True):
@@ -96,7 +80,7 @@ class Schema:
             yield self._object(place, facets, at)
             return
         for value in facets.literals:
-            values = {key: list(self._literals([inner], at, frozenset())) for key, inner in value.items()}
+            values = {key: list(self._scalars(at).literals([inner], frozenset())) for key, inner in value.items()}
             pairs = {key: at.notation.argument(key, written) for key, written in values.items() if written}
             yield self._members(pairs, list(value), 0, None, at)
 
@@ -125,12 +109,12 @@ class Schema:
             if at.argument:
                 return at.notation.any_argument(self._rules)
             return [("string", at.notation.anything(self._rules))]
-        kinds = _ALL if at.mixed else frozenset(kind for facets in found for kind in _kinds_of(facets))
+        kinds = _ALL if at.mixed else frozenset().union(*(facets.possible for facets in found))
         return [value for facets in found for value in self._options(place, facets, at, kinds)]
 
     def _options(self, place: Place, facets: Facets, at: _At, kinds: frozenset[str]) -> Iterator[Value]:
         if facets.literals is not None:
-            yield from self._literals(facets.literals, at, kinds)
+            yield from self._scalars(at).literals(facets.literals, kinds)
             return
         for kind in sorted(facets.kinds - ({"integer"} if "number" in facets.kinds else set())):
             for value in self._of_kind(kind, place, facets, at, kinds):
@@ -142,13 +126,13 @@ class Schema:
     ) -> Sequence[Expression | None]:
         match kind:
             case "string":
-                return [self._string(facets, at, kinds - {"string"})]
+                return [self._scalars(at).string(facets, kinds - {"string"})]
             case "integer" | "number":
-                return [self._number(facets, whole=kind == "integer")]
+                return [self._scalars(at).number(facets, whole=kind == "integer")]
             case "boolean":
-                return [self._word(value, at) for value in (True, False)]
+                return [self._scalars(at).word(value) for value in (True, False)]
             case "null":
-                return [self._word(None, at)]
+                return [self._scalars(at).word(None)]
             case "array":
                 blurs = at.notation.empties_blur and "string" in kinds
                 return [self._array(place, facets, self._within(kind, place, at), least=int(blurs))]
@@ -156,70 +140,13 @@ class Schema:
                 blurs = at.notation.empties_blur and not kinds.isdisjoint({"string", "array"})
                 return [self._object(place, facets, self._within(kind, place, at), fewest=int(blurs))]
 
+    def _scalars(self, at: _At) -> Scalars:
+        return Scalars(at.notation, self._rules, argument=at.argument)
+
     def _within(self, kind: str, place: Place, at: _At) -> _At:
         """Give how the inside of a container is written."""
         union = at.mixed or _several(kind, self._places.facets(place) or [])
         return replace(at, notation=at.notation.in_unions if union else at.notation, argument=False, mixed=False)
-
-    # Scalars.
-
-    def _literals(self, values: Sequence[JSON], at: _At, kinds: frozenset[str]) -> Iterator[Value]:
-        """Give the values of `enum` and `const`, together where they are of one kind."""
-        texts: dict[str, dict[str, None]] = {}
-        for value in values:
-            text = at.notation.literal(value, argument=at.argument)
-            raw = isinstance(value, str) and at.notation.strings_of(argument=at.argument).raw
-            if text is None or (raw and _taken_for(text, kinds)):
-                self._rules.note(f"{json.dumps(value):.40} cannot be written")
-            else:
-                texts.setdefault(_JSON_KINDS[type(value)], {})[text] = None
-        for kind, written in texts.items():
-            yield kind, one_of_texts([(text, Text("")) for text in written])
-
-    def _word(self, value: JSON, at: _At) -> Expression:
-        return Text(at.notation.literal(value, argument=at.argument) or "")
-
-    def _string(self, facets: Facets, at: _At, others: frozenset[str]) -> Expression | None:
-        strings = at.notation.strings_of(argument=at.argument)
-        least, most = facets.least("minLength"), facets.most("maxLength")
-        matched = self._matched(facets, strings, least, most) if not (strings.raw and others) else None
-        if matched is not None:
-            return matched
-        if facets.patterns():
-            self._rules.note("pattern is not held to")
-        name = facets.string_format()
-        form = FORMATS.get(name)
-        if form is not None and not least and most is None:
-            return self._rules.once(f"{strings.name}-{name}", lambda: strings.quoted(form))
-        if name:
-            self._rules.note(f"format {name!r:.40} is not held to")
-        if strings.raw and others and not (at.argument and at.notation.tells_text):
-            starts = "".join(sorted({char for kind in others for char in _STARTS.get(kind, "")}))
-            words = [word for kind in sorted(others) for word in _WORDS.get(kind, ())]
-            return strings.unlike(self._rules, starts, words, least, most)
-        if not least and most is None:
-            return strings.any(self._rules)
-        return strings.between(self._rules, least, most)
-
-    def _matched(self, facets: Facets, strings: Strings, least: int, most: int | None) -> Expression | None:
-        """Give the strings that match a pattern; None where there is none, several, or one that cannot be followed."""
-        wanted = facets.patterns()
-        found = pattern(wanted[0]) if len(wanted) == 1 else None
-        if found is not None and (least or most is not None):
-            found = between(found, least, most)
-        content = None if found is None else strings.formed(found)
-        return None if content is None else self._rules.share(strings.quoted(content))
-
-    def _number(self, facets: Facets, *, whole: bool) -> Expression | None:
-        low, high = facets.bounds(whole=whole)
-        step = facets.step()
-        if step is not None and step != 1:
-            stepped = multiples(step, low, high)
-            if stepped is not None:
-                return stepped
-            self._rules.note("multipleOf is not held to")
-        found = integers(low, high) if whole or step == 1 else numbers(low, high)
-        return found if found not in (INTEGER, NUMBER) else self._rules.share(found, "integer" if whole else "number")
 
     # Containers.
 
@@ -353,20 +280,3 @@ def document(schema: JSON, rules: Rules) -> Expression:
 def _several(kind: str, found: Sequence[Facets]) -> bool:
     """Say whether a value of this kind may be one of several that differ inside."""
     return sum(facets.literals is None and kind in facets.kinds for facets in found) > 1
-
-
-def _kinds_of(facets: Facets) -> set[str]:
-    """Give what an alternative may be."""
-    if facets.literals is not None:
-        return {_JSON_KINDS[type(value)] for value in facets.literals}
-    return facets.kinds
-
-
-def _taken_for(text: str, kinds: frozenset[str]) -> bool:
-    """Say whether raw text would be taken for a value of another kind that may stand there, too."""
-    node = scan(text.strip(" \t\r\n"))
-    if node is None or node.kind == "string":
-        return False
-    return ("number" if node.kind == "fraction" else node.kind) in kinds or (
-        node.kind == "integer" and "number" in kinds
-    )
