@@ -4,10 +4,11 @@ Theory of operation. The markers make an automaton (Aho and Corasick's): a state
 with. A character that leads nowhere is a unit by itself; one that may begin a marker opens a run, which goes on, state
 by state, up to the first character that leads nowhere. Where no marker holds a character that begins one, as with most
 tags, a run is given up for another one only by such a character, and all that was given up is one repetition before the
-run that ends. Else each state has its own ways into another run, and inside a run another one may begin once.
+run that ends; a long marker that does hold one further on is avoided up to there. Else each state has its own ways into
+another run, and inside a run another one may begin once.
 
-Rule: no text that is admitted holds a marker; of those that hold none, only some with beginnings of many in a row are
-left out.
+Rule: no text that is admitted holds a marker; of those that hold none, only some with beginnings of many in a row, or
+with most of a long one, are left out.
 Neighbours: `strings` asks for the content of strings that stand between markers.
 """
 
@@ -33,6 +34,8 @@ _LEVELS = 1
 """Runs that may begin inside a run."""
 _IN_A_ROW = 16
 """Times that a run may be given up for another one, or go on with the same character: a line of `<<<<<<<`, say."""
+_TELLING = 12
+"""Characters of a marker that are enough to tell it: `<|close|>call`, say, whatever follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,20 @@ def avoiding(name: str, markers: tuple[str, ...], ranges: Ranges, escape: Expres
 
     The names of their rules begin with `name`.
     """
+    tags = _as_tags(markers)
+    kind, markers = (_Units, markers) if tags is None else (_Tags, tags)
+    return kind(name, _Automaton(markers), ranges, escape).made()
+
+
+def _as_tags(markers: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Give the markers up to where one might begin inside; None where little is left, which may well be text."""
     firsts = {marker[0] for marker in markers}
-    tags = all(firsts.isdisjoint(marker[1:]) for marker in markers)
-    return (_Tags if tags else _Units)(name, _Automaton(markers), ranges, escape).made()
+    cut = {
+        marker: next((at for at in range(1, len(marker)) if marker[at] in firsts), len(marker)) for marker in markers
+    }
+    if any(at < min(len(marker), _TELLING) for marker, at in cut.items()):
+        return None
+    return tuple(dict.fromkeys(marker[:at] for marker, at in cut.items()))
 
 
 class _Automaton:

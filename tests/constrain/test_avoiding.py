@@ -16,6 +16,7 @@ SETS = {
     "tags": ("</parameter>", "</function>", "<function=", "<parameter=", "</tool_call>"),
     "one inside another": ("]<]minimax[>[", "]<]m"),
     "that repeat themselves": ("aab", "aaab", "bb"),
+    "long ones, which hold another": ("<|close|>argument<|sep|>", "<|open|>call", "<|close|>call<|sep|>"),
     "one character": ("<", "ab"),
 }
 
@@ -58,6 +59,14 @@ def test_where_markers_hold_their_first_character_only_one_may_begin_inside_anot
 
     assert holds <= (not admits(grammar_of(markers), text))
     assert holds or tangled or admits(grammar_of(markers), text), text
+
+
+def test_most_of_a_long_marker_that_holds_another_is_avoided_with_it() -> None:
+    grammar = grammar_of(SETS["long ones, which hold another"])
+
+    assert [True, True, False] == [
+        admits(grammar, text) for text in ("<|close|>arg<|open|>cal<|clos<<", "<|sep|>a<|close|>", "a<|close|>call")
+    ]
 
 
 def test_the_text_behind_is_not_taken_for_part_of_it() -> None:
