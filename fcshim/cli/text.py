@@ -7,6 +7,7 @@ Neighbours: every subcommand.
 import argparse
 import json
 import sys
+import textwrap
 from pathlib import Path
 
 from fcshim.errors import ConfigError
@@ -16,8 +17,13 @@ STDIN = "-"
 
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:
-    """Make help texts that keep their line breaks."""
-    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=100)
+    """Make help texts that keep their line breaks, and names whole."""
+    return _HelpFormatter(prog, max_help_position=30, width=100)
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
 def write_line(text: str) -> None:

@@ -12,9 +12,10 @@ from msgspec import Meta
 
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.parse.dialect import Dialect
-from fcshim.profiles import Profile
+from fcshim.profiles import PROFILES, Profile
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
+from fcshim.servers import SERVERS
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
@@ -126,11 +127,19 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = "prompt"
     dialect: Annotated[
-        str, _about("tool calls", "format in which the model is asked to write calls; auto goes by its name", "NAME")
+        str,
+        _about(
+            "tool calls", "format of the calls (`fcshim dialects`, or a folder); auto goes by the model name", "NAME"
+        ),
     ] = "auto"
-    profile: Annotated[str, _about("tool calls", "what the upstream accepts; auto goes by the model name", "NAME")] = (
-        "auto"
-    )
+    profile: Annotated[
+        str,
+        _about(
+            "tool calls",
+            f"what the upstream accepts, joined by +; auto goes by the model name ({', '.join(PROFILES)})",
+            "NAME",
+        ),
+    ] = "auto"
     tools_style: Annotated[
         ToolsStyle,
         _about("tool calls", "how the prompt lists tools: by JSON Schema, or by signatures, which are shorter"),
@@ -165,7 +174,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _about(
             "tool calls",
-            "hold the model to calls that are demanded: auto, off, or the kind of server that takes grammars",
+            f"hold the model to calls that are demanded: auto, off, or a kind of server ({', '.join(SERVERS)})",
             "NAME",
         ),
     ] = "auto"

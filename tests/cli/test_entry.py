@@ -7,6 +7,7 @@ import pytest
 
 from fcshim.cli.entry import COMMANDS, guard, main
 from fcshim.errors import ConfigError, RequestError, UpstreamError
+from fcshim.servers import SERVERS
 from tests.cli.command import fcshim
 
 
@@ -54,6 +55,12 @@ def test_every_command_has_a_help_with_examples(name):
     assert 0 == outcome.code
     assert f"usage: fcshim {name}" in outcome.out
     assert f"fcshim {name}" in outcome.out.partition("examples:")[2]
+
+
+def test_names_are_not_broken_at_their_hyphens():
+    shown = fcshim("serve", "--help").out
+
+    assert all(name in shown for name in SERVERS)
 
 
 def test_options_keep_their_whole_names():
