@@ -146,7 +146,9 @@ class Screen:
 
     def _kept(self, event: Event) -> list[Event]:
         """Hold what comes behind a call that the client has the beginning of."""
-        return [] if isinstance(event, Spoiled) else self._hold([event], _size(event))
+        if isinstance(event, Spoiled):
+            return []
+        return self._hold(_rest(event) if isinstance(event, ToolCallEnd) else [event], _size(event))
 
     def _without_last_chunks(self, seen: list[Event]) -> list[Event]:
         """Hold the chunks that came with the end of a broken call: they may be what is wrong with it."""

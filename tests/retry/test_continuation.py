@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.errors import UpstreamError
-from fcshim.events import Text, Usage
+from fcshim.events import Text, ToolCallEnd, Usage
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS
 from fcshim.prompt.render import render_calls
@@ -358,6 +358,15 @@ def test_the_header_of_a_further_call_that_is_cut_off_is_part_of_what_goes_on():
     )
 
     assert ("", [('{"text": "x"}', None), ('{"a": 1}', None)], "tool_use") == of(seen)
+
+
+def test_a_doubtful_call_behind_one_that_cannot_go_on_is_told_whole_and_without_the_doubt():
+    pieces = HEAD + '", ', '"text": "y"}}\n</function_call>', call("add", '{"a": "much"}')
+    seen = drive(asked(), reply(*pieces), server=OFF)
+    doubtful = fold(seen.events).tool_calls[1]
+
+    assert [('{"text": "x', "malformed"), ('{"a": "much"}', None)] == of(seen)[1]
+    assert ToolCallEnd is type(doubtful)
 
 
 def test_half_an_escape_at_the_end_of_what_was_cut_off_is_read_with_its_rest():
