@@ -91,6 +91,8 @@ class Resumption:
     def __init__(self, broken: Broken, beginning: Beginning) -> None:
         self.over = False
         self.lost = False
+        self.good = False
+        """Whether it ended without error."""
         self.begun = broken.begun
         """Whether the client has its start."""
         self._end = broken.end
@@ -112,6 +114,13 @@ class Resumption:
         (at,) = (at for at, event in enumerate(held) if isinstance(event, ToolCallEnd) and self._is_same(event))
         end = msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
         return [end, *held[at + 1 :]]
+
+    def good_behind(self, held: list[Event]) -> list[Event]:
+        """Give the good calls that were held behind the call when it broke off."""
+        ends = [event for event in held if isinstance(event, ToolCallEnd) and not self._is_same(event)]
+        good = {end.tool_call_id for end in ends if end.error is None}
+        calls = (ToolCallStart, ToolCallChunk, ToolCallEnd)
+        return [event for event in held if isinstance(event, calls) and event.tool_call_id in good]
 
     def _new(self, event: Event) -> list[Event]:
         if isinstance(event, ToolCallStart):
@@ -148,7 +157,7 @@ class Resumption:
         if self._known < len(self._given) or (event.error is not None and not self._passed):
             self.lost = True
             return []
-        self.over = True
+        self.over, self.good = True, event.error is None
         same = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
         arguments = "".join(self._arguments) + (event.unsent if isinstance(event, DoubtfulEnd) else "")
         return [msgspec.structs.replace(event, **same, tool_call_arguments_complete=arguments)]

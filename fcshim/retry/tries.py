@@ -45,7 +45,18 @@ class Tries:
     """
 
     __slots__ = (
-        *("_arguments", "_asked", "_attempt", "_calls", "_exchange", "_failed", "_left", "_messages", "_over"),
+        *(
+            "_arguments",
+            "_asked",
+            "_attempt",
+            "_behind",
+            "_calls",
+            "_exchange",
+            "_failed",
+            "_left",
+            "_messages",
+            "_over",
+        ),
         *("_plain", "_resumed", "_screens", "_shim", "_shown", "_upstream", "_usages", "_whole"),
         *("again", "finished", "repeated"),
     )
@@ -78,6 +89,7 @@ class Tries:
         self._over = False
         self._screens: list[Screen] = []
         self._resumed: Resumption | None = None
+        self._behind = _NOTHING_BEHIND
         self._arguments = self._first_arguments()
         self._begin()
 
@@ -218,12 +230,13 @@ class Tries:
     def _resumed_by(self, events: list[Event], resumed: Resumption) -> list[Event]:
         """Take what goes on with a call. Where its start was held, so was all that had waited for it."""
         *_, first, screen = self._screens
-        begun = resumed.begun
+        begun, taken = resumed.begun, len(self._calls.taken)
         new = resumed.take(events)
         waited = first.waited() if resumed.begun and not begun else []
         seen = [*waited, *screen.take(new)]
-        if resumed.over:  # what is still held of the call's first try is superseded
+        if resumed.over:  # what is still held of the call's first try is superseded, but for good calls
             self._resumed = None
+            self._behind = _Behind(resumed.good_behind(first.held()), taken + resumed.good)
             screen.stop = first.stop
             del self._screens[:-1]
         return seen
@@ -280,6 +293,7 @@ class Tries:
         """Give what is owed of all tries, and the end; `stop` is the last one's, None where it broke."""
         self._over = True
         events, stop_reason = self._best(stop)
+        events += self._still_owed()
         if stop_reason in NATURAL and self._calls.taken:
             stop_reason = "tool_use"
         usage = total_usage(self._usages)
@@ -303,6 +317,17 @@ class Tries:
             return salvaged + last.salvage(), "tool_use"
         return self._apart(last.release()), last.stop.stop_reason
 
+    def _still_owed(self) -> list[Event]:
+        """Give the good calls behind one that was gone on with, where the model made no others instead of them."""
+        calls, taken = self._behind
+        self._behind = _NOTHING_BEHIND
+        if len(self._calls.taken) != taken or not self._shim.request.parallel_tool_calls:
+            return []
+        for event in calls:
+            if isinstance(event, ToolCallEnd):
+                self._calls.take(event)
+        return self._calls.numbered(calls)
+
     def _apart(self, events: list[Event]) -> list[Event]:
         """Put an empty line between the text that was shown and that of another try."""
         begins = next((event.text for event in events if isinstance(event, Text)), "")
@@ -320,6 +345,16 @@ class _Failed(NamedTuple):
     faults: tuple[Fault, ...]
     constraint: str
     broken: Broken | None = None
+
+
+class _Behind(NamedTuple):
+    """Good calls behind one that was gone on with, and how many had been taken when that ended."""
+
+    calls: list[Event]
+    taken: int
+
+
+_NOTHING_BEHIND = _Behind([], 0)
 
 
 def tried(

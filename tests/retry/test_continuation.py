@@ -369,6 +369,28 @@ def test_a_doubtful_call_behind_one_that_cannot_go_on_is_told_whole_and_without_
     assert ToolCallEnd is type(doubtful)
 
 
+SECOND = call("add", '{"a": 1}')
+
+
+def test_good_calls_behind_one_that_goes_on_stand_where_the_model_makes_no_others():
+    first = reply(*TWICE.pieces, SECOND)
+    expected = [('{"text": "x"}', None), ('{"a": 1}', None)]
+
+    assert (expected, "tool_use") == of(drive(asked(), first, REST, server=LLAMA))[1:]
+    assert (expected, "tool_use") == of(drive(asked(), first, reply(*REST.pieces, SECOND), server=LLAMA))[1:]
+    other = reply(*REST.pieces, call("add", '{"a": 2}'))
+    assert [expected[0], ('{"a": 2}', None)] == of(drive(asked(), first, other, server=LLAMA))[1]
+    alone = asked(parallel_tool_calls=False)
+    assert 1 == sum(error is None for _, error in of(drive(alone, first, REST, server=LLAMA, spare=True))[1])
+
+
+def test_they_stand_where_the_rest_is_no_better_too():
+    seen = drive(asked(), reply(*TWICE.pieces, SECOND), reply('", "text": "z"}}\n</function_call>'), server=LLAMA)
+
+    assert [("malformed"), None] == [error for _, error in of(seen)[1]]
+    assert "tool_use" == of(seen)[2]
+
+
 def test_half_an_escape_at_the_end_of_what_was_cut_off_is_read_with_its_rest():
     first = reply("[send(te", 'xt="a', "\\", reason="length")
     seen = drive(asked(dialect="pythonic"), first, reply('n")]'), server=LLAMA)
