@@ -7,28 +7,23 @@ that must not run, or is none, is walked to its end all the same (`dry`), so tha
                an error: _skip, up to the closing marker        _trailing: a remark before it
 
 Rule: the start of a call is sent with its first argument, so that as much as possible can still be text.
-Neighbours: `body` has the brackets of literals, `nest` writes the JSON, `stream` acts on `status`.
+Neighbours: `ending` has what stands behind the calls, `body` the brackets of literals, `nest` what waits to be written.
 """
 
 import re
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TypeAlias
 
-from fcshim.events import CallErrorKind, StopReason
+from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.holding import LimitError, NotStrictError
 from fcshim.parse.arguments.tokens import Token, TokenWriter
-from fcshim.parse.body import BodyReader, Status
-from fcshim.parse.closers import closers
+from fcshim.parse.body import Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
+from fcshim.parse.literals.ending import LiteralEnding
 from fcshim.parse.literals.nest import Nest
-from fcshim.parse.remark import Behind, Remark
 from fcshim.parse.sink import CallSink
 
-State: TypeAlias = Callable[[str, int], int]
-
-_NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
 OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.key, TokenWriter.atom
 BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.content, TokenWriter.end_string
 """What a token may be."""
@@ -52,33 +47,15 @@ class UnfinishedError(Exception):
         self.pos = pos
 
 
-class CallBody(BodyReader):
+class CallBody(LiteralEnding):
     """Reads one body; a subclass knows its language."""
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
-        self.status = Status.READING
-        self.rest = ""
-        self.calls = 0
-        self.in_content = False
-        self._dialect = dialect
-        self._sink = sink
-        self._limits = limits
-        self._closers = closers(dialect.closers())
-        self._markers = dialect.body_markers()
+        super().__init__(dialect, sink, limits)
         self._writer = TokenWriter(sink, limits)
         self._nest = Nest(limits)
-        self._state: State = self._begin
-        self._wait = False
-        self._final = False
-        """True when the reply is over: nothing comes behind the text."""
-        self._cut = False
-        """True when it did not end by itself."""
         self._next_due = False
-        self._remark = Remark(self._closers, self._markers)
-        """What was read behind the last call, while no other has begun."""
         self._between_calls = False
-        self._remark_at: int | None = None
-        """Where in this piece of text what is not yet in the remark begins; None where no remark can."""
         self._refused = False
         self._skipped = 0
         """Brackets that are open in what is passed over."""
@@ -92,43 +69,18 @@ class CallBody(BodyReader):
         self._dry = self._refused
         """True in a call that is none, or must not run: it is walked to its end without sending."""
         self._said = self._refused
-        """True in a call that is text, and was given as such."""
         self.in_content = False
         self._nest.clear()
 
     # The language.
 
     @abstractmethod
-    def _begin(self, text: str, pos: int) -> int:
-        """Read what stands before the first call."""
-
-    @abstractmethod
     def _between(self, text: str, pos: int) -> int:
         """Read what stands between two calls, or behind the last."""
 
     @abstractmethod
-    def _space(self, text: str, pos: int) -> int:
-        """Give the place of what comes next, or the end of the text."""
-
-    @abstractmethod
-    def _in_call(self) -> bool:
-        """Say whether a call is open: its name was read."""
-
-    @abstractmethod
     def _depth(self) -> int:
         """Give the number of open brackets."""
-
-    def _unclosed(self) -> str | None:
-        """Give what stands behind a closing marker in a string that is open; None where there is none."""
-        return None
-
-    def _remarks(self) -> bool:
-        """Say whether something stands behind the last call that does not belong there."""
-        return self._state == self._trailing
-
-    def _whole(self) -> bool:
-        """Say whether the body has its own end, so that no marker is missed."""
-        return False
 
     # Feeding.
 
@@ -314,111 +266,6 @@ class CallBody(BodyReader):
         if self._skipped == 0 or found[0][0] == "\n":
             self._end()
         return found.end()
-
-    # The end of the body.
-
-    def _end(self) -> None:
-        """The body is over, and what it holds counts."""
-        self._sink.finish()
-        self.status = Status.ENDED
-
-    def _end_at_once(self) -> None:
-        """The body is over, whatever was found in it last."""
-        self._state = self._ended
-        if self.status is Status.READING:
-            self._end()
-
-    def _ended(self, _text: str, pos: int) -> int:
-        self._end()
-        return pos
-
-    def _passed(self, pos: int) -> int:
-        """Go on at `pos`: what stands before it is the body's own, a bracket or a comma, and no remark."""
-        self._remark.clear()
-        if self._remark_at is not None:
-            self._remark_at = pos
-        return pos
-
-    def _behind(self, text: str, pos: int) -> int:
-        """Behind the last call."""
-        pos = self._space(text, pos)
-        if pos == len(text):
-            return pos
-        end = self._closers.passed(text, pos)
-        if end is None:
-            self._wait = True
-        elif end > pos:
-            self._end()
-        else:
-            self._state = self._trailing
-        return end or pos
-
-    def _no_body(self, pos: int, begun: object) -> int:
-        """No body begins at `pos`, unless what has `begun` there goes on so that one does."""
-        if begun and not self._final:
-            self._wait = True
-        else:
-            self.status = Status.REJECTED
-        return pos
-
-    def _trailing(self, text: str, pos: int) -> int:
-        """Look for the closing marker behind something that does not belong there."""
-        if self._remark_at is not None:
-            self._remark.add(text[self._remark_at : pos])
-        behind, end = self._remark.read(text, pos)
-        self._remark_at = end
-        if behind is Behind.OPEN:
-            self._wait = end < len(text)
-            return end
-        if behind is Behind.TEXT:
-            self.rest = self._remark.text()
-        self._end()
-        return end
-
-    # The end of the reply.
-
-    def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
-        natural = stop_reason in _NATURAL
-        self._cut = not natural
-        if not self._in_call() and not self._remarks() and len(tail) > 1 and self._closers.begun(tail, 0):
-            tail = ""
-        pos = self._walk(tail)
-        if self.status is Status.ENDED or self.status is Status.REJECTED:
-            self.rest += tail[pos:]
-            return
-        self.status = Status.READING
-        if self._in_call():
-            self._close_incomplete()
-        else:
-            self._close_complete(tail[pos:], natural=natural)
-        if self.status is Status.READING:
-            self.status = Status.ENDED
-
-    def _walk(self, tail: str) -> int:
-        """Read what is left, now that nothing comes behind it."""
-        self._final = True
-        pos, self._wait = 0, False
-        while pos < len(tail) and not self._wait and self.status not in {Status.ENDED, Status.REJECTED}:
-            pos = self.feed(tail, pos)
-        return pos
-
-    def _close_incomplete(self) -> None:
-        """The reply ended inside a call: one that was meant was cut off, any other is text."""
-        behind = self._unclosed()
-        if behind is not None:
-            self._give_up("malformed", "a string is not closed")
-            self.rest = "" if self._said else behind
-        else:
-            self._give_up("truncated", "the reply ended inside the call")
-
-    def _close_complete(self, tail: str, *, natural: bool) -> None:
-        remarks = self._remarks()
-        self.rest = (self._remark.text() if remarks else "") + tail
-        if natural or remarks or self._whole():
-            self._sink.finish()
-        else:
-            self._sink.cut_off("the reply ended before the closing marker")
 
 
 def _over(_text: str, _pos: int) -> int:

@@ -1,0 +1,182 @@
+"""What may stand behind the calls of a literal notation: the closing marker, a remark; and the end of the reply.
+
+Rule: once a body is complete only a short remark may delay its end; without a marker behind it, it is text again.
+Neighbours: `calls` reads the calls, `remark` what does not belong there; `stream` acts on `status`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TypeAlias
+
+from fcshim.events import CallErrorKind, StopReason
+from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.closers import closers
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.limits import Limits
+from fcshim.parse.remark import Behind, Remark
+from fcshim.parse.sink import CallSink
+
+State: TypeAlias = Callable[[str, int], int]
+
+_NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
+
+
+class LiteralEnding(BodyReader):
+    """Ends a body; a subclass reads the calls in it."""
+
+    _said: bool
+    """True in a call that is text, and was given as such."""
+
+    def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
+        self.status = Status.READING
+        self.rest = ""
+        self.calls = 0
+        self.in_content = False
+        self._dialect = dialect
+        self._sink = sink
+        self._limits = limits
+        self._closers = closers(dialect.closers())
+        self._markers = dialect.body_markers()
+        self._state: State = self._begin
+        self._wait = False
+        self._final = False
+        """True when the reply is over: nothing comes behind the text."""
+        self._cut = False
+        """True when it did not end by itself."""
+        self._remark = Remark(self._closers, self._markers)
+        """What was read behind the last call, while no other has begun."""
+        self._remark_at: int | None = None
+        """Where in this piece of text what is not yet in the remark begins; None where no remark can."""
+
+    @abstractmethod
+    def _begin(self, text: str, pos: int) -> int:
+        """Read what stands before the first call."""
+
+    @abstractmethod
+    def _give_up(self, kind: CallErrorKind, message: str) -> None:
+        """This call must not run: end it with an error if it was meant, else it is text."""
+
+    @abstractmethod
+    def _space(self, text: str, pos: int) -> int:
+        """Give the place of what comes next, or the end of the text."""
+
+    @abstractmethod
+    def _in_call(self) -> bool:
+        """Say whether a call is open: its name was read."""
+
+    def _unclosed(self) -> str | None:
+        """Give what stands behind a closing marker in a string that is open; None where there is none."""
+        return None
+
+    def _whole(self) -> bool:
+        """Say whether the body has its own end, so that no marker is missed."""
+        return False
+
+    def _remarks(self) -> bool:
+        """Say whether something stands behind the last call that does not belong there."""
+        return self._state == self._trailing
+
+    # The end of the body.
+
+    def _no_body(self, pos: int, begun: object) -> int:
+        """No body begins at `pos`, unless what has `begun` there goes on so that one does."""
+        if begun and not self._final:
+            self._wait = True
+        else:
+            self.status = Status.REJECTED
+        return pos
+
+    def _end(self) -> None:
+        """The body is over, and what it holds counts."""
+        self._sink.finish()
+        self.status = Status.ENDED
+
+    def _end_at_once(self) -> None:
+        """The body is over, whatever was found in it last."""
+        self._state = self._ended
+        if self.status is Status.READING:
+            self._end()
+
+    def _ended(self, _text: str, pos: int) -> int:
+        self._end()
+        return pos
+
+    def _passed(self, pos: int) -> int:
+        """Go on at `pos`: what stands before it is the body's own, a bracket or a comma, and no remark."""
+        self._remark.clear()
+        if self._remark_at is not None:
+            self._remark_at = pos
+        return pos
+
+    def _behind(self, text: str, pos: int) -> int:
+        """Behind the last call."""
+        pos = self._space(text, pos)
+        if pos == len(text):
+            return pos
+        end = self._closers.passed(text, pos)
+        if end is None:
+            self._wait = True
+        elif end > pos:
+            self._end()
+        else:
+            self._state = self._trailing
+        return end or pos
+
+    def _trailing(self, text: str, pos: int) -> int:
+        """Look for the closing marker behind something that does not belong there."""
+        if self._remark_at is not None:
+            self._remark.add(text[self._remark_at : pos])
+        behind, end = self._remark.read(text, pos)
+        self._remark_at = end
+        if behind is Behind.OPEN:
+            self._wait = end < len(text)
+            return end
+        if behind is Behind.TEXT:
+            self.rest = self._remark.text()
+        self._end()
+        return end
+
+    # The end of the reply.
+
+    def close(self, tail: str, stop_reason: StopReason) -> None:
+        """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
+        natural = stop_reason in _NATURAL
+        self._cut = not natural
+        if not self._in_call() and not self._remarks() and len(tail) > 1 and self._closers.begun(tail, 0):
+            tail = ""
+        pos = self._walk(tail)
+        if self.status is Status.ENDED or self.status is Status.REJECTED:
+            self.rest += tail[pos:]
+            return
+        self.status = Status.READING
+        if self._in_call():
+            self._close_incomplete()
+        else:
+            self._close_complete(tail[pos:], natural=natural)
+        if self.status is Status.READING:
+            self.status = Status.ENDED
+
+    def _walk(self, tail: str) -> int:
+        """Read what is left, now that nothing comes behind it."""
+        self._final = True
+        pos, self._wait = 0, False
+        while pos < len(tail) and not self._wait and self.status not in {Status.ENDED, Status.REJECTED}:
+            pos = self.feed(tail, pos)
+        return pos
+
+    def _close_incomplete(self) -> None:
+        """The reply ended inside a call: one that was meant was cut off, any other is text."""
+        behind = self._unclosed()
+        if behind is not None:
+            self._give_up("malformed", "a string is not closed")
+            self.rest = "" if self._said else behind
+        else:
+            self._give_up("truncated", "the reply ended inside the call")
+
+    def _close_complete(self, tail: str, *, natural: bool) -> None:
+        remarks = self._remarks()
+        self.rest = (self._remark.text() if remarks else "") + tail
+        if natural or remarks or self._whole():
+            self._sink.finish()
+        else:
+            self._sink.cut_off("the reply ended before the closing marker")
