@@ -34,6 +34,8 @@ class LiteralBody(LiteralScalars):
     """The same in a dict, with the `key` of the next value."""
     _next_argument: ClassVar[re.Pattern[str]]
     """The same among the arguments."""
+    _in_comment = False
+    """True in a comment, which ends somewhere behind the text; where the language has comments."""
 
     def _new_call(self) -> None:
         super()._new_call()
@@ -87,7 +89,7 @@ class LiteralBody(LiteralScalars):
     def _after(self, text: str, pos: int) -> int:
         """Behind a value or a key."""
         frame = self._frames[-1]
-        if not frame.key:
+        if not (frame.key or self._in_comment):
             if text[pos] == frame.closer:
                 return self._close(pos)
             kind = frame.kind
@@ -164,6 +166,8 @@ class LiteralBody(LiteralScalars):
             raise MalformedError("a value is missing", pos)
         while self._frames:
             self._close(pos)
+            if self._frames and self._frames[-1].key and self._frames[-1].kind is not BRACE:
+                raise MalformedError("expected a key", pos)
         return pos
 
     # Brackets.

@@ -194,6 +194,7 @@ class CallBody(LiteralEnding):
 
     def _call_ended(self) -> None:
         if not self._dry:
+            assert not self._nest.levels
             if not self._started:
                 self._start()
                 self._put(OPEN, "{")

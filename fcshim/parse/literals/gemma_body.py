@@ -93,7 +93,12 @@ class GemmaBody(LiteralBody):
             return pos
         if text[pos] in ",;}":
             return self._passed(pos + 1)
-        self._state = self._begin if text[pos] == "c" else self._behind
+        if _CALL.match(text, pos):
+            self._state = self._begin
+        elif _CALL_BEGUN.match(text, pos) and not self._final:
+            self._wait = True
+        else:
+            self._state = self._behind
         return pos
 
     def _space(self, text: str, pos: int) -> int:

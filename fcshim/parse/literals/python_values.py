@@ -44,7 +44,6 @@ class PythonValues(LiteralBody):
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, sink, limits)
-        self._in_comment = False
         self._keywords = False
         """True behind an argument with a name: none without one may follow."""
 

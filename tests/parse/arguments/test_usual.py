@@ -1,0 +1,41 @@
+"""What usually stands between two values is found whole, or begun, or not at all."""
+
+import re
+
+import pytest
+
+from fcshim.parse.arguments.usual import GAP, LAST, value_pattern
+
+NEXT = re.compile(f"{GAP},{GAP}" + value_pattern(("true", "None"), first=r'"\[{', behind=r",\]}"))
+
+
+@pytest.mark.parametrize("atom", ["0", "-12", "1.50", "true", "None", "1234567890123456"])
+def test_an_atom_is_found_once_it_has_ended(atom: str) -> None:
+    found = NEXT.match(f", {atom}]")
+
+    assert found is not None
+    assert ("atom", atom) == (found.lastgroup, found["atom"])
+
+
+@pytest.mark.parametrize("value", ['"x', "[", "{}"])
+def test_any_other_value_is_found_at_its_first_character(value: str) -> None:
+    found = NEXT.match(f" ,\n{value}")
+
+    assert found is not None
+    assert ("value", 3) == (found.lastgroup, found.end())
+
+
+@pytest.mark.parametrize("begun", [",", ", ", ", -", ", 12", ", 1.", ", 1e5", ", tru", ", None"])
+def test_what_has_only_begun_is_found_up_to_the_end(begun: str) -> None:
+    found = NEXT.match(begun)
+
+    assert found is not None
+    assert found.lastgroup not in LAST
+    assert len(begun) == found.end()
+
+
+@pytest.mark.parametrize(
+    "unusual", ["", " ", "; 1", ", x", ", 1e5,", ", 007,", ", +1,", ", trueish,", ",]", ", \u0663,"]
+)
+def test_what_is_unusual_is_not_found(unusual: str) -> None:
+    assert NEXT.match(unusual) is None
