@@ -8,7 +8,6 @@ Rule: no I/O; a later try that fails in whatever way is never told: the first on
 Neighbours: `exchange` is driven, `second` writes the next request, `asking` does the same for every kind of loop.
 """
 
-import itertools
 from typing import NamedTuple
 
 from fcshim.codecs.base import Outgoing, UpstreamCodec
@@ -22,6 +21,7 @@ from fcshim.reply import total_usage
 from fcshim.retry.beginning import Broken, beginning_of, constraint_of_rest, demanded_beginning
 from fcshim.retry.calls import Calls
 from fcshim.retry.continuation import Resumption
+from fcshim.retry.ending import NOTHING_BEHIND, Behind, better_of
 from fcshim.retry.faults import Fault
 from fcshim.retry.screen import NATURAL, Screen
 from fcshim.retry.second import Attempt, constraint_of, conversation, is_optional
@@ -32,7 +32,6 @@ from fcshim.stage import Stage
 DEFAULT_MAX_RETRIES = 1
 """A model that fails twice mostly fails for good; every try costs a reply's time."""
 
-_APART = "\n\n"
 _ASKED_AGAIN = frozenset({"complete", "tool_use"})
 """How a try may end to be asked again: a client's stop sequence, or the end of the tokens, is no fault."""
 
@@ -89,7 +88,7 @@ class Tries:
         self._over = False
         self._screens: list[Screen] = []
         self._resumed: Resumption | None = None
-        self._behind = _NOTHING_BEHIND
+        self._behind = NOTHING_BEHIND
         self._arguments = self._first_arguments()
         self._begin()
 
@@ -236,7 +235,7 @@ class Tries:
         seen = [*waited, *screen.take(new)]
         if resumed.over:  # what is still held of the call's first try is superseded, but for good calls
             self._resumed = None
-            self._behind = _Behind(resumed.good_behind(first.held()), taken + resumed.good)
+            self._behind = Behind(resumed.good_behind(first.held()), taken + resumed.good)
             screen.stop = first.stop
             del self._screens[:-1]
         return seen
@@ -293,7 +292,8 @@ class Tries:
         """Give what is owed of all tries, and the end; `stop` is the last one's, None where it broke."""
         self._over = True
         events, stop_reason = self._best(stop)
-        events += self._still_owed()
+        if self._shim.request.parallel_tool_calls:
+            events += self._behind.owed(self._calls)
         if stop_reason in NATURAL and self._calls.taken:
             stop_reason = "tool_use"
         usage = total_usage(self._usages)
@@ -301,40 +301,10 @@ class Tries:
         return [(0, event) for event in [*events, *counted, Stop(stop_reason)]]
 
     def _best(self, stop: Stop | None) -> tuple[list[Event], StopReason]:
-        *earlier, last = self._screens
-        if self._resumed is not None:  # the call is still open
-            first = earlier[-1]
-            return self._calls.numbered(self._resumed.as_it_was(first.held())), first.stop.stop_reason
-        if not earlier:
-            return last.release(), last.stop.stop_reason
-        failed = stop is None or last.full or last.faults or stop.stop_reason not in NATURAL
-        if failed:
-            owed = last if last.good else self._screens[0]
-            kept = [each.release() if each is owed else each.salvage() for each in self._screens]
-            return list(itertools.chain(*kept)), owed.stop.stop_reason
-        salvaged = [event for each in earlier for event in each.salvage()]
-        if self._calls.taken:
-            return salvaged + last.salvage(), "tool_use"
-        return self._apart(last.release()), last.stop.stop_reason
-
-    def _still_owed(self) -> list[Event]:
-        """Give the good calls behind one that was gone on with, where the model made no others instead of them."""
-        calls, taken = self._behind
-        self._behind = _NOTHING_BEHIND
-        if len(self._calls.taken) != taken or not self._shim.request.parallel_tool_calls:
-            return []
-        for event in calls:
-            if isinstance(event, ToolCallEnd):
-                self._calls.take(event)
-        return self._calls.numbered(calls)
-
-    def _apart(self, events: list[Event]) -> list[Event]:
-        """Put an empty line between the text that was shown and that of another try."""
-        begins = next((event.text for event in events if isinstance(event, Text)), "")
-        shown = self._shown.text
-        if not shown or shown[-1].isspace() or begins[:1].isspace():
-            return events
-        return [Text(_APART), *events]
+        if self._resumed is None:
+            return better_of(self._screens, self._calls, stop, self._shown.text)
+        first = self._screens[-2]  # its call is still open
+        return self._calls.numbered(self._resumed.as_it_was(first.held())), first.stop.stop_reason
 
 
 class _Failed(NamedTuple):
@@ -345,16 +315,6 @@ class _Failed(NamedTuple):
     faults: tuple[Fault, ...]
     constraint: str
     broken: Broken | None = None
-
-
-class _Behind(NamedTuple):
-    """Good calls behind one that was gone on with, and how many had been taken when that ended."""
-
-    calls: list[Event]
-    taken: int
-
-
-_NOTHING_BEHIND = _Behind([], 0)
 
 
 def tried(
