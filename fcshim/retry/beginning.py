@@ -129,7 +129,7 @@ def _read_again(shim: Shim, said: str, number: int, size: int) -> _Read:
     begun = 0
     first, known = 0, len(said)
     for at, character in enumerate(said, 1):
-        known_before = known
+        known_before = known if begun >= number else at - 1
         for event in stream.feed(Text(character)):
             match event:
                 case ToolCallStart():
@@ -142,7 +142,7 @@ def _read_again(shim: Shim, said: str, number: int, size: int) -> _Read:
                         return _Read(first, known_before)
                     known = at
                 case ToolCallEnd() if begun == number:
-                    return _Read(first, known)
+                    return _Read(first, known_before)
         if begun == number and size <= 0:
             break
     return _Read(first if begun else _opening(shim, said, len(said)), known)

@@ -369,6 +369,15 @@ def test_a_doubtful_call_behind_one_that_cannot_go_on_is_told_whole_and_without_
     assert ToolCallEnd is type(doubtful)
 
 
+def test_a_call_that_ended_with_what_the_client_has_of_it_goes_on_before_its_end():
+    for alone in (False, True):
+        tries = asked(dialect="pythonic", parallel_tool_calls=not alone)
+        seen = drive(tries, reply("[send()", "]"), reply('text="x")]'), server=LLAMA)
+
+        assert "[send(" == seen.sent[1]["messages"][-1]["content"]
+        assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
+
+
 SECOND = call("add", '{"a": 1}')
 
 
