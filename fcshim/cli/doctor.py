@@ -90,8 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _count(text: str) -> int:
-    """Read a number of cases; argparse tells of a `ValueError` in its own words."""
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError("expected 1 or more; --quick asks no cases")
-    return count
+    """Read a number of cases."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}; --quick asks no cases")
+    return int(text)

@@ -108,7 +108,7 @@ def guard(work: Callable[[], int]) -> int:
     except BrokenPipeError:
         return _leave_quietly()
     except OSError as error:
-        return _complain(str(error), _FAILED)
+        return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), _FAILED)
     except KeyboardInterrupt:
         return _INTERRUPTED
     return code

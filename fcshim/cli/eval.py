@@ -87,6 +87,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and show. Raises `ConfigError` and `UpstreamError`."""
+    if arguments.url and arguments.demo:
+        raise ConfigError("--demo asks the demo's model: expected that or a URL, not both")
     if arguments.url:
         arguments.upstream = endpoint(arguments.url)
     config = read_settings(arguments)

@@ -77,8 +77,13 @@ def _models(tables: JSON, file: Path) -> dict[str, ModelOverrides]:
 
 
 def _overrides(table: JSON, where: str) -> ModelOverrides:
-    if isinstance(table, dict):
-        _refuse_unknown(table, ModelOverrides.__struct_fields__, where)
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where}: expected a table, got {table!r:.80}")
+    _refuse_unknown(table, ModelOverrides.__struct_fields__, where)
+    known = {setting.name: setting for setting in settings()}
+    for name, value in table.items():
+        if name in known:
+            _convert(known[name], value, f"{where}: {name}", strict=True)
     try:
         return msgspec.convert(table, ModelOverrides)
     except msgspec.ValidationError as error:
@@ -123,14 +128,22 @@ def _secret(wanted: type, value: JSON) -> Secret:
 def _check(config: Config) -> None:
     """Check what a type cannot say."""
     check_address(config.upstream, "upstream")
-    rows: tuple[Config | ModelOverrides, ...] = (config, *config.models.values())
-    for row in rows:
-        chosen_dialect(row.dialect or AUTO, "")
-        chosen_profile(row.profile or AUTO, "")
-        if row.in_reasoning:
-            closing_tag(row.in_reasoning)
+    _check_names(config)
+    for pattern, row in config.models.items():
+        try:
+            _check_names(row)
+        except ConfigError as error:
+            raise ConfigError(f'[models."{pattern}"]: {error.message}') from error
     if config.constrain not in ("auto", "off"):
         get_server(config.constrain)
+
+
+def _check_names(row: Config | ModelOverrides) -> None:
+    """Refuse what there is no dialect, profile or reasoning tag for."""
+    chosen_dialect(row.dialect or AUTO, "")
+    chosen_profile(row.profile or AUTO, "")
+    if row.in_reasoning:
+        closing_tag(row.in_reasoning)
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:

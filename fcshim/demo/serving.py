@@ -23,6 +23,7 @@ from fcshim.demo.generation import Engine
 from fcshim.demo.gguf_file import TINY, load
 from fcshim.errors import ConfigError
 from fcshim.server.app import create_app
+from fcshim.server.run import listen
 
 LOOPBACK = "127.0.0.1"
 BINARY = "llama-server"
@@ -60,15 +61,15 @@ async def serve_model(engine: EngineName = "auto", path: Path = TINY) -> AsyncIt
 
 @asynccontextmanager
 async def serve_proxy(upstream: str, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
-    """Put fcshim in front of `upstream` and give its URL. Raises `OSError` where the port is taken."""
+    """Put fcshim in front of `upstream` and give its URL. Raises `ConfigError` where it cannot listen."""
     async with serve_app(create_app(Config(upstream=upstream, host=host)), host, port) as url:
         yield url
 
 
 @asynccontextmanager
 async def serve_app(app: App, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
-    """Run an ASGI application in this event loop and give its URL. Raises `OSError` where the port is taken."""
-    with socket.create_server((host, port)) as listener:
+    """Run an ASGI application in this event loop and give its URL. Raises `ConfigError` where it cannot listen."""
+    with listen(Config(host=host, port=port)) as listener:
         server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
         task = asyncio.create_task(server.serve(sockets=[listener]))
         await server.ready.wait()

@@ -83,7 +83,7 @@ async def test_a_web_page_is_told_from_an_endpoint():
     ("arguments", "words"),
     [
         ((), "URL"),
-        (("http://127.0.0.1:9", "--cases", "0"), "expected 1 or more"),
+        (("http://127.0.0.1:9", "--cases", "0"), "expected a whole number from 1, got '0'"),
         (("http://127.0.0.1:9", "--category", "simpel"), "there is no category 'simpel'"),
         (("http://user@127.0.0.1:9",), "expected a URL without user"),
         (("http://127.0.0.1:9", "--write", __file__), "--force"),

@@ -2,6 +2,7 @@
 
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,11 @@ def test_options_keep_their_whole_names():
 def test_an_error_becomes_one_line_and_a_code(error, code, capsys):
     assert code == guard(failing(error))
     assert f"fcshim: {error}\n" == capsys.readouterr().err
+
+
+def test_what_the_system_says_is_told_with_the_file(capsys):
+    assert 1 == guard(lambda: len(Path("/nowhere/run.jsonl").read_bytes()))
+    assert "fcshim: /nowhere/run.jsonl: No such file or directory\n" == capsys.readouterr().err
 
 
 def test_an_interrupt_has_its_own_code():

@@ -143,6 +143,7 @@ def wait_for(happened):
         (["--dialect", "klingon"], "klingon"),
         (["--limit", "0"], "expected a whole number from 1"),
         (["--timeout", "soon"], "expected seconds"),
+        (["--demo"], "expected that or a URL, not both"),
         (["--resume"], "--resume needs --output"),
         (["--plot", "rates.pdf"], ".svg or .png"),
     ],

@@ -94,9 +94,11 @@ def test_an_unknown_variable_is_refused_with_the_nearest_known_one():
         ("port = ", "is not TOML"),
         ("models = 1", "models: expected tables"),
         ("[models.a]\ndialekt = 'x'", "[models.\"a\"]: there is no setting 'dialekt', did you mean 'dialect'?"),
-        ("[models.a]\nrescue = 'x'", '[models."a"]: Expected `bool | null`, got `str` - at `$.rescue`'),
-        ("[models.a]\ndialect = 'x'", "unknown dialect 'x'"),
-        ("[models]\na = 1", '[models."a"]: Expected `object`, got `int`'),
+        ("[models.a]\nrescue = 'x'", "[models.\"a\"]: rescue: expected true or false, got 'x'"),
+        ("[models.a]\nmax_retries = 9", '[models."a"]: max_retries: expected a whole number from 0 up to 5, got 9'),
+        ("[models.a]\nupstream_model = 1", '[models."a"]: Expected `str | null`, got `int` - at `$.upstream_model`'),
+        ("[models.a]\ndialect = 'x'", "[models.\"a\"]: unknown dialect 'x'"),
+        ("[models]\na = 1", '[models."a"]: expected a table, got 1'),
     ],
 )
 def test_a_wrong_line_of_the_file_is_refused_by_name(tmp_path, text, message):
