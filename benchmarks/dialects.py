@@ -20,8 +20,13 @@ from fcshim.prompt.render import render_calls
 KEYS = {"path": {"type": "string"}, "content": {"type": "string"}, "rows": {"type": "array"}}
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": KEYS}}}]
 SIZES = (1_000, 100_000, 1_000_000)
+SMALL = 20_000
+"""Characters of a call with many small values."""
 BEGIN = "§"
 ROUNDS = 5
+_VALUES = "small values"
+_SMALL_VALUES = {"pythonic": 3, "qwen3_xml": 3}
+"""Bars where values are transcoded, or read twice: first to see where they end, then as JSON."""
 MEASURED = ("function_call", "hermes", "qwen3_xml", "pythonic", "deepseek_v31", "kimi_k2")
 CODE_REPLY = "const a = {b: [1, 2]};\nif (a < b && c > d) { f(a[0], \"<div>\"); }\n  // [note] 'x' -> {y}\n"
 
@@ -55,7 +60,8 @@ def main() -> int:
         [[name, *(cost * 1e6 for cost in costs.values())] for name, costs in rows.items()],
     )
     for name, costs in rows.items():
-        report.bar(f"{name}, dearest chunk", max(costs.values()) * 1e6, 2, "us")
+        report.bar(f"{name}, small values", costs.pop(_VALUES) * 1e6, _SMALL_VALUES.get(name, 2), "us")
+        report.bar(f"{name}, dearest of the other chunks", max(costs.values()) * 1e6, 2, "us")
         by_size = [costs[_title(size)] for size in sizes]
         report.bar(f"{name}, {_title(sizes[-1])} over {_title(sizes[0])}", by_size[-1] / by_size[0], 1.2, "x")
     return report.finish(options.json)
@@ -72,6 +78,7 @@ def _measure(way: Way, sizes: tuple[int, ...], rounds: int) -> dict[str, float]:
         "code": ("", (CODE_REPLY * (100_000 // len(CODE_REPLY)))[:100_000], CHUNK),
         **{_title(size): (*_string_stream(way.written, size), CHUNK) for size in sizes},
         "whole": ("", "".join(_string_stream(way.written, largest)), largest * 2),
+        _VALUES: ("", _values_stream(way.written), CHUNK),
     }
     best = dict.fromkeys(streams, float("inf"))
     for _ in range(rounds):
@@ -90,6 +97,13 @@ def _string_stream(dialect: str, size: int) -> tuple[str, str]:
     )
     before, _, string = text.partition(BEGIN)
     return before, string[:size]
+
+
+@functools.cache
+def _values_stream(dialect: str) -> str:
+    """Give a call with many small values."""
+    rows = [{"id": number, "name": f"n{number}", "tags": ["x", None], "on": True} for number in range(SMALL // 56)]
+    return render_calls(DIALECTS[dialect], [("f", json.dumps({"rows": rows}))])
 
 
 def _time(way: Way, before: str, text: str, chunk: int) -> float:
