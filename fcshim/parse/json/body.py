@@ -5,19 +5,18 @@ name key is the name, the value of an argument key is what is sent. A body that 
 its end all the same (`dry`), so that a call inside its strings is not seen.
 
 Rule: the start of a call is sent with its first argument character, so that as much as possible can still be text.
-Neighbours: `mended` reads the JSON, whatever its spelling, `lead` and `ending` know what stands around it;
-`stream` acts on `status`; `sink` makes the events.
+Neighbours: `call` starts and ends calls, `mended` reads the JSON, whatever its spelling, `lead` and `ending` know what
+stands around it; `stream` acts on `status`.
 """
 
 import json
 from dataclasses import dataclass
 
-from fcshim.events import CallErrorKind, StopReason
+from fcshim.events import StopReason
 from fcshim.parse.arguments.holding import LimitError
 from fcshim.parse.body import READING, BodyReader, Status
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json.encoded import decode_object
-from fcshim.parse.json.ending import JsonEnding
+from fcshim.parse.json.call import JsonCall
 from fcshim.parse.json.lead import begins, fence_end, words_end
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -59,30 +58,17 @@ class JsonShape:
         return JsonBody(self, dialect, opener, sink, limits)
 
 
-class JsonBody(JsonEnding):
+class JsonBody(JsonCall):
     """Reads one body."""
 
     def __init__(self, shape: JsonShape, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
-        super().__init__(dialect, opener, sink, limits)
+        super().__init__(shape.grammar, dialect, opener, sink, limits)
         self._shape = shape
         self._state = self._begin
         self._new_line = False
         self._semicolons = shape.semicolons
         self._next_due = False
         self._refused = False
-        self._new_call()
-
-    def _new_call(self) -> None:
-        self._member = ""
-        self._depth = self._base_depth
-        self._name: str | None = None
-        self._name_parts: list[str] = []
-        self._encoded: list[str] = []
-        self._early: list[str] = []
-        self._has_arguments = False
-        self._arguments_depth = -1
-        self._started = False
-        self._into = None
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
@@ -260,14 +246,6 @@ class JsonBody(JsonEnding):
         else:
             super()._atom_ended(atom)
 
-    def _start(self) -> None:
-        assert self._name is not None
-        self._started = True
-        self.calls += 1
-        self._sink.start(self._name)
-        if self.status is READING:
-            self.status = Status.STARTED
-
     def _container_ended(self) -> None:
         depth = len(self._containers)
         if depth == self._arguments_depth:
@@ -301,47 +279,6 @@ class JsonBody(JsonEnding):
         if self._base_depth == 2:
             self._dry = self._refused
             self._new_call()
-
-    def _complete(self) -> None:
-        """The call's object is whole: send what was not sent yet. Its end comes with the end of the body."""
-        if not self._started:
-            self._start()
-            encoded = "".join(self._encoded)
-            arguments = decode_object(encoded, self._shape.grammar, self._limits) if encoded else "{}"
-            if arguments is None:
-                self._sink.fail("malformed", "the arguments are not an object", encoded)
-                return
-            self._out.append(self._coerced(self._sink.expectation, arguments))
-        self._flush()
-        self._sink.complete()
-
-    # Not a call, or one that must not run.
-
-    def _go_dry(self) -> None:
-        """This call is none: walk to its end without sending."""
-        self._sink.finish()
-        self._dry = True
-        self._expect_nothing()
-        self._into = None
-        self._early = []
-        if self.status is READING:
-            self.status = Status.UNKNOWN
-
-    def _give_up(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
-        """This call must not run: end it with an error if its name says that it was meant, else it is text."""
-        if self._dry:
-            return
-        if self._name is None:
-            self._go_dry()
-            return
-        self._flush()
-        if not self._started:
-            self._start()
-        if self._sink.open:
-            self._sink.fail(kind, message, raw)
-        self._dry = True
-        self._expect_nothing()
-        self._into = None
 
     # The end of the body.
 
