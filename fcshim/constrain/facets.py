@@ -4,6 +4,7 @@ Rule: a keyword that is malformed says nothing; what no grammar here can express
 Neighbours: `schema.alternatives` finds alternatives, `values` writes them.
 """
 
+import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
@@ -27,6 +28,9 @@ _INEXPRESSIBLE = frozenset(
         *("not", "if", "dependentRequired", "dependentSchemas", "dependencies"),
         *("contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
     ]
+)
+_SIZES = frozenset(
+    ["minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]
 )
 RELAXED = frozenset({*_INEXPRESSIBLE, *OF_NAMES})
 """Keywords that no grammar here holds to, some of them not always."""
@@ -70,15 +74,36 @@ class Facets:
         listed = part.get("enum")
         for values in [listed if isinstance(listed, list) and listed else None, _const(part)]:
             if values is not None:
-                kept = values if self.values is None else [value for value in self.values if _is_in(value, values)]
-                self.values = kept
+                self.values = values if self.values is None else _in_both(self.values, values)
 
-    @property
+    @cached_property
     def literals(self) -> list[JSON] | None:
         """The values of `enum` and `const` that may stand here; None where there is neither."""
         if self.values is None:
             return None
-        return [value for value in self.values if _kinds_of(value) & self.kinds and not _is_broken(value)]
+        kept = [value for value in self.values if _kinds_of(value) & self.kinds and not _is_broken(value)]
+        return [value for value in kept if self._fits(value)] if self._sized else kept
+
+    @cached_property
+    def _sized(self) -> bool:
+        return any(not _SIZES.isdisjoint(part) for part in self._parts)
+
+    def _fits(self, value: JSON) -> bool:
+        """Say whether a text is as long as it is to be, and a number as large."""
+        if isinstance(value, str):
+            most = self.most("maxLength")
+            return self.least("minLength") <= len(value) and (most is None or len(value) <= most)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return True
+        number, step = Fraction(repr(value)), self.step
+        low, above, high, below = self._limits
+        return (
+            (low is None or number >= low)
+            and (above is None or number > above)
+            and (high is None or number <= high)
+            and (below is None or number < below)
+            and (step is None or (number / step).denominator == 1)
+        )
 
     @property
     def possible(self) -> set[str]:
@@ -106,12 +131,7 @@ class Facets:
 
     def bounds(self, *, whole: bool) -> tuple[Fraction | None, Fraction | None]:
         """Give the least and the largest number, None where that is open."""
-        low, high = max(self._numbers("minimum"), default=None), min(self._numbers("maximum"), default=None)
-        above = max(self._numbers("exclusiveMinimum"), default=None)
-        below = min(self._numbers("exclusiveMaximum"), default=None)
-        for part in self._parts:  # as draft 4 wrote it
-            above = low if part.get("exclusiveMinimum") is True else above
-            below = high if part.get("exclusiveMaximum") is True else below
+        low, above, high, below = self._limits
         ends = [end for end in (low, above) if end is not None], [end for end in (high, below) if end is not None]
         gap = min(ends[1]) - max(ends[0]) if all(ends) else Fraction(1)
         step = min(_STEP, gap / 1000) if gap > 0 else _STEP
@@ -121,8 +141,20 @@ class Facets:
             high = Fraction(math.ceil(below) - 1) if whole else below - step
         return None if low is not None and low <= -_FAR else low, None if high is not None and high >= _FAR else high
 
+    @cached_property
+    def _limits(self) -> tuple[Fraction | None, Fraction | None, Fraction | None, Fraction | None]:
+        """The least number, the one that all are above, the largest, and the one that all are below."""
+        low, high = max(self._numbers("minimum"), default=None), min(self._numbers("maximum"), default=None)
+        above = max(self._numbers("exclusiveMinimum"), default=None)
+        below = min(self._numbers("exclusiveMaximum"), default=None)
+        for part in self._parts:  # as draft 4 wrote it
+            above = low if part.get("exclusiveMinimum") is True else above
+            below = high if part.get("exclusiveMaximum") is True else below
+        return low, above, high, below
+
+    @cached_property
     def step(self) -> Fraction | None:
-        """Give what a number is to be a multiple of: of several, what is a multiple of each."""
+        """What a number is to be a multiple of: of several, what is a multiple of each."""
         steps = [number for number in self._numbers("multipleOf") if number > 0]
         below = math.lcm(*(number.denominator for number in steps))
         return Fraction(math.lcm(*(int(number * below) for number in steps)), below) if steps else None
@@ -170,13 +202,16 @@ def _const(part: dict[str, JSON]) -> list[JSON] | None:
     return [part["const"]] if "const" in part else None
 
 
-def _is_in(value: JSON, values: list[JSON]) -> bool:
-    return any(_same(value, other) for other in values)
+def _in_both(one: list[JSON], other: list[JSON]) -> list[JSON]:
+    known = set(map(_identity, other))
+    return [value for value in one if _identity(value) in known]
 
 
-def _same(one: JSON, other: JSON) -> bool:
-    """Compare as JSON does, to which true is not 1."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _identity(value: JSON) -> tuple[str, JSON]:
+    """Give what values are the same by in JSON, to which true is not 1, but 1.0 is."""
+    if isinstance(value, list | dict):
+        return "container", json.dumps(value, sort_keys=True)
+    return "word" if isinstance(value, bool) else "", value
 
 
 def _kinds_of(value: JSON) -> set[str]:

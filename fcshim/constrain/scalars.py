@@ -74,7 +74,7 @@ class Scalars:
     def number(self, facets: Facets, *, whole: bool) -> Expression | None:
         """Give the numbers of an alternative."""
         low, high = facets.bounds(whole=whole)
-        step = facets.step()
+        step = facets.step
         if step is not None and step != 1:
             stepped = multiples(step, low, high)
             if stepped is not None:

@@ -114,6 +114,8 @@ class Schema:
 
     def _options(self, place: Place, facets: Facets, at: _At, kinds: frozenset[str]) -> Iterator[Value]:
         if facets.literals is not None:
+            if facets.patterns():
+                self._rules.note("pattern is not held to")
             yield from self._scalars(at).literals(facets.literals, kinds)
             return
         for kind in sorted(facets.kinds - ({"integer"} if "number" in facets.kinds else set())):

@@ -79,6 +79,9 @@ def test_members_come_in_the_order_of_the_schema_and_optional_ones_may_be_absent
         ({"enum": ["a", 1, None, [2]]}, ["a", 1, None, [2]]),
         ({"type": "string", "enum": ["a", 1]}, {"a"}),
         ({"const": {"a": 1}}, [{"a": 1}]),
+        ({"enum": [1, 2, 3, 4, 2.5, "abc", True], "exclusiveMinimum": 1, "maximum": 3}, [2, 3, 2.5, "abc", True]),
+        ({"enum": [5, 6, 10], "allOf": [{"multipleOf": 5, "minimum": 6}]}, {10}),
+        ({"enum": ["a", "bc", "def", 7], "allOf": [{"minLength": 2}, {"maxLength": 2}]}, ["bc", 7]),
         ({"anyOf": [{"const": 1}, {"const": 2}]}, {1, 2}),
         ({"allOf": [{"enum": [1, 2, 3]}, {"enum": [2, 3, 4]}]}, {2, 3}),
         ({"type": ["boolean", "null"]}, {True, False, None}),
@@ -125,6 +128,7 @@ def _written(text: str) -> str:
         ({"not": {"type": "string"}, "type": "string"}, "not"),
         ({"not": {"type": "string"}}, "not"),
         ({"type": "string", "allOf": [{"if": {"const": "a"}, "then": {"minLength": 2}}]}, "if"),
+        ({"enum": ["a", "b"], "pattern": "^a"}, "pattern"),
         ({"$ref": "#anchor"}, "'#anchor' is not held to"),
         (
             {"anyOf": [{"type": "integer"}, {"$ref": "https://example.com/x.json"}]},
@@ -213,6 +217,10 @@ HOSTILE = {
     },
     "one inside another": {"type": "object", "properties": {"x": {"enum": ["a" * n for n in range(2_000)]}}},
     "many values": {"type": "object", "properties": {"x": {"enum": list(range(50_000))}}},
+    "values twice": {
+        "type": "object",
+        "properties": {"x": {"enum": [*range(40_000)], "minimum": 1, "allOf": [{"enum": [*range(39_999, 79_999)]}]}},
+    },
     "itself": {"$ref": "#"},
     "needs itself": {"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x"]},
     "remote": {"type": "object", "properties": {"x": {"$ref": "https://example.com/schema.json"}}},
