@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fcshim.errors import UpstreamError
-from fcshim.patience import Patience
+from fcshim.upstream.patience import Patience
 
 
 async def waiting(patience, seconds):

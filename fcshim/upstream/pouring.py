@@ -14,7 +14,7 @@ from typing import cast
 
 import aiohttp
 
-from fcshim.patience import Patience
+from fcshim.upstream.patience import Patience
 
 Sink = Callable[[bytes], bool]
 """Takes the bytes of one read; false where no more are wanted for now. Called by the event loop: it must not block."""

@@ -1,7 +1,7 @@
 """A limit on waiting: cancels its task when one wait lasts too long.
 
 Rule: one timer per reply, not one per read: a read only moves the deadline, the timer finds that out when it fires.
-Neighbours: `upstream` waits for its replies with it.
+Neighbours: `reply` waits with it.
 """
 
 import asyncio

@@ -1,0 +1,203 @@
+"""The endpoint behind us, over HTTP: httpx on its aiohttp transport.
+
+Rule: whatever goes wrong there leaves as an `UpstreamError`; leaving `send` early closes the connection, which is how
+a model is told to stop.
+Neighbours: `client` and `server` read replies from here and feed them to an `Exchange`.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+import httpx
+import msgspec
+from httpx_aiohttp import AiohttpTransport
+
+from fcshim.codecs.base import Outgoing, Sequel
+from fcshim.codecs.sse import LINE_BYTES
+from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
+from fcshim.config import Config, Secret
+from fcshim.errors import UpstreamError
+from fcshim.upstream.address import api_url, root_url
+from fcshim.upstream.faults import FAULTS, explained
+from fcshim.upstream.patience import Patience
+from fcshim.upstream.reply import Headers, UpstreamReply
+from fcshim.upstream.session import new_session, reused, target
+from fcshim.upstream.timeouts import Timeouts
+
+_SLICE = 2**18
+"""Bytes of a request body that are written at once."""
+_FETCHED = 4 * 2**20
+"""Bytes of a small answer that are read; the longest lists of models in use come to a few hundred KB."""
+_JSON = [(b"content-type", b"application/json")]
+
+_DEFAULT_TIMEOUTS = Timeouts()
+
+
+class Upstream:
+    """One endpoint. Use it as a context manager, or call `aclose`; it connects when it is first asked."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key: Secret | None = None,
+        timeouts: Timeouts = _DEFAULT_TIMEOUTS,
+        kind: UpstreamKind = UPSTREAMS["openai"],
+    ) -> None:
+        self.url = api_url(url, kind.version)
+        self.kind = kind
+        self._key = key
+        self.timeouts = timeouts
+        self._client: httpx.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def ask(
+        self, outgoing: Outgoing, *, headers: Headers = ()
+    ) -> "contextlib.AbstractAsyncContextManager[UpstreamReply]":
+        """Send a codec's request; the reply is meant for an `Exchange`. Raises `UpstreamError`.
+
+        Where something is asked first and refused, that is the reply.
+        """
+        if outgoing.then is not None:
+            return self._ask_first(outgoing, outgoing.then, headers)
+        own = [(b"content-type", b"application/json"), (b"accept", b"text/event-stream, application/json")]
+        return self.send("POST", outgoing.path, headers=[*headers, *outgoing.headers, *own], content=outgoing.body)
+
+    @contextlib.asynccontextmanager
+    async def _ask_first(
+        self, outgoing: Outgoing, then: Callable[[bytes], Sequel], headers: Headers
+    ) -> AsyncIterator["UpstreamReply"]:
+        async with self.ask(msgspec.structs.replace(outgoing, then=None), headers=headers) as reply:
+            if reply.status != 200:
+                yield reply
+                return
+            sequel = then(await reply.read(LINE_BYTES))
+        async with self.ask(sequel.outgoing, headers=headers) as reply:
+            if reply.status == 200:
+                reply.lead = sequel.lead
+            yield reply
+
+    @contextlib.asynccontextmanager
+    async def send(
+        self, method: str, path: str, *, headers: Headers = (), content: bytes | AsyncIterable[bytes] = b""
+    ) -> AsyncIterator["UpstreamReply"]:
+        """Send a request to `path` (and query) below the endpoint's `/v1`; give its reply, whatever its status.
+
+        Raises `UpstreamError` where it is unreachable or too slow, redirects, or compresses although asked not to.
+        """
+        patience = Patience(self.timeouts.first_chunk)
+        try:
+            try:
+                response = await self._respond(method, path, headers, content)
+            except asyncio.CancelledError:
+                patience.check()
+                raise
+            except FAULTS as error:
+                raise explained(error, self.timeouts.connect) from error
+            reply = UpstreamReply(response, patience, self.timeouts, self._key)
+            try:
+                reply.check()
+                yield reply
+                await reply.linger()
+            finally:
+                await reply.aclose()
+        finally:
+            patience.close()
+
+    async def fetch(self, method: str, path: str, content: bytes = b"") -> tuple[int, bytes]:
+        """Ask for something small; give the status and the body. A path that begins with `//` stands beside `/v1`.
+
+        Raises `UpstreamError` as `send` does, and where the answer takes too long.
+        """
+        headers = [*self.kind.headers, *(_JSON if content else ())]
+        limit = self.timeouts.page
+        try:
+            async with (
+                asyncio.timeout(limit),
+                self.send(method, path, headers=headers, content=content) as reply,
+            ):
+                return reply.status, await reply.read(_FETCHED)
+        except TimeoutError as error:
+            asked = f"{method} {path.partition('?')[0]}"
+            raise UpstreamError(f"no answer to {asked} within {limit:g} s", status=504, kind="timeout") from error
+
+    def masked(self, data: bytes) -> bytes:
+        """Give what came from there with our key masked in it."""
+        return data if self._key is None else self._key.mask(data)
+
+    async def _respond(
+        self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
+    ) -> httpx.Response:
+        """Send, and send again where a kept connection had been closed over there before it was used.
+
+        llama-server closes after every stream although its headers promise the opposite, so this is no rare race.
+        """
+        while True:
+            reused.set(False)
+            target.set("/" + self._address(path).split("/", 3)[3])
+            try:
+                return await self._opened().send(self._request(method, path, headers, content), stream=True)
+            except FAULTS as error:
+                hung_up = isinstance(error.__cause__ or error, (aiohttp.ClientConnectionError, OSError))
+                if not (hung_up and reused.get() and isinstance(content, bytes)):
+                    raise
+
+    def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            # The session verifies certificates by itself; the transport would load them all once more.
+            transport = AiohttpTransport(client=new_session, verify=False)
+            self._client = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
+        return self._client
+
+    def _request(
+        self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
+    ) -> httpx.Request:
+        complete = [*headers, (b"accept-encoding", b"identity")]
+        if self._key is not None:
+            complete.append(key_header(self.kind, self._key.reveal().encode()))
+        if isinstance(content, bytes) and len(content) > _SLICE:
+            complete.append((b"content-length", str(len(content)).encode()))
+            content = _slices(content)
+        waits = {"connect": self.timeouts.connect, "read": None, "write": None, "pool": None}
+        extensions = {"timeout": waits}
+        return httpx.Request(method, self._address(path), headers=complete, content=content, extensions=extensions)
+
+    def _address(self, path: str) -> str:
+        return root_url(self.url) + path[1:] if path.startswith("//") else self.url + path
+
+
+def upstream_for(config: Config) -> Upstream:
+    """Make the upstream of a configuration."""
+    timeouts = Timeouts(
+        connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout
+    )
+    kind = UPSTREAMS[config.upstream_api]
+    return Upstream(config.upstream, key=config.upstream_key, timeouts=timeouts, kind=kind)
+
+
+def key_header(kind: UpstreamKind, key: bytes) -> tuple[bytes, bytes]:
+    """Give the header that carries a key to an upstream of that kind."""
+    name, lead = kind.key_header
+    return name, lead + key
+
+
+async def _slices(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), _SLICE):
+        yield content[start : start + _SLICE]
