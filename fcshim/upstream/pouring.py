@@ -5,7 +5,7 @@ to aiohttp's own. What that has made of a read (the body's bytes, its end, an er
 once. A task that is woken for each read, through its chain of coroutines, delays it more than all that is done with it.
 
 Rule: public interfaces only; what the sink does not want stays in the stream reader, which pauses the transport.
-Neighbours: `upstream` pours its replies through it.
+Neighbours: `reply` pours through it.
 """
 
 import asyncio

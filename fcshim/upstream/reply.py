@@ -1,7 +1,7 @@
 """One reply while it is read.
 
 Rule: its bytes come as they were sent; whatever goes wrong leaves as an `UpstreamError`.
-Neighbours: `endpoint` opens and closes it, `pouring` hands its bytes on without a turn of a task, `patience` counts time.
+Neighbours: `endpoint` opens and closes it, `pouring` hands its bytes on without a turn of a task, `patience` counts.
 """
 
 import asyncio
