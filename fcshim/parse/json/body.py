@@ -165,7 +165,7 @@ class JsonBody(JsonCall):
                 self._go_dry()
 
     def _key_twice(self, key: str) -> None:
-        self._give_up("malformed", f"the key {key[:40]!r} comes twice", key)
+        self._give_up("malformed", f"the key {key[:40]!r} comes twice")
 
     def _value_begins(self, first: str) -> None:
         if self._dry or self._arguments_depth >= 0:
