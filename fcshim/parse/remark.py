@@ -6,7 +6,9 @@ Neighbours: the readers of JSON and of literal notations look for the end of a b
 """
 
 import enum
+from abc import abstractmethod
 
+from fcshim.parse.body import BodyReader
 from fcshim.parse.closers import Closers
 from fcshim.parse.markers import MarkerSet
 
@@ -57,3 +59,26 @@ class Remark:
         if found is None:
             return Behind.OPEN, end
         return (Behind.CLOSED, found.end()) if found[0] in self._closers.markers else (Behind.TEXT, end)
+
+
+class RemarkReader(BodyReader):
+    """Reads a body behind whose calls a remark may stand."""
+
+    _remark: Remark
+    _wait: bool
+    """True where more text must be seen."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """The body is over, and what it holds counts."""
+
+    def _pass_remark(self, text: str, pos: int) -> int:
+        """Look for the closing marker behind something that does not belong there."""
+        behind, end = self._remark.read(text, pos)
+        if behind is Behind.OPEN:
+            self._wait = end < len(text)
+            return end
+        if behind is Behind.TEXT:
+            self.rest = self._remark.text()
+        self._end()
+        return end

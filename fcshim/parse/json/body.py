@@ -97,7 +97,7 @@ class JsonBody(JsonCall):
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
-        if self._state not in {self._done, self._after_body}:
+        if self._state not in {self._done, self._pass_remark}:
             super().close(tail, stop_reason)
             return
         self.status = READING

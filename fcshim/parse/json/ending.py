@@ -11,14 +11,14 @@ from fcshim.parse.body import Status
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.mended import MendedJson
 from fcshim.parse.limits import Limits
-from fcshim.parse.remark import Behind, Remark
+from fcshim.parse.remark import Remark, RemarkReader
 from fcshim.parse.sink import CallSink
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _SEPARATOR_BEGUN = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 
-class JsonEnding(MendedJson):
+class JsonEnding(MendedJson, RemarkReader):
     """Reads what follows a complete call."""
 
     def __init__(self, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
@@ -68,7 +68,7 @@ class JsonEnding(MendedJson):
             self._remark.clear()
             self._another_call()
         else:
-            self._state = self._after_body
+            self._state = self._pass_remark
         return pos
 
     def _next_behind_semicolon(self, text: str, pos: int) -> int:
@@ -83,21 +83,10 @@ class JsonEnding(MendedJson):
         self._end()
         return pos
 
-    def _after_body(self, text: str, pos: int) -> int:
-        """Look for the closing marker behind something that does not belong there."""
-        behind, end = self._remark.read(text, pos)
-        if behind is Behind.OPEN:
-            self._wait = end < len(text)
-            return end
-        if behind is Behind.TEXT:
-            self.rest = self._remark.text()
-        self._end()
-        return end
-
     def _close_complete(self, tail: str, *, natural: bool) -> None:
         if self._dry:
             return
-        remarks = self._state == self._after_body
+        remarks = self._state == self._pass_remark
         begun = not remarks and len(tail) > 1 and self._closers.begun(tail, 0)
         self.rest = (self._remark.text() if remarks else "") + ("" if begun else tail)
         if natural or remarks:

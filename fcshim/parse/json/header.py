@@ -127,6 +127,6 @@ class HeaderBody(JsonBody):
 
     def _another_call(self) -> None:
         if self._headed:
-            self._state = self._after_body
+            self._state = self._pass_remark
         else:
             super()._another_call()

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
-from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.body import Status
 from fcshim.parse.closers import closers
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.remark import Behind, Remark
+from fcshim.parse.remark import Remark, RemarkReader
 from fcshim.parse.sink import CallSink
 
 State: TypeAlias = Callable[[str, int], int]
@@ -21,7 +21,7 @@ State: TypeAlias = Callable[[str, int], int]
 _NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
 
 
-class LiteralEnding(BodyReader):
+class LiteralEnding(RemarkReader):
     """Ends a body; a subclass reads the calls in it."""
 
     _said: bool
@@ -126,14 +126,7 @@ class LiteralEnding(BodyReader):
         """Look for the closing marker behind something that does not belong there."""
         if self._remark_at is not None:
             self._remark.add(text[self._remark_at : pos])
-        behind, end = self._remark.read(text, pos)
-        self._remark_at = end
-        if behind is Behind.OPEN:
-            self._wait = end < len(text)
-            return end
-        if behind is Behind.TEXT:
-            self.rest = self._remark.text()
-        self._end()
+        end = self._remark_at = self._pass_remark(text, pos)
         return end
 
     # The end of the reply.
