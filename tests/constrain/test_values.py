@@ -53,6 +53,14 @@ def test_narrower_limits_still_satisfy_the_schema(schema: JSON, seed: int, token
     assert [] == list(Draft202012Validator(schema).iter_errors(json.loads(text))), text
 
 
+def test_arguments_that_are_listed_come_as_they_are() -> None:
+    listed = [{"a": 1, "b": [True]}, {"a": "x"}, {}]
+
+    assert all(value in listed for value in derived({"type": "object", "enum": [*listed, "no object"]}))
+    assert all(value in derived({"enum": listed}) for value in listed)
+    assert [{"a": None}] * 3 == derived({"type": "object", "const": {"a": None}}, 3)
+
+
 def test_references_that_lead_back_end() -> None:
     found = derived(schemas.TREE, 200)
 
