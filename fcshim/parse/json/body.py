@@ -287,9 +287,6 @@ class JsonBody(JsonCall):
         self._new_call()
         self._state = self._value
 
-    def _begins_anew(self, first: str) -> None:
-        self._base_depth = self._depth = 2 if first == "[" else 1
-
 
 def _over(_text: str, _pos: int) -> int:
     raise AssertionError

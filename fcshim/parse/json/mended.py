@@ -51,10 +51,6 @@ class MendedJson(TypedJson, BodyReader):
     def _give_up(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
         """This call must not run: end it with an error if its name says that it was meant, else it is text."""
 
-    @abstractmethod
-    def _begins_anew(self, first: str) -> None:
-        """A mended body begins at its first value."""
-
     def _end(self) -> None:
         """The body is over, and what it holds counts."""
         self._sink.finish()
@@ -165,20 +161,14 @@ class MendedJson(TypedJson, BodyReader):
 
     def _firm_state(self) -> State:
         match self._rest:
-            case "start":
-                return self._either
             case "opened":
                 return self._first_key if self._containers[-1] == "{" else self._first_item
             case "after":
                 return self._after if self._containers else self._done
             case "string":
                 return self._string
-
-    def _either(self, text: str, pos: int) -> int:
-        """The first value of a mended body."""
-        self._begins_anew(text[pos])
-        self._state = self._value
-        return pos
+            case "start":  # a body begins with a bracket, which is firm
+                raise AssertionError
 
     def _malformed(self, error: UnmendableError) -> None:
         self._give_up("malformed", str(error), "".join(self._lenient))
