@@ -6,7 +6,7 @@ from fcshim.demo.evaluate import Score, main
 
 def test_fresh_commands_are_copied_exactly_through_fcshim(capsys: pytest.CaptureFixture[str]) -> None:
     """A part of the evaluation; the whole one is the command, with 200."""
-    code = main(["--engine", "numpy", "--count", "40"])
+    code = main(["--engine", "numpy", "--count", "20"])
     report = capsys.readouterr().out
 
     assert code == 0
