@@ -28,6 +28,20 @@ class DoubtfulEnd(ToolCallEnd, frozen=True, gc=False, kw_only=True):
     fault: str
     unsent: str = ""
 
+    @property
+    def plain(self) -> ToolCallEnd:
+        """The same, where the doubt does not matter."""
+        return self._with(self.tool_call_arguments_complete, None)
+
+    @property
+    def failed(self) -> ToolCallEnd:
+        """The end where the sending stopped, with the doubt for an error."""
+        sent = self.tool_call_arguments_complete.removesuffix(self.unsent)
+        return self._with(sent, CallError("invalid", self.fault, self.unsent[:_EXCERPT]))
+
+    def _with(self, arguments: str, error: CallError | None) -> ToolCallEnd:
+        return ToolCallEnd(self.tool_call_id, self.tool_call_name, arguments, self.index, self.coerced, error)
+
 
 class CallSink:
     """Turns one reader's findings into events; `out` is the list that they are added to (it may be exchanged)."""
@@ -147,6 +161,11 @@ class CallSink:
         self._silent = True
         self._sent = len(self._parts)
 
+    @property
+    def _doubted(self) -> bool:
+        """Whether the open call is silent for a doubt."""
+        return self._silent and not self._late
+
     def complete(self) -> None:
         """Note that the open call is whole; whether it may be executed is known when its surroundings are."""
         self.pending = self.open
@@ -169,7 +188,7 @@ class CallSink:
 
     def _end(self) -> None:
         arguments = "".join(self._parts)
-        doubtful = self._silent and not self._late
+        doubtful = self._doubted
         fault = self._fault(arguments) if self._validated or self._strict or doubtful else None
         if doubtful and fault is None:
             self._settle()
@@ -185,7 +204,7 @@ class CallSink:
 
     def fail(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
         """End the call with an error: it must not be executed. Without `raw` the end of its arguments is shown."""
-        if self._silent and not self._late:
+        if self._doubted:
             del self._parts[self._sent :]
         arguments = "".join(self._parts)
         self._announce(arguments)
@@ -195,7 +214,7 @@ class CallSink:
 
     def _settle(self) -> None:
         """Send what was not sent for a doubt that does not matter any more."""
-        if self._silent and not self._late:
+        if self._doubted:
             self._silent = False
             unsent = "".join(self._parts[self._sent :])
             if unsent:

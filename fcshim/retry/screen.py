@@ -12,7 +12,6 @@ import itertools
 from collections.abc import Iterable
 
 from fcshim.events import (
-    CallError,
     Event,
     Reasoning,
     Stop,
@@ -29,7 +28,6 @@ from fcshim.retry.calls import Calls
 from fcshim.retry.faults import MISSING, Fault, fault_of_call, fault_of_text
 
 NATURAL: frozenset[StopReason] = frozenset({"complete", "tool_use", "stop_sequence"})
-_EXCERPT = 200
 MOST_HELD = 64 * 2**10
 """Characters that are held: as many as are recorded of a try, beyond which there is no second one."""
 
@@ -173,11 +171,11 @@ class Screen:
         call, self._call = [*self._call, *_rest(end)], []
         if isinstance(call[0], ToolCallStart):
             return self._ended_whole(call, end)
-        error = _error(end)
-        if error is not None and self._resumes and not self.faults:
-            self.broken = _broken(end, error)
-            self._given = len(self.broken.tool_call_arguments_complete)
-            self.faults.append(Fault("broken", end.tool_call_name, error.message))
+        failed = end.failed if isinstance(end, DoubtfulEnd) else end
+        if failed.error is not None and self._resumes and not self.faults:
+            self.broken = failed
+            self._given = len(failed.tool_call_arguments_complete)
+            self.faults.append(Fault("broken", failed.tool_call_name, failed.error.message))
             return self._hold(call, sum(map(_size, call)))
         if end.error is None:
             self._take(end)
@@ -229,21 +227,8 @@ def _rest(end: ToolCallEnd) -> list[Event]:
     """Give what the client lacks of a call that ends; of a doubt it knows nothing."""
     if not isinstance(end, DoubtfulEnd):
         return [end]
-    whole = (end.tool_call_id, end.tool_call_name, end.tool_call_arguments_complete, end.index, end.coerced)
     unsent = [ToolCallChunk(end.tool_call_id, end.unsent, end.index)] if end.unsent else []
-    return [*unsent, ToolCallEnd(*whole)]
-
-
-def _error(end: ToolCallEnd) -> CallError | None:
-    """Give what is wrong with a call of which the client has the beginning."""
-    return CallError("invalid", end.fault, end.unsent[:_EXCERPT]) if isinstance(end, DoubtfulEnd) else end.error
-
-
-def _broken(end: ToolCallEnd, error: CallError) -> ToolCallEnd:
-    """Give the end of a call as one that is to be gone on with, from where the client has it."""
-    arguments = end.tool_call_arguments_complete
-    sent = arguments.removesuffix(end.unsent) if isinstance(end, DoubtfulEnd) else arguments
-    return ToolCallEnd(end.tool_call_id, end.tool_call_name, sent, end.index, end.coerced, error)
+    return [*unsent, end.plain]
 
 
 def _size(event: Event) -> int:
