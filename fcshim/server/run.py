@@ -86,9 +86,13 @@ def listen(config: Config) -> socket.socket:
     """Bind the configured address. Raises `ConfigError`."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
-        return socket.create_server((config.host, config.port), family=family, backlog=2048)
+        listener = socket.create_server((config.host, config.port), family=family, backlog=2048)
     except OSError as error:
         raise ConfigError(f"cannot listen on {config.host} port {config.port}: {reason_of(error)}") from error
+    # Accepted sockets inherit this. uvloop sets it by itself; asyncio's own loop (Windows) does not where the protocol
+    # number is 0, as here, and Nagle's algorithm then delays each reply on a kept connection by 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def quiet_libraries() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import signal
+import socket
 import sys
 
 import pytest
@@ -131,3 +132,12 @@ def test_a_port_that_is_taken_is_a_mistake_in_the_settings():
     message = r"cannot listen on 127\.0\.0\.1 port \d+: Address already in use$"
     with listen(Config(port=0)) as taken, pytest.raises(ConfigError, match=message):
         listen(Config(port=taken.getsockname()[1]))
+
+
+def test_replies_are_not_delayed_by_nagles_algorithm():
+    with (
+        listen(Config(port=0)) as listener,
+        socket.create_connection(listener.getsockname()),
+        listener.accept()[0] as sock,
+    ):
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
