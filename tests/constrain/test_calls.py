@@ -3,7 +3,6 @@
 import itertools
 import json
 import random
-import time
 from typing import Any
 
 import pytest
@@ -181,16 +180,13 @@ def test_notes_say_whose_schema_is_not_held_to() -> None:
 @pytest.mark.parametrize("hostile", sorted(set(HOSTILE) - {"half a character", "one inside another"}))
 def test_hostile_schemas_leave_a_call_possible_in_every_language(dialect: str, hostile: str) -> None:
     tool = Tool("f", "", HOSTILE[hostile])
-    started = time.process_time()
     grammar = grammar_of_calls(DIALECTS[dialect], [tool], parallel=False)
     assert grammar is not None
     written = write_gbnf(fitted(grammar, 1_000))
-    spent = time.process_time() - started
     [call] = calls_in(sample(grammar, 1), DIALECTS[dialect], [tool])
 
     assert call.error is None
     assert len(written) < 1_000_000
-    assert spent < 3
 
 
 def test_a_name_that_does_not_fit_into_a_tag_is_left_out_and_noted() -> None:

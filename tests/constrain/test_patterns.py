@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.parse.stream import parse
 from tests.constrain.matcher import admits
 from tests.constrain.sampler import sample
+from tests.steps import steps
 
 JSON = Any
 READ = [
@@ -164,10 +164,7 @@ def test_in_every_dialect_an_argument_matches_as_it_is_read(name: str) -> None:
     "text", ["(" * 250 + "a" * 250, "a|" * 250, "[" + "a-b" * 160 + "]", "(a?){9}" * 70, "^(a|b|ab)*" * 40]
 )
 def test_no_pattern_takes_long(text: str) -> None:
-    started = time.process_time()
-    pattern.__wrapped__(text)
-
-    assert time.process_time() - started < 0.5
+    assert steps(lambda: pattern.__wrapped__(text)) < 5_000_000
 
 
 def test_the_ways_that_a_sampler_follows_stay_few() -> None:

@@ -1,4 +1,3 @@
-import time
 from random import Random
 
 import httpx
@@ -97,18 +96,16 @@ def test_a_seed_gives_the_same_text_again(engine: Engine) -> None:
     assert texts[0] != "rain"
 
 
-def test_a_hundred_tokens_take_less_than_a_second(engine: Engine) -> None:
+def test_generation_ends_at_the_limit(engine: Engine) -> None:
     prompt = engine.tokenizer.encode("<|im_start|>user\n")
     engine._ends, ends = frozenset(), engine._ends
     try:
-        started = time.perf_counter()
         outcome = Outcome()
         list(engine.generate(prompt, outcome, most=100, sampling=GREEDY))
     finally:
         engine._ends = ends
 
     assert outcome.output_tokens == 100
-    assert time.perf_counter() - started < 1
 
 
 def test_a_real_llama_server_writes_the_same_texts(engine: Engine, llama_server: LlamaServer) -> None:

@@ -2,7 +2,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
@@ -12,12 +11,10 @@ from fcshim.demo.talk import TOOL
 
 
 def test_the_demo_calls_a_tool_and_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    started = time.monotonic()
     code = run_demo(engine="numpy")
     shown = capsys.readouterr().out
 
     assert code == 0
-    assert time.monotonic() - started < 20
     for part in (
         "only copies",
         "<function_call>",

@@ -30,14 +30,19 @@ class LlamaServer:
         slots: list[dict[str, Any]] = httpx.get(f"{self.url}/slots", trust_env=False).raise_for_status().json()
         return sum(slot["is_processing"] for slot in slots)
 
-    def wait_until(self, *, busy: int, seconds: float) -> float:
-        """Wait until so many slots are busy and give the seconds that it took. Raises `TimeoutError`."""
+    def latest_tokens(self) -> tuple[int, int]:
+        """Give the tokens in the context of the slot that worked last, and how many its context can take."""
+        slots: list[dict[str, Any]] = httpx.get(f"{self.url}/slots", trust_env=False).raise_for_status().json()
+        latest = max(slots, key=lambda slot: slot.get("id_task", -1))
+        return latest["n_prompt_tokens"], latest["n_ctx"]
+
+    def wait_until(self, *, busy: int, seconds: float) -> None:
+        """Wait until so many slots are busy. Raises `TimeoutError`."""
         started = time.monotonic()
         while self.busy_slots() != busy:
             if time.monotonic() > started + seconds:
                 raise TimeoutError(f"after {seconds} s not {busy} but {self.busy_slots()} slots are busy")
             time.sleep(0.002)
-        return time.monotonic() - started
 
 
 @contextmanager

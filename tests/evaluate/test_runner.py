@@ -1,7 +1,6 @@
 """Asking the cases, of an upstream with written answers."""
 
 import asyncio
-import time
 
 import msgspec
 import pytest
@@ -75,11 +74,15 @@ async def test_results_come_as_soon_as_they_are_there_and_leave_in_order():
 
 
 async def test_no_more_are_asked_at_once_than_is_said():
-    began = time.monotonic()
-    results, _ = await run(timers(4), *[HANGING] * 4, concurrency=2, timeout=0.3)
+    async with scripted_upstream(*[HANGING] * 4) as upstream, Client(upstream.url, model="m") as client:
+        running = asyncio.create_task(evaluate(client, timers(4), concurrency=2, timeout=0.5))
+        await asyncio.wait_for(upstream.hanging.wait(), 5)
+        await asyncio.sleep(0.1)
 
-    assert 4 == len(results)
-    assert time.monotonic() - began >= 0.6
+        assert 2 == len(upstream.asked)
+
+        assert 4 == len(await running)
+        assert 4 == len(upstream.asked)
 
 
 async def test_a_run_that_is_ended_ends_its_requests():

@@ -1,7 +1,5 @@
 """Neutralising and restoring."""
 
-import time
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -253,23 +251,17 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_time_is_linear_in_the_text(unit: str) -> None:
-    text = "<" + unit * (200_000 // len(unit))
-    started = time.process_time()
-    restored = restore(neutralise(text))
-    spent = time.process_time() - started
+def test_long_hostile_text_is_restored(unit: str) -> None:
+    """A quadratic scan takes minutes here; `benchmarks.hostile` measures the slope."""
+    text = "<" + unit * (100_000 // len(unit))
 
-    assert text == restored
-    assert spent < 2.0  # measured: 0.05 to 0.4 s; a quadratic scan takes minutes
+    assert text == restore(neutralise(text))
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_time_is_linear_in_the_pieces(unit: str) -> None:
+def test_long_hostile_text_is_restored_in_pieces(unit: str) -> None:
     restorer = Restorer()
     text = "<_" + unit * (40_000 // len(unit))
-    started = time.process_time()
     pieces = [restorer.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
-    spent = time.process_time() - started
 
     assert restore(text) == "".join(pieces) + restorer.close()
-    assert spent < 4.0

@@ -1,7 +1,6 @@
 """Tools, scored by words."""
 
 import math
-import time
 from collections.abc import Sequence
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from fcshim.messages import Tool
 from fcshim.prompt.relevance import K1, B, Relevance, words_of
+from tests.steps import steps
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,5 @@ def test_any_text_has_words(text: str) -> None:
 def test_the_largest_tools_are_read_in_bounded_time() -> None:
     schema = {"properties": {f"p{at}" * 300: {"enum": ["wordOf text " * 90] * 9, "items": {}} for at in range(20)}}
     large = [Tool(f"tool_{at}", "wordOf text " * 20_000, schema) for at in range(128)]
-    began = time.process_time()
-    Relevance(large).scores(words_of("some text"))
 
-    assert time.process_time() - began < 1
+    assert steps(lambda: Relevance(large).scores(words_of("some text"))) < 15_000_000

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import socket
-import time
 
 import pytest
 
@@ -227,12 +226,10 @@ async def test_whatever_goes_wrong_is_one_kind_of_error(play, message):
 async def test_a_silent_address_is_a_timeout():
     with full_backlog() as url:
         async with Upstream(url, timeouts=Timeouts(connect=0.2)) as upstream:
-            begin = time.monotonic()
             with pytest.raises(UpstreamError, match=r"accepted no connection within 0\.2 s") as caught:
                 await read(upstream)
 
     assert (504, "timeout") == (caught.value.status, caught.value.kind)
-    assert time.monotonic() - begin < 2
 
 
 @contextlib.contextmanager

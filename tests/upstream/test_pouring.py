@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 
 import pytest
 
@@ -170,17 +169,15 @@ async def test_a_silence_in_the_body_has_a_limit_that_every_read_renews():
         await peer.send(SSE)
         for _ in range(6):
             await peer.chunk(said("a"))
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.2)
         await peer.hang()
 
     bucket = Bucket()
-    async with replying(play, chunk=0.3) as (_, _, reply):
-        begin = time.monotonic()
-        with pytest.raises(UpstreamError, match=r"sent nothing for 0\.3 s"):
+    async with replying(play, chunk=1.0) as (_, _, reply):
+        with pytest.raises(UpstreamError, match=r"sent nothing for 1 s"):
             await reply.pour(bucket.take)
 
     assert said("a") * 6 == bucket.content
-    assert 0.7 < time.monotonic() - begin < 2
 
 
 async def test_leaving_while_it_pours_closes_the_connection():
