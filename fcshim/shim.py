@@ -17,8 +17,8 @@ from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, T
 from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
-from fcshim.parse.sink import Arguments
-from fcshim.parse.spoiled import Spoiled
+from fcshim.parse.sink import ArgumentsMode
+from fcshim.parse.defect import CallDefect
 from fcshim.parse.stream import StreamParser
 from fcshim.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.budget import DEFAULT_ROOM, Room
@@ -51,7 +51,7 @@ class Shim:
         rescue: bool = False,
         reasoning: Literal["ignore", "recover", "promote"] = "ignore",
         in_reasoning: str = "",
-        arguments: Arguments = "stream",
+        arguments: ArgumentsMode = "stream",
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         server: Server = OFF,
@@ -93,9 +93,9 @@ class Shim:
         self.request = request
         self.server = server
         self.in_reasoning = in_reasoning
-        self.arguments: Arguments = arguments
+        self.arguments: ArgumentsMode = arguments
 
-        def new_parser(dialect: Dialect, arguments: Arguments, *, marked: bool, held: bool) -> StreamParser:
+        def new_parser(dialect: Dialect, arguments: ArgumentsMode, *, marked: bool, held: bool) -> StreamParser:
             return StreamParser(
                 dialect,
                 self.tools,
@@ -119,7 +119,7 @@ class Shim:
         self,
         *,
         dialect: Dialect | None = None,
-        arguments: Arguments | None = None,
+        arguments: ArgumentsMode | None = None,
         held: bool | None = None,
         hear: Callable[[str], None] | None = None,
     ) -> "ShimStream":
@@ -285,7 +285,7 @@ class ShimStream:
 
     def _passed(self, event: Event) -> list[Event]:
         match event:
-            case Spoiled():
+            case CallDefect():
                 return [event]
             case Text():
                 return self._text(event.text)

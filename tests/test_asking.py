@@ -10,7 +10,7 @@ from fcshim.events import Stop, Text, ToolCallStart
 from fcshim.reply import fold
 from tests.retry.test_tries import GOOD, TWICE, UNKNOWN, UNREADABLE
 from tests.scripted import CUT, ROLE, Script, answering, models, said, scripted_upstream
-from tests.test_enforcement import ADD, REFUSED, owned
+from tests.test_enforcement import ADD, GRAMMAR_REFUSED, model_list
 
 NOBODY = models("m")
 
@@ -52,7 +52,7 @@ async def test_without_second_tries_the_reply_is_what_the_model_said():
 
 
 async def test_the_kind_of_server_is_asked_once_for_all_second_tries():
-    scripts = answering(TWICE), owned("llamacpp"), answering(GOOD), answering(TWICE), answering(GOOD)
+    scripts = answering(TWICE), model_list("llamacpp"), answering(GOOD), answering(TWICE), answering(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
         for _ in range(2):
             await client.complete("Hi", [ADD])
@@ -62,7 +62,7 @@ async def test_the_kind_of_server_is_asked_once_for_all_second_tries():
 
 
 async def test_a_constraint_that_a_second_try_is_refused_for_is_left_out_at_once():
-    scripts = answering(TWICE), owned("llamacpp"), REFUSED, answering(GOOD), answering(TWICE), answering(GOOD)
+    scripts = answering(TWICE), model_list("llamacpp"), GRAMMAR_REFUSED, answering(GOOD), answering(TWICE), answering(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
         replies = [await client.complete("Hi", [ADD]) for _ in range(2)]
 
@@ -85,7 +85,7 @@ async def test_a_second_try_that_breaks_is_never_told(second):
 
 async def test_where_a_constraint_is_refused_the_call_is_begun_from_then_on_unless_that_is_refused_too():
     rest = answering(GOOD.removeprefix('<function_call>\n{"name": "add", "arguments":'))
-    scripts = REFUSED, answering(GOOD), rest, REFUSED, answering(GOOD), answering(GOOD)
+    scripts = GRAMMAR_REFUSED, answering(GOOD), rest, GRAMMAR_REFUSED, answering(GOOD), answering(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="vllm") as client:
         replies = [await client.complete("Hi", [ADD], tool_choice="required") for _ in range(4)]
 

@@ -4,7 +4,7 @@ import pytest
 
 from fcshim import Client
 from fcshim.errors import ConfigError, UpstreamError
-from tests.holding import CALL, REFUSED, client_of, completing, owned, written
+from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, completion_reply, model_list, prompt_reply
 from tests.scripted import CUT, Script, answering, scripted_upstream
 from tests.server.front import CHAT, asking, fronting, http
 
@@ -14,7 +14,7 @@ REST = ' {"a": 1}}\n</function_call>'
 
 
 async def test_a_call_that_is_demanded_is_sent_with_a_grammar_where_the_server_is_llama_server():
-    async with scripted_upstream(owned("llamacpp"), answering(CALL)) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(model_list("llamacpp"), answering(CALL)) as upstream, make_client(upstream) as client:
         reply = await client.complete("Hi", [ADD], tool_choice="required")
 
     assert ["GET", "POST"] == [asked.method for asked in upstream.asked]
@@ -23,8 +23,8 @@ async def test_a_call_that_is_demanded_is_sent_with_a_grammar_where_the_server_i
 
 
 async def test_the_server_is_asked_once_and_only_where_a_call_is_demanded():
-    scripts = answering("Hi"), owned("llamacpp"), answering(CALL), answering(CALL)
-    async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
+    scripts = answering("Hi"), model_list("llamacpp"), answering(CALL), answering(CALL)
+    async with scripted_upstream(*scripts) as upstream, make_client(upstream) as client:
         await client.complete("Hi", [ADD])
         for _ in range(2):
             await client.complete("Hi", [ADD], tool_choice="required")
@@ -33,11 +33,11 @@ async def test_the_server_is_asked_once_and_only_where_a_call_is_demanded():
     assert "grammar" not in upstream.asked[0].body
 
 
-@pytest.mark.parametrize("listed", [owned("somebody"), Script((b"no JSON",)), Script((b"-",), 404), Script((b"[]",))])
+@pytest.mark.parametrize("listed", [model_list("somebody"), Script((b"no JSON",)), Script((b"-",), 404), Script((b"[]",))])
 async def test_another_server_gets_nothing_that_it_may_not_know(listed):
     pages = {"/v1/models": listed}
     scripts = answering(CALL), answering(CALL)
-    async with scripted_upstream(*scripts, pages=pages) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(*scripts, pages=pages) as upstream, make_client(upstream) as client:
         for _ in range(2):
             await client.complete("Hi", [ADD], tool_choice="required")
 
@@ -46,8 +46,8 @@ async def test_another_server_gets_nothing_that_it_may_not_know(listed):
 
 
 async def test_a_server_that_is_known_by_a_page_of_its_own_gets_what_it_takes():
-    pages = {"/v1/models": owned("hf.co"), "/api/version": Script((b'{"version":"0.12.6"}',))}
-    async with scripted_upstream(answering('{"name": "add"}'), pages=pages) as upstream, client_of(upstream) as client:
+    pages = {"/v1/models": model_list("hf.co"), "/api/version": Script((b'{"version":"0.12.6"}',))}
+    async with scripted_upstream(answering('{"name": "add"}'), pages=pages) as upstream, make_client(upstream) as client:
         await client.complete("Hi", [ADD], tool_choice="required")
 
     assert "json_schema" == upstream.asked[0].body["response_format"]["type"]
@@ -55,7 +55,7 @@ async def test_a_server_that_is_known_by_a_page_of_its_own_gets_what_it_takes():
 
 async def test_a_setting_says_what_the_server_takes_or_that_it_is_not_to_be_used():
     for setting, expected in [("llama-server", True), ("off", False), ("generic", False)]:
-        async with scripted_upstream(answering(CALL)) as upstream, client_of(upstream, constrain=setting) as client:
+        async with scripted_upstream(answering(CALL)) as upstream, make_client(upstream, constrain=setting) as client:
             await client.complete("Hi", [ADD], tool_choice="required")
 
         assert expected == ("grammar" in upstream.asked[0].body)
@@ -63,17 +63,17 @@ async def test_a_setting_says_what_the_server_takes_or_that_it_is_not_to_be_used
 
 async def test_where_a_call_is_free_only_the_eager_profile_sends_a_grammar():
     for setting, expected in [("llama-server", False), ("llama-server-eager", True)]:
-        async with scripted_upstream(answering("Hi")) as upstream, client_of(upstream, constrain=setting) as client:
+        async with scripted_upstream(answering("Hi")) as upstream, make_client(upstream, constrain=setting) as client:
             await client.complete("Hi", [ADD])
 
         assert expected == ("grammar" in upstream.asked[0].body)
 
 
 async def test_the_lazy_profile_has_the_prompt_written_and_completes_it():
-    scripts = written("PROMPT"), completing("So. ", CALL)
+    scripts = prompt_reply("PROMPT"), completion_reply("So. ", CALL)
     async with (
         scripted_upstream(*scripts) as upstream,
-        client_of(upstream, constrain="llama-server-lazy") as client,
+        make_client(upstream, constrain="llama-server-lazy") as client,
     ):
         reply = await client.complete("Hi", [ADD], temperature=0.5, max_tokens=99)
 
@@ -97,10 +97,10 @@ async def test_the_lazy_profile_has_the_prompt_written_and_completes_it():
     ],
 )
 async def test_only_a_free_choice_is_completed(fields, paths):
-    scripts = [written("PROMPT"), completing(CALL)] if len(paths) == 2 else [answering(CALL)]
+    scripts = [prompt_reply("PROMPT"), completion_reply(CALL)] if len(paths) == 2 else [answering(CALL)]
     async with (
         scripted_upstream(*scripts) as upstream,
-        client_of(upstream, constrain="llama-server-lazy", max_retries=0) as client,
+        make_client(upstream, constrain="llama-server-lazy", max_retries=0) as client,
     ):
         await client.complete("Hi", [ADD], **fields)
 
@@ -108,10 +108,10 @@ async def test_only_a_free_choice_is_completed(fields, paths):
 
 
 async def test_reasoning_that_the_template_opens_is_reasoning_in_the_reply():
-    scripts = written("PROMPT<think>\n"), completing(f"Shall I say {CALL}? No.", "</think>", "Hello.")
+    scripts = prompt_reply("PROMPT<think>\n"), completion_reply(f"Shall I say {CALL}? No.", "</think>", "Hello.")
     async with (
         scripted_upstream(*scripts) as upstream,
-        client_of(upstream, constrain="llama-server-lazy") as client,
+        make_client(upstream, constrain="llama-server-lazy") as client,
     ):
         reply = await client.complete("Hi", [ADD])
 
@@ -120,10 +120,10 @@ async def test_reasoning_that_the_template_opens_is_reasoning_in_the_reply():
 
 async def test_a_second_try_is_put_to_the_chat_endpoint_under_the_grammar_of_a_call():
     unread = '<function_call>\n{"name": "add", "arguments": {"a": 1, "a": 2}}\n</function_call>'
-    scripts = written("PROMPT"), completing(unread), answering(CALL)
+    scripts = prompt_reply("PROMPT"), completion_reply(unread), answering(CALL)
     async with (
         scripted_upstream(*scripts) as upstream,
-        client_of(upstream, constrain="llama-server-lazy") as client,
+        make_client(upstream, constrain="llama-server-lazy") as client,
     ):
         reply = await client.complete("Hi", [ADD])
 
@@ -141,8 +141,8 @@ NOT_FOUND = Script((b'{"error":{"code":404,"message":"File Not Found","type":"no
     [
         (NOT_FOUND,),
         (Script((b"<html>Welcome</html>",)),),
-        (written("PROMPT"), REFUSED),
-        (written("PROMPT"), NOT_FOUND),
+        (prompt_reply("PROMPT"), GRAMMAR_REFUSED),
+        (prompt_reply("PROMPT"), NOT_FOUND),
     ],
 )
 @pytest.mark.parametrize("proxied", [False, True])
@@ -155,7 +155,7 @@ async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_rem
 
             assert [True, True] == ["tool_calls" in answer.text for answer in answers]
         else:
-            async with client_of(upstream, constrain="llama-server-lazy") as client:
+            async with make_client(upstream, constrain="llama-server-lazy") as client:
                 replies = [await client.complete("Hi", [ADD]) for _ in range(2)]
 
             assert [1, 1] == [len(reply.tool_calls) for reply in replies]
@@ -166,15 +166,15 @@ async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_rem
 
 async def test_a_client_with_a_constraint_of_its_own_keeps_it():
     own = {"tool_choice": "required", "grammar": 'root ::= "x"'}
-    async with scripted_upstream(answering("x")) as upstream, client_of(upstream, constrain="llama-server") as client:
+    async with scripted_upstream(answering("x")) as upstream, make_client(upstream, constrain="llama-server") as client:
         await client.complete("Hi", [ADD], **own)
 
     assert 'root ::= "x"' == upstream.asked[0].body["grammar"]
 
 
 async def test_a_refused_constraint_is_left_out_at_once_and_from_then_on():
-    scripts = REFUSED, answering(CALL), answering(REST)
-    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="llama-server") as client:
+    scripts = GRAMMAR_REFUSED, answering(CALL), answering(REST)
+    async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", [ADD], tool_choice="required") for _ in range(2)]
 
     assert [True, False, False] == ["grammar" in asked.body for asked in upstream.asked]
@@ -187,10 +187,10 @@ def adding(*keys: str) -> list[dict]:
 
 
 async def test_a_server_that_never_took_one_is_soon_spared_all_of_them():
-    scripts = [script for _ in range(3) for script in (REFUSED, answering(CALL))]
+    scripts = [script for _ in range(3) for script in (GRAMMAR_REFUSED, answering(CALL))]
     async with (
         scripted_upstream(*scripts, answering(REST)) as upstream,
-        client_of(upstream, constrain="llama-server") as client,
+        make_client(upstream, constrain="llama-server") as client,
     ):
         for key in "bcda":
             await client.complete("Hi", adding(key), tool_choice="required")
@@ -199,10 +199,10 @@ async def test_a_server_that_never_took_one_is_soon_spared_all_of_them():
 
 
 async def test_a_server_that_takes_constraints_gets_the_next_one_however_many_it_refused():
-    refusals = [script for _ in range(5) for script in (REFUSED, answering(CALL))]
+    refusals = [script for _ in range(5) for script in (GRAMMAR_REFUSED, answering(CALL))]
     async with (
         scripted_upstream(answering(CALL), *refusals, answering(CALL)) as upstream,
-        client_of(upstream, constrain="llama-server") as client,
+        make_client(upstream, constrain="llama-server") as client,
     ):
         for key in "abcdefg":
             await client.complete("Hi", adding(key), tool_choice="required")
@@ -213,7 +213,7 @@ async def test_a_server_that_takes_constraints_gets_the_next_one_however_many_it
 async def test_a_server_that_breaks_off_is_asked_without_and_has_refused_it_only_if_that_comes_again():
     gone = Script((CUT,))
     scripts = [gone, answering(CALL), answering(CALL), gone, answering(CALL), gone, answering(CALL), answering(REST)]
-    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="llama-server") as client:
+    async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         for _ in range(5):
             reply = await client.complete("Hi", [ADD], tool_choice="required")
 
@@ -225,8 +225,8 @@ async def test_a_server_that_breaks_off_is_asked_without_and_has_refused_it_only
 
 
 async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_against_it():
-    scripts = REFUSED, REFUSED, answering(CALL)
-    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="llama-server") as client:
+    scripts = GRAMMAR_REFUSED, GRAMMAR_REFUSED, answering(CALL)
+    async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         with pytest.raises(UpstreamError):
             await client.complete("Hi", [ADD], tool_choice="required")
         await client.complete("Hi", [ADD], tool_choice="required")
@@ -236,7 +236,7 @@ async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_aga
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_does_the_same(stream):
-    scripts = owned("llamacpp"), REFUSED, answering(CALL), answering(REST)
+    scripts = model_list("llamacpp"), GRAMMAR_REFUSED, answering(CALL), answering(REST)
     async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
         for _ in range(2):
             response = await client.post(CHAT, json=asking(stream=stream, tool_choice="required"))

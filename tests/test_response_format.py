@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.events import Text, ToolCallChunk
-from tests.holding import CALL, REFUSED, client_of, owned
+from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, model_list
 from tests.scripted import answering, scripted_upstream
 from tests.server.front import CHAT, asking, fronting, http
 
@@ -22,8 +22,8 @@ def fields(asked) -> set[str]:
 
 
 async def test_llama_server_is_given_a_grammar_and_the_reply_streams():
-    pages = {"/v1/models": owned("llamacpp")}
-    async with scripted_upstream(answering(*REPLY), pages=pages) as upstream, client_of(upstream) as client:
+    pages = {"/v1/models": model_list("llamacpp")}
+    async with scripted_upstream(answering(*REPLY), pages=pages) as upstream, make_client(upstream) as client:
         events = [event async for event in client.stream("Hi", response_format=FORMAT)]
 
     texts = [event.text for event in events if isinstance(event, Text)]
@@ -34,7 +34,7 @@ async def test_llama_server_is_given_a_grammar_and_the_reply_streams():
 
 @pytest.mark.parametrize("setting", ["vllm", "sglang", "ollama", "lmstudio", "generic", "off"])
 async def test_others_are_given_the_format_as_it_came(setting):
-    async with scripted_upstream(answering(REPLY)) as upstream, client_of(upstream, constrain=setting) as client:
+    async with scripted_upstream(answering(REPLY)) as upstream, make_client(upstream, constrain=setting) as client:
         reply = await client.complete("Hi", response_format=FORMAT)
 
     assert REPLY == reply.text
@@ -43,7 +43,7 @@ async def test_others_are_given_the_format_as_it_came(setting):
 
 async def test_tools_that_are_not_to_be_called_change_nothing():
     for setting, expected in [("llama-server", {"grammar"}), ("generic", {"response_format"})]:
-        async with scripted_upstream(answering(REPLY)) as upstream, client_of(upstream, constrain=setting) as client:
+        async with scripted_upstream(answering(REPLY)) as upstream, make_client(upstream, constrain=setting) as client:
             reply = await client.complete("Hi", [ADD], tool_choice="none", response_format=FORMAT)
 
         assert (REPLY, ()) == (reply.text, tuple(reply.tool_calls))
@@ -56,7 +56,7 @@ async def test_tools_that_are_not_to_be_called_change_nothing():
 )
 async def test_with_tools_a_reply_is_the_document_or_a_call(setting, call):
     scripts = answering(REPLY), answering(call)
-    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain=setting) as client:
+    async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain=setting) as client:
         told = await client.complete("Hi", [ADD], response_format=FORMAT)
         called = await client.complete("Hi", [ADD], response_format=FORMAT)
 
@@ -67,15 +67,15 @@ async def test_with_tools_a_reply_is_the_document_or_a_call(setting, call):
 
 
 async def test_a_format_would_forbid_the_call_that_is_demanded():
-    async with scripted_upstream(answering(CALL)) as upstream, client_of(upstream, constrain="generic") as client:
+    async with scripted_upstream(answering(CALL)) as upstream, make_client(upstream, constrain="generic") as client:
         await client.complete("Hi", [ADD], tool_choice="required", response_format=FORMAT)
 
     assert set() == fields(upstream.asked[0])
 
 
 async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
-    scripts = REFUSED, answering(REPLY), answering(REPLY)
-    async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="llama-server") as client:
+    scripts = GRAMMAR_REFUSED, answering(REPLY), answering(REPLY)
+    async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", response_format=FORMAT) for _ in range(2)]
 
     assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.asked]
@@ -89,7 +89,7 @@ async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
 async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(stream):
     asked = asking(stream=stream, tools=False, response_format=FORMAT)
     for owner, expected in [("llamacpp", {"grammar"}), ("vllm", {"response_format"})]:
-        scripts = owned(owner), answering(REPLY), answering(REPLY)
+        scripts = model_list(owner), answering(REPLY), answering(REPLY)
         async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
             responses = [await client.post(CHAT, json=asked) for _ in range(2)]
 
@@ -100,7 +100,7 @@ async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(s
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
-    scripts = owned("llamacpp"), REFUSED, answering(REPLY), answering(REPLY)
+    scripts = model_list("llamacpp"), GRAMMAR_REFUSED, answering(REPLY), answering(REPLY)
     async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
         asked = asking(stream=stream, tools=False, response_format=FORMAT)
         responses = [await client.post(CHAT, json=asked) for _ in range(2)]
@@ -126,7 +126,7 @@ async def test_who_wants_probabilities_is_relayed():
 async def test_a_client_of_another_api_is_held_to_its_format_as_well():
     own = {"output_config": {"format": {"type": "json_schema", "schema": CITY}}}
     body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}], **own}
-    scripts = owned("llamacpp"), answering(REPLY)
+    scripts = model_list("llamacpp"), answering(REPLY)
     async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
         response = await client.post("/v1/messages", json=body)
 
@@ -140,7 +140,7 @@ async def test_a_client_of_another_api_is_held_to_its_format_as_well():
 async def test_a_strict_tool_is_held_to_its_schema_and_streams_where_the_server_takes_grammars():
     async with (
         scripted_upstream(answering(*CALL)) as upstream,
-        client_of(upstream, constrain="llama-server") as client,
+        make_client(upstream, constrain="llama-server") as client,
     ):
         events = [event async for event in client.stream("Hi", [STRICT])]
 
@@ -150,7 +150,7 @@ async def test_a_strict_tool_is_held_to_its_schema_and_streams_where_the_server_
 
 async def test_a_strict_tool_is_validated_where_nothing_holds_the_model():
     for tool, expected in [(STRICT, "invalid"), (ADD, None)]:
-        async with scripted_upstream(answering(INVALID)) as upstream, client_of(upstream, constrain="off") as client:
+        async with scripted_upstream(answering(INVALID)) as upstream, make_client(upstream, constrain="off") as client:
             reply = await client.complete("Hi", [tool])
 
         error = reply.tool_calls[0].error
@@ -159,7 +159,7 @@ async def test_a_strict_tool_is_validated_where_nothing_holds_the_model():
 
 async def test_a_call_in_another_dialect_is_held_to_nothing_and_so_validated():
     other = INVALID.replace("function_call", "tool_call")
-    async with scripted_upstream(answering(other)) as upstream, client_of(upstream, constrain="llama-server") as client:
+    async with scripted_upstream(answering(other)) as upstream, make_client(upstream, constrain="llama-server") as client:
         reply = await client.complete("Hi", [STRICT])
 
     assert reply.tool_calls[0].error is not None

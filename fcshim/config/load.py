@@ -19,7 +19,7 @@ from fcshim.config.values import Config, ModelOverrides, Secret
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO
-from fcshim.parse.machine.surroundings import closing_tag
+from fcshim.parse.machine.context import reasoning_end_tag
 from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.servers import get_server
@@ -143,7 +143,7 @@ def _check_names(row: Config | ModelOverrides) -> None:
     chosen_dialect(row.dialect or AUTO, "")
     chosen_profile(row.profile or AUTO, "")
     if row.in_reasoning:
-        closing_tag(row.in_reasoning)
+        reasoning_end_tag(row.in_reasoning)
 
 
 def _refuse_unknown(given: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -15,7 +15,7 @@ from fcshim.constrain.notation import JSON_NOTATION, Notation, json_text
 from fcshim.constrain.tagged import MARK as KEY_MARK
 from fcshim.constrain.tagged import ElementsNotation, TaggedNotation
 from fcshim.parse.dialect import Body, Dialect
-from fcshim.parse.either_body import EitherBody
+from fcshim.parse.union_body import UnionBody
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.gemma_body import GemmaCalls
@@ -115,7 +115,7 @@ def _rendered(dialect: Dialect, count: int, arguments: str) -> str | None:
 
 def _language(dialect: Dialect) -> tuple[Notation, str] | None:
     """Give the language of a dialect's arguments, and how it writes those of the mark."""
-    body: Body = dialect.body.bodies[0] if isinstance(dialect.body, EitherBody) else dialect.body
+    body: Body = dialect.body.bodies[0] if isinstance(dialect.body, UnionBody) else dialect.body
     match body:
         case JsonShape() | HeaderShape():
             return JSON_NOTATION, _MARK

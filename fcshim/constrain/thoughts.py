@@ -13,7 +13,7 @@ from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import LINES, Strings
 from fcshim.constrain.triggers import behind, within
 from fcshim.events import JSON
-from fcshim.parse.machine.surroundings import closing_tag
+from fcshim.parse.machine.context import reasoning_end_tag
 
 _MODELS: tuple[tuple[str, str], ...] = (
     # Those of a family that do not think come first.
@@ -60,7 +60,7 @@ class Thoughts:
 
     def expression(self, rules: Rules) -> Expression:
         """Admit reasoning up to its closing tag, and line ends behind it. The opening tag may be in the prompt."""
-        closing = closing_tag(self.opening)
+        closing = reasoning_end_tag(self.opening)
         content = Strings("thought", quote="", ranges=LINES, markers=(closing,)).content(rules, "thoughts")
         thought = series(content, Text(closing), Repeat(Text("\n"), 0, 2))
         return thought if self.begun else optional(series(optional(Text(self.opening)), thought))
@@ -68,14 +68,14 @@ class Thoughts:
     def before_text(self, text: Expression, rules: Rules) -> Expression:
         """Admit `text`, and reasoning in which everything is free up to its closing tag and `text` behind that."""
         text = rules.share(text)
-        thought = prose(closing_tag(self.opening), text, rules)
+        thought = prose(reasoning_end_tag(self.opening), text, rules)
         if thought is None:
             return text
         return thought if self.begun else choice([text, series(Text(self.opening), thought)])
 
     def triggers(self, marker: str) -> list[JSON]:
         """Give what such a grammar may wait for, where `marker` opens what is not free in the text."""
-        return [behind(closing_tag(self.opening))] if self.begun else [within(marker), within(self.opening)]
+        return [behind(reasoning_end_tag(self.opening))] if self.begun else [within(marker), within(self.opening)]
 
 
 def thoughts_of(model: str, in_reasoning: str = "") -> Thoughts | None:

@@ -7,7 +7,7 @@ Neighbours: `probes` has the table, `patient` asks; `in_reasoning` and profiles 
 from fcshim.evaluate.finding import Seen
 from fcshim.evaluate.patient import HELLO, Patient, assistant, excerpt, user
 from fcshim.messages import AssistantMessage, TextPart
-from fcshim.parse.machine.surroundings import REASONING_TAGS
+from fcshim.parse.machine.context import REASONING_TAGS
 
 _TOKENS = 300
 """Tokens until which a model that reasons has begun to."""

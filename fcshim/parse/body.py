@@ -10,32 +10,32 @@ from abc import ABC, abstractmethod
 from fcshim.events import StopReason
 
 
-class Status(enum.Enum):
+class BodyStatus(enum.Enum):
     """What the last `feed` found."""
 
     READING = enum.auto()
     STARTED = enum.auto()
     """A call was started: what was read so far is not text."""
-    UNKNOWN = enum.auto()
+    NOT_A_CALL = enum.auto()
     """This call is none: what was read so far is text, and so is the rest of it."""
-    NEXT = enum.auto()
+    CALL_ENDED = enum.auto()
     """One call of the body is complete; what follows belongs to the next or to the end."""
     ENDED = enum.auto()
     """The body is over; `rest` is to be read again as text."""
-    REJECTED = enum.auto()
+    NO_BODY = enum.auto()
     """There is no body here at all."""
 
 
-READING = Status.READING
+READING = BodyStatus.READING
 """The usual one: looked up once, since that takes as long as much of what a reader does with a small piece."""
 
 
 class BodyReader(ABC):
     """Reads one body; `calls` counts those that were started, `rest` is text to be read again once it has ended."""
 
-    status: Status
-    rest: str
-    calls: int
+    status: BodyStatus
+    unread: str
+    call_count: int
     in_content = False
     """True while the next piece may be given to `string_piece`."""
 
@@ -55,10 +55,10 @@ class BodyReader(ABC):
     def dispose(self) -> None:
         """Break the reference to itself, so that a body's memory is free at once."""
 
-    def inner(self) -> "BodyReader":
+    def active_reader(self) -> "BodyReader":
         """Give the reader that does the work, once the call has started: this one, or one that it has chosen."""
         return self
 
-    def string_piece(self, _text: str) -> bool:
+    def send_string_piece(self, _piece: str) -> bool:
         """Send the piece at once if it lies wholly inside a string of the arguments; else do nothing."""
         return False

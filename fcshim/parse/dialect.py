@@ -26,7 +26,7 @@ class Body(Protocol):
         Asked where dialects share an opening marker. It looks at a bounded number of characters.
         """
 
-    def reader(self, dialect: "Dialect", opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: "Dialect", start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of the one body that `opener` opened."""
 
 

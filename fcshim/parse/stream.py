@@ -28,18 +28,18 @@ from collections.abc import Callable, Sequence
 from fcshim.events import JSON, Event, Stop, StopReason, Text
 from fcshim.ids import id_source
 from fcshim.messages import Tool, as_tools
-from fcshim.parse.body import READING, BodyReader, Status
+from fcshim.parse.body import READING, BodyReader, BodyStatus
 from fcshim.parse.dialects import AUTO, Dialect, get_dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
-from fcshim.parse.machine.halves import HalfJoiner
-from fcshim.parse.machine.openers import Opening, openers
-from fcshim.parse.machine.output import Hold
+from fcshim.parse.machine.surrogates import SurrogateJoiner
+from fcshim.parse.machine.start_markers import Opening, compile_start_markers
+from fcshim.parse.machine.output import PendingCalls
 from fcshim.parse.machine.reasoning import ReasoningMachine, ReasoningPolicy
-from fcshim.parse.machine.surroundings import QUOTES, closing_tag
+from fcshim.parse.machine.context import QUOTE_PAIRS, reasoning_end_tag
 from fcshim.parse.markers import marker_set
-from fcshim.parse.sink import Arguments, CallSink
+from fcshim.parse.sink import ArgumentsMode, CallSink
 
-_NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
+_NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
 
 
 class StreamParser(ReasoningMachine):
@@ -62,7 +62,7 @@ class StreamParser(ReasoningMachine):
         rescue: bool = False,
         reasoning: ReasoningPolicy = "ignore",
         in_reasoning: str = "",
-        arguments: Arguments = "stream",
+        arguments: ArgumentsMode = "stream",
         held: bool = False,
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
@@ -71,62 +71,62 @@ class StreamParser(ReasoningMachine):
         asked = None if dialect == AUTO else get_dialect(dialect)
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
         super().__init__(
-            openers(asked, others=asked is None or (rescue and offered is not None), bare=offered is not None),
+            compile_start_markers(asked, others=asked is None or (rescue and offered is not None), bare=offered is not None),
             CallSink(offered, arguments, new_id or id_source(), limits.arguments),
             limits,
             fenced_calls=offered is not None,
             policy=reasoning,
-            asked=asked,
+            primary=asked,
         )
-        self._marked = marked
-        self._held = held
-        self._state = self._lead
-        self._halves = HalfJoiner()
-        self._echo_close = ""
-        self._direct: BodyReader | None = None
+        self._reports_defects = marked
+        self._schema_enforced = held
+        self._state = self._before_answer
+        self._surrogates = SurrogateJoiner()
+        self._result_end_tag = ""
+        self._direct_reader: BodyReader | None = None
         """The reader of a call that was started: it may have the next piece at once, if that is ASCII."""
         self.finished = False
         """True when the model began to invent a tool's result: the rest is dropped, upstream may be cancelled."""
         if in_reasoning:
-            self._enter_reasoning(closing_tag(in_reasoning))
+            self._enter_reasoning(reasoning_end_tag(in_reasoning))
 
     def feed(self, text: str) -> list[Event]:
         """Read the next piece of text; give the events it completes."""
-        body = self._direct
+        body = self._direct_reader
         if body is None or not text.isascii():
             if self.finished:
                 return []
-            text, body = self._joined(text)
+            text, body = self._join_surrogates(text)
             if body is None:
                 return self._feed_text(text)
         # Inside a call that was started, what its reader consumes needs no account.
         events: list[Event] = []
-        self._output.events = self._sink.out = events
+        self._output.events = self._sink.events = events
         if self._carry:
             text, self._carry = self._carry + text, ""
-        elif body.in_content and body.string_piece(text):
+        elif body.in_content and body.send_string_piece(text):
             return events
         pos = body.feed(text, 0)
         if body.status is READING:
             self._carry = text[pos:]
             return events
         self._buffer = text
-        self._loop(self._act(body, pos))
-        self._set_direct()
+        self._loop(self._apply_status(body, pos))
+        self._update_direct_reader()
         return self._output.finish()
 
-    def _joined(self, text: str) -> tuple[str, BodyReader | None]:
+    def _join_surrogates(self, text: str) -> tuple[str, BodyReader | None]:
         """Give the piece without half characters, and the reader that may have it at once."""
-        if self._halves.half or not text.isascii():
-            text = self._halves.feed(text)
-            self._set_direct()
-        return text, self._direct
+        if self._surrogates.pending or not text.isascii():
+            text = self._surrogates.feed(text)
+            self._update_direct_reader()
+        return text, self._direct_reader
 
     def _feed_text(self, text: str) -> list[Event]:
         """Outside a call, or in one that may still be text."""
-        if self._state == self._text and not self._output.line.runs and not self._long_run:
+        if self._state == self._in_text and not self._output.line.open_backticks and not self._overlong_char:
             text, self._carry = self._carry + text, ""
-            end = self._plain_end(text)
+            end = self._find_plain_end(text)
             if end >= 0:
                 text, self._carry = text[:end], text[end:]
                 if not text:
@@ -135,145 +135,145 @@ class StreamParser(ReasoningMachine):
                 return [Text(text)]
         self._output.begin()
         self._read(text)
-        self._set_direct()
+        self._update_direct_reader()
         return self._output.finish()
 
-    def _plain_end(self, text: str) -> int:
+    def _find_plain_end(self, text: str) -> int:
         """Give the end of a piece of the answer in which nothing begins but, at its very end, a marker; else -1."""
-        openers = self._openers
+        openers = self._start_markers
         head = self._output.line.head
         # Inside a line fewer characters mean something; beyond a newline that is no longer so.
-        for plain in (openers.plain_in_line, openers.plain) if head and not head.isspace() else (openers.plain,):
+        for plain in (openers.plain_text_in_line, openers.plain_text) if head and not head.isspace() else (openers.plain_text,):
             found = plain.match(text)
             assert found is not None
             end = found.end()
-            if end == len(text) or openers.markers.begun(text, end):
+            if end == len(text) or openers.all_markers.is_partial(text, end):
                 return end
         return -1
 
-    def _set_direct(self) -> None:
+    def _update_direct_reader(self) -> None:
         body = self._body
-        ready = self._fate == "drop" and self._output.hold is None and not self._halves.half
-        self._direct = body.inner() if body is not None and ready else None
+        ready = self._consumed_text == "drop" and self._output.pending is None and not self._surrogates.pending
+        self._direct_reader = body.active_reader() if body is not None and ready else None
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
         """End the reply; give what was held, then one `Stop`: `tool_use` where it ended by itself with calls."""
         self._output.begin()
-        half = self._halves.close()
+        half = self._surrogates.close()
         if half and not self.finished:
             self._read(half)
         while self._close_state(stop_reason):
             pass
         events = self._output.finish()
-        natural = stop_reason in _NATURAL
+        natural = stop_reason in _NATURAL_STOPS
         if natural:
-            stop_reason = "tool_use" if self._sink.good else "complete" if stop_reason == "tool_use" else stop_reason
+            stop_reason = "tool_use" if self._sink.accepted_count else "complete" if stop_reason == "tool_use" else stop_reason
         events.append(Stop(stop_reason))
         self.finished = True
-        self._direct = None
+        self._direct_reader = None
         # Without its states the parser holds no reference to itself: its memory is free at once.
-        self._state = self._home = _over
+        self._state = self._return_state = _closed_state
         return events
 
     # Text.
 
-    def _text(self, pos: int) -> int:
+    def _in_text(self, pos: int) -> int:
         buffer = self._buffer
-        if self._long_run:
-            pos = self._skip_run(pos)
-        found = self._openers.markers.search(buffer, pos)
+        if self._overlong_char:
+            pos = self._skip_overlong_run(pos)
+        found = self._start_markers.all_markers.search(buffer, pos)
         if found is None:
-            return self._say_up_to(self._openers.markers.tail(buffer, pos), pos)
+            return self._emit_up_to(self._start_markers.all_markers.partial_start(buffer, pos), pos)
         start, end, marker = found.start(), found.end(), found[0]
-        if len(buffer) - start < self._openers.markers.longest:
-            tail = self._openers.markers.tail(buffer, pos)
+        if len(buffer) - start < self._start_markers.all_markers.max_length:
+            tail = self._start_markers.all_markers.partial_start(buffer, pos)
             if tail < start:  # what was found may stand inside a longer marker
-                return self._say_up_to(tail, pos)
-        self._output.say(buffer[pos:start])
+                return self._emit_up_to(tail, pos)
+        self._output.emit_text(buffer[pos:start])
         if marker[0] in "`~":
-            return self._run(start, end)
-        if self._openers.markers.begun(buffer, start):
-            self._stall = True
+            return self._read_run(start, end)
+        if self._start_markers.all_markers.is_partial(buffer, start):
+            self._wait = True
             return start
-        return self._marker(marker, start, end)
+        return self._read_marker(marker, start, end)
 
-    def _marker(self, marker: str, start: int, end: int) -> int:
-        if marker in self._openers.openings:
-            return self._opener(marker, start, end)
-        if marker in self._openers.results:
-            return self._result(marker, end)
-        if marker in self._openers.markup:
-            self._state = self._lead
+    def _read_marker(self, marker: str, start: int, end: int) -> int:
+        if marker in self._start_markers.openings:
+            return self._read_start_marker(marker, start, end)
+        if marker in self._start_markers.result_tags:
+            return self._read_result_tag(marker, end)
+        if marker in self._start_markers.markup:
+            self._state = self._before_answer
         else:
-            self._output.say(marker)
-            self._state = self._rest
+            self._output.emit_text(marker)
+            self._state = self._after_role_marker
         return end
 
-    def _opener(self, marker: str, start: int, end: int) -> int:
+    def _read_start_marker(self, marker: str, start: int, end: int) -> int:
         """A call begins, or is quoted, or the marker is no marker here."""
         line = self._output.line
-        if marker in self._openers.starts and not line.at_start():
+        if marker in self._start_markers.body_start_chars and not line.at_line_start():
             picked: Opening | bool | None = False
         else:
-            picked = self._openers.pick(marker, self._buffer, start)
+            picked = self._start_markers.find_opening(marker, self._buffer, start)
         if picked is None:
-            self._stall = True
+            self._wait = True
             return start
-        if not isinstance(picked, Opening) or (marker[0] != "\n" and line.quoted()):
-            self._output.say(marker)
+        if not isinstance(picked, Opening) or (marker[0] != "\n" and line.is_block_quote()):
+            self._output.emit_text(marker)
             return end
         if marker[0] == "\n":
-            self._output.say("\n")
+            self._output.emit_text("\n")
             start, marker = start + 1, marker[1:]
-        return self._begin(picked, marker, start, self._text)
+        return self._begin_call(picked, marker, start, self._in_text)
 
-    def _begin(self, opening: Opening, marker: str, start: int, home: Callable[[int], int]) -> int:
+    def _begin_call(self, opening: Opening, marker: str, start: int, return_state: Callable[[int], int]) -> int:
         """Open what begins here, held where it may be quoted or must be the last thing."""
         line = self._output.line
-        closing_quote = QUOTES.get(line.last, "")
-        if closing_quote or line.runs:
-            if opening.waits:
-                self._output.say(marker)
-                self._state = self._text
+        closing_quote = QUOTE_PAIRS.get(line.last_char, "")
+        if closing_quote or line.open_backticks:
+            if opening.must_be_last:
+                self._output.emit_text(marker)
+                self._state = self._in_text
                 return start + len(marker)
-            self._output.begin_hold("span").closing_quote = closing_quote
-        elif opening.waits:
-            self._output.begin_hold("bare")
-        return self._open(opening, marker, start, home)
+            self._output.begin_pending("span").closing_quote = closing_quote
+        elif opening.must_be_last:
+            self._output.begin_pending("bare")
+        return self._open(opening, marker, start, return_state)
 
-    def _fence_opened(self, line: str, pos: int) -> int:
+    def _open_fence(self, line: str, pos: int) -> int:
         """In a dialect that is asked for, the fence itself may open the call."""
-        opening = self._openers.fences.get(line.strip())
-        begins = opening.row.body.begins(self._buffer, pos) if opening is not None else False
+        opening = self._start_markers.fence_openings.get(line.strip())
+        begins = opening.dialect.body.begins(self._buffer, pos) if opening is not None else False
         if opening is None or begins is False:
-            return super()._fence_opened(line, pos)
+            return super()._open_fence(line, pos)
         if begins is None:
-            self._stall = True
+            self._wait = True
             return pos - len(line)
-        self._open_body(opening.row, line, self._text)
+        self._open_body(opening.dialect, line, self._in_text)
         return pos
 
-    def _result(self, marker: str, end: int) -> int:
+    def _read_result_tag(self, marker: str, end: int) -> int:
         """The model writes a tool's result: after a call it invents one, else it repeats one."""
-        if self._sink.good:
+        if self._sink.accepted_count:
             self.finished = True
             return len(self._buffer)
-        self._output.say(marker)
-        self._echo_close = self._openers.results[marker]
-        self._state = self._echo
+        self._output.emit_text(marker)
+        self._result_end_tag = self._start_markers.result_tags[marker]
+        self._state = self._in_echoed_result
         return end
 
-    def _echo(self, pos: int) -> int:
-        closer = self._echo_close
+    def _in_echoed_result(self, pos: int) -> int:
+        closer = self._result_end_tag
         at = self._buffer.find(closer, pos)
         if at < 0:
-            return self._say_up_to(marker_set((closer,)).tail(self._buffer, pos), pos)
-        self._output.say(self._buffer[pos : at + len(closer)])
-        self._state = self._text
+            return self._emit_up_to(marker_set((closer,)).partial_start(self._buffer, pos), pos)
+        self._output.emit_text(self._buffer[pos : at + len(closer)])
+        self._state = self._in_text
         return at + len(closer)
 
-    def _rest(self, pos: int) -> int:
-        self._output.say(self._buffer[pos:])
+    def _after_role_marker(self, pos: int) -> int:
+        self._output.emit_text(self._buffer[pos:])
         return len(self._buffer)
 
     # The end.
@@ -285,41 +285,41 @@ class StreamParser(ReasoningMachine):
             return False
         if self._body is not None:
             return self._close_body(self._body, tail, stop_reason)
-        if self._output.hold is not None:
-            return self._close_hold(self._output.hold, tail, natural=stop_reason in _NATURAL)
+        if self._output.pending is not None:
+            return self._close_pending(self._output.pending, tail, natural=stop_reason in _NATURAL_STOPS)
         if self._section is not None:
-            begun = bool(tail) and self._section.row.section_close.startswith(tail)
-            self._section_ended(self._section, tail if begun else "", 0)
+            begun = bool(tail) and self._section.dialect.section_close.startswith(tail)
+            self._end_section(self._section, tail if begun else "", 0)
             tail = "" if begun else tail
-        self._output.say(tail)
+        self._output.emit_text(tail)
         return False
 
     def _close_body(self, body: BodyReader, tail: str, stop_reason: StopReason) -> bool:
         body.close(tail, stop_reason)
-        self._account(tail)
-        if body.status is Status.UNKNOWN:
-            if stop_reason in _NATURAL:
-                self._mark()
-            self._not_a_call("")
+        self._record_consumed(tail)
+        if body.status is BodyStatus.NOT_A_CALL:
+            if stop_reason in _NATURAL_STOPS:
+                self._report_defect()
+            self._emit_raw_as_text("")
             self._body = None
             return False
-        self._body_ended(body, 0)
+        self._end_body(body, 0)
         self._buffer = ""
-        if self._fate != "say":
-            self._read(body.rest)
-        return self._output.hold is not None or self._body is not None or bool(self._carry)
+        if self._consumed_text != "say":
+            self._read(body.unread)
+        return self._output.pending is not None or self._body is not None or bool(self._carry)
 
-    def _close_hold(self, hold: Hold, tail: str, *, natural: bool) -> bool:
-        if hold.kind == "span":
-            self._not_quoted(0)
+    def _close_pending(self, pending: PendingCalls, tail: str, *, natural: bool) -> bool:
+        if pending.kind == "span":
+            self._accept_unquoted(0)
             self._read(tail)
             return True
-        closes = len(tail) >= self._fence_run and not tail.strip().strip(self._fence_char)
-        if natural and hold.calls and (not tail or (hold.kind == "fence" and closes)):
-            self._output.accept()
+        closes = len(tail) >= self._fence_length and not tail.strip().strip(self._fence_char)
+        if natural and pending.accepted and (not tail or (pending.kind == "fence" and closes)):
+            self._output.accept_calls()
             return False
-        self._output.release()
-        self._output.say(tail)
+        self._output.release_as_text()
+        self._output.emit_text(tail)
         return False
 
 
@@ -332,7 +332,7 @@ def parse(
     rescue: bool = False,
     reasoning: ReasoningPolicy = "ignore",
     in_reasoning: str = "",
-    arguments: Arguments = "stream",
+    arguments: ArgumentsMode = "stream",
     new_id: Callable[[], str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> list[Event]:
@@ -350,5 +350,5 @@ def parse(
     return parser.feed(text) + parser.close(stop_reason)
 
 
-def _over(_pos: int) -> int:
+def _closed_state(_pos: int) -> int:
     raise AssertionError

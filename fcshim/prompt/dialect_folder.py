@@ -16,7 +16,7 @@ import msgspec
 from jinja2 import TemplateError, TemplateSyntaxError
 
 from fcshim.errors import ConfigError
-from fcshim.parse.arguments.mend import load_grammar
+from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.dialects import AUTO, get_dialect
 from fcshim.parse.dialects.models import dialect_for

@@ -8,7 +8,7 @@ Neighbours: `turns` writes past calls, `parse.mend` makes lenient text strict.
 import json
 
 from fcshim.events import JSON
-from fcshim.parse.arguments.mend import UnmendableError, mend
+from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.shortening import shortened
 from fcshim.schema.check import is_deeper
@@ -47,9 +47,9 @@ class PastArguments:
             return None
         self._left -= len(text)
         try:
-            mended = mend(FUNCTION_CALL.body.grammar, (), "start", text, ()).text
+            mended = repair(FUNCTION_CALL.body.grammar, (), "start", text, ()).text
             value = json.loads(mended, strict=False)  # raw control characters stay in strings
-        except (UnmendableError, ValueError, RecursionError):
+        except (RepairError, ValueError, RecursionError):
             return None
         return _whole(value) if isinstance(value, dict) and not is_deeper(value, _DEEPEST) else None
 

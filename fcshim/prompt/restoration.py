@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from fcshim.events import Coercion, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.parse.spoiled import Spoiled
+from fcshim.parse.defect import CallDefect
 from fcshim.prompt.neutralise import Restorer, map_strings, restore
 
 
@@ -27,7 +27,7 @@ class Restoration:
 
     def _restored(self, event: Event) -> list[Event]:
         match event:
-            case Text() if not isinstance(event, Spoiled):
+            case Text() if not isinstance(event, CallDefect):
                 return [*self._reasoned(), *_texts(self._text.feed(event.text))]
             case Reasoning(signature=None):
                 return [*_texts(self._text.close()), *_reasonings(self._reasoning.feed(event.text))]

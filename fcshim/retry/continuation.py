@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from fcshim.events import Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.parse.sink import DoubtfulEnd
+from fcshim.parse.sink import InvalidCallEnd
 from fcshim.retry.beginning import Beginning, Broken
 from fcshim.shim import ShimStream
 
@@ -159,5 +159,5 @@ class Resumption:
             return []
         self.over, self.good = True, event.error is None
         same = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
-        arguments = "".join(self._arguments) + (event.unsent if isinstance(event, DoubtfulEnd) else "")
+        arguments = "".join(self._arguments) + (event.unsent if isinstance(event, InvalidCallEnd) else "")
         return [msgspec.structs.replace(event, **same, tool_call_arguments_complete=arguments)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fcshim.events import ToolCallEnd
-from fcshim.parse.sink import DoubtfulEnd
-from fcshim.parse.spoiled import Spoiled
+from fcshim.parse.sink import InvalidCallEnd
+from fcshim.parse.defect import CallDefect
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Fault:
 MISSING = Fault("missing")
 
 
-def fault_of_text(mark: Spoiled) -> Fault:
+def fault_of_text(mark: CallDefect) -> Fault:
     """Give the fault of what was meant as a call and became text."""
     return Fault(mark.fault, mark.name)
 
@@ -48,4 +48,4 @@ def fault_of_call(end: ToolCallEnd) -> Fault | None:
     """Give the fault of a call; None for one that may be executed without doubt."""
     if end.error is not None:
         return Fault("bad", end.tool_call_name, end.error.message)
-    return Fault("bad", end.tool_call_name, end.fault) if isinstance(end, DoubtfulEnd) else None
+    return Fault("bad", end.tool_call_name, end.fault) if isinstance(end, InvalidCallEnd) else None

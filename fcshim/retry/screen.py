@@ -21,8 +21,8 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from fcshim.parse.sink import DoubtfulEnd
-from fcshim.parse.spoiled import Spoiled
+from fcshim.parse.sink import InvalidCallEnd
+from fcshim.parse.defect import CallDefect
 from fcshim.retry.beginning import Broken
 from fcshim.retry.calls import Calls
 from fcshim.retry.faults import MISSING, Fault, fault_of_call, fault_of_text
@@ -126,7 +126,7 @@ class Screen:
 
     def _taken(self, event: Event) -> list[Event]:
         match event:
-            case Spoiled():
+            case CallDefect():
                 if not self._passes and self.cut is None:  # what is left of a call that broke off is part of it
                     self.faults.append(fault_of_text(event))
                 return []
@@ -144,7 +144,7 @@ class Screen:
 
     def _kept(self, event: Event) -> list[Event]:
         """Hold what comes behind a call that the client has the beginning of."""
-        if isinstance(event, Spoiled):
+        if isinstance(event, CallDefect):
             return []
         return self._hold(_rest(event) if isinstance(event, ToolCallEnd) else [event], _size(event))
 
@@ -171,7 +171,7 @@ class Screen:
         call, self._call = [*self._call, *_rest(end)], []
         if isinstance(call[0], ToolCallStart):
             return self._ended_whole(call, end)
-        failed = end.failed if isinstance(end, DoubtfulEnd) else end
+        failed = end.as_failed if isinstance(end, InvalidCallEnd) else end
         if failed.error is not None and self._resumes and not self.faults:
             self.broken = failed
             self._given = len(failed.tool_call_arguments_complete)
@@ -225,10 +225,10 @@ class Screen:
 
 def _rest(end: ToolCallEnd) -> list[Event]:
     """Give what the client lacks of a call that ends; of a doubt it knows nothing."""
-    if not isinstance(end, DoubtfulEnd):
+    if not isinstance(end, InvalidCallEnd):
         return [end]
     unsent = [ToolCallChunk(end.tool_call_id, end.unsent, end.index)] if end.unsent else []
-    return [*unsent, end.plain]
+    return [*unsent, end.as_accepted]
 
 
 def _size(event: Event) -> int:

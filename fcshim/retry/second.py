@@ -13,7 +13,7 @@ from fcshim.constrain.response_format import without_format
 from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.sink import Arguments
+from fcshim.parse.sink import ArgumentsMode
 from fcshim.prompt.correction import write_correction
 from fcshim.retry.beginning import PREFILL, fields_of
 from fcshim.retry.calls import Calls
@@ -32,7 +32,7 @@ class Attempt:
         self,
         shim: Shim,
         *,
-        arguments: Arguments,
+        arguments: ArgumentsMode,
         messages: tuple[Message, ...] | None = None,
         constraint: Constraint | None = None,
         beginning: str = "",
@@ -45,7 +45,7 @@ class Attempt:
         self.record = Record()
         """What the model says."""
         self._shim = shim
-        self._arguments: Arguments = arguments
+        self._arguments: ArgumentsMode = arguments
         self._beginning = beginning
         self._is_first = messages is None
         self._dialect = shim.dialect if constraint is None else constraint.dialect

@@ -16,7 +16,7 @@ from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
 from fcshim.exchange import Batch, Exchange
 from fcshim.messages import Message, Request
-from fcshim.parse.sink import Arguments
+from fcshim.parse.sink import ArgumentsMode
 from fcshim.reply import total_usage
 from fcshim.retry.beginning import Broken, beginning_of, constraint_of_rest, demanded_beginning
 from fcshim.retry.calls import Calls
@@ -169,7 +169,7 @@ class Tries:
         self._ask_for_others(constraint)
         return True
 
-    def _first_arguments(self) -> Arguments:
+    def _first_arguments(self) -> ArgumentsMode:
         """Say how arguments come that the client sees at once: as soon as they can, and can be mended all the same."""
         if self._shim.arguments != "stream":
             return self._shim.arguments
@@ -183,7 +183,7 @@ class Tries:
 
     def _ask_for_others(self, constraint: Constraint | None) -> None:
         """Ask for calls in the place of those that failed."""
-        arguments: Arguments = "validated" if self._shim.arguments == "validated" else "checked"
+        arguments: ArgumentsMode = "validated" if self._shim.arguments == "validated" else "checked"
         attempt = Attempt(self._shim, arguments=arguments, messages=self._messages, constraint=constraint)
         demanded = not is_optional(self._shim, self._failed.faults)
         self._try(attempt, Screen(self._calls, first=False, demanded=demanded, whole=self._whole, last=not self._left))

@@ -17,7 +17,7 @@ from fcshim.constrain.response_format import wanted_document, without_format
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import FUNCTION_CALL, get_dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
-from fcshim.parse.either_body import EitherBody
+from fcshim.parse.union_body import UnionBody
 
 JSON = Any
 CITY = {
@@ -132,7 +132,7 @@ def test_where_a_call_is_demanded_there_is_no_document() -> None:
 
 
 def test_a_dialect_without_a_grammar_calls_in_json_where_a_document_may_stand_instead() -> None:
-    unknown = replace(FUNCTION_CALL, body=EitherBody((EitherBody(()),)))
+    unknown = replace(FUNCTION_CALL, body=UnionBody((UnionBody(()),)))
     made = constraint_for("gbnf", unknown, [ADD], request(SCHEMA))
     assert made is not None
     assert constraint_for("gbnf", unknown, [ADD], request(None, "required")) is None

@@ -18,7 +18,7 @@ with atheris.instrument_imports(include=["fcshim.parse", "fcshim.schema"]):
     from fcshim.parse.dialects import DIALECTS
     from fcshim.parse.stream import StreamParser
 
-from tests.fuzz.inputs import CORPUS, document, seeds
+from tests.fuzz.inputs import CORPUS, read_document, seed_inputs
 from tests.fuzz.judge import judge
 
 __all__ = ["StreamParser", "main", "run"]
@@ -26,7 +26,7 @@ __all__ = ["StreamParser", "main", "run"]
 
 def run(data: bytes) -> None:
     """Judge one input; raise where a law is broken."""
-    _, failure = judge(document(data))
+    _, failure = judge(read_document(data))
     if failure is not None:
         raise AssertionError(str(failure))
 
@@ -40,7 +40,7 @@ def main() -> None:
         words.write_text("".join(f"{_quoted(marker)}\n" for marker in _markers()), encoding="utf-8")
         if not places:
             corpus = Path(shutil.copytree(CORPUS, Path(folder) / "corpus"))
-            for name, data in seeds().items():
+            for name, data in seed_inputs().items():
                 (corpus / name).write_bytes(data)
             places = [str(corpus)]
         atheris.Setup([sys.argv[0], f"-dict={words}", "-max_len=2000", *options, *places], run)

@@ -17,7 +17,7 @@ NAMES = ("f", "get_weather", "write_file", "search", "add2")
 KEYS = ("city", "n", "on", "items", "path", "x", "query", "units")
 PLAIN = ("Paris", "two words", "naïve", "東京", "🙂", "a < b", "it is 5 o'clock", "x = {1: [2]}", "a,b;c", "", "#1")
 LOOKALIKES = ("12", "true", "null", "[1]")
-UNTYPED = {"minimax_m3"}
+AMBIGUOUS_EMPTY_LISTS = {"minimax_m3"}
 """Dialects that write what no schema types as elements in elements: an empty list is an empty string."""
 TYPES = ("string", "string", "string", "integer", "number", "boolean", "array", "object")
 
@@ -32,11 +32,11 @@ def make(seed: int, source: random.Random) -> Document:
         document.options["dialect"] = row.name
         for _ in range(source.randint(1, 4)):
             _mutate(document, row, source)
-    _read_otherwise(document, row, source)
+    _choose_reader(document, row, source)
     return document
 
 
-def _read_otherwise(document: Document, row: Dialect, source: random.Random) -> None:
+def _choose_reader(document: Document, row: Dialect, source: random.Random) -> None:
     """Read it as the dialect it is written in, by rescue from another one, or as any."""
     way = source.random()
     if way < 0.2:
@@ -71,7 +71,7 @@ class _Writer:
         document.events = [*_text(before), *pieces, *_text(after), {"stop": "tool_use"}]
         document.loose = True
         nested = any(isinstance(inner, list | dict) for _, value in calls for inner in value.values())
-        if nasty or (nested and self._row.name in UNTYPED):
+        if nasty or (nested and self._row.name in AMBIGUOUS_EMPTY_LISTS):
             document.events = None
         return document
 

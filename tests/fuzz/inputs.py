@@ -30,7 +30,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def document(data: bytes) -> Document:
+def read_document(data: bytes) -> Document:
     """Give the document that an input stands for."""
     line, _, text = data.decode("utf-8", "replace").partition("\n")
     name, how, where = [*line.split(" ", 2), "", "", ""][:3]
@@ -46,7 +46,7 @@ def document(data: bytes) -> Document:
     return Document(zlib.crc32(where.encode()), text, None, TOOLS, options, stop)  # type: ignore[arg-type] # see above
 
 
-def seeds() -> dict[str, bytes]:
+def seed_inputs() -> dict[str, bytes]:
     """Give an input for each dialect, written by its own templates."""
     calls = [(name, json.dumps(arguments)) for name, arguments in CALLS]
     return {name: f"{name} 0 0\nWell.\n{render_calls(row, calls)}\n".encode() for name, row in DIALECTS.items()}

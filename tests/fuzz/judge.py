@@ -13,7 +13,7 @@ from typing import Any
 from fcshim.parse.dialects import AUTO, DIALECTS
 from fcshim.parse.stream import StreamParser
 from tests.fuzz.documents import Document
-from tests.parse.cases import loosened, matches, splits
+from tests.parse.cases import strip_texts, matches, splits
 from tests.parse.laws import LawBrokenError, Piece, check_reply
 
 
@@ -54,17 +54,17 @@ def judge(document: Document) -> tuple[int, Failure | None]:
 
 def shrink(failure: Failure) -> Failure:
     """Cut the text of a failure down as long as it still breaks the same law under some split."""
-    best = _retry(failure, failure.document.text)
+    best = _judge_smaller(failure, failure.document.text)
     if best is None:
         return failure
     width = max(1, len(best.document.text) // 2)
     while width:
-        smaller = next((found for text in _cuts(best.document.text, width) if (found := _retry(best, text))), None)
+        smaller = next((found for text in _cuts(best.document.text, width) if (found := _judge_smaller(best, text))), None)
         best, width = (smaller, width) if smaller else (best, width // 2)
     return best
 
 
-def _retry(failure: Failure, text: str) -> Failure | None:
+def _judge_smaller(failure: Failure, text: str) -> Failure | None:
     """Judge a smaller text, whose meaning is not known."""
     found = judge(replace(failure.document, text=text, events=None))[1]
     return found if found is not None and found.law == failure.law else None
@@ -107,6 +107,6 @@ def _markup(options: dict[str, Any]) -> list[str]:
 def _compare(document: Document, actual: list[Piece], *, finished: bool) -> None:
     expected = document.events or []
     if document.loose:
-        expected, actual = loosened(expected), loosened(actual)
+        expected, actual = strip_texts(expected), strip_texts(actual)
     if finished != document.finished or len(expected) != len(actual) or not all(map(matches, expected, actual)):
         raise LawBrokenError(f"meaning: expected {expected}, got {actual}")

@@ -1,7 +1,7 @@
 """The fuzzer itself works, and a small share of its executions runs with every test run."""
 
 from fcshim.parse.dialects import DIALECTS
-from tests.fuzz.inputs import CORPUS, document, seeds
+from tests.fuzz.inputs import CORPUS, read_document, seed_inputs
 from tests.fuzz.judge import Failure, judge, shrink
 from tests.fuzz.make import make
 from tests.fuzz.run import main
@@ -29,20 +29,20 @@ def test_no_law_is_broken() -> None:
 
 
 def test_no_input_of_the_corpus_breaks_a_law() -> None:
-    for name, data in seeds().items():
-        _, failure = judge(document(data))
+    for name, data in seed_inputs().items():
+        _, failure = judge(read_document(data))
 
         assert failure is None, f"{name}: {failure}"
     for path in sorted(CORPUS.iterdir()):
-        _, failure = judge(document(path.read_bytes()))
+        _, failure = judge(read_document(path.read_bytes()))
 
         assert failure is None, f"{path.name}: {failure}"
 
 
 def test_whatever_the_bytes_they_are_an_input() -> None:
-    assert document(b"").text == ""
-    assert document(b"\xff\x00").options["dialect"] in {*DIALECTS, "auto"}
-    assert document(b"hermes 0 0\nx").options["dialect"] == "hermes"
+    assert read_document(b"").text == ""
+    assert read_document(b"\xff\x00").options["dialect"] in {*DIALECTS, "auto"}
+    assert read_document(b"hermes 0 0\nx").options["dialect"] == "hermes"
 
 
 def test_a_broken_law_is_found_and_made_small() -> None:

@@ -134,13 +134,13 @@ def _run_and_compare(case: Case, pieces: Sequence[str]) -> list[Piece]:
 def _compare(case: Case, actual: list[Piece]) -> None:
     expected, found = (case.events, actual) if case.events is not None else (case.calls, executable(actual))
     if case.loose:
-        expected, found = loosened(expected or []), loosened(found)
+        expected, found = strip_texts(expected or []), strip_texts(found)
     equal = len(expected or []) == len(found) and all(map(matches, expected or [], found))
 
     assert equal, f"{case.name}: {case.input!r}\nexpected {expected}\nactual   {found}"
 
 
-def loosened(pieces: list[Piece]) -> list[Piece]:
+def strip_texts(pieces: list[Piece]) -> list[Piece]:
     """Take white space around text and reasoning away."""
     stripped = [{"text": piece["text"].strip()} if "text" in piece else piece for piece in pieces]
     stripped = [{"reasoning": piece["reasoning"].strip()} if "reasoning" in piece else piece for piece in stripped]

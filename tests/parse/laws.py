@@ -19,8 +19,8 @@ from fcshim.events import (
     ToolCallStart,
     event_to_dict,
 )
-from fcshim.parse.machine.surroundings import REASONING_TAGS
-from fcshim.parse.sink import DoubtfulEnd
+from fcshim.parse.machine.context import REASONING_TAGS
+from fcshim.parse.sink import InvalidCallEnd
 from tests.parse.strict import PrefixReader, load_object
 
 Piece = dict[str, Any]
@@ -31,7 +31,7 @@ class LawBrokenError(AssertionError):
     """A stream of events breaks a law; the message names it."""
 
 
-def _law(holds: object, law: str) -> None:
+def _require(holds: object, law: str) -> None:
     if not holds:
         raise LawBrokenError(law)
 
@@ -48,32 +48,32 @@ def normalise(events: Iterable[Event]) -> list[Piece]:
     for event in events:
         match event:
             case Text() | Reasoning():
-                _law(call is None, "balanced: text inside a call")
-                _law(event.text, "no empty events")
+                _require(call is None, "balanced: text inside a call")
+                _require(event.text, "no empty events")
                 _append(pieces, "text" if isinstance(event, Text) else "reasoning", event.text)
             case ToolCallStart():
-                _law(call is None, "balanced: a call inside a call")
-                _law(event.tool_call_id not in ids, "ids are unique")
-                _law(event.index == count, "calls are counted from 0")
-                _law(event.tool_call_name, "a call has a name")
+                _require(call is None, "balanced: a call inside a call")
+                _require(event.tool_call_id not in ids, "ids are unique")
+                _require(event.index == count, "calls are counted from 0")
+                _require(event.tool_call_name, "a call has a name")
                 ids.add(event.tool_call_id)
                 count += 1
                 call = _Call(event)
             case ToolCallChunk():
-                _law(call, "balanced: a chunk outside a call")
+                _require(call, "balanced: a chunk outside a call")
                 assert call is not None
                 call.chunk(event)
             case ToolCallEnd():
-                _law(call, "balanced: an end outside a call")
+                _require(call, "balanced: an end outside a call")
                 assert call is not None
                 pieces.append(call.end(event))
                 call = None
             case Stop():
-                _law(call is None, "balanced: the reply ended inside a call")
+                _require(call is None, "balanced: the reply ended inside a call")
                 pieces.append({"stop": event.stop_reason})
             case _:
                 raise LawBrokenError(f"a parser gives no {event!r}")
-    _law(call is None, "balanced: a call never ended")
+    _require(call is None, "balanced: a call never ended")
     return pieces
 
 
@@ -87,21 +87,21 @@ class _Call:
 
     def chunk(self, event: ToolCallChunk) -> None:
         self._same(event)
-        _law(event.tool_call_arguments_chunk, "no empty events")
+        _require(event.tool_call_arguments_chunk, "no empty events")
         self._reader.feed(event.tool_call_arguments_chunk)
         self._sent.append(event.tool_call_arguments_chunk)
 
     def end(self, event: ToolCallEnd) -> Piece:
         self._same(event)
         complete = event.tool_call_arguments_complete
-        if isinstance(event, DoubtfulEnd):  # what was not sent comes with the end
+        if isinstance(event, InvalidCallEnd):  # what was not sent comes with the end
             self._reader.feed(event.unsent)
             self._sent.append(event.unsent)
-        _law(event.tool_call_name == self._start.tool_call_name, "a call keeps its name")
-        _law("".join(self._sent) == complete, f"chunks add up: {''.join(self._sent)!r} is not {complete!r}")
+        _require(event.tool_call_name == self._start.tool_call_name, "a call keeps its name")
+        _require("".join(self._sent) == complete, f"chunks add up: {''.join(self._sent)!r} is not {complete!r}")
         if event.error is None:
             load_object(complete)
-            _law(self._reader.complete, "a call without error is complete")
+            _require(self._reader.complete, "a call without error is complete")
         plain = event_to_dict(event)
         return {
             "call": event.tool_call_name,
@@ -111,8 +111,8 @@ class _Call:
         }
 
     def _same(self, event: ToolCallChunk | ToolCallEnd) -> None:
-        _law(event.tool_call_id == self._start.tool_call_id, "balanced: another call's id")
-        _law(event.index == self._start.index, "balanced: another call's index")
+        _require(event.tool_call_id == self._start.tool_call_id, "balanced: another call's id")
+        _require(event.index == self._start.index, "balanced: another call's index")
 
 
 def _append(pieces: list[Piece], kind: str, text: str) -> None:
@@ -137,16 +137,16 @@ def check_reply(
     `markup` are the tokens that the dialect drops.
     """
     pieces = normalise(events)
-    _law(pieces and "stop" in pieces[-1], "a reply ends with a stop")
-    _law(sum("stop" in piece for piece in pieces) == 1, "a reply stops once")
-    _law(pieces[-1]["stop"] == _expected_stop(pieces, stop_reason), f"wrong stop reason {pieces[-1]['stop']}")
-    _law(offered is None or all(piece["call"] in offered for piece in pieces if "call" in piece), "only offered tools")
-    _law(is_encodable(pieces), "events are valid Unicode")
-    _law(_is_subsequence(spoken(pieces), text), "text comes from the input, in order, unchanged")
+    _require(pieces and "stop" in pieces[-1], "a reply ends with a stop")
+    _require(sum("stop" in piece for piece in pieces) == 1, "a reply stops once")
+    _require(pieces[-1]["stop"] == _expected_stop(pieces, stop_reason), f"wrong stop reason {pieces[-1]['stop']}")
+    _require(offered is None or all(piece["call"] in offered for piece in pieces if "call" in piece), "only offered tools")
+    _require(is_encodable(pieces), "events are valid Unicode")
+    _require(_is_subsequence(emitted_text(pieces), text), "text comes from the input, in order, unchanged")
     tagged = text.lstrip().startswith(tuple(opener for opener, _ in REASONING_TAGS))
     marked = any(token in text for token in markup)
     if not finished and not tagged and not marked and all("text" in piece or "stop" in piece for piece in pieces):
-        _law(spoken(pieces) == well_formed(text), "nothing lost: without a call and reasoning, the text is the input")
+        _require(emitted_text(pieces) == well_formed(text), "nothing lost: without a call and reasoning, the text is the input")
     return pieces
 
 
@@ -155,7 +155,7 @@ def executable(pieces: Iterable[Piece]) -> list[Piece]:
     return [piece for piece in pieces if "call" in piece and piece["error"] is None]
 
 
-def spoken(pieces: Iterable[Piece]) -> str:
+def emitted_text(pieces: Iterable[Piece]) -> str:
     """Give all text and reasoning, in order."""
     return "".join(piece.get("text", "") + piece.get("reasoning", "") for piece in pieces)
 

@@ -14,7 +14,7 @@ _DIGITS = "0123456789"
 _LITERALS = {"t": "rue", "f": "alse", "n": "ull"}
 
 
-class NotStrictError(AssertionError):
+class NonStrictJsonError(AssertionError):
     """The text is not strict JSON, and nothing that follows could make it so."""
 
 
@@ -22,7 +22,7 @@ def load_object(text: str) -> dict[str, Any]:
     """Give the object that strict `text` spells; duplicate keys, NaN, infinities and half surrogates are refused."""
     value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     if not isinstance(value, dict):
-        raise NotStrictError(f"not an object: {text[:80]!r}")
+        raise NonStrictJsonError(f"not an object: {text[:80]!r}")
     json.dumps(value, ensure_ascii=False).encode()
     return value
 
@@ -30,12 +30,12 @@ def load_object(text: str) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        raise NotStrictError(f"duplicate key among {[key for key, _ in pairs]}")
+        raise NonStrictJsonError(f"duplicate key among {[key for key, _ in pairs]}")
     return result
 
 
 def _refuse(constant: str) -> None:
-    raise NotStrictError(f"not JSON: {constant}")
+    raise NonStrictJsonError(f"not JSON: {constant}")
 
 
 class PrefixReader:
@@ -65,7 +65,7 @@ class PrefixReader:
 
     def _fail(self, character: str) -> None:
         state = getattr(self._state, "__name__", "?").strip("_")
-        raise NotStrictError(f"{character!r} at {self._read} where {state} was expected")
+        raise NonStrictJsonError(f"{character!r} at {self._read} where {state} was expected")
 
     def _first(self, character: str) -> None:
         if character != "{":

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from fcshim.messages import Tool, ToolChoice
-from fcshim.parse.arguments.mend import load_grammar
+from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.body import BodyReader
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.parse.json.body import JsonShape
@@ -55,7 +55,7 @@ def test_a_row_makes_readers(row: Dialect) -> None:
     reader = row.body.reader(row, row.open, CallSink(None, "stream", str, 100), DEFAULT_LIMITS)
 
     assert isinstance(reader, BodyReader)
-    assert 0 == reader.calls
+    assert 0 == reader.call_count
 
 
 TOOLS = [Tool("first_tool", "What it does.", {"type": "object", "properties": {"city": {"type": "string"}}}), Tool("g")]

@@ -17,8 +17,8 @@ from fcshim.events import Event, Stop, StopReason, Text, ToolCallStart
 from fcshim.parse.stream import StreamParser, parse
 from tests.fuzz.documents import JUNK, NASTY, WORDS
 from tests.parse.hostile import CALL, CLOSE, FAMILIES, IN_DIALECTS, OPEN
-from tests.parse.laws import Piece, check_reply, executable, spoken
-from tests.parse.work import work
+from tests.parse.laws import Piece, check_reply, executable, emitted_text
+from tests.parse.instruction_count import count_instructions
 
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("f", "get_weather")]
 STOPS: list[StopReason] = ["complete", "stop_sequence", "max_tokens", "content_filter", "error"]
@@ -168,7 +168,7 @@ def test_law_5_text_outside_calls_survives(reply: tuple[str, list[Piece]], cuts:
 def test_law_5_without_tools_a_reply_is_its_text(text: str, cuts: list[int], stop: StopReason) -> None:
     prefaced = f"So: {text}"
 
-    assert prefaced.encode("utf-16", "surrogatepass").decode("utf-16", "replace") == spoken(
+    assert prefaced.encode("utf-16", "surrogatepass").decode("utf-16", "replace") == emitted_text(
         _read(prefaced, cuts, stop, tools=[])
     )
 
@@ -225,7 +225,7 @@ def test_law_6_only_offered_tools_are_called(text: str, cuts: list[int], stop: S
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_law_7_work_is_linear(name: str) -> None:
-    small, large = (work(FAMILIES[name](size), "function_call", TOOLS) for size in (3_000, 12_000))
+    small, large = (count_instructions(FAMILIES[name](size), "function_call", TOOLS) for size in (3_000, 12_000))
 
     assert large < 4.8 * small
 
@@ -233,7 +233,7 @@ def test_law_7_work_is_linear(name: str) -> None:
 @pytest.mark.parametrize("name", IN_DIALECTS)
 def test_law_7_work_is_linear_in_other_dialects(name: str) -> None:
     dialect, make = IN_DIALECTS[name]
-    small, large = (work(make(size), dialect, TOOLS) for size in (3_000, 12_000))
+    small, large = (count_instructions(make(size), dialect, TOOLS) for size in (3_000, 12_000))
 
     assert large < 4.8 * small
 

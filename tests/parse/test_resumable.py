@@ -15,7 +15,7 @@ from fcshim.constrain.frames import beginning_of_calls
 from fcshim.events import Event, StopReason, ToolCallChunk, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import get_dialect
-from fcshim.parse.sink import DoubtfulEnd
+from fcshim.parse.sink import InvalidCallEnd
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.render import render_calls
 from tests.parse.laws import normalise
@@ -79,7 +79,7 @@ def test_what_was_sent_can_still_become_right(given: dict[str, Any], name: str, 
     dialect = get_dialect(name)
     events = read(render_calls(dialect, [("set", json.dumps(given))]), "resumable", name, cuts)
     (end,) = [event for event in events if isinstance(event, ToolCallEnd)]
-    if not isinstance(end, DoubtfulEnd):
+    if not isinstance(end, InvalidCallEnd):
         return
 
     sent = "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
@@ -114,7 +114,7 @@ def test_the_doubt_begins_where_it_can_be_mended(written: str, sent: str) -> Non
         events = read(text, "resumable", "function_call", cuts)
         end = events[-2]
 
-        assert isinstance(end, DoubtfulEnd)
+        assert isinstance(end, InvalidCallEnd)
         assert sent == "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
         assert written == sent + end.unsent
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.parse.strict import NotStrictError, PrefixReader, load_object
+from tests.parse.strict import NonStrictJsonError, PrefixReader, load_object
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -31,7 +31,7 @@ def test_every_prefix_of_json_is_admitted(value: dict[str, object], ascii_only: 
 @given(NEAR_JSON)
 def test_what_is_complete_is_json_and_what_is_json_is_complete(text: str) -> None:
     reader = PrefixReader()
-    with contextlib.suppress(NotStrictError):
+    with contextlib.suppress(NonStrictJsonError):
         reader.feed(text)
         assert reader.complete == _is_object(text)
         return
@@ -42,7 +42,7 @@ def test_what_is_complete_is_json_and_what_is_json_is_complete(text: str) -> Non
 def test_what_python_admits_and_the_law_does_not_is_refused(text: str) -> None:
     json.loads(text)
 
-    with pytest.raises(NotStrictError):
+    with pytest.raises(NonStrictJsonError):
         load_object(text)
 
 

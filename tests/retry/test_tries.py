@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Text, ToolCallEnd, Usage
 from fcshim.messages import AUTO
-from fcshim.parse.sink import DoubtfulEnd
-from fcshim.parse.spoiled import Spoiled
+from fcshim.parse.sink import InvalidCallEnd
+from fcshim.parse.defect import CallDefect
 from fcshim.parse.stream import StreamParser
 from fcshim.reply import fold
 from fcshim.retry import Tries
@@ -355,7 +355,7 @@ def test_whatever_the_replies_are_the_clients_events_keep_the_laws(answers, max_
     events = driven(asked(max_retries=max_retries, server=server, **options), *answers, server=server)
 
     normalise(event for event in events if event != Text(""))
-    assert not any(isinstance(event, Spoiled | DoubtfulEnd) for event in events)
+    assert not any(isinstance(event, CallDefect | InvalidCallEnd) for event in events)
 
 
 @given(first=replies(), options=options())
@@ -377,4 +377,4 @@ def test_a_marked_reply_differs_from_a_plain_one_in_its_marks_alone(text, dialec
     plain, marked = (StreamParser(dialect, [ADD], marked=marked) for marked in (False, True))
     events = marked.feed(text) + marked.close()
 
-    assert normalise(plain.feed(text) + plain.close()) == normalise(e for e in events if type(e) is not Spoiled)
+    assert normalise(plain.feed(text) + plain.close()) == normalise(e for e in events if type(e) is not CallDefect)

@@ -17,7 +17,7 @@ from fcshim.constrain.triggers import LAZY_FIELDS, behind
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request
-from fcshim.parse.machine.surroundings import REASONING_TAGS
+from fcshim.parse.machine.context import REASONING_TAGS
 
 TEMPLATE_PATH, COMPLETION_PATH = "//apply-template", "//completion"
 

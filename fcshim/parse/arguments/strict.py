@@ -23,57 +23,57 @@ Neighbours: `strings` reads what is in them, `holding` keeps what is not sure ye
 import json
 import re
 
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
-from fcshim.parse.arguments.strings import ESCAPE_BEGUN, JsonStrings, State
-from fcshim.parse.arguments.usual import GAP, LAST, value_pattern
-from fcshim.parse.closers import MOST_RUNS, Closers
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.strings import PARTIAL_ESCAPE, JsonStringReader, State
+from fcshim.parse.arguments.fast_patterns import SPACE, COMPLETE_GROUPS, value_pattern
+from fcshim.parse.end_markers import MAX_RUNS, EndMarkers
 from fcshim.parse.limits import Limits
 
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _ATOM = re.compile(r"[^\s,:{}\[\]\"'<]*+")
 _STRICT_ATOM = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null", re.ASCII)
-_KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MOST_RUNS}}}')
-_VALUE = value_pattern(("true", "false", "null"), first=r'"{\[', behind=r" \t\n\r,}\]")
-_MEMBER = rf'(?:"(?P<key>[^"\\\x00-\x1f]{{0,64}}+)(?:"{GAP}(?::{GAP}{_VALUE}|\Z)|\Z)|\Z)'
+_KEY_RUN = re.compile(rf'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{{4}}){{0,{MAX_RUNS}}}')
+_VALUE = value_pattern(("true", "false", "null"), value_starts=r'"{\[', after_atom=r" \t\n\r,}\]")
+_MEMBER = rf'(?:"(?P<key>[^"\\\x00-\x1f]{{0,64}}+)(?:"{SPACE}(?::{SPACE}{_VALUE}|\Z)|\Z)|\Z)'
 _FIRST_VALUE = re.compile(_VALUE)
-_FIRST_MEMBER = re.compile(GAP + _MEMBER)
-_NEXT_VALUE = re.compile(f"{GAP},{GAP}{_VALUE}")
-_NEXT_MEMBER = re.compile(f"{GAP},{GAP}{_MEMBER}")
+_FIRST_MEMBER = re.compile(SPACE + _MEMBER)
+_NEXT_VALUE = re.compile(f"{SPACE},{SPACE}{_VALUE}")
+_NEXT_MEMBER = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
 
 
-class StrictJson(JsonStrings):
+class StrictJsonReader(JsonStringReader):
     """Reads one JSON value; a subclass says where its text goes (`_into`) and what a deviation means."""
 
-    def __init__(self, closers: Closers, limits: Limits) -> None:
-        super().__init__(closers, limits)
-        self._state: State = self._value
+    def __init__(self, end_markers: EndMarkers, limits: Limits) -> None:
+        super().__init__(end_markers, limits)
+        self._state: State = self._read_value
         self._containers: list[str] = []
-        self._closed: set[str] = set()
+        self._closed_keys: set[str] = set()
         """The members of the object that was closed last."""
-        self.place = 0
+        self.position = 0
         """Where `read_on` stood last."""
 
     # What a subclass decides.
 
-    def _value_begins(self, first: str) -> None:
+    def _on_value_start(self, first: str) -> None:
         """Note that a value begins here (its first character, or a whole number or literal)."""
 
-    def _atom_ended(self, atom: str) -> None:
+    def _on_atom(self, atom: str) -> None:
         """Note a whole number or literal; the last piece of what is held ends with it."""
-        self._stand("after")
-        self._value_begins(atom)
+        self._commit("after")
+        self._on_value_start(atom)
 
-    def _container_ended(self) -> None:
+    def _on_container_end(self) -> None:
         """Note that the container whose closer was just sent has ended."""
 
-    def _key_read(self, key: str) -> None:
+    def _on_key(self, key: str) -> None:
         """Note the key of the next value."""
 
-    def _key_twice(self, _key: str) -> None:
+    def _on_duplicate_key(self, _key: str) -> None:
         """Refuse, or note, that an object has this key for the second time."""
         raise NotStrictError
 
-    def _deviate(self, _text: str, _pos: int) -> int:
+    def _on_deviation(self, _text: str, _pos: int) -> int:
         """Refuse, or take over: the text from here and what is held are not strict JSON."""
         raise NotStrictError
 
@@ -82,40 +82,40 @@ class StrictJson(JsonStrings):
         pos = 0
         while pos < len(text) and not self._wait:
             pos = self._state(text, pos)
-        if self._wait or self._state != self._done:
+        if self._wait or self._state != self._after_end:
             raise NotStrictError
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """True behind the end of the value."""
-        return self._state == self._done
+        return self._state == self._after_end
 
-    def read_on(self, text: str, pos: int) -> int:
+    def read_available(self, text: str, pos: int) -> int:
         """Read up to the end of the value or of the text; what is not consumed must come again.
 
         Raises like `read_whole`; `place` then says where.
         """
         self._wait = False
-        while pos < len(text) and not self._wait and not self.is_whole:
-            self.place = pos
+        while pos < len(text) and not self._wait and not self.is_complete:
+            self.position = pos
             pos = self._state(text, pos)
         return pos
 
     # States.
 
-    def _space(self, text: str, pos: int) -> int:
+    def _buffer_space(self, text: str, pos: int) -> int:
         """Hold white space; give the place of what follows, or the end of the text."""
         if pos < len(text) and text[pos] > " ":
             return pos
         found = _SPACE.match(text, pos)
         assert found is not None
         if found.end() > pos:
-            self._hold(found[0])
+            self._buffer_text(found[0])
         return found.end()
 
-    def _value(self, text: str, pos: int) -> int:
+    def _read_value(self, text: str, pos: int) -> int:
         if text[pos] <= " ":
-            pos = self._space(text, pos)
+            pos = self._buffer_space(text, pos)
             if pos == len(text):
                 return pos
         first = text[pos]
@@ -126,199 +126,199 @@ class StrictJson(JsonStrings):
         if first in "-0123456789tfn":
             found = _FIRST_VALUE.match(text, pos)
             if found is not None and found.lastgroup != "value":
-                return self._usual_value(found, pos)
-            self._state = self._atom
-            return self._atom(text, pos)
-        return self._deviate(text, pos)
+                return self._read_fast_value(found, pos)
+            self._state = self._read_atom
+            return self._read_atom(text, pos)
+        return self._on_deviation(text, pos)
 
     def _begin_string(self, pos: int) -> int:
-        self._stand("string")
+        self._commit("string")
         self._in_string = True
-        self._value_begins('"')
-        if self._into is not None:
-            self._into.append('"')
+        self._on_value_start('"')
+        if self._target is not None:
+            self._target.append('"')
         self.in_content = True
-        self._state = self._string
+        self._state = self._read_string
         return pos + 1
 
     def _open(self, container: str, pos: int) -> int:
         if len(self._containers) >= self._limits.depth:
             raise LimitError(f"nested more than {self._limits.depth} deep")
-        self._stand("opened")
-        self._value_begins(container)
-        if self._into is not None:
-            self._into.append(container)
+        self._commit("opened")
+        self._on_value_start(container)
+        if self._target is not None:
+            self._target.append(container)
         self._containers.append(container)
         if container == "{":
             self._keys.append(set())
-            self._state = self._first_key
+            self._state = self._read_first_key
         else:
-            self._state = self._first_item
+            self._state = self._read_first_item
         return pos + 1
 
     def _close(self, text: str, pos: int) -> int:
         container = self._containers[-1]
         if text[pos] != ("}" if container == "{" else "]"):
-            return self._deviate(text, pos)
-        self._stand("after")
-        if self._into is not None:
-            self._into.append(text[pos])
+            return self._on_deviation(text, pos)
+        self._commit("after")
+        if self._target is not None:
+            self._target.append(text[pos])
         if self._containers.pop() == "{":
-            self._closed = self._keys.pop()
-        self._state = self._after if self._containers else self._done
-        self._container_ended()
+            self._closed_keys = self._keys.pop()
+        self._state = self._after_value if self._containers else self._after_end
+        self._on_container_end()
         return pos + 1
 
-    def _usual_member(self, found: re.Match[str], pos: int) -> int:
+    def _read_fast_member(self, found: re.Match[str], pos: int) -> int:
         """Read what was found at `pos`: a key, and the value that has begun behind it, or is an atom."""
         last = found.lastgroup
-        if last not in LAST:
+        if last not in COMPLETE_GROUPS:
             self._wait = True
             return pos
         key = found["key"]
         if key in self._keys[-1]:
-            self._key_twice(key)
-        self._new_key = key
-        self._key_read(key)
-        return self._usual_value(found, pos)
+            self._on_duplicate_key(key)
+        self._pending_key = key
+        self._on_key(key)
+        return self._read_fast_value(found, pos)
 
-    def _usual_value(self, found: re.Match[str], pos: int) -> int:
+    def _read_fast_value(self, found: re.Match[str], pos: int) -> int:
         """Read what was found at `pos`: what stands before a value, and the value if it is an atom."""
         last = found.lastgroup
-        if last not in LAST:
+        if last not in COMPLETE_GROUPS:
             self._wait = True
             return pos
-        self._held.append(found[0])
+        self._buffer.append(found[0])
         if self._held_source is not None:
             self._held_source.append(found[0])
         end = found.end()
         if last == "atom":
-            self._atom_ended(found["atom"])
-            self._state = self._after
+            self._on_atom(found["atom"])
+            self._state = self._after_value
             return end
         first = found.string[end]
         return self._begin_string(end) if first == '"' else self._open(first, end)
 
-    def _first_key(self, text: str, pos: int) -> int:
+    def _read_first_key(self, text: str, pos: int) -> int:
         found = _FIRST_MEMBER.match(text, pos)
         if found is not None:
-            return self._usual_member(found, pos)
-        pos = self._space(text, pos)
+            return self._read_fast_member(found, pos)
+        pos = self._buffer_space(text, pos)
         if pos < len(text) and text[pos] == "}":
             return self._close(text, pos)
-        return self._key(text, pos)
+        return self._read_key(text, pos)
 
-    def _first_item(self, text: str, pos: int) -> int:
+    def _read_first_item(self, text: str, pos: int) -> int:
         if text[pos] <= " ":
-            pos = self._space(text, pos)
+            pos = self._buffer_space(text, pos)
             if pos == len(text):
                 return pos
         if text[pos] == "]":
             return self._close(text, pos)
-        self._state = self._value
-        return self._value(text, pos)
+        self._state = self._read_value
+        return self._read_value(text, pos)
 
-    def _key(self, text: str, pos: int) -> int:
-        pos = self._space(text, pos)
+    def _read_key(self, text: str, pos: int) -> int:
+        pos = self._buffer_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] != '"':
-            return self._deviate(text, pos)
-        self._hold('"')
-        self._state = self._key_string
+            return self._on_deviation(text, pos)
+        self._buffer_text('"')
+        self._state = self._read_key_string
         return pos + 1
 
-    def _key_string(self, text: str, pos: int) -> int:
+    def _read_key_string(self, text: str, pos: int) -> int:
         found = _KEY_RUN.match(text, pos)
         assert found is not None
         end = found.end()
         if end > pos:
             run = found[0]
-            self._token.append(run)
-            self._hold(run)
-        if end == len(text) or end - pos >= MOST_RUNS:
+            self._token_parts.append(run)
+            self._buffer_text(run)
+        if end == len(text) or end - pos >= MAX_RUNS:
             return end
         if text[end] == '"':
-            self._hold('"')
-            self._state = self._colon
+            self._buffer_text('"')
+            self._state = self._read_colon
             return end + 1
-        if text[end] == "\\" and ESCAPE_BEGUN.match(text, end):
+        if text[end] == "\\" and PARTIAL_ESCAPE.match(text, end):
             self._wait = True
             return end
-        return self._deviate(text, end)
+        return self._on_deviation(text, end)
 
-    def _colon(self, text: str, pos: int) -> int:
-        pos = self._space(text, pos)
+    def _read_colon(self, text: str, pos: int) -> int:
+        pos = self._buffer_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] != ":":
-            return self._deviate(text, pos)
-        key = "".join(self._token)
+            return self._on_deviation(text, pos)
+        key = "".join(self._token_parts)
         if "\\" in key:
             key = json.loads(f'"{key}"')
-            if not key.isascii() and _has_half(key):
-                return self._deviate(text, pos)
-        self._token.clear()
-        self._hold(":")
-        self._state = self._value
+            if not key.isascii() and _has_lone_surrogate(key):
+                return self._on_deviation(text, pos)
+        self._token_parts.clear()
+        self._buffer_text(":")
+        self._state = self._read_value
         if key in self._keys[-1]:
-            self._key_twice(key)
-        self._new_key = key
-        self._key_read(key)
+            self._on_duplicate_key(key)
+        self._pending_key = key
+        self._on_key(key)
         return pos + 1
 
-    def _after(self, text: str, pos: int) -> int:
+    def _after_value(self, text: str, pos: int) -> int:
         if text[pos] in "}]":
             return self._close(text, pos)
-        if self._rest != "opened":
+        if self._commit_point != "opened":
             if self._containers[-1] == "{":
                 found = _NEXT_MEMBER.match(text, pos)
                 if found is not None:
-                    return self._usual_member(found, pos)
+                    return self._read_fast_member(found, pos)
             else:
                 found = _NEXT_VALUE.match(text, pos)
                 if found is not None:
-                    return self._usual_value(found, pos)
-        return self._after_space(text, pos)
+                    return self._read_fast_value(found, pos)
+        return self._read_separator(text, pos)
 
-    def _after_space(self, text: str, pos: int) -> int:
+    def _read_separator(self, text: str, pos: int) -> int:
         """Read what is unusual between two values."""
-        pos = self._space(text, pos)
+        pos = self._buffer_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] == ",":
             # After members that were left out, the next one is the first.
-            self._hold("" if self._rest == "opened" else ",")
-            self._state = self._key if self._containers[-1] == "{" else self._value
+            self._buffer_text("" if self._commit_point == "opened" else ",")
+            self._state = self._read_key if self._containers[-1] == "{" else self._read_value
             return pos + 1
         if text[pos] in "}]":
             return self._close(text, pos)
-        return self._deviate(text, pos)
+        return self._on_deviation(text, pos)
 
-    def _atom(self, text: str, pos: int) -> int:
+    def _read_atom(self, text: str, pos: int) -> int:
         found = _ATOM.match(text, pos)
         assert found is not None
         end = found.end()
         if end > pos:
-            self._token.append(found[0])
-            self._hold(found[0])
-        if self._held_size > self._limits.number and sum(map(len, self._token)) > self._limits.number:
+            self._token_parts.append(found[0])
+            self._buffer_text(found[0])
+        if self._buffer_size > self._limits.number and sum(map(len, self._token_parts)) > self._limits.number:
             raise LimitError(f"a number of more than {self._limits.number} digits")
         if end == len(text):
             return end
-        atom = "".join(self._token)
+        atom = "".join(self._token_parts)
         if not _STRICT_ATOM.fullmatch(atom):
-            return self._deviate(text, end)
-        self._held[-len(self._token) :] = [atom]
-        self._token.clear()
-        self._atom_ended(atom)
-        self._state = self._after
+            return self._on_deviation(text, end)
+        self._buffer[-len(self._token_parts) :] = [atom]
+        self._token_parts.clear()
+        self._on_atom(atom)
+        self._state = self._after_value
         return end
 
-    def _done(self, text: str, pos: int) -> int:
+    def _after_end(self, text: str, pos: int) -> int:
         """The value is complete; a subclass decides what may follow."""
-        return self._deviate(text, pos)
+        return self._on_deviation(text, pos)
 
 
-def _has_half(text: str) -> bool:
+def _has_lone_surrogate(text: str) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in text)

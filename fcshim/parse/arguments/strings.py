@@ -13,29 +13,29 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fcshim.parse.arguments.holding import Holding
-from fcshim.parse.closers import MOST_RUNS, Closers
+from fcshim.parse.arguments.buffering import CommitBuffer
+from fcshim.parse.end_markers import MAX_RUNS, EndMarkers
 from fcshim.parse.limits import Limits
 
 State: TypeAlias = Callable[[str, int], int]
 
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
-ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
-_CONTROL = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-_LOST = "\\ufffd"
-_HALF = re.compile(r"\\u[dD][89abAB]", re.ASCII)
-_OTHER_HALF = re.compile(r"\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_LOW_HALF = re.compile(r"\\u[dD][c-fC-F]")
-_OTHER_HALF_BEGUN = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
+PARTIAL_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
+_CONTROL_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_REPLACEMENT = "\\ufffd"
+_HIGH_SURROGATE = re.compile(r"\\u[dD][89abAB]", re.ASCII)
+_LOW_SURROGATE = re.compile(r"\\u[dD][c-fC-F][0-9a-fA-F]{2}")
+_LOW_SURROGATE_START = re.compile(r"\\u[dD][c-fC-F]")
+_PARTIAL_LOW_SURROGATE = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
 
 
-class JsonStrings(Holding):
+class JsonStringReader(CommitBuffer):
     """The states inside a value's string."""
 
-    def __init__(self, closers: Closers, limits: Limits) -> None:
+    def __init__(self, end_markers: EndMarkers, limits: Limits) -> None:
         super().__init__(limits)
-        self._closers = closers
-        self._run, self._piece = closers.run, closers.piece
+        self._end_markers = end_markers
+        self._string_run, self._plain_run = end_markers.string_run, end_markers.plain_run
         self._wait = False
         self._state: State
         self._containers: list[str]
@@ -43,93 +43,93 @@ class JsonStrings(Holding):
         """True inside a value's string while nothing is held."""
 
     @abstractmethod
-    def _after(self, text: str, pos: int) -> int:
+    def _after_value(self, text: str, pos: int) -> int:
         """Read on behind a value in a container."""
 
     @abstractmethod
-    def _deviate(self, text: str, pos: int) -> int:
+    def _on_deviation(self, text: str, pos: int) -> int:
         """Refuse, or take over: the text from here and what is held are not strict JSON."""
 
-    def _string(self, text: str, pos: int) -> int:
-        found = self._run.match(text, pos)
+    def _read_string(self, text: str, pos: int) -> int:
+        found = self._string_run.match(text, pos)
         assert found is not None
         end = found.end()
         if end == len(text):
-            return self._string_tail(text, pos)
-        self._content(text[pos:end])
-        if end - pos >= MOST_RUNS:
+            return self._read_string_tail(text, pos)
+        self._add_content(text[pos:end])
+        if end - pos >= MAX_RUNS:
             return end
         char = text[end]
         if char == '"':
-            self._quote_at = len(self._held)
+            self._quote_at = len(self._buffer)
             self.in_content = False
-            self._hold('"')
-            self._state = self._after if self._containers else self._deviate
+            self._buffer_text('"')
+            self._state = self._after_value if self._containers else self._on_deviation
             return end + 1
         if char == "\\":
-            return self._escape(text, end)
+            return self._read_escape(text, end)
         if char < " ":
-            self._content(char, _CONTROL.get(char) or f"\\u{ord(char):04x}")
+            self._add_content(char, _CONTROL_ESCAPES.get(char) or f"\\u{ord(char):04x}")
             return end + 1
         if not self._paused:
             self._paused = True
             self._held_source = []
         self.in_content = False
-        closer = self._closers.at(text, end)
-        self._content(closer)
+        closer = self._end_markers.marker_at(text, end)
+        self._add_content(closer)
         return end + len(closer)
 
-    def _string_tail(self, text: str, pos: int) -> int:
+    def _read_string_tail(self, text: str, pos: int) -> int:
         """Send what is left of the text, but keep back what may become a closing marker."""
-        end = self._closers.tail(text, pos)
-        self._content(text[pos:end])
+        end = self._end_markers.partial_start(text, pos)
+        self._add_content(text[pos:end])
         self._wait = end < len(text)
         return end
 
-    def _content(self, source: str, strict: str = "") -> None:
+    def _add_content(self, source: str, strict: str = "") -> None:
         """Send a piece of a string; `strict` is how it is spelled where that differs from its source."""
         if not source:
             return
         if not self._paused:
-            if self._into is not None:
-                self._into.append(strict or source)
+            if self._target is not None:
+                self._target.append(strict or source)
             return
         assert self._held_source is not None
         self._held_source.append(source)
-        self._held.append(strict or source)
-        self._held_size += len(source)
-        if self._held_size > self._limits.mend:
+        self._buffer.append(strict or source)
+        self._buffer_size += len(source)
+        if self._buffer_size > self._limits.mend:
             # Nothing closed the string for so long: the marker is content, as in a file that is being written.
             in_string, self._in_string = self._in_string, False
-            self._stand("string")
+            self._commit("string")
             self._in_string = in_string
 
-    def _escape(self, text: str, pos: int) -> int:
+    def _read_escape(self, text: str, pos: int) -> int:
         found = _ESCAPE.match(text, pos)
         if found is None:
-            if ESCAPE_BEGUN.match(text, pos):
+            if PARTIAL_ESCAPE.match(text, pos):
                 self._wait = True
                 return pos
             quote = text[pos + 1] == "'"
-            self._content(text[pos : pos + 2] if quote else "\\", "'" if quote else "\\\\")
+            self._add_content(text[pos : pos + 2] if quote else "\\", "'" if quote else "\\\\")
             return pos + 2 if quote else pos + 1
         end = found.end()
-        if _HALF.match(text, pos):
-            return self._surrogate(text, pos, end)
-        if _LOW_HALF.match(text, pos):
-            self._content(found[0], _LOST)
+        if _HIGH_SURROGATE.match(text, pos):
+            return self._read_surrogate(text, pos, end)
+        if _LOW_SURROGATE_START.match(text, pos):
+            self._add_content(found[0], _REPLACEMENT)
         else:
-            self._content(found[0])
+            self._add_content(found[0])
         return end
 
-    def _surrogate(self, text: str, pos: int, end: int) -> int:
+    def _read_surrogate(self, text: str, pos: int, end: int) -> int:
         """Forward a pair as it is; half of one becomes U+FFFD."""
-        other = _OTHER_HALF.match(text, end)
+        other = _LOW_SURROGATE.match(text, end)
         if other is not None:
-            self._content(text[pos : other.end()])
+            self._add_content(text[pos : other.end()])
             return other.end()
-        if _OTHER_HALF_BEGUN.match(text, end):
+        if _PARTIAL_LOW_SURROGATE.match(text, end):
             self._wait = True
             return pos
-        self._content(text[pos:end], _LOST)
+        self._add_content(text[pos:end], _REPLACEMENT)
         return end

@@ -12,94 +12,94 @@ import json
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
-from fcshim.parse.arguments.mend import Rest
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.repair import CommitPoint
 from fcshim.parse.arguments.writer import ArgumentWriter
 
 
 class TokenWriter(ArgumentWriter):
     """Takes the arguments of one call after the other; every method raises `LimitError` for what is too much."""
 
-    _into: list[str]
+    _target: list[str]
 
     def open(self, bracket: str) -> None:
         """Open an object or an array."""
         if len(self._containers) >= self._limits.depth:
             raise LimitError(f"nested more than {self._limits.depth} deep")
-        self._reach("opened")
+        self._begin_value("opened")
         if self._typed and self._containers:
-            self._typed_value(bracket)
-        self._into.append(bracket)
+            self._on_typed_value(bracket)
+        self._target.append(bracket)
         self._containers.append(bracket)
         if bracket == "{":
             self._keys.append(set())
 
     def close(self, bracket: str) -> None:
         """Close what was opened last."""
-        self._rest = "after"
-        self._into.append(bracket)
+        self._commit_point = "after"
+        self._target.append(bracket)
         if self._containers.pop() == "{":
-            self._closed = self._keys.pop()
+            self._closed_keys = self._keys.pop()
         if self._typed:
-            self._typed_container_end()
+            self._on_typed_container_end()
 
-    def key(self, spelled: str) -> None:
+    def write_key(self, escaped: str) -> None:
         """Write the key of the next value, without its quotes. Raises `NotStrictError` for one that comes twice."""
-        key = json.loads(f'"{spelled}"') if "\\" in spelled else spelled
+        key = json.loads(f'"{escaped}"') if "\\" in escaped else escaped
         keys = self._keys[-1]
         if key in keys:
             raise NotStrictError
         keys.add(key)
-        self._held.append(f'"{spelled}": ' if self._rest == "opened" else f', "{spelled}": ')
+        self._buffer.append(f'"{escaped}": ' if self._commit_point == "opened" else f', "{escaped}": ')
         if self._typed:
-            self._typed_key(key)
+            self._on_typed_key(key)
 
-    def atom(self, atom: str) -> None:
+    def write_atom(self, atom: str) -> None:
         """Write a number or literal."""
         if len(atom) > self._limits.number:
             raise LimitError(f"a number of more than {self._limits.number} digits")
         if not self._typed:
-            self._reach("after")
-            self._into.append(atom)
+            self._begin_value("after")
+            self._target.append(atom)
             return
-        comma = self._rest != "opened" and self._containers[-1] == "["
-        self._held.append(f", {atom}" if comma else atom)
-        self._typed_atom(atom)
+        comma = self._commit_point != "opened" and self._containers[-1] == "["
+        self._buffer.append(f", {atom}" if comma else atom)
+        self._on_typed_atom(atom)
 
     def begin_string(self, _quote: str) -> None:
         """Begin a string."""
-        self._reach("string")
+        self._begin_value("string")
         if self._typed:
-            self._typed_value('"')
-        self._into.append('"')
+            self._on_typed_value('"')
+        self._target.append('"')
         self.in_content = True
 
-    def content(self, spelled: str) -> None:
+    def write_content(self, escaped: str) -> None:
         """Go on in the string."""
-        self._into.append(spelled)
+        self._target.append(escaped)
 
     def end_string(self, _quote: str) -> None:
         """End the string."""
-        self._rest = "after"
-        self._into.append('"')
+        self._commit_point = "after"
+        self._target.append('"')
         self.in_content = False
         if self._typed:
-            self._typed_string_end()
+            self._on_typed_string_end()
 
     def complete(self) -> None:
         """The arguments are whole: note that at the sink."""
         assert not self._containers
-        self._sink.complete()
+        self._sink.mark_complete()
 
-    def _reach(self, rest: Rest) -> None:
+    def _begin_value(self, commit_point: CommitPoint) -> None:
         """A value begins: write the key that waits for it, or the comma before it."""
-        if self._unwanted:
-            self._doubt()
-        if self._held:
-            self._into.append(self._held.pop())
-        elif self._rest == "after" and self._containers[-1] == "[":
-            self._into.append(", ")
-        self._rest = rest
+        if self._unexpected_key:
+            self._on_schema_mismatch()
+        if self._buffer:
+            self._target.append(self._buffer.pop())
+        elif self._commit_point == "after" and self._containers[-1] == "[":
+            self._target.append(", ")
+        self._commit_point = commit_point
 
 
 Token: TypeAlias = tuple[Callable[[TokenWriter, str], None], str]

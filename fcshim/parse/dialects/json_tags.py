@@ -10,7 +10,7 @@ from fcshim.parse.json.body import ARGUMENT_KEYS, JsonShape
 PARAMETERS_FIRST = ("parameters", *(key for key in ARGUMENT_KEYS if key != "parameters"))
 
 
-def _spellings(*tags: str) -> tuple[str, ...]:
+def _case_variants(*tags: str) -> tuple[str, ...]:
     """Give the other letter cases in which models write a tag."""
     return tuple(spelled for tag in tags for spelled in (tag.upper(), tag.title()))
 
@@ -20,8 +20,8 @@ FUNCTION_CALL = Dialect(
     summary="fcshim's own format: a JSON object with name and arguments between <function_call> tags",
     open="<function_call>",
     close="</function_call>",
-    opens=_spellings("<function_call>"),
-    closes=(*_spellings("</function_call>"), "</tool_call>"),
+    opens=_case_variants("<function_call>"),
+    closes=(*_case_variants("</function_call>"), "</tool_call>"),
     body=JsonShape(),
     result_open="<function_result",
     result_close="</function_result>",
@@ -32,8 +32,8 @@ HERMES = Dialect(
     summary="Hermes, Qwen and many others: a JSON object with name and arguments between <tool_call> tags",
     open="<tool_call>",
     close="</tool_call>",
-    opens=_spellings("<tool_call>"),
-    closes=(*_spellings("</tool_call>"), "</function_call>"),
+    opens=_case_variants("<tool_call>"),
+    closes=(*_case_variants("</tool_call>"), "</function_call>"),
     body=JsonShape(),
     result_open="<tool_response",
     result_close="</tool_response>",
@@ -55,8 +55,8 @@ ERNIE = Dialect(
     summary="ERNIE 4.5: a JSON object with name and arguments between <tool_call> tags, results in <tool_output> tags",
     open="<tool_call>",
     close="</tool_call>",
-    opens=_spellings("<tool_call>"),
-    closes=(*_spellings("</tool_call>"), "</function_call>"),
+    opens=_case_variants("<tool_call>"),
+    closes=(*_case_variants("</tool_call>"), "</function_call>"),
     body=JsonShape(),
     result_open="<tool_output",
     result_close="</tool_output>",
@@ -91,8 +91,8 @@ JAMBA = Dialect(
     summary="Jamba, Apriel: a JSON array of calls between <tool_calls> tags",
     open="<tool_calls>",
     close="</tool_calls>",
-    opens=_spellings("<tool_calls>"),
-    closes=_spellings("</tool_calls>"),
+    opens=_case_variants("<tool_calls>"),
+    closes=_case_variants("</tool_calls>"),
     body=JsonShape(),
     result_open="<tool_response",
     result_close="</tool_response>",
@@ -104,8 +104,8 @@ HUNYUAN = Dialect(
     summary="Hunyuan A13B: a JSON array of calls between <tool_calls> tags, results in <tool_responses> tags",
     open="<tool_calls>",
     close="</tool_calls>",
-    opens=_spellings("<tool_calls>"),
-    closes=_spellings("</tool_calls>"),
+    opens=_case_variants("<tool_calls>"),
+    closes=_case_variants("</tool_calls>"),
     body=JsonShape(),
     result_open="<tool_responses",
     result_close="</tool_responses>",

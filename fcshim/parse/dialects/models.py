@@ -8,7 +8,7 @@ import fnmatch
 
 from fcshim.parse.dialects import FUNCTION_CALL, Dialect, get_dialect
 
-MODELS: tuple[tuple[str, str], ...] = (
+MODEL_DIALECTS: tuple[tuple[str, str], ...] = (
     # Fine-tunes that are named for their format, whatever their base.
     ("*hermes*", "hermes"),
     ("*functionary*v3.1*", "functionary_v31"),
@@ -105,5 +105,5 @@ MODELS: tuple[tuple[str, str], ...] = (
 def dialect_for(model: str) -> Dialect:
     """Give the row whose pattern fits the model's name (its last path component); else fcshim's own format."""
     name = model.replace("\\", "/").rpartition("/")[2].lower()
-    found = next((dialect for pattern, dialect in MODELS if fnmatch.fnmatchcase(name, pattern)), FUNCTION_CALL.name)
+    found = next((dialect for pattern, dialect in MODEL_DIALECTS if fnmatch.fnmatchcase(name, pattern)), FUNCTION_CALL.name)
     return get_dialect(found)

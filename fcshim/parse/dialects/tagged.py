@@ -7,7 +7,7 @@ Neighbours: `tagged.calls` is their language, `tagged.body` reads it.
 from dataclasses import replace
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.either_body import EitherBody
+from fcshim.parse.union_body import UnionBody
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.tagged.calls import TaggedCalls
 from fcshim.parse.tagged.tags import Header, Tag, Tags
@@ -228,7 +228,7 @@ K2_HORIZON = Dialect(
     close="</ifm|tool_call>",
     section_open="<ifm|tool_calls>",
     section_close="</ifm|tool_calls>",
-    body=EitherBody(
+    body=UnionBody(
         (
             TaggedCalls(
                 Tags(
@@ -255,7 +255,7 @@ DOTS = Dialect(
     summary='dots: <invoke name="f"> and <parameter name="k"> tags, or JSON, between <dots_function_call> tags',
     open="<dots_function_call>",
     close="</dots_function_call>",
-    body=EitherBody((TaggedCalls(_INVOKE), JsonShape())),
+    body=UnionBody((TaggedCalls(_INVOKE), JsonShape())),
     result_open="<tool_response",
     result_close="</tool_response>",
     waits=_WAITS,
@@ -286,20 +286,20 @@ MUSE = Dialect(
     templates="tagged",
 )
 
-_M3 = "]<]minimax[>["
+_M3_PREFIX = "]<]minimax[>["
 
 MINIMAX_M3 = Dialect(
     name="minimax_m3",
     summary="MiniMax M3: an element for each parameter and for what is in it, each tag behind ]<]minimax[>[",
-    open=f"{_M3}<tool_call>",
-    close=f"{_M3}</tool_call>",
-    opens=(f"{_M3}<invoke name=",),
+    open=f"{_M3_PREFIX}<tool_call>",
+    close=f"{_M3_PREFIX}</tool_call>",
+    opens=(f"{_M3_PREFIX}<invoke name=",),
     body=TaggedCalls(
         Tags(
-            call=Tag(f"{_M3}<invoke", attribute="name"),
-            call_close=f"{_M3}</invoke>",
-            parameter=Tag(f"{_M3}<"),
-            parameter_close=f"{_M3}</",
+            call=Tag(f"{_M3_PREFIX}<invoke", attribute="name"),
+            call_close=f"{_M3_PREFIX}</invoke>",
+            parameter=Tag(f"{_M3_PREFIX}<"),
+            parameter_close=f"{_M3_PREFIX}</",
             nested=True,
             several=True,
         )

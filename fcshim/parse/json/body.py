@@ -13,11 +13,11 @@ import json
 from dataclasses import dataclass
 
 from fcshim.events import StopReason
-from fcshim.parse.arguments.holding import LimitError
-from fcshim.parse.body import READING, BodyReader, Status
+from fcshim.parse.arguments.buffering import LimitError
+from fcshim.parse.body import READING, BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json.call import JsonCall
-from fcshim.parse.json.lead import begins, fence_end, words_end
+from fcshim.parse.json.call import JsonCallReader
+from fcshim.parse.json.prefix import json_begins, fence_end, intro_line_end
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
@@ -51,30 +51,30 @@ class JsonShape:
 
     def begins(self, text: str, pos: int) -> bool | None:
         """Say whether JSON can begin here."""
-        return begins(text, pos, self.known_keys if self.keyed else frozenset())
+        return json_begins(text, pos, self.known_keys if self.keyed else frozenset())
 
-    def reader(self, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
-        return JsonBody(self, dialect, opener, sink, limits)
+        return JsonBody(self, dialect, start_marker, sink, limits)
 
 
-class JsonBody(JsonCall):
+class JsonBody(JsonCallReader):
     """Reads one body."""
 
-    def __init__(self, shape: JsonShape, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
-        super().__init__(shape.grammar, dialect, opener, sink, limits)
+    def __init__(self, shape: JsonShape, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
+        super().__init__(shape.grammar, dialect, start_marker, sink, limits)
         self._shape = shape
-        self._state = self._begin
-        self._new_line = False
+        self._state = self._before_body
+        self._saw_newline = False
         self._semicolons = shape.semicolons
-        self._next_due = False
+        self._next_pending = False
         self._refused = False
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
-        if self._next_due:
-            self._next_due = False
-            self.status = Status.NEXT
+        if self._next_pending:
+            self._next_pending = False
+            self.status = BodyStatus.CALL_ENDED
             return pos
         self.status = READING
         self._wait = False
@@ -84,209 +84,209 @@ class JsonBody(JsonCall):
                 pos = self._state(text, pos)
                 if self._wait or self.status is not READING:
                     break
-            if self._kept is not None:
-                self._let_go()
-            if self._out:
+            if self._collected is not None:
+                self._stop_collecting()
+            if self._output:
                 self._flush()
         except LimitError as error:
-            self._give_up("limit", str(error))
-            self._state = self._skip
+            self._abandon_call("limit", str(error))
+            self._state = self._skip_to_end_marker
             if self.status is READING:
-                pos = self._skip(text, pos)
+                pos = self._skip_to_end_marker(text, pos)
         return pos
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
-        if self._state not in {self._done, self._pass_remark}:
+        if self._state not in {self._after_end, self._read_trailing_text}:
             super().close(tail, stop_reason)
             return
         self.status = READING
         self._close_complete(tail, natural=stop_reason in {"complete", "stop_sequence", "tool_use"})
         if self.status is READING:
-            self.status = Status.ENDED
+            self.status = BodyStatus.ENDED
 
     def refuse(self) -> None:
         """Take the call that is being read for text, and all that follow it in this body: none of them counts."""
         self._refused = True
-        self._go_dry()
+        self._discard_call()
 
     def dispose(self) -> None:
         """Break the reference to itself, so that a body's memory is free at once."""
-        self._state = _over
+        self._state = _disposed_state
 
-    def string_piece(self, text: str) -> bool:
+    def send_string_piece(self, text: str) -> bool:
         """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
-        if self._into is not self._out or self._piece.fullmatch(text) is None:
+        if self._target is not self._output or self._plain_run.fullmatch(text) is None:
             return False
-        return self._sink.has_room(len(text)) and self._sink.chunk(text)
+        return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 
     # The envelope.
 
-    def _begin(self, text: str, pos: int) -> int:
+    def _before_body(self, text: str, pos: int) -> int:
         start, pos = pos, self._skip_space(text, pos)
-        self._new_line = self._new_line or "\n" in text[start:pos]
+        self._saw_newline = self._saw_newline or "\n" in text[start:pos]
         if pos == len(text):
             return pos
         if text[pos] == "{":
-            self._state = self._value
+            self._state = self._read_value
         elif text[pos] == "[":
-            self._base_depth = self._depth = 2
-            self._state = self._value
+            self._base_depth = self._call_depth = 2
+            self._state = self._read_value
         elif text[pos] == "`":
-            return self._lead(fence_end(text, pos), pos)
-        elif self._opener and text.startswith(self._opener, pos):
-            doubled, self._opener = self._opener, ""
+            return self._skip_prefix(fence_end(text, pos), pos)
+        elif self._start_marker and text.startswith(self._start_marker, pos):
+            doubled, self._start_marker = self._start_marker, ""
             return pos + len(doubled)
-        elif self._opener.startswith(text[pos:]):
+        elif self._start_marker.startswith(text[pos:]):
             self._wait = True
-        elif self._new_line and self._dialect.closes_bodies:
-            return self._lead(words_end(text, pos), pos)
+        elif self._saw_newline and self._dialect.closes_bodies:
+            return self._skip_prefix(intro_line_end(text, pos), pos)
         else:
-            self.status = Status.REJECTED
+            self.status = BodyStatus.NO_BODY
         return pos
 
-    def _lead(self, end: int | None, pos: int) -> int:
+    def _skip_prefix(self, end: int | None, pos: int) -> int:
         """A fence inside the tag, or a line of words, up to `end`."""
         if end is None:
             self._wait = True
         elif end == pos:
-            self.status = Status.REJECTED
+            self.status = BodyStatus.NO_BODY
         return end or pos
 
     def _in_envelope(self) -> bool:
-        return len(self._containers) == self._depth and self._arguments_depth < 0
+        return len(self._containers) == self._call_depth and self._arguments_depth < 0
 
-    def _key_read(self, key: str) -> None:
+    def _on_key(self, key: str) -> None:
         if self._typed:
-            self._typed_key(key)
-        elif self._arguments_depth < 0 and len(self._containers) == self._depth:
-            self._member = key
+            self._on_typed_key(key)
+        elif self._arguments_depth < 0 and len(self._containers) == self._call_depth:
+            self._member_key = key
             if self._dialect.bare and self._name is None and key not in self._shape.known_keys:
-                self._go_dry()
+                self._discard_call()
 
-    def _key_twice(self, key: str) -> None:
-        self._give_up("malformed", f"the key {key[:40]!r} comes twice")
+    def _on_duplicate_key(self, key: str) -> None:
+        self._abandon_call("malformed", f"the key {key[:40]!r} comes twice")
 
-    def _value_begins(self, first: str) -> None:
-        if self._dry or self._arguments_depth >= 0:
+    def _on_value_start(self, first: str) -> None:
+        if self._discarding or self._arguments_depth >= 0:
             if self._typed:
-                self._typed_value(first)
+                self._on_typed_value(first)
             return
         if len(self._containers) == self._base_depth - 1:
-            self._element_begins(first)
+            self._on_element_start(first)
         elif self._in_envelope():
-            self._member_begins(first)
+            self._on_member_start(first)
 
-    def _element_begins(self, first: str) -> None:
+    def _on_element_start(self, first: str) -> None:
         """A value at the top: only an object can be a call."""
         if first != "{":
-            self._give_up("malformed", "expected an object with name and arguments", first)
+            self._abandon_call("malformed", "expected an object with name and arguments", first)
 
-    def _member_begins(self, first: str) -> None:
+    def _on_member_start(self, first: str) -> None:
         shape = self._shape
         if shape.name_is_key:
-            self._named_begins(first)
-        elif self._member in shape.name_keys and self._name is None and first == '"':
-            self._into = self._name_parts
-        elif self._member in shape.argument_keys and not self._has_arguments:
+            self._on_named_member_start(first)
+        elif self._member_key in shape.name_keys and self._name is None and first == '"':
+            self._target = self._name_parts
+        elif self._member_key in shape.argument_keys and not self._has_arguments:
             self._has_arguments = True
-            self._arguments_begin(first)
-        elif self._member in shape.wrapper_keys and self._name is None and first == "{":
-            self._depth += 1
+            self._on_arguments_start(first)
+        elif self._member_key in shape.wrapper_keys and self._name is None and first == "{":
+            self._call_depth += 1
 
-    def _named_begins(self, first: str) -> None:
+    def _on_named_member_start(self, first: str) -> None:
         """The member's key is the name of a tool, its value the arguments."""
         if self._name is not None:
-            self._give_up("malformed", "expected one name", self._member)
+            self._abandon_call("malformed", "expected one name", self._member_key)
             return
-        self._name_read(self._member)
-        if not self._dry:
+        self._on_name(self._member_key)
+        if not self._discarding:
             self._has_arguments = True
-            self._arguments_begin(first)
+            self._on_arguments_start(first)
 
-    def _arguments_begin(self, first: str) -> None:
+    def _on_arguments_start(self, first: str) -> None:
         if first == "{":
             self._arguments_depth = len(self._containers)
-            self._into = self._early if self._name is None else self._out
+            self._target = self._early_arguments if self._name is None else self._output
             if self._name is not None:
-                self._start()
-                self._expect(self._sink.expectation)
+                self._start_call()
+                self._begin_typed(self._sink.expectation)
         elif first == '"':
-            self._into = self._encoded
+            self._target = self._encoded_arguments
         elif first == "null":
             self._has_arguments = False
         else:
-            self._give_up("malformed", "the arguments are not an object", first)
+            self._abandon_call("malformed", "the arguments are not an object", first)
 
-    def _string_ended(self) -> None:
+    def _on_string_end(self) -> None:
         if self._typed:
-            self._typed_string_end()
-        elif self._into is self._name_parts:
-            self._into = None
-            self._name_read(json.loads("".join(self._name_parts)))
-        elif self._into is self._encoded:
-            self._into = None
+            self._on_typed_string_end()
+        elif self._target is self._name_parts:
+            self._target = None
+            self._on_name(json.loads("".join(self._name_parts)))
+        elif self._target is self._encoded_arguments:
+            self._target = None
 
-    def _name_read(self, name: str) -> None:
-        if self._dry:
+    def _on_name(self, name: str) -> None:
+        if self._discarding:
             return
         self._name = self._sink.resolve(name)
         if self._name is None:
-            self._go_dry()
-        elif self._has_arguments and not self._encoded and self._early:
-            self._start()
-            self._out.append(self._coerced(self._sink.expectation, "".join(self._early)))
-            self._early = []
+            self._discard_call()
+        elif self._has_arguments and not self._encoded_arguments and self._early_arguments:
+            self._start_call()
+            self._output.append(self._coerce(self._sink.expectation, "".join(self._early_arguments)))
+            self._early_arguments = []
 
-    def _atom_ended(self, atom: str) -> None:
+    def _on_atom(self, atom: str) -> None:
         if self._typed:
-            self._typed_atom(atom)
+            self._on_typed_atom(atom)
         elif self._arguments_depth >= 0:
-            self._stand("after")
+            self._commit("after")
         else:
-            super()._atom_ended(atom)
+            super()._on_atom(atom)
 
-    def _container_ended(self) -> None:
+    def _on_container_end(self) -> None:
         depth = len(self._containers)
         if depth == self._arguments_depth:
             self._arguments_depth = -1
             if self._typed:
-                self._members_known(self._expected[0])
-            self._expect_nothing()
+                self._check_required(self._expectations[0])
+            self._end_typed()
             self._flush()
-            self._into = None
+            self._target = None
         elif self._typed:
-            self._typed_end()
-        elif self._arguments_depth < 0 and depth < self._depth:
-            self._object_ended(depth)
+            self._on_typed_end()
+        elif self._arguments_depth < 0 and depth < self._call_depth:
+            self._on_object_end(depth)
 
-    def _object_ended(self, depth: int) -> None:
+    def _on_object_end(self, depth: int) -> None:
         if depth == self._base_depth - 1:
-            self._call_ended()
+            self._on_call_end()
         elif depth >= self._base_depth:
-            self._depth = depth
+            self._call_depth = depth
 
-    def _call_ended(self) -> None:
-        if not self._dry:
+    def _on_call_end(self) -> None:
+        if not self._discarding:
             if self._name is None:
-                self._go_dry()
+                self._discard_call()
             else:
-                self._complete()
-        if self.status is Status.UNKNOWN:
-            self._next_due = True
-        elif not self._mending:
-            self.status = Status.NEXT
+                self._complete_call()
+        if self.status is BodyStatus.NOT_A_CALL:
+            self._next_pending = True
+        elif not self._reading_repaired:
+            self.status = BodyStatus.CALL_ENDED
         if self._base_depth == 2:
-            self._dry = self._refused
-            self._new_call()
+            self._discarding = self._refused
+            self._reset_call()
 
     # The end of the body.
 
-    def _another_call(self) -> None:
-        self._dry = self._refused
-        self._new_call()
-        self._state = self._value
+    def _begin_next_call(self) -> None:
+        self._discarding = self._refused
+        self._reset_call()
+        self._state = self._read_value
 
 
-def _over(_text: str, _pos: int) -> int:
+def _disposed_state(_text: str, _pos: int) -> int:
     raise AssertionError

@@ -5,77 +5,77 @@ Neighbours: `body` reads the envelope, `encoded` arguments in a string; `sink` m
 """
 
 from fcshim.events import CallErrorKind
-from fcshim.parse.body import READING, Status
+from fcshim.parse.body import READING, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.encoded import decode_object
-from fcshim.parse.json.ending import JsonEnding
+from fcshim.parse.json.trailer import JsonTrailerReader
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
 
-class JsonCall(JsonEnding):
+class JsonCallReader(JsonTrailerReader):
     """Keeps one call; `grammar` is that of its arguments where they are a string."""
 
-    def __init__(self, grammar: str, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
-        super().__init__(dialect, opener, sink, limits)
+    def __init__(self, grammar: str, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
+        super().__init__(dialect, start_marker, sink, limits)
         self._grammar = grammar
-        self._new_call()
+        self._reset_call()
 
-    def _new_call(self) -> None:
-        self._member = ""
-        self._depth = self._base_depth
+    def _reset_call(self) -> None:
+        self._member_key = ""
+        self._call_depth = self._base_depth
         self._name: str | None = None
         self._name_parts: list[str] = []
-        self._encoded: list[str] = []
-        self._early: list[str] = []
+        self._encoded_arguments: list[str] = []
+        self._early_arguments: list[str] = []
         self._has_arguments = False
         self._arguments_depth = -1
         self._started = False
-        self._into = None
+        self._target = None
 
-    def _start(self) -> None:
+    def _start_call(self) -> None:
         assert self._name is not None
         self._started = True
-        self.calls += 1
+        self.call_count += 1
         self._sink.start(self._name)
         if self.status is READING:
-            self.status = Status.STARTED
+            self.status = BodyStatus.STARTED
 
-    def _complete(self) -> None:
+    def _complete_call(self) -> None:
         """The call's object is whole: send what was not sent yet. Its end comes with the end of the body."""
         if not self._started:
-            self._start()
-            encoded = "".join(self._encoded)
+            self._start_call()
+            encoded = "".join(self._encoded_arguments)
             arguments = decode_object(encoded, self._grammar, self._limits) if encoded else "{}"
             if arguments is None:
                 self._sink.fail("malformed", "the arguments are not an object", encoded)
                 return
-            self._out.append(self._coerced(self._sink.expectation, arguments))
+            self._output.append(self._coerce(self._sink.expectation, arguments))
         self._flush()
-        self._sink.complete()
+        self._sink.mark_complete()
 
-    def _go_dry(self) -> None:
+    def _discard_call(self) -> None:
         """This call is none: walk to its end without sending."""
         self._sink.finish()
-        self._dry = True
-        self._expect_nothing()
-        self._into = None
-        self._early = []
+        self._discarding = True
+        self._end_typed()
+        self._target = None
+        self._early_arguments = []
         if self.status is READING:
-            self.status = Status.UNKNOWN
+            self.status = BodyStatus.NOT_A_CALL
 
-    def _give_up(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
+    def _abandon_call(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
         """This call must not run: end it with an error if its name says that it was meant, else it is text."""
-        if self._dry:
+        if self._discarding:
             return
         if self._name is None:
-            self._go_dry()
+            self._discard_call()
             return
         self._flush()
         if not self._started:
-            self._start()
-        if self._sink.open:
+            self._start_call()
+        if self._sink.is_open:
             self._sink.fail(kind, message, raw)
-        self._dry = True
-        self._expect_nothing()
-        self._into = None
+        self._discarding = True
+        self._end_typed()
+        self._target = None

@@ -6,10 +6,10 @@ Neighbours: `body` finds such arguments, `arguments.mend` puts right what is not
 
 import json
 
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
-from fcshim.parse.arguments.mend import UnmendableError, mend
-from fcshim.parse.arguments.strict import StrictJson
-from fcshim.parse.closers import closers
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.repair import RepairError, repair
+from fcshim.parse.arguments.strict import StrictJsonReader
+from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 
 
@@ -20,18 +20,18 @@ def decode_object(encoded: str, grammar: str, limits: Limits) -> str | None:
     if strict is not None or len(inner) > limits.mend:
         return strict
     try:
-        mended = mend(grammar, (), "start", inner, ())
-    except UnmendableError:
+        mended = repair(grammar, (), "start", inner, ())
+    except RepairError:
         return None
     return _read_object(mended.text, limits) if mended.complete else None
 
 
-class _ObjectReader(StrictJson):
+class _ObjectReader(StrictJsonReader):
     """Reads one whole strict value into a list."""
 
     def __init__(self, limits: Limits, into: list[str]) -> None:
-        super().__init__(closers(()), limits)
-        self._into = into
+        super().__init__(compile_end_markers(()), limits)
+        self._target = into
 
 
 def _read_object(text: str, limits: Limits) -> str | None:

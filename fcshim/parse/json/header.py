@@ -10,16 +10,16 @@ Neighbours: `body` reads everything behind the header, `dialects.headers` has th
 import re
 from dataclasses import dataclass
 
-from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonBody, JsonShape
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
-_LONGEST = 256
+_MAX_HEADER_LENGTH = 256
 """Characters of a header: a name of 128 and the markers around it fit; prose is not held back long."""
 
-_NONE = re.compile(r"\s{0,8}[\[{`]")
+_NOT_A_NAME = re.compile(r"\s{0,8}[\[{`]")
 """What no name begins with: JSON or a fence, in a dialect that writes these behind the same marker."""
 
 
@@ -45,88 +45,88 @@ class HeaderShape:
     def begins(self, text: str, pos: int) -> bool | None:
         """Say whether a header, or JSON where that may stand instead, is what begins here."""
         plain = self.json.begins(text, pos) if self.json is not None else False
-        return self.found(text, pos) is not None or self.may_begin(text, pos) if plain is False else plain
+        return self.match_header(text, pos) is not None or self.may_still_match(text, pos) if plain is False else plain
 
-    def found(self, text: str, pos: int) -> re.Match[str] | None:
+    def match_header(self, text: str, pos: int) -> re.Match[str] | None:
         """Match a whole header."""
-        if all(text.find(end, pos, pos + _LONGEST) < 0 for end in self.ends) or _NONE.match(text, pos):
+        if all(text.find(end, pos, pos + _MAX_HEADER_LENGTH) < 0 for end in self.ends) or _NOT_A_NAME.match(text, pos):
             return None
-        found = re.compile(self.header).match(text, pos, pos + _LONGEST)
+        found = re.compile(self.header).match(text, pos, pos + _MAX_HEADER_LENGTH)
         return found if found is not None and found[0].count("\n") <= self.lines else None
 
-    def may_begin(self, text: str, pos: int) -> bool | None:
+    def may_still_match(self, text: str, pos: int) -> bool | None:
         """Say None where a header that did not match may still be incomplete, else False."""
-        too_long = len(text) - pos >= _LONGEST or text.count("\n", pos) > self.lines
-        return False if too_long or _NONE.match(text, pos) or re.compile(self.never).match(text, pos) else None
+        too_long = len(text) - pos >= _MAX_HEADER_LENGTH or text.count("\n", pos) > self.lines
+        return False if too_long or _NOT_A_NAME.match(text, pos) or re.compile(self.never).match(text, pos) else None
 
-    def reader(self, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
-        return HeaderBody(self, dialect, opener, sink, limits)
+        return HeaderBody(self, dialect, start_marker, sink, limits)
 
 
 class HeaderBody(JsonBody):
     """Reads one body."""
 
-    def __init__(self, shape: HeaderShape, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
-        super().__init__(shape.json or JsonShape(), dialect, opener, sink, limits)
+    def __init__(self, shape: HeaderShape, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
+        super().__init__(shape.json or JsonShape(), dialect, start_marker, sink, limits)
         self._header_shape = shape
-        self._headed = False
+        self._header_read = False
         """True once a header was read: what follows is the arguments."""
-        self._state = self._begin_either
+        self._state = self._before_header_or_json
 
-    def _begin_either(self, text: str, pos: int) -> int:
+    def _before_header_or_json(self, text: str, pos: int) -> int:
         plain = self._header_shape.json.begins(text, pos) if self._header_shape.json is not None else False
         self._wait = plain is None
         if plain is not None:
-            self._state = self._begin if plain else self._header
+            self._state = self._before_body if plain else self._read_header
         return pos
 
-    def _header(self, text: str, pos: int) -> int:
-        found = self._header_shape.found(text, pos)
+    def _read_header(self, text: str, pos: int) -> int:
+        found = self._header_shape.match_header(text, pos)
         if found is None:
-            self._wait = self._header_shape.may_begin(text, pos) is None
+            self._wait = self._header_shape.may_still_match(text, pos) is None
             if not self._wait:
-                self.status = Status.REJECTED
+                self.status = BodyStatus.NO_BODY
             return pos
-        self._headed = True
-        self._state = self._first
-        self._name_read(found["name"])
+        self._header_read = True
+        self._state = self._after_header
+        self._on_name(found["name"])
         return found.end()
 
-    def _first(self, text: str, pos: int) -> int:
+    def _after_header(self, text: str, pos: int) -> int:
         """Behind the header: the arguments, or the end where there are none."""
         pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] == "{":
-            self._state = self._value
+            self._state = self._read_value
             return pos
-        end = self._closers.passed(text, pos)
+        end = self._end_markers.end_of_marker(text, pos)
         if end is None:
             self._wait = True
         elif end > pos:
-            self._state = self._done
-            self._call_ended()
+            self._state = self._after_end
+            self._on_call_end()
         else:
-            self._give_up("malformed", "expected an object with the arguments", text[pos])
-            self._state = self._skip
+            self._abandon_call("malformed", "expected an object with the arguments", text[pos])
+            self._state = self._skip_to_end_marker
         return pos
 
-    def _element_begins(self, first: str) -> None:
-        if not self._headed:
-            super()._element_begins(first)
+    def _on_element_start(self, first: str) -> None:
+        if not self._header_read:
+            super()._on_element_start(first)
             return
         self._has_arguments = True
-        self._arguments_begin(first)
+        self._on_arguments_start(first)
 
-    def _container_ended(self) -> None:
-        ended = self._headed and not self._containers and self._arguments_depth == 0
-        super()._container_ended()
+    def _on_container_end(self) -> None:
+        ended = self._header_read and not self._containers and self._arguments_depth == 0
+        super()._on_container_end()
         if ended:
-            self._call_ended()
+            self._on_call_end()
 
-    def _another_call(self) -> None:
-        if self._headed:
-            self._state = self._pass_remark
+    def _begin_next_call(self) -> None:
+        if self._header_read:
+            self._state = self._read_trailing_text
         else:
-            super()._another_call()
+            super()._begin_next_call()

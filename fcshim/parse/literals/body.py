@@ -17,7 +17,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from fcshim.parse.arguments.tokens import Token
-from fcshim.parse.arguments.usual import LAST
+from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
 from fcshim.parse.literals.calls import ATOM, CLOSE, KEY, OPEN, MalformedError
 from fcshim.parse.literals.frames import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, Frame, Kind
 from fcshim.parse.literals.nest import as_key
@@ -100,7 +100,7 @@ class LiteralBody(LiteralScalars):
             else:
                 found = self._next_argument.match(text, pos) if kind is ARGUMENTS else None
             if found is not None:
-                if found.lastgroup in LAST:
+                if found.lastgroup in COMPLETE_GROUPS:
                     return self._usual_item(frame, found)
                 if not self._final:
                     self._wait = True
@@ -123,7 +123,7 @@ class LiteralBody(LiteralScalars):
     def _open_brace(self, otherwise: Kind, first: re.Pattern[str], text: str, pos: int) -> int:
         """Open a dict whose first member is usual, else what a brace may be `otherwise`."""
         found = first.match(text, pos)
-        if found is None or found.lastgroup not in LAST:
+        if found is None or found.lastgroup not in COMPLETE_GROUPS:
             self._wait = found is not None and not self._final
             return pos if self._wait else self._open(otherwise, "}", pos)
         around = self._frames[-1]
@@ -152,9 +152,9 @@ class LiteralBody(LiteralScalars):
 
     def _odd(self, text: str, pos: int) -> int:
         """Meet something that does not belong here: a closing marker, or the call is malformed."""
-        if self._closers.at(text, pos):
+        if self._closers.marker_at(text, pos):
             return self._closed_early(pos)
-        if self._closers.begun(text, pos) and not self._final:
+        if self._closers.is_partial(text, pos) and not self._final:
             self._wait = True
             return pos
         raise MalformedError(f"expected a literal, found {text[pos]!r}", pos)

@@ -15,17 +15,17 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from fcshim.events import CallErrorKind
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.tokens import Token, TokenWriter
-from fcshim.parse.body import Status
+from fcshim.parse.body import BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.ending import LiteralEnding
 from fcshim.parse.literals.nest import Nest
 from fcshim.parse.sink import CallSink
 
-OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.key, TokenWriter.atom
-BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.content, TokenWriter.end_string
+OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.write_key, TokenWriter.write_atom
+BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
 """What a token may be."""
 _BRACKET = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _EMPTY_LINE_BEGUN = re.compile(r"\n[ \t\r]{0,64}\Z")
@@ -88,9 +88,9 @@ class CallBody(LiteralEnding):
         """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
         if self._next_due:
             self._next_due = False
-            self.status = Status.NEXT
+            self.status = BodyStatus.CALL_ENDED
             return pos
-        reading = self.status = Status.READING
+        reading = self.status = BodyStatus.READING
         self._wait = False
         self._remark_at = pos if self._between_calls else None
         size = len(text)
@@ -106,7 +106,7 @@ class CallBody(LiteralEnding):
             if self._wait or self.status is not reading:
                 break
         if self._remark_at is not None:
-            self._remark.add(text[self._remark_at : pos])
+            self._trailing_text.add(text[self._remark_at : pos])
         try:
             self._writer.flush()
         except LimitError as error:
@@ -187,10 +187,10 @@ class CallBody(LiteralEnding):
             return
         assert self._name is not None
         self._started = True
-        self.calls += 1
+        self.call_count += 1
         self._writer.start(self._name)
-        if self.status is Status.READING:
-            self.status = Status.STARTED
+        if self.status is BodyStatus.READING:
+            self.status = BodyStatus.STARTED
 
     def _call_ended(self) -> None:
         if not self._dry:
@@ -202,12 +202,12 @@ class CallBody(LiteralEnding):
             self._flush()
         if not self._dry:
             self._writer.complete()
-        if self.status is Status.UNKNOWN:
+        if self.status is BodyStatus.NOT_A_CALL:
             self._next_due = True
         else:
-            self.status = Status.NEXT
+            self.status = BodyStatus.CALL_ENDED
         self._new_call()
-        self._remark.clear()
+        self._trailing_text.clear()
         self._between_calls = not self._refused
         self._state = self._between
 
@@ -219,8 +219,8 @@ class CallBody(LiteralEnding):
         self._dry = self._said = True
         self.in_content = False
         self._nest.clear()
-        if self.status is Status.READING:
-            self.status = Status.UNKNOWN
+        if self.status is BodyStatus.READING:
+            self.status = BodyStatus.NOT_A_CALL
 
     def _give_up(self, kind: CallErrorKind, message: str) -> None:
         """This call must not run: end it with an error if it was meant, else it is text."""
@@ -247,16 +247,16 @@ class CallBody(LiteralEnding):
         """Pass over what is left of a body that cannot be read, to its closing marker."""
         found = self._closers.search(text, pos)
         if found is not None:
-            self._end()
+            self._end_body()
             return found.end()
-        end = self._closers.tail(text, pos)
+        end = self._closers.partial_start(text, pos)
         self._wait = end < len(text)
         return end
 
     def _skip_brackets(self, text: str, pos: int) -> int:
         """Pass over what is left of a body without markers, to its last bracket or an empty line."""
         if not self._meant:
-            self._end()
+            self._end_body()
             return pos
         found = _BRACKET.search(text, pos)
         if found is None:
@@ -265,7 +265,7 @@ class CallBody(LiteralEnding):
             return begun.start() if begun else len(text)
         self._skipped += 1 if found[0] in "[({" else -1
         if self._skipped == 0 or found[0][0] == "\n":
-            self._end()
+            self._end_body()
         return found.end()
 
 

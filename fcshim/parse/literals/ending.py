@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
-from fcshim.parse.body import Status
-from fcshim.parse.closers import closers
+from fcshim.parse.body import BodyStatus
+from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.remark import Remark, RemarkReader
+from fcshim.parse.trailing_text import TrailingText, TrailingTextReader
 from fcshim.parse.sink import CallSink
 
 State: TypeAlias = Callable[[str, int], int]
@@ -21,21 +21,21 @@ State: TypeAlias = Callable[[str, int], int]
 _NATURAL: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
 
 
-class LiteralEnding(RemarkReader):
+class LiteralEnding(TrailingTextReader):
     """Ends a body; a subclass reads the calls in it."""
 
     _said: bool
     """True in a call that is text, and was given as such."""
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
-        self.status = Status.READING
-        self.rest = ""
-        self.calls = 0
+        self.status = BodyStatus.READING
+        self.unread = ""
+        self.call_count = 0
         self.in_content = False
         self._dialect = dialect
         self._sink = sink
         self._limits = limits
-        self._closers = closers(dialect.closers())
+        self._closers = compile_end_markers(dialect.closers())
         self._markers = dialect.body_markers()
         self._state: State = self._begin
         self._wait = False
@@ -43,7 +43,7 @@ class LiteralEnding(RemarkReader):
         """True when the reply is over: nothing comes behind the text."""
         self._cut = False
         """True when it did not end by itself."""
-        self._remark = Remark(self._closers, self._markers)
+        self._trailing_text = TrailingText(self._closers, self._markers)
         """What was read behind the last call, while no other has begun."""
         self._remark_at: int | None = None
         """Where in this piece of text what is not yet in the remark begins; None where no remark can."""
@@ -83,27 +83,27 @@ class LiteralEnding(RemarkReader):
         if begun and not self._final:
             self._wait = True
         else:
-            self.status = Status.REJECTED
+            self.status = BodyStatus.NO_BODY
         return pos
 
-    def _end(self) -> None:
+    def _end_body(self) -> None:
         """The body is over, and what it holds counts."""
         self._sink.finish()
-        self.status = Status.ENDED
+        self.status = BodyStatus.ENDED
 
     def _end_at_once(self) -> None:
         """The body is over, whatever was found in it last."""
         self._state = self._ended
-        if self.status is Status.READING:
-            self._end()
+        if self.status is BodyStatus.READING:
+            self._end_body()
 
     def _ended(self, _text: str, pos: int) -> int:
-        self._end()
+        self._end_body()
         return pos
 
     def _passed(self, pos: int) -> int:
         """Go on at `pos`: what stands before it is the body's own, a bracket or a comma, and no remark."""
-        self._remark.clear()
+        self._trailing_text.clear()
         if self._remark_at is not None:
             self._remark_at = pos
         return pos
@@ -113,11 +113,11 @@ class LiteralEnding(RemarkReader):
         pos = self._space(text, pos)
         if pos == len(text):
             return pos
-        end = self._closers.passed(text, pos)
+        end = self._closers.end_of_marker(text, pos)
         if end is None:
             self._wait = True
         elif end > pos:
-            self._end()
+            self._end_body()
         else:
             self._state = self._trailing
         return end or pos
@@ -125,8 +125,8 @@ class LiteralEnding(RemarkReader):
     def _trailing(self, text: str, pos: int) -> int:
         """Look for the closing marker behind something that does not belong there."""
         if self._remark_at is not None:
-            self._remark.add(text[self._remark_at : pos])
-        end = self._remark_at = self._pass_remark(text, pos)
+            self._trailing_text.add(text[self._remark_at : pos])
+        end = self._remark_at = self._read_trailing_text(text, pos)
         return end
 
     # The end of the reply.
@@ -135,25 +135,25 @@ class LiteralEnding(RemarkReader):
         """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
         natural = stop_reason in _NATURAL
         self._cut = not natural
-        if not self._in_call() and not self._remarks() and len(tail) > 1 and self._closers.begun(tail, 0):
+        if not self._in_call() and not self._remarks() and len(tail) > 1 and self._closers.is_partial(tail, 0):
             tail = ""
         pos = self._walk(tail)
-        if self.status is Status.ENDED or self.status is Status.REJECTED:
-            self.rest += tail[pos:]
+        if self.status is BodyStatus.ENDED or self.status is BodyStatus.NO_BODY:
+            self.unread += tail[pos:]
             return
-        self.status = Status.READING
+        self.status = BodyStatus.READING
         if self._in_call():
             self._close_incomplete()
         else:
             self._close_complete(tail[pos:], natural=natural)
-        if self.status is Status.READING:
-            self.status = Status.ENDED
+        if self.status is BodyStatus.READING:
+            self.status = BodyStatus.ENDED
 
     def _walk(self, tail: str) -> int:
         """Read what is left, now that nothing comes behind it."""
         self._final = True
         pos, self._wait = 0, False
-        while pos < len(tail) and not self._wait and self.status not in {Status.ENDED, Status.REJECTED}:
+        while pos < len(tail) and not self._wait and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
             pos = self.feed(tail, pos)
         return pos
 
@@ -162,14 +162,14 @@ class LiteralEnding(RemarkReader):
         behind = self._unclosed()
         if behind is not None:
             self._give_up("malformed", "a string is not closed")
-            self.rest = "" if self._said else behind
+            self.unread = "" if self._said else behind
         else:
             self._give_up("truncated", "the reply ended inside the call")
 
     def _close_complete(self, tail: str, *, natural: bool) -> None:
         remarks = self._remarks()
-        self.rest = (self._remark.text() if remarks else "") + tail
+        self.unread = (self._trailing_text.text() if remarks else "") + tail
         if natural or remarks or self._whole():
             self._sink.finish()
         else:
-            self._sink.cut_off("the reply ended before the closing marker")
+            self._sink.fail_truncated("the reply ended before the closing marker")

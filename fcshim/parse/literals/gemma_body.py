@@ -14,8 +14,8 @@ Neighbours: `body` has the brackets, `gemma_strings` and `python_strings` the st
 import re
 from dataclasses import dataclass
 
-from fcshim.parse.arguments.usual import GAP, value_pattern
-from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
+from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
@@ -34,9 +34,9 @@ _NAME = re.compile(r"[^{<\n]*+")
 _KEY = re.compile(r"[^:,{}\[\]<\n]*+")
 _VALUE = re.compile(r"[^,{}\[\]<\n]*+")
 _LESS = re.compile("<")
-_TYPED = value_pattern(("true", "false", "null"), first=r"<\"'\[{", behind=r",}\]")
-_MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{GAP}{_TYPED}|\Z)|\Z)"
-_FIRST_MEMBER = re.compile(rf"\{{{GAP}{_MEMBER}")
+_TYPED = value_pattern(("true", "false", "null"), value_starts=r"<\"'\[{", after_atom=r",}\]")
+_MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{SPACE}{_TYPED}|\Z)|\Z)"
+_FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
 _NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 
 
@@ -60,8 +60,8 @@ class GemmaCalls:
 class GemmaBody(LiteralBody):
     """Reads one body."""
 
-    _next_value = re.compile(f"{GAP},{GAP}{_TYPED}")
-    _next_member = _next_argument = re.compile(f"{GAP},{GAP}{_MEMBER}")
+    _next_value = re.compile(f"{SPACE},{SPACE}{_TYPED}")
+    _next_member = _next_argument = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
 
     # Around the calls.
 
@@ -79,7 +79,7 @@ class GemmaBody(LiteralBody):
             return end
         if not self._fits_name or text[end] != "{":
             self._sink.finish()
-            self.status = Status.REJECTED
+            self.status = BodyStatus.NO_BODY
             return end
         self._call_begins(self._taken_token().strip(), "}")
         if self._frames:
@@ -166,12 +166,12 @@ class GemmaBody(LiteralBody):
         return end
 
     def _ends_word(self, text: str, pos: int) -> bool:
-        return text.startswith(self._dialect.quote, pos) or bool(self._closers.at(text, pos))
+        return text.startswith(self._dialect.quote, pos) or bool(self._closers.marker_at(text, pos))
 
     def _less_than(self, text: str, pos: int) -> int:
         """`<` that begins no token is part of the word."""
         quote = self._dialect.quote
-        begun = quote.startswith(text[pos : pos + len(quote)]) or self._closers.begun(text, pos)
+        begun = quote.startswith(text[pos : pos + len(quote)]) or self._closers.is_partial(text, pos)
         if begun and not self._final:
             self._wait = True
             return pos

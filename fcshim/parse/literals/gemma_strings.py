@@ -7,7 +7,7 @@ Neighbours: `gemma_body` reads with it, `quoted` holds back what stands behind a
 import functools
 import re
 
-from fcshim.parse.closers import Closers, closers
+from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.quoted import QuotedString, Spelling
 
@@ -15,8 +15,8 @@ _FOLLOWS = re.compile(r"[ \t\r\n]{0,64}(.?)", re.DOTALL)
 
 
 @functools.lru_cache(maxsize=64)
-def _spelling(quote: str, markers: Closers) -> Spelling:
-    leads = re.escape(quote[0]) + markers.leads
+def _spelling(quote: str, markers: EndMarkers) -> Spelling:
+    leads = re.escape(quote[0]) + markers.first_chars
     piece, plain_piece = re.compile(rf'[^"\\\x00-\x1f{leads}]++'), re.compile(f"[^{leads}]++")
     return Spelling(markers, piece.fullmatch, plain_piece.fullmatch)
 
@@ -24,9 +24,9 @@ def _spelling(quote: str, markers: Closers) -> Spelling:
 class GemmaString(QuotedString):
     """One string, read from behind its opening token."""
 
-    def __init__(self, quote: str, markers: Closers, limits: Limits) -> None:
+    def __init__(self, quote: str, markers: EndMarkers, limits: Limits) -> None:
         super().__init__(_spelling(quote, markers), limits)
-        self._quote = closers((quote,))
+        self._quote = compile_end_markers((quote,))
         self._markers = markers
         self._long = len(quote)
 
@@ -35,7 +35,7 @@ class GemmaString(QuotedString):
         self.wait = False
         while pos < len(text) and not (self.wait or self.closed or self.broken):
             found = self._quote.search(text, pos)
-            end = found.start() if found is not None else self._quote.tail(text, pos)
+            end = found.start() if found is not None else self._quote.partial_start(text, pos)
             if end > pos:
                 pos = self._content(text, pos, end)
             elif found is not None:
@@ -50,10 +50,10 @@ class GemmaString(QuotedString):
             found = _FOLLOWS.match(text, end)
             assert found is not None
             behind = found.start(1)
-            if (behind == len(text) or self._markers.begun(text, behind)) and not final:
+            if (behind == len(text) or self._markers.is_partial(text, behind)) and not final:
                 self.wait = True
                 return pos
-            if found[1] not in {"", ",", "}", "]", ":"} and not self._markers.at(text, behind):
+            if found[1] not in {"", ",", "}", "]", ":"} and not self._markers.marker_at(text, behind):
                 self.broken = "a string is not closed"
                 return pos
         self.close()

@@ -7,7 +7,7 @@ Neighbours: `arguments.tokens` takes the tokens of strict JSON, `calls` asks her
 
 from collections.abc import Callable
 
-from fcshim.parse.arguments.holding import LimitError
+from fcshim.parse.arguments.buffering import LimitError
 from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.limits import Limits
 
@@ -51,4 +51,4 @@ def as_key(tokens: list[Token]) -> str | None:
     return "".join(text for write, text in tokens if write in _SPELLS_KEY)
 
 
-_SPELLS_KEY = frozenset({TokenWriter.atom, TokenWriter.content})
+_SPELLS_KEY = frozenset({TokenWriter.write_atom, TokenWriter.write_content})

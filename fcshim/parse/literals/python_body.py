@@ -11,7 +11,7 @@ Neighbours: `python_values` reads the arguments, `dialects.python_calls` has the
 import re
 from dataclasses import dataclass
 
-from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_values import PythonValues
@@ -69,7 +69,7 @@ class PythonBody(PythonValues):
             self._lists += 1
             return pos + 1
         if not _NAME_BEGINS.match(text, pos):
-            self.status = Status.REJECTED
+            self.status = BodyStatus.NO_BODY
             return pos
         self._state = self._named
         return pos
@@ -106,12 +106,12 @@ class PythonBody(PythonValues):
 
     def _no_call(self, pos: int) -> int:
         """A word that begins no call: there are no more calls, or there never was one."""
-        if self.calls and not self._bare:
+        if self.call_count and not self._bare:
             self._taken_token()
             self._state = self._trailing
         else:
             self._sink.finish()
-            self.status = Status.REJECTED
+            self.status = BodyStatus.NO_BODY
         return pos
 
     def _between(self, text: str, pos: int) -> int:
@@ -138,8 +138,8 @@ class PythonBody(PythonValues):
     def _behind_list(self, text: str, pos: int) -> int:
         """Behind a list without markers: a bracket shows that it was the text of a link."""
         if text[pos] == "(":
-            self._sink.cut_off("a link, not a call")
-        self._end()
+            self._sink.fail_truncated("a link, not a call")
+        self._end_body()
         return pos
 
     def _behind(self, text: str, pos: int) -> int:
@@ -159,7 +159,7 @@ class PythonBody(PythonValues):
         return super()._odd(text, pos)
 
     def _remarks(self) -> bool:
-        return super()._remarks() or (self.calls > 0 and bool(self._token))
+        return super()._remarks() or (self.call_count > 0 and bool(self._token))
 
     def _whole(self) -> bool:
         return self._state == self._behind_list

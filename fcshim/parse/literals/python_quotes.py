@@ -10,7 +10,7 @@ Neighbours: `python_strings` asks at each quote.
 
 import re
 
-from fcshim.parse.closers import Closers
+from fcshim.parse.end_markers import EndMarkers
 
 LOOK_AHEAD = 64
 """Characters of white space, and of a word, that are looked at; more white space than this stands between values."""
@@ -29,17 +29,17 @@ PREFIXES = frozenset({"r", "b", "f", "u", "rb", "br", "rf", "fr"})
 """What may stand before a string, in small letters."""
 
 
-def ends_string(text: str, pos: int, closing: str, closers: Closers, *, key: bool) -> bool | None:
+def ends_string(text: str, pos: int, closing: str, closers: EndMarkers, *, key: bool) -> bool | None:
     """Say whether the quote before `text[pos:]` ends its string.
 
     `closing` are the brackets that close what the string stands in, innermost first; `key` says that a colon may
     follow.
     """
     at = _skip_space(text, pos)
-    if at == len(text) or closers.begun(text, at):
+    if at == len(text) or closers.is_partial(text, at):
         return None
     char = text[at]
-    if at - pos == LOOK_AHEAD or char in "\"'#" or closers.at(text, at):
+    if at - pos == LOOK_AHEAD or char in "\"'#" or closers.marker_at(text, at):
         return True
     if char == ",":
         return _next_item(text, at + 1, closing, closers)
@@ -93,13 +93,13 @@ def _word_continues(text: str, at: int) -> bool | None:
     return word in _KEYWORDS or (word.lower() in PREFIXES and text[at + len(word)] in "\"'")
 
 
-def _next_item(text: str, pos: int, closing: str, closers: Closers) -> bool | None:
+def _next_item(text: str, pos: int, closing: str, closers: EndMarkers) -> bool | None:
     """Say whether behind this comma stands the next value, key or argument."""
     at = _skip_space(text, pos)
-    if at == len(text) or closers.begun(text, at):
+    if at == len(text) or closers.is_partial(text, at):
         return None
     char = text[at]
-    if at - pos == LOOK_AHEAD or char in "\"'[({#" or char.isdigit() or closers.at(text, at):
+    if at - pos == LOOK_AHEAD or char in "\"'[({#" or char.isdigit() or closers.marker_at(text, at):
         return True
     if char in ")]}":
         return char == closing[:1]
@@ -133,7 +133,7 @@ def _next_name(text: str, at: int, closing: str) -> bool | None:
     return ends or (word in _LITERALS and char in ",)]}")
 
 
-def _closes(text: str, at: int, closing: str, closers: Closers) -> bool | None:
+def _closes(text: str, at: int, closing: str, closers: EndMarkers) -> bool | None:
     """Say whether these brackets close what the string stands in, and what follows fits what is left open."""
     depth = 0
     while at < len(text) and text[at] == closing[depth]:
@@ -142,8 +142,8 @@ def _closes(text: str, at: int, closing: str, closers: Closers) -> bool | None:
         if depth == len(closing):
             return None if at == len(text) else text[at] not in "\"'"
         at = _skip_space(text, at)
-    if at == len(text) or closers.begun(text, at):
+    if at == len(text) or closers.is_partial(text, at):
         return None
     if text[at] == "]" and closing[depth:] == ")]":
         return True
-    return depth > 0 and (text[at] in ",:;#" or bool(closers.at(text, at)))
+    return depth > 0 and (text[at] in ",:;#" or bool(closers.marker_at(text, at)))

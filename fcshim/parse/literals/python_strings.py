@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fcshim.parse.closers import MOST_RUNS, Closers, closers
+from fcshim.parse.end_markers import MAX_RUNS, EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.python_quotes import USUAL_ENDS, ends_string
 from fcshim.parse.literals.quoted import QuotedString, Spelling
@@ -39,15 +39,15 @@ Matcher: TypeAlias = Callable[[str, int], "re.Match[str] | None"]
 class Quotation(Spelling):
     """How one kind of literal is written: its prefix, its quotes, what may end the body in it or follow it."""
 
-    def __init__(self, prefix: str, quote: str, markers: Closers, also: str) -> None:
+    def __init__(self, prefix: str, quote: str, markers: EndMarkers, also: str) -> None:
         flags = prefix.lower()
         self.raw, self.formatted = "r" in flags, "f" in flags
         self.quote = quote
-        self.followers = closers((*markers.markers, also)) if also else markers
+        self.followers = compile_end_markers((*markers.markers, also)) if also else markers
         special = rf"\\{quote[0]}{'{}' if self.formatted else ''}"
-        strict, piece = rf'[^"{special}\x00-\x1f]*+', rf'[^"{special}\x00-\x1f{markers.leads}]*+'
+        strict, piece = rf'[^"{special}\x00-\x1f]*+', rf'[^"{special}\x00-\x1f{markers.first_chars}]*+'
         if not self.raw:
-            strict, piece = (rf'{run}(?:\\[\\"nrtbf]{run}){{0,{MOST_RUNS}}}' for run in (strict, piece))
+            strict, piece = (rf'{run}(?:\\[\\"nrtbf]{run}){{0,{MAX_RUNS}}}' for run in (strict, piece))
         self.plain: Matcher = re.compile(f"[^{special}]++").match
         """Matches content."""
         self.strict: Matcher = re.compile(strict).match
@@ -55,12 +55,12 @@ class Quotation(Spelling):
         ends = f"(?:{quote}(?:{USUAL_ENDS}))?" if len(quote) == 1 else ""
         self.run: Matcher = re.compile(f"(?P<run>{piece}){ends}").match
         """Matches the same where no marker can begin, perhaps with a quote behind it, and what usually follows one."""
-        plain_piece = re.compile(f"[^{special}{markers.leads}]++")
+        plain_piece = re.compile(f"[^{special}{markers.first_chars}]++")
         super().__init__(markers, re.compile(piece).fullmatch, plain_piece.fullmatch)
 
 
 @functools.lru_cache(maxsize=256)
-def quotation_of(prefix: str, quote: str, markers: Closers, also: str = "") -> Quotation:
+def quotation_of(prefix: str, quote: str, markers: EndMarkers, also: str = "") -> Quotation:
     """Give the quotation with this prefix and these quotes; `also` is a further token that may follow it."""
     return Quotation(prefix, quote, markers, also)
 

@@ -11,7 +11,7 @@ Neighbours: `body` has the brackets, `python_strings` the strings, `atoms` the n
 
 import re
 
-from fcshim.parse.arguments.usual import GAP, value_pattern
+from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import strict_atom
@@ -29,18 +29,18 @@ _WORD = re.compile(r"[\w.+-]*+")
 _KEY = re.compile(r"[^\W\d][\w-]*+")
 # What is usual between two values, read in one search where that gives the same as the states.
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
-_VALUE = value_pattern(_LITERALS, first=r"\"'\[({", behind=r",)\]}")
-_MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{GAP}{_VALUE}|\Z)|\Z)|\Z)"""
-_ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){GAP}{_VALUE}|\Z)|\Z)"
-_FIRST_MEMBER = re.compile(rf"\{{{GAP}{_MEMBER}")
+_VALUE = value_pattern(_LITERALS, value_starts=r"\"'\[({", after_atom=r",)\]}")
+_MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{SPACE}{_VALUE}|\Z)|\Z)|\Z)"""
+_ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){SPACE}{_VALUE}|\Z)|\Z)"
+_FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
 
 
 class PythonValues(LiteralBody):
     """Reads calls whose arguments are Python's literals."""
 
-    _next_value = re.compile(f"{GAP},{GAP}{_VALUE}")
-    _next_member = re.compile(f"{GAP},{GAP}{_MEMBER}")
-    _next_argument = re.compile(f"{GAP},{GAP}{_ARGUMENT}")
+    _next_value = re.compile(f"{SPACE},{SPACE}{_VALUE}")
+    _next_member = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
+    _next_argument = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, sink, limits)
@@ -71,8 +71,8 @@ class PythonValues(LiteralBody):
         end = found.end()
         marker = self._closers.search(text, pos, end)
         self._in_comment = marker is None and end == len(text)
-        if self._in_comment and not self._final and self._closers.tail(text, pos) < end:
-            raise UnfinishedError(self._closers.tail(text, pos))
+        if self._in_comment and not self._final and self._closers.partial_start(text, pos) < end:
+            raise UnfinishedError(self._closers.partial_start(text, pos))
         return end if marker is None else marker.start()
 
     # Items.

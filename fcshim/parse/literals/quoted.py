@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fcshim.parse.closers import Closers
+from fcshim.parse.end_markers import EndMarkers
 from fcshim.parse.limits import Limits
 
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*+').fullmatch
@@ -26,8 +26,8 @@ class Spelling:
     Neither matches anything that may begin a marker.
     """
 
-    def __init__(self, markers: Closers, piece: Piece, plain_piece: Piece) -> None:
-        self.closers = markers if markers.longest else None
+    def __init__(self, markers: EndMarkers, piece: Piece, plain_piece: Piece) -> None:
+        self.closers = markers if markers.max_length else None
         self.piece, self.plain_piece = piece, plain_piece
 
 
@@ -90,7 +90,7 @@ class QuotedString:
             if marker is not None:
                 end = marker.start()
             elif end == len(text):
-                end = self._closers.tail(text, start)
+                end = self._closers.partial_start(text, start)
                 self.wait = end < len(text)
         piece = text[start:end]
         self._take(piece, piece if strict else spelled(piece))

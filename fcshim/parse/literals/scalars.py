@@ -74,7 +74,7 @@ class LiteralScalars(CallBody):
         self._put(CONTENT, content)
         self._put(END, '"')
 
-    def string_piece(self, text: str) -> bool:
+    def send_string_piece(self, text: str) -> bool:
         """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
         string = self._string
         assert string is not None
@@ -82,7 +82,7 @@ class LiteralScalars(CallBody):
             if string.spelling.plain_piece(text) is None:
                 return False
             text = spelled(text)
-        return self._sink.has_room(len(text)) and self._sink.chunk(text)
+        return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 
     def _in_string(self, text: str, pos: int) -> int:
         string = self._string
@@ -91,8 +91,8 @@ class LiteralScalars(CallBody):
         pos = string.read(text, pos, final=self._final)
         piece = string.take()
         if piece:
-            if streams and self._sink.has_room(len(piece)):
-                self._sink.chunk(piece)
+            if streams and self._sink.fits(len(piece)):
+                self._sink.add_chunk(piece)
             else:
                 self._put(CONTENT, piece)
         if string.broken:
@@ -102,7 +102,7 @@ class LiteralScalars(CallBody):
         else:
             self._wait = string.wait
             if string.streams:
-                self.in_content = streams or (not self._dry and not self._nest.levels and self._writer.streams)
+                self.in_content = streams or (not self._dry and not self._nest.levels and self._writer.streams_string)
         return pos
 
     def _string_ended(self, _text: str, pos: int) -> int:
@@ -117,7 +117,7 @@ class LiteralScalars(CallBody):
         if behind is None:
             raise MalformedError(string.broken, pos)
         self._give_up("malformed", string.broken)
-        self.rest = "" if self._said else behind
+        self.unread = "" if self._said else behind
         self._end_at_once()
 
     def _unclosed(self) -> str | None:

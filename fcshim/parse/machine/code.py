@@ -7,107 +7,107 @@ Neighbours: `loop` runs the states, `held` looks into fences, `stream` comes her
 from abc import abstractmethod
 
 from fcshim.parse.limits import Limits
-from fcshim.parse.machine.loop import Machine
+from fcshim.parse.machine.loop import TagMachine
 from fcshim.parse.sink import CallSink
 
 
-class CodeMachine(Machine):
+class CodeMachine(TagMachine):
     """The states of code, and the look at one run of backticks or tildes."""
 
     def __init__(self, sink: CallSink, limits: Limits) -> None:
         super().__init__(sink, limits)
-        self._long_run = ""
+        self._overlong_char = ""
         self._fence_char = ""
-        self._fence_run = 0
+        self._fence_length = 0
 
     @abstractmethod
-    def _text(self, pos: int) -> int:
+    def _in_text(self, pos: int) -> int:
         """Read the answer: the state behind a fence."""
 
     @abstractmethod
-    def _fence_opened(self, line: str, pos: int) -> int:
+    def _open_fence(self, line: str, pos: int) -> int:
         """A fence line was read, up to `pos`: go on in the fence."""
 
-    def _run(self, start: int, end: int) -> int:
+    def _read_run(self, start: int, end: int) -> int:
         """A run of backticks or tildes: part of the text, or the beginning of a fence line."""
         buffer, length = self._buffer, end - start
         if length > self._limits.line:
-            self._long_run = buffer[start]
-            self._output.say(buffer[start:end])
+            self._overlong_char = buffer[start]
+            self._output.emit_text(buffer[start:end])
             return end
-        fence = self._output.line.at_start()
+        fence = self._output.line.at_line_start()
         if end == len(buffer) and (fence or buffer[start] == "`"):
-            self._stall = True
+            self._wait = True
             return start
         if fence and length >= 3:
-            line_end = self._fence_line_end(start, end)
-            if self._stall:
+            line_end = self._find_fence_line_end(start, end)
+            if self._wait:
                 return start
             if line_end:
-                self._fence_char, self._fence_run = buffer[start], length
-                self._output.line.runs.clear()
-                return self._fence_opened(buffer[start:line_end], line_end)
-        self._output.say(buffer[start:end])
+                self._fence_char, self._fence_length = buffer[start], length
+                self._output.line.open_backticks.clear()
+                return self._open_fence(buffer[start:line_end], line_end)
+        self._output.emit_text(buffer[start:end])
         if buffer[start] == "`":
-            self._output.line.run(length)
+            self._output.line.add_backticks(length)
         return end
 
-    def _skip_run(self, pos: int) -> int:
+    def _skip_overlong_run(self, pos: int) -> int:
         """Pass over the rest of a run that is too long to mean anything."""
         end = pos
-        while end < len(self._buffer) and self._buffer[end] == self._long_run:
+        while end < len(self._buffer) and self._buffer[end] == self._overlong_char:
             end += 1
-        self._output.say(self._buffer[pos:end])
+        self._output.emit_text(self._buffer[pos:end])
         if end < len(self._buffer):
-            self._long_run = ""
+            self._overlong_char = ""
         return end
 
-    def _fence_line_end(self, start: int, end: int) -> int:
+    def _find_fence_line_end(self, start: int, end: int) -> int:
         """Give the end of the fence line that begins here, or 0 if it is none; stalls where that is not known yet."""
         newline = self._buffer.find("\n", end, start + self._limits.line)
         info = self._buffer[end : newline if newline >= 0 else start + self._limits.line]
         if self._buffer[start] == "`" and "`" in info:
             return 0
-        self._stall = newline < 0 and len(self._buffer) - start < self._limits.line
+        self._wait = newline < 0 and len(self._buffer) - start < self._limits.line
         return newline + 1
 
-    def _fence(self, pos: int) -> int:
+    def _in_fence(self, pos: int) -> int:
         """Text in a fence: only its closing line is looked for."""
         buffer, char = self._buffer, self._fence_char
-        if self._long_run:
-            pos = self._skip_run(pos)
+        if self._overlong_char:
+            pos = self._skip_overlong_run(pos)
         start = buffer.find(char, pos)
         if start < 0:
-            self._output.say(buffer[pos:])
+            self._output.emit_text(buffer[pos:])
             return len(buffer)
-        self._output.say(buffer[pos:start])
+        self._output.emit_text(buffer[pos:start])
         end = start
         while end < len(buffer) and buffer[end] == char:
             end += 1
         if end - start > self._limits.line:
-            self._long_run = char
-        elif self._output.line.at_start():
+            self._overlong_char = char
+        elif self._output.line.at_line_start():
             if end == len(buffer):
-                self._stall = True
+                self._wait = True
                 return start
-            if end - start >= self._fence_run:
-                return self._fence_end(start, end)
-        self._output.say(buffer[start:end])
+            if end - start >= self._fence_length:
+                return self._end_fence(start, end)
+        self._output.emit_text(buffer[start:end])
         return end
 
-    def _fence_end(self, start: int, end: int) -> int:
-        line_end = self._closing_line(start, end)
-        if self._stall:
+    def _end_fence(self, start: int, end: int) -> int:
+        line_end = self._find_closing_fence_end(start, end)
+        if self._wait:
             return start
-        self._output.say(self._buffer[start : line_end or end])
+        self._output.emit_text(self._buffer[start : line_end or end])
         if line_end:
-            self._state = self._text
+            self._state = self._in_text
         return line_end or end
 
-    def _closing_line(self, start: int, end: int) -> int:
+    def _find_closing_fence_end(self, start: int, end: int) -> int:
         """Give the end of the closing fence line, or 0 if it is none; stalls where that is not known yet."""
-        line_end = self._fence_line_end(start, end)
+        line_end = self._find_fence_line_end(start, end)
         if self._buffer[end : line_end or start + self._limits.line].strip():
-            self._stall = False
+            self._wait = False
             return 0
         return line_end

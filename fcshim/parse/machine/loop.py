@@ -11,17 +11,17 @@ from fcshim.parse.machine.output import Output
 from fcshim.parse.sink import CallSink
 
 
-class Machine:
+class TagMachine:
     """Each state takes the position in the current text and gives the next; `_stall` says that it needs more text."""
 
     def __init__(self, sink: CallSink, limits: Limits) -> None:
         self._limits = limits
         self._sink = sink
         self._output = Output(sink)
-        self._state: Callable[[int], int] = _over
+        self._state: Callable[[int], int] = _initial_state
         self._buffer = ""
         self._carry = ""
-        self._stall = False
+        self._wait = False
 
     def _read(self, text: str) -> None:
         self._buffer = self._carry + text if self._carry else text
@@ -29,19 +29,19 @@ class Machine:
         self._loop(0)
 
     def _loop(self, pos: int) -> None:
-        self._stall = False
+        self._wait = False
         while pos < len(self._buffer):
             pos = self._state(pos)
-            if self._stall:
+            if self._wait:
                 self._carry = self._buffer[pos:]
                 break
         self._buffer = ""
 
-    def _say_up_to(self, end: int, pos: int) -> int:
-        self._output.say(self._buffer[pos:end])
-        self._stall = end < len(self._buffer)
+    def _emit_up_to(self, end: int, pos: int) -> int:
+        self._output.emit_text(self._buffer[pos:end])
+        self._wait = end < len(self._buffer)
         return end
 
 
-def _over(_pos: int) -> int:
+def _initial_state(_pos: int) -> int:
     raise AssertionError

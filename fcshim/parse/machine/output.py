@@ -11,27 +11,27 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fcshim.events import Event, Reasoning, Text
-from fcshim.parse.machine.surroundings import Line
+from fcshim.parse.machine.context import LineContext
 from fcshim.parse.sink import CallSink
-from fcshim.parse.spoiled import Spoiled
+from fcshim.parse.defect import CallDefect
 
-HoldKind = Literal["fence", "span", "reasoning", "bare"]
+PendingKind = Literal["fence", "span", "reasoning", "bare"]
 
 
 @dataclass(slots=True)
-class Hold:
+class PendingCalls:
     """Calls that are not sent yet, since they may turn out to be quoted; `count` and `good` are the sink's before."""
 
-    kind: HoldKind
-    count: int
-    good: int
+    kind: PendingKind
+    calls_before: int
+    accepted_before: int
     raw: list[str] = field(default_factory=list)
     size: int = 0
     """Characters in `raw`."""
     events: list[Event] = field(default_factory=list)
-    calls: int = 0
+    accepted: int = 0
     closing_quote: str = ""
-    looked: int = 0
+    searched: int = 0
     """Characters behind the last call that were searched for the end of the code span."""
 
     def add(self, text: str) -> None:
@@ -45,70 +45,70 @@ class Output:
 
     def __init__(self, sink: CallSink) -> None:
         self.events: list[Event] = []
-        self.line = Line()
-        self.hold: Hold | None = None
-        self.reasons = False
+        self.line = LineContext()
+        self.pending: PendingCalls | None = None
+        self.in_reasoning = False
         """True while what is said is reasoning."""
         self._sink = sink
-        self._said: list[str] = []
+        self._text_parts: list[str] = []
 
     def begin(self) -> list[Event]:
         """Start the list of a new piece's events."""
         self.events = []
-        if self.hold is None:
-            self._sink.out = self.events
+        if self.pending is None:
+            self._sink.events = self.events
         return self.events
 
     def finish(self) -> list[Event]:
         """Give the events of the piece."""
-        if self.hold is None:
+        if self.pending is None:
             self.flush()
         return self.events
 
-    def say(self, text: str) -> None:
+    def emit_text(self, text: str) -> None:
         """Send text, as answer or as reasoning."""
         if text:
-            self._said.append(text)
+            self._text_parts.append(text)
             self.line.add(text)
 
     def flush(self) -> None:
         """Make one event of what was said."""
-        if self._said:
-            text = "".join(self._said)
-            self._said.clear()
-            self.events.append(Reasoning(text) if self.reasons else Text(text))
+        if self._text_parts:
+            text = "".join(self._text_parts)
+            self._text_parts.clear()
+            self.events.append(Reasoning(text) if self.in_reasoning else Text(text))
 
-    def mark(self, mark: Spoiled) -> None:
+    def emit_defect(self, defect: CallDefect) -> None:
         """Put a mark behind what was said."""
         self.flush()
-        self.events.append(mark)
+        self.events.append(defect)
 
-    def held(self) -> Hold:
+    def get_pending(self) -> PendingCalls:
         """Give the hold, which there must be."""
-        assert self.hold is not None
-        return self.hold
+        assert self.pending is not None
+        return self.pending
 
-    def begin_hold(self, kind: HoldKind) -> Hold:
+    def begin_pending(self, kind: PendingKind) -> PendingCalls:
         """Hold what comes from here on."""
         self.flush()
-        self.hold = Hold(kind, self._sink.count, self._sink.good)
-        self._sink.whole = True
-        self._sink.out = self.hold.events
-        return self.hold
+        self.pending = PendingCalls(kind, self._sink.call_count, self._sink.accepted_count)
+        self._sink.buffered = True
+        self._sink.events = self.pending.events
+        return self.pending
 
-    def release(self) -> None:
+    def release_as_text(self) -> None:
         """What was held is text."""
-        hold = self._end_hold()
-        self._sink.reset(hold.count, hold.good)
-        self.say("".join(hold.raw))
+        hold = self._end_pending()
+        self._sink.reset(hold.calls_before, hold.accepted_before)
+        self.emit_text("".join(hold.raw))
 
-    def accept(self) -> None:
+    def accept_calls(self) -> None:
         """What was held are calls."""
-        self.events.extend(self._end_hold().events)
+        self.events.extend(self._end_pending().events)
 
-    def _end_hold(self) -> Hold:
-        hold = self.held()
-        self.hold = None
-        self._sink.whole = False
-        self._sink.out = self.events
+    def _end_pending(self) -> PendingCalls:
+        hold = self.get_pending()
+        self.pending = None
+        self._sink.buffered = False
+        self._sink.events = self.events
         return hold

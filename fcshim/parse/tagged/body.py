@@ -16,7 +16,7 @@ Neighbours: `inside` reads what a call is made of, `tags` reads tags; `stream` a
 from collections.abc import Callable
 
 from fcshim.events import StopReason
-from fcshim.parse.body import Status
+from fcshim.parse.body import BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -43,7 +43,7 @@ class TaggedBody(InsideCall):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
-        reading = self.status = Status.READING
+        reading = self.status = BodyStatus.READING
         self._wait = False
         size = len(text)
         while pos < size:
@@ -52,9 +52,9 @@ class TaggedBody(InsideCall):
                 break
         return pos
 
-    def string_piece(self, text: str) -> bool:
+    def send_string_piece(self, text: str) -> bool:
         """Send `text` at once if it lies wholly inside a value that is text; else do nothing. The quick way."""
-        if self._spelling.plain.fullmatch(text) is None or not self._sink.has_room(_LONGEST_ESCAPE * len(text)):
+        if self._spelling.plain.fullmatch(text) is None or not self._sink.fits(_LONGEST_ESCAPE * len(text)):
             return False
         self._writer.write_text(text)
         return True
@@ -77,7 +77,7 @@ class TaggedBody(InsideCall):
         if end is None:
             return pos
         if end < 0:
-            self.status = Status.REJECTED
+            self.status = BodyStatus.NO_BODY
             return pos
         self._state = self._begin
         return end
@@ -88,7 +88,7 @@ class TaggedBody(InsideCall):
         read = self._spelling.call if self._wrapped and self._tags.call.head else self._spelling.whole_call
         found = read(lead + text[pos : pos + _LONGEST_OPENING], 0)
         if found is False:
-            self.status = Status.REJECTED
+            self.status = BodyStatus.NO_BODY
         return self._named(found, pos - len(lead), pos)
 
     def _between(self, text: str, pos: int) -> int:
@@ -111,12 +111,12 @@ class TaggedBody(InsideCall):
     def _trailer(self, text: str, pos: int) -> int:
         """Look for what goes on, or ends the body, behind something that does not belong there."""
         found = self._spelling.inside.search(text, pos, pos + _LONGEST_OPENING)
-        end = found.start() if found else self._spelling.inside.tail(text, pos)
+        end = found.start() if found else self._spelling.inside.partial_start(text, pos)
         self._junk.append(text[pos:end])
         if sum(map(len, self._junk)) > TRAILER:
-            self.rest = "".join(self._junk)
+            self.unread = "".join(self._junk)
             self._end()
-        elif found is None or self._spelling.inside.begun(text, end):
+        elif found is None or self._spelling.inside.is_partial(text, end):
             self._wait = end < len(text)
         elif self._spelling.kinds[found[0]] == "parameter":
             self._junk.append(found[0])
@@ -132,7 +132,7 @@ class TaggedBody(InsideCall):
         kind = self._kind(text, at)
         if kind is None:
             return pos
-        self.status = Status.ENDED
+        self.status = BodyStatus.ENDED
         return self._spelling.behind(text, at) if kind == "close" else pos
 
     # The end of the reply.
@@ -147,12 +147,12 @@ class TaggedBody(InsideCall):
         elif self._state in {self._inside, self._beside}:
             self._close_inside(tail, natural=natural)
         elif self._state not in {self._lead, self._begin}:
-            self.rest = "".join(self._junk) + tail if self._junk else self._not_begun(tail)
+            self.unread = "".join(self._junk) + tail if self._junk else self._not_begun(tail)
         if natural:
             self._sink.finish()
         else:
-            self._sink.cut_off("the reply ended before the closing marker")
-        self.status = Status.ENDED
+            self._sink.fail_truncated("the reply ended before the closing marker")
+        self.status = BodyStatus.ENDED
 
     def _close_value(self, tail: str, *, natural: bool) -> None:
         assert self._value is not None
@@ -160,14 +160,14 @@ class TaggedBody(InsideCall):
         if self._value.fault is not None:
             self._call.fail_by(self._value.fault)
         elif rest is not None:
-            self.rest = rest
+            self.unread = rest
             self._close_call()
         else:
             self._cut_off()
 
     def _close_inside(self, tail: str, *, natural: bool) -> None:
         if natural and self._call.begun and not self._call.dry:
-            self.rest = self._not_begun(tail)
+            self.unread = self._not_begun(tail)
             self._close_call()
         else:
             self._cut_off()
@@ -179,7 +179,7 @@ class TaggedBody(InsideCall):
     def _not_begun(self, tail: str) -> str:
         """Give the tail, unless it is the beginning of a marker."""
         behind = self._spelling.skip(tail, 0)
-        return "" if self._spelling.inside.begun(tail, behind) and behind < len(tail) - 1 else tail
+        return "" if self._spelling.inside.is_partial(tail, behind) and behind < len(tail) - 1 else tail
 
 
 def _over(_text: str, _pos: int) -> int:

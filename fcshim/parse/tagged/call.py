@@ -10,10 +10,10 @@ Neighbours: `body` reads the tags and says what they mean for the call, `argumen
 import json
 
 from fcshim.events import CallErrorKind
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
-from fcshim.parse.arguments.strict import StrictJson
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.closers import closers
+from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.nested import NestedValue
@@ -82,16 +82,16 @@ class TaggedCall:
                 self._start()
             self._object = _Walker(limits) if self.dry else self._writer
         try:
-            return self._object.read_on(text, pos)
+            return self._object.read_available(text, pos)
         except (LimitError, NotStrictError) as fault:
             self.fail_by(fault)
             self.broken = True
-            return max(pos, self._object.place) + 1
+            return max(pos, self._object.position) + 1
 
     @property
     def object_ended(self) -> bool:
         """True where the object is whole, or broken."""
-        return self._object is not None and (self._object.is_whole or self.broken)
+        return self._object is not None and (self._object.is_complete or self.broken)
 
     def close(self) -> None:
         """The call is whole: it ends well when its surroundings do."""
@@ -125,8 +125,8 @@ class TaggedCall:
             self._writer.start(self.name)
 
 
-class _Walker(StrictJson):
+class _Walker(StrictJsonReader):
     """Walks through an object that nobody wants."""
 
     def __init__(self, limits: Limits) -> None:
-        super().__init__(closers(()), limits)
+        super().__init__(compile_end_markers(()), limits)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -33,9 +33,9 @@ class InsideCall(BodyReader):
     _state: Callable[[str, int], int]
 
     def __init__(self, tags: Tags, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
-        self.status = Status.READING
-        self.rest = ""
-        self.calls = 0
+        self.status = BodyStatus.READING
+        self.unread = ""
+        self.call_count = 0
         self._tags = tags
         self._spelling = spelling(tags, dialect.openers(), dialect.closers())
         self._opener = opener
@@ -122,7 +122,7 @@ class InsideCall(BodyReader):
     def _beside(self, text: str, pos: int) -> int:
         """Pass over what does not belong between parameters, up to a marker."""
         found = self._spelling.inside.search(text, pos)
-        end = found.start() if found else self._spelling.inside.tail(text, pos)
+        end = found.start() if found else self._spelling.inside.partial_start(text, pos)
         self._wait = found is None and end < len(text)
         if found is not None:
             self._state = self._inside
@@ -137,7 +137,7 @@ class InsideCall(BodyReader):
     def _left(self, pos: int) -> int:
         """Another body begins where this one has just said a name."""
         if self._call.dry:
-            self.status = Status.ENDED
+            self.status = BodyStatus.ENDED
         else:
             self._go_dry()
         return pos
@@ -186,15 +186,15 @@ class InsideCall(BodyReader):
     def _note_start(self) -> None:
         if self._call.started and self._call is not self._counted:
             self._counted = self._call
-            self.calls += 1
-            self.status = Status.STARTED
+            self.call_count += 1
+            self.status = BodyStatus.STARTED
 
     def _close_call(self) -> None:
         """The call is whole: it ends well when the body does, at once where no marker surrounds it."""
         self._call.close()
         self._note_start()
         if self._wrapped:
-            self.status = Status.NEXT
+            self.status = BodyStatus.CALL_ENDED
             self._state = self._between
         else:
             self._sink.finish()
@@ -203,7 +203,7 @@ class InsideCall(BodyReader):
     def _end(self) -> None:
         """The body is over, and what it holds counts."""
         self._sink.finish()
-        self.status = Status.ENDED
+        self.status = BodyStatus.ENDED
 
     def _go_dry(self) -> None:
         """This call is none: walk to its end without sending."""
@@ -211,5 +211,5 @@ class InsideCall(BodyReader):
         self._call.dry = True
         if self._value is not None:
             self._value.drop()
-        if self.status is Status.READING:
-            self.status = Status.UNKNOWN
+        if self.status is BodyStatus.READING:
+            self.status = BodyStatus.NOT_A_CALL

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.tags import Spelling
@@ -78,7 +78,7 @@ class NestedValue:
         """Read up to the value's end or the text's; gives the place."""
         self.wait = False
         found = self._spelling.value.search(text, pos)
-        at = found.start() + (found[0][0] == "\n") if found else self._spelling.value.tail(text, pos)
+        at = found.start() + (found[0][0] == "\n") if found else self._spelling.value.partial_start(text, pos)
         self._say(text[pos:at])
         if found is None:
             self.wait = at < len(text)

@@ -193,9 +193,9 @@ class Spelling:
     def kind_at(self, text: str, pos: int) -> Kind | Literal[False] | None:
         """Say which marker stands at `pos`: False for none, None where more text must be seen."""
         found = self.inside.match(text, pos)
-        if found is not None and not self.inside.begun(text, pos):
+        if found is not None and not self.inside.is_partial(text, pos):
             return self.kinds[found[0]]
-        return None if pos == len(text) or self.inside.begun(text, pos) else False
+        return None if pos == len(text) or self.inside.is_partial(text, pos) else False
 
     def behind(self, text: str, pos: int) -> int:
         """Give the end of the marker that stands at `pos`."""

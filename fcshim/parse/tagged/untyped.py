@@ -11,10 +11,10 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
-from fcshim.parse.arguments.strict import StrictJson
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.closers import closers
+from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.schema.expect import ANY, Expectation
 
@@ -104,7 +104,7 @@ def _may_be_json(lead: str) -> bool:
     return lead[0] in _JSON_STARTS or any(word.startswith(lead.rstrip(_SPACE)) for word in _WORDS)
 
 
-class _Prefix(StrictJson):
+class _Prefix(StrictJsonReader):
     """Reads the beginning of a value, to see whether it is strict JSON."""
 
     def holds(self, text: str) -> bool:
@@ -118,4 +118,4 @@ class _Prefix(StrictJson):
 
 
 def _begins_json(text: str, limits: Limits) -> bool:
-    return _Prefix(closers(()), limits).holds(text)
+    return _Prefix(compile_end_markers(()), limits).holds(text)

@@ -15,7 +15,7 @@ Neighbours: `body` reads what is between values, `tags` finds the markers, `unty
 from collections.abc import Set as AbstractSet
 from typing import Literal
 
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.tags import Kind, Spelling
 from fcshim.parse.tagged.untyped import UntypedValue
@@ -82,7 +82,7 @@ class TaggedValue:
             return self._feed_quoted(text, pos)
         found = self._spelling.value.search(text, pos)
         if found is None:
-            end = self._spelling.value.tail(text, pos)
+            end = self._spelling.value.partial_start(text, pos)
             self._say(text[pos:end])
             self.wait = end < len(text)
             return end
@@ -105,7 +105,7 @@ class TaggedValue:
     def _feed_quoted(self, text: str, pos: int) -> int:
         """The value's closing tag must follow the closing quote, or the quote is content."""
         found = self._spelling.quote.search(text, pos)
-        end = found.start() if found else self._spelling.quote.tail(text, pos)
+        end = found.start() if found else self._spelling.quote.partial_start(text, pos)
         self._say(text[pos:end])
         if found is None:
             self.wait = end < len(text)
@@ -155,7 +155,7 @@ class TaggedValue:
     # What a marker means.
 
     def _verdict(self, text: str, start: int, marker: str, end: int) -> Verdict | None:
-        if self._spelling.value.begun(text, start):
+        if self._spelling.value.is_partial(text, start):
             return None
         at = start + (marker[0] == "\n")
         kind = self._spelling.value_kinds[marker[at - start :]]

@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.events import JSON, Coercion, ToolCallChunk, ToolCallEnd
 from fcshim.messages import as_tools
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.tokens import TokenWriter
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.sink import CallSink
@@ -29,45 +29,45 @@ def _ended(writer: TokenWriter, sink: CallSink) -> ToolCallEnd:
     writer.flush()
     writer.complete()
     sink.finish()
-    end = sink.out[-1]
+    end = sink.events[-1]
     assert isinstance(end, ToolCallEnd)
     return end
 
 
 def _sent(sink: CallSink) -> str:
-    return "".join(event.tool_call_arguments_chunk for event in sink.out if isinstance(event, ToolCallChunk))
+    return "".join(event.tool_call_arguments_chunk for event in sink.events if isinstance(event, ToolCallChunk))
 
 
 def _say(writer: TokenWriter, text: str) -> None:
     writer.begin_string('"')
-    writer.content(json.dumps(text)[1:-1])
+    writer.write_content(json.dumps(text)[1:-1])
     writer.end_string('"')
 
 
 def test_commas_and_colons_come_by_themselves() -> None:
     writer, sink = _writer()
-    writer.key("a")
+    writer.write_key("a")
     writer.open("[")
-    writer.atom("1")
+    writer.write_atom("1")
     _say(writer, 'x"')
     writer.open("[")
     writer.close("]")
     writer.open("{")
-    writer.key("b")
-    writer.atom("null")
-    writer.key("c")
+    writer.write_key("b")
+    writer.write_atom("null")
+    writer.write_key("c")
     _say(writer, "")
     writer.close("}")
     writer.close("]")
-    writer.key("d")
-    writer.atom("2")
+    writer.write_key("d")
+    writer.write_atom("2")
 
     assert '{"a": [1, "x\\"", [], {"b": null, "c": ""}], "d": 2}' == _ended(writer, sink).tool_call_arguments_complete
 
 
 def test_a_key_is_sent_with_its_value() -> None:
     writer, sink = _writer()
-    writer.key("a")
+    writer.write_key("a")
     writer.flush()
     before = _sent(sink)
     writer.begin_string('"')
@@ -78,23 +78,23 @@ def test_a_key_is_sent_with_its_value() -> None:
 
 def test_the_content_of_a_string_is_sent_at_once() -> None:
     writer, sink = _writer()
-    writer.key("a")
+    writer.write_key("a")
     writer.begin_string('"')
-    writer.content("x")
+    writer.write_content("x")
     writer.flush()
 
-    assert writer.streams
+    assert writer.streams_string
     assert '{"a": "x' == _sent(sink)
 
 
 @pytest.mark.parametrize("again", ["a", "\\u0061"])
 def test_a_key_twice_is_refused(again: str) -> None:
     writer, _ = _writer()
-    writer.key("a")
-    writer.atom("1")
+    writer.write_key("a")
+    writer.write_atom("1")
 
     with pytest.raises(NotStrictError):
-        writer.key(again)
+        writer.write_key(again)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_key_twice_is_refused(again: str) -> None:
 )
 def test_too_much_is_refused(limits: Limits, write: Write) -> None:
     writer, _ = _writer(limits=limits)
-    writer.key("a")
+    writer.write_key("a")
 
     with pytest.raises(LimitError):
         write(writer)
@@ -126,7 +126,7 @@ def test_what_the_schema_does_not_admit_is_put_right(
     schema: JSON, write: Write, arguments: str, coerced: list[Coercion]
 ) -> None:
     writer, sink = _writer({"type": "object", "properties": {"a": schema}})
-    writer.key("a")
+    writer.write_key("a")
     write(writer)
     end = _ended(writer, sink)
 
@@ -135,9 +135,9 @@ def test_what_the_schema_does_not_admit_is_put_right(
 
 def test_after_a_null_that_is_left_out_the_next_key_is_the_first() -> None:
     writer, sink = _writer({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}})
-    writer.key("a")
-    writer.atom("null")
-    writer.key("b")
-    writer.atom("1")
+    writer.write_key("a")
+    writer.write_atom("null")
+    writer.write_key("b")
+    writer.write_atom("1")
 
     assert '{"b": 1}' == _ended(writer, sink).tool_call_arguments_complete

@@ -4,7 +4,7 @@ import pytest
 
 from fcshim.errors import ConfigError
 from fcshim.parse.dialects import DIALECTS, HERMES
-from fcshim.parse.dialects.models import MODELS, dialect_for
+from fcshim.parse.dialects.models import MODEL_DIALECTS, dialect_for
 from fcshim.prompt.dialect_folder import chosen_dialect
 
 
@@ -50,11 +50,11 @@ def test_a_models_name_says_its_dialect(model: str, dialect: str) -> None:
 
 
 def test_every_pattern_names_a_dialect_of_the_table() -> None:
-    assert {dialect for _, dialect in MODELS} <= set(DIALECTS)
+    assert {dialect for _, dialect in MODEL_DIALECTS} <= set(DIALECTS)
 
 
 def test_patterns_are_unique_and_in_lower_case() -> None:
-    patterns = [pattern for pattern, _ in MODELS]
+    patterns = [pattern for pattern, _ in MODEL_DIALECTS]
 
     assert len(set(patterns)) == len(patterns)
     assert patterns == [pattern.lower() for pattern in patterns]

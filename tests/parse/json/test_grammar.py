@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.events import ToolCallEnd
-from fcshim.parse.arguments.mend import mend
+from fcshim.parse.arguments.repair import repair
 from fcshim.parse.stream import StreamParser
 from tests.fuzz.documents import body, spell
 from tests.parse.cases import random_split
@@ -34,7 +34,7 @@ def read(written: str, source: random.Random) -> ToolCallEnd:
 def test_the_grammar_and_the_reader_agree(arguments: dict[str, Any], seed: int) -> None:
     source = random.Random(seed)
     written = body("f", spell(arguments, source), source)
-    mended = mend("json_call", (), "start", written, ())
+    mended = repair("json_call", (), "start", written, ())
     call = read(f"<function_call>{written}</function_call>", source)
 
     assert mended.complete
@@ -47,7 +47,7 @@ def test_they_agree_on_what_is_tolerated(arguments: dict[str, Any], seed: int) -
     """A trailing comma at the end sends the whole rest of the body through the grammar, wherever the reader stood."""
     source = random.Random(seed)
     written = body("f", spell(arguments, source), source).rstrip()[:-1] + ",}"
-    mended = mend("json_call", (), "start", written, ())
+    mended = repair("json_call", (), "start", written, ())
     call = read(f"<function_call>{written}</function_call>", source)
 
     assert call.error is None

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fcshim.parse.arguments.mend import load_grammar
+from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.stream import StreamParser
 from tests.parse.cases import Case, check
 from tests.parse.laws import Piece, check_reply, executable
@@ -193,7 +193,7 @@ def test_a_string_streams_while_it_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["[f(", "[f.g (", "[ \n größe("])
 def test_a_list_of_calls_begins_with_a_name_and_a_bracket(text: str) -> None:
-    body = StreamParser("pythonic")._openers.openings["["][0].row.body
+    body = StreamParser("pythonic")._start_markers.openings["["][0].dialect.body
 
     assert body.begins(text, 0)
     assert body.begins(text[:-1], 0) is None
@@ -203,6 +203,6 @@ def test_a_list_of_calls_begins_with_a_name_and_a_bracket(text: str) -> None:
     "text", ["[1, 2]", '["f(1)"]', "[see](x)", "[x] f(", "[]", "[note here (x)]", "[" + "x" * 200 + "("]
 )
 def test_other_lists_are_none(text: str) -> None:
-    body = StreamParser("pythonic")._openers.openings["["][0].row.body
+    body = StreamParser("pythonic")._start_markers.openings["["][0].dialect.body
 
     assert body.begins(text, 0) is False

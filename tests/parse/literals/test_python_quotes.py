@@ -2,10 +2,10 @@
 
 import pytest
 
-from fcshim.parse.closers import closers
+from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.literals.python_quotes import LOOK_AHEAD, ends_string
 
-MARKER = closers(("<|end|>",))
+MARKER = compile_end_markers(("<|end|>",))
 CALL = ")]"
 """What closes an argument's value in a list of calls."""
 
@@ -42,7 +42,7 @@ def test_a_quote_ends_the_string_before_what_can_follow_one(behind: str) -> None
     ],
 )
 def test_any_other_quote_is_content(behind: str) -> None:
-    assert ends_string(behind + " x", 0, CALL, closers(()), key=False) is False
+    assert ends_string(behind + " x", 0, CALL, compile_end_markers(()), key=False) is False
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from fcshim.parse.limits import Limits
 from fcshim.parse.stream import StreamParser, parse
 from tests.parse.laws import Piece, check_reply, executable
-from tests.parse.work import work
+from tests.parse.instruction_count import count_instructions
 
 TOOLS = [
     {"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}}
@@ -91,7 +91,7 @@ HOSTILE += [" ", "</function>\n", "<function=f>\n<parameter=s>", "<tool_call>", 
 @pytest.mark.parametrize("before", [f"{OPEN}<parameter=s>\n", f"{OPEN}<parameter=n>\n", OPEN, "<tool_call>\n", ""])
 def test_work_is_linear(before: str, piece: str) -> None:
     texts = [before + piece * (size // len(piece)) for size in (1_500, 6_000)]
-    small, large = (work(text, "qwen3_xml", TOOLS) for text in texts)
+    small, large = (count_instructions(text, "qwen3_xml", TOOLS) for text in texts)
 
     assert large < 4.6 * small
 

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lark import Token, Tree
 
-from fcshim.parse.arguments.mend import load_grammar
+from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.stream import parse
 from tests.parse.laws import executable, normalise
 

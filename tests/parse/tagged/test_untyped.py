@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.events import JSON, Coercion, ToolCallChunk, ToolCallEnd
 from fcshim.messages import as_tools
-from fcshim.parse.arguments.holding import LimitError, NotStrictError
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import DEFAULT_LIMITS
 from fcshim.parse.sink import CallSink
@@ -41,7 +41,7 @@ class Value:
         return "".join(self._chunks()).removeprefix("{").removeprefix('"k": ')
 
     def _chunks(self) -> list[str]:
-        return [event.tool_call_arguments_chunk for event in self.sink.out if isinstance(event, ToolCallChunk)]
+        return [event.tool_call_arguments_chunk for event in self.sink.events if isinstance(event, ToolCallChunk)]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_what_the_schema_changes_is_noted(schema: JSON, text: str, coerced: list
     value.end()
     value.writer.complete()
     value.sink.finish()
-    end = value.sink.out[-1]
+    end = value.sink.events[-1]
 
     assert isinstance(end, ToolCallEnd)
     assert coerced == end.coerced

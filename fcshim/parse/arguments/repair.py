@@ -19,19 +19,19 @@ from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, Unex
 from fcshim.errors import ConfigError
 from fcshim.resources import resource_dir
 
-Rest = Literal["start", "opened", "after", "string"]
+CommitPoint = Literal["start", "opened", "after", "string"]
 """Where the strict reader last stood firm: before the body, in a container just opened, after a value, in a string."""
 
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
-_END = "\x00"
+_END_SENTINEL = "\x00"
 """Stands for a closer that may be missing at the end; the grammar calls it END."""
-_MAX_MISSING = 65
+_MAX_MISSING_BRACKETS = 65
 _CONTROLS = re.compile(r"[\x00-\x1f]")
-_HALVES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
+_SURROGATE_ESCAPES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
 _ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
 
 
-class UnmendableError(Exception):
+class RepairError(Exception):
     """The text cannot be made strict; `where` it fails: in a string that nothing closes, in the syntax, in a value."""
 
     def __init__(self, message: str, where: Literal["string", "syntax", "value"]) -> None:
@@ -40,26 +40,26 @@ class UnmendableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class RepairedJson:
     """Strict JSON that continues what was sent; `complete` when no closer was missing."""
 
     text: str
     complete: bool
 
 
-def mend(grammar: str, containers: Sequence[str], rest: Rest, text: str, markers: Sequence[str]) -> Mended:
+def repair(grammar: str, containers: Sequence[str], commit_point: CommitPoint, text: str, call_markers: Sequence[str]) -> RepairedJson:
     """Make `text` strict, which follows inside `containers` (`{` and `[`, outermost first).
 
     A string that holds both an unescaped quote and one of `markers` is not believed. Raises `UnmendableError`.
     """
-    prefix = _stand_in(containers, rest)
-    whole = prefix + text.replace(_END, " ")
-    whole += _END * min(whole.count("{") + whole.count("["), _MAX_MISSING)
+    prefix = _grammar_prefix(containers, commit_point)
+    whole = prefix + text.replace(_END_SENTINEL, " ")
+    whole += _END_SENTINEL * min(whole.count("{") + whole.count("["), _MAX_MISSING_BRACKETS)
     try:
         tree = load_grammar(grammar).parse(whole)
     except LarkError as error:
-        raise _unmendable(error, whole) from None
-    return _Writer(len(prefix), markers).write(tree)
+        raise _to_repair_error(error, whole) from None
+    return _RepairWriter(len(prefix), call_markers).write(tree)
 
 
 def load_grammar(name: str) -> Lark:
@@ -75,13 +75,13 @@ def _load(path: Path) -> Lark:
         raise ConfigError(f"{path}: the grammar cannot be used: {error}") from error
 
 
-def _stand_in(containers: Sequence[str], rest: Rest) -> str:
+def _grammar_prefix(containers: Sequence[str], commit_point: CommitPoint) -> str:
     """Write the shortest text that puts the grammar where the strict reader stood."""
     outer = "".join('{"":' if container == "{" else "[" for container in containers[:-1])
     if not containers:
         return outer
     inside_object = containers[-1] == "{"
-    match rest:
+    match commit_point:
         case "opened":
             return outer + ("{" if inside_object else "[")
         case "after":
@@ -90,48 +90,48 @@ def _stand_in(containers: Sequence[str], rest: Rest) -> str:
             return outer + ('{"":"' if inside_object else '["')
 
 
-def _unmendable(error: LarkError, text: str) -> UnmendableError:
+def _to_repair_error(error: LarkError, text: str) -> RepairError:
     if isinstance(error, UnexpectedCharacters):
         at: int = error.pos_in_stream or 0
-        return UnmendableError(f"unexpected {text[at : at + 20]!r}", "string" if text[at] in "\"'" else "syntax")
+        return RepairError(f"unexpected {text[at : at + 20]!r}", "string" if text[at] in "\"'" else "syntax")
     if isinstance(error, UnexpectedToken):
-        return UnmendableError(f"unexpected {str(error.token)[:20]!r}", "syntax")
+        return RepairError(f"unexpected {str(error.token)[:20]!r}", "syntax")
     if isinstance(error, UnexpectedEOF):
-        return UnmendableError("the body ends too early", "syntax")
-    return UnmendableError(str(error)[:100], "syntax")
+        return RepairError("the body ends too early", "syntax")
+    return RepairError(str(error)[:100], "syntax")
 
 
-class _Writer:
+class _RepairWriter:
     """Writes one parse tree as strict JSON, without what comes before `cut` (it was sent already)."""
 
-    def __init__(self, cut: int, markers: Sequence[str]) -> None:
-        self._cut = cut
-        self._markers = markers
+    def __init__(self, sent_end: int, call_markers: Sequence[str]) -> None:
+        self._sent_end = sent_end
+        self._call_markers = call_markers
         self._complete = True
 
-    def write(self, tree: Tree[Token]) -> Mended:
+    def write(self, tree: Tree[Token]) -> RepairedJson:
         out: list[str] = []
-        todo: list[Tree[Token] | Token | str] = [_body(tree)]
+        todo: list[Tree[Token] | Token | str] = [_body_node(tree)]
         while todo:
             item = todo.pop()
             if isinstance(item, Tree):
-                todo.extend(reversed(self._parts(item)))
+                todo.extend(reversed(self._expand(item)))
             elif isinstance(item, Token):
-                out.append(self._scalar(item))
+                out.append(self._write_scalar(item))
             else:
                 out.append(item)
-        return Mended("".join(out), self._complete)
+        return RepairedJson("".join(out), self._complete)
 
-    def _parts(self, tree: Tree[Token]) -> list[Tree[Token] | Token | str]:
+    def _expand(self, tree: Tree[Token]) -> list[Tree[Token] | Token | str]:
         if tree.data == "pair":
             key, value = tree.children
             assert isinstance(key, Token)
-            return [self._key(key), value]
+            return [self._write_key(key), value]
         opener, closer = ("{", "}") if tree.data == "object" else ("[", "]")
         members = [child for child in tree.children if isinstance(child, Tree) or child.type not in _BRACKETS]
-        parts: list[Tree[Token] | Token | str] = [opener] if _start(tree) >= self._cut else []
+        parts: list[Tree[Token] | Token | str] = [opener] if _start_pos(tree) >= self._sent_end else []
         for position, member in enumerate(members):
-            if position and _start(member) >= self._cut:
+            if position and _start_pos(member) >= self._sent_end:
                 parts.append(", ")
             parts.append(member)
         last = tree.children[-1]
@@ -139,35 +139,35 @@ class _Writer:
             self._complete = False
         return [*parts, closer]
 
-    def _key(self, token: Token) -> str:
-        if _start(token) < self._cut:
+    def _write_key(self, token: Token) -> str:
+        if _start_pos(token) < self._sent_end:
             return ""
         if token.type == "K_WORD":
             return json.dumps(str(token), ensure_ascii=False) + ": "
-        content = _CONTROLS.sub(_escaped, _strict_content(token[1:-1], token[0]))
-        return '"' + _HALVES.sub(_join_halves, content) + '": '
+        content = _CONTROLS.sub(_escape_control, _strict_content(token[1:-1], token[0]))
+        return '"' + _SURROGATE_ESCAPES.sub(_join_surrogates, content) + '": '
 
-    def _scalar(self, token: Token) -> str:
-        start = _start(token)
+    def _write_scalar(self, token: Token) -> str:
+        start = _start_pos(token)
         if token.type in _STRINGS:
-            return self._string(token, sent=start < self._cut)
-        if start < self._cut:
+            return self._write_string(token, sent=start < self._sent_end)
+        if start < self._sent_end:
             return ""
         if token.type == "NOT_A_NUMBER":
-            raise UnmendableError(f"{token} is no JSON", "value")
+            raise RepairError(f"{token} is no JSON", "value")
         if token.type == "LITERAL":
             return _LITERALS[token.lower()]
         if token.type == "HEX":
             return str(int(token, 16))
         return _strict_number(token)
 
-    def _string(self, token: Token, *, sent: bool) -> str:
+    def _write_string(self, token: Token, *, sent: bool) -> str:
         if token.type == "V_WORDS":
             return json.dumps(token.strip(), ensure_ascii=False)
         raw = token[3:-3] if token.type == "V_TRIPLE" else token[1:-1]
         content = _strict_content(raw, token[0])
-        if content.count("\\") > raw.count("\\") and any(marker in raw for marker in self._markers):
-            raise UnmendableError("a string with unescaped quotes runs past a marker", "syntax")
+        if content.count("\\") > raw.count("\\") and any(marker in raw for marker in self._call_markers):
+            raise RepairError("a string with unescaped quotes runs past a marker", "syntax")
         return content + '"' if sent else f'"{content}"'
 
 
@@ -175,11 +175,11 @@ _BRACKETS = frozenset({"LBRACE", "RBRACE", "LSQB", "RSQB", "END"})
 _STRINGS = frozenset({"V_DOUBLE", "V_SINGLE", "V_TRIPLE", "V_CURLY", "V_WORDS"})
 
 
-def _body(tree: Tree[Token]) -> Tree[Token]:
+def _body_node(tree: Tree[Token]) -> Tree[Token]:
     return next(child for child in tree.children if isinstance(child, Tree))
 
 
-def _start(node: Tree[Token] | Token) -> int:
+def _start_pos(node: Tree[Token] | Token) -> int:
     while isinstance(node, Tree):
         node = node.children[0]
     return node.start_pos or 0
@@ -197,11 +197,11 @@ def _strict_content(raw: str, quote: str) -> str:
     return _ESCAPE_OR_QUOTE.sub(spell, raw)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_control(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1]
 
 
-def _join_halves(match: re.Match[str]) -> str:
+def _join_surrogates(match: re.Match[str]) -> str:
     """Spell a run of surrogate escapes so that no half is left alone."""
     halves: str = json.loads(f'"{match[0]}"')
     return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

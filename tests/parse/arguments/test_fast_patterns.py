@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from fcshim.parse.arguments.usual import GAP, LAST, value_pattern
+from fcshim.parse.arguments.fast_patterns import SPACE, COMPLETE_GROUPS, value_pattern
 
-NEXT = re.compile(f"{GAP},{GAP}" + value_pattern(("true", "None"), first=r'"\[{', behind=r",\]}"))
+NEXT = re.compile(f"{SPACE},{SPACE}" + value_pattern(("true", "None"), value_starts=r'"\[{', after_atom=r",\]}"))
 
 
 @pytest.mark.parametrize("atom", ["0", "-12", "1.50", "true", "None", "1234567890123456"])
@@ -30,7 +30,7 @@ def test_what_has_only_begun_is_found_up_to_the_end(begun: str) -> None:
     found = NEXT.match(begun)
 
     assert found is not None
-    assert found.lastgroup not in LAST
+    assert found.lastgroup not in COMPLETE_GROUPS
     assert len(begun) == found.end()
 
 

@@ -9,14 +9,14 @@ import enum
 from abc import abstractmethod
 
 from fcshim.parse.body import BodyReader
-from fcshim.parse.closers import Closers
+from fcshim.parse.end_markers import EndMarkers
 from fcshim.parse.markers import MarkerSet
 
-_LONGEST = 200
+_MAX_LENGTH = 200
 """Characters that are passed over."""
 
 
-class Behind(enum.Enum):
+class TrailingStatus(enum.Enum):
     """What became of a remark."""
 
     OPEN = enum.auto()
@@ -24,14 +24,14 @@ class Behind(enum.Enum):
     TEXT = enum.auto()
 
 
-class Remark:
+class TrailingText:
     """Collects one remark; `closers` end a body, `markers` are all that may stand behind it."""
 
-    __slots__ = ("_closers", "_markers", "_parts", "size")
+    __slots__ = ("_end_markers", "_call_markers", "_parts", "size")
 
-    def __init__(self, closers: Closers, markers: MarkerSet) -> None:
-        self._closers = closers
-        self._markers = markers
+    def __init__(self, end_markers: EndMarkers, call_markers: MarkerSet) -> None:
+        self._end_markers = end_markers
+        self._call_markers = call_markers
         self._parts: list[str] = []
         self.size = 0
 
@@ -49,36 +49,36 @@ class Remark:
         """Give all that was taken."""
         return "".join(self._parts)
 
-    def read(self, text: str, pos: int) -> tuple[Behind, int]:
+    def read(self, text: str, pos: int) -> tuple[TrailingStatus, int]:
         """Take `text[pos:]` up to a marker; give what became of the remark, and where to go on."""
-        found = self._markers.search(text, pos, pos + _LONGEST + self._closers.longest)
-        end = found.start() if found else self._markers.tail(text, pos)
+        found = self._call_markers.search(text, pos, pos + _MAX_LENGTH + self._end_markers.max_length)
+        end = found.start() if found else self._call_markers.partial_start(text, pos)
         self.add(text[pos:end])
-        if self.size > _LONGEST:
-            return Behind.TEXT, end
+        if self.size > _MAX_LENGTH:
+            return TrailingStatus.TEXT, end
         if found is None:
-            return Behind.OPEN, end
-        return (Behind.CLOSED, found.end()) if found[0] in self._closers.markers else (Behind.TEXT, end)
+            return TrailingStatus.OPEN, end
+        return (TrailingStatus.CLOSED, found.end()) if found[0] in self._end_markers.markers else (TrailingStatus.TEXT, end)
 
 
-class RemarkReader(BodyReader):
+class TrailingTextReader(BodyReader):
     """Reads a body behind whose calls a remark may stand."""
 
-    _remark: Remark
+    _trailing_text: TrailingText
     _wait: bool
     """True where more text must be seen."""
 
     @abstractmethod
-    def _end(self) -> None:
+    def _end_body(self) -> None:
         """The body is over, and what it holds counts."""
 
-    def _pass_remark(self, text: str, pos: int) -> int:
+    def _read_trailing_text(self, text: str, pos: int) -> int:
         """Look for the closing marker behind something that does not belong there."""
-        behind, end = self._remark.read(text, pos)
-        if behind is Behind.OPEN:
+        behind, end = self._trailing_text.read(text, pos)
+        if behind is TrailingStatus.OPEN:
             self._wait = end < len(text)
             return end
-        if behind is Behind.TEXT:
-            self.rest = self._remark.text()
-        self._end()
+        if behind is TrailingStatus.TEXT:
+            self.unread = self._trailing_text.text()
+        self._end_body()
         return end

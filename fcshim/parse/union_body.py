@@ -7,14 +7,14 @@ Neighbours: `dialect.Body` is what they are, `stream` feeds the reader.
 from dataclasses import dataclass, replace
 
 from fcshim.events import StopReason
-from fcshim.parse.body import BodyReader, Status
+from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
 
 @dataclass(frozen=True, slots=True)
-class EitherBody:
+class UnionBody:
     """Several languages; calls are asked for in the first."""
 
     bodies: tuple[Body, ...]
@@ -26,10 +26,10 @@ class EitherBody:
 
     def begins(self, text: str, pos: int) -> bool | None:
         """Say whether one of them can begin here; None while that is not known yet."""
-        picked = self.pick(text, pos)
+        picked = self.select(text, pos)
         return None if picked is None else bool(picked)
 
-    def pick(self, text: str, pos: int) -> Body | bool | None:
+    def select(self, text: str, pos: int) -> Body | bool | None:
         """Give the one that begins here, False for none, None while that is not known yet."""
         for body in self.bodies:
             begins = body.begins(text, pos)
@@ -37,21 +37,21 @@ class EitherBody:
                 return body if begins else None
         return False
 
-    def reader(self, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
-        return EitherReader(self, dialect, opener, sink, limits)
+        return UnionBodyReader(self, dialect, start_marker, sink, limits)
 
 
-class EitherReader(BodyReader):
+class UnionBodyReader(BodyReader):
     """Waits until it is known which language this is, then passes everything on to its reader."""
 
-    def __init__(self, shape: EitherBody, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
-        self.status = Status.READING
-        self.rest = ""
-        self.calls = 0
-        self._shape = shape
+    def __init__(self, union: UnionBody, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
+        self.status = BodyStatus.READING
+        self.unread = ""
+        self.call_count = 0
+        self._union = union
         self._dialect = dialect
-        self._opener = opener
+        self._start_marker = start_marker
         self._sink = sink
         self._limits = limits
         self._reader: BodyReader | None = None
@@ -59,24 +59,24 @@ class EitherReader(BodyReader):
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
         if self._reader is None:
-            body = self._shape.pick(text, pos)
+            body = self._union.select(text, pos)
             if body is None or isinstance(body, bool):
-                self.status = Status.READING if body is None else Status.REJECTED
+                self.status = BodyStatus.READING if body is None else BodyStatus.NO_BODY
                 return pos
-            self._reader = body.reader(replace(self._dialect, body=body), self._opener, self._sink, self._limits)
+            self._reader = body.reader(replace(self._dialect, body=body), self._start_marker, self._sink, self._limits)
         pos = self._reader.feed(text, pos)
-        self._take_over(self._reader)
+        self._copy_state(self._reader)
         return pos
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
-        self.status = Status.ENDED
+        self.status = BodyStatus.ENDED
         if self._reader is not None:
             self._reader.close(tail, stop_reason)
-            self._take_over(self._reader)
+            self._copy_state(self._reader)
 
-    def _take_over(self, reader: BodyReader) -> None:
-        self.status, self.rest, self.calls = reader.status, reader.rest, reader.calls
+    def _copy_state(self, reader: BodyReader) -> None:
+        self.status, self.unread, self.call_count = reader.status, reader.unread, reader.call_count
         self.in_content = reader.in_content
 
     def refuse(self) -> None:
@@ -89,6 +89,6 @@ class EitherReader(BodyReader):
         if self._reader is not None:
             self._reader.dispose()
 
-    def inner(self) -> BodyReader:
+    def active_reader(self) -> BodyReader:
         """Give the reader of the language, once it is known."""
         return self if self._reader is None else self._reader

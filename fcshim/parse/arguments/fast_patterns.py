@@ -11,18 +11,18 @@ Neighbours: `strict` and the readers of literal notations search for what is usu
 
 from collections.abc import Collection
 
-GAP = r"[ \t\r\n]{0,16}+"
-LAST = frozenset({"atom", "value"})
+SPACE = r"[ \t\r\n]{0,16}+"
+COMPLETE_GROUPS = frozenset({"atom", "value"})
 """The groups one of which is the last where all of it was found; else it has only begun."""
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,15}+)(?:\.[0-9]{1,16}+)?"
 
 
-def value_pattern(literals: Collection[str], *, first: str, behind: str) -> str:
+def value_pattern(literals: Collection[str], *, value_starts: str, after_atom: str) -> str:
     """Write a pattern for an atom, or for the place of any other value.
 
     `literals` are the words that are atoms; other values begin with one of the characters in `first`, behind an atom
     stands one of those in `behind` (both as in a set).
     """
     starts = "".join(sorted({word[0] for word in literals}))
-    atom = rf"(?P<atom>{_NUMBER}|{'|'.join(literals)})(?=[{behind}])"
-    return rf"(?:(?P<value>(?=[{first}]))|{atom}|(?:[0-9{starts}-][\w.+-]{{0,24}}+)?\Z)"
+    atom = rf"(?P<atom>{_NUMBER}|{'|'.join(literals)})(?=[{after_atom}])"
+    return rf"(?:(?P<value>(?=[{value_starts}]))|{atom}|(?:[0-9{starts}-][\w.+-]{{0,24}}+)?\Z)"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.parse.json.lead import begins, fence_end, words_end
+from fcshim.parse.json.prefix import json_begins, fence_end, intro_line_end
 
 KEYS = frozenset({"name", "arguments"})
 
@@ -29,7 +29,7 @@ KEYS = frozenset({"name", "arguments"})
     ],
 )
 def test_json_begins_bare_in_a_fence_or_behind_a_line_of_words(text: str, expected: bool | None) -> None:
-    assert expected is begins(text, 0)
+    assert expected is json_begins(text, 0)
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ def test_json_begins_bare_in_a_fence_or_behind_a_line_of_words(text: str, expect
     ],
 )
 def test_with_keys_only_an_object_with_one_of_them_first_counts(text: str, expected: bool | None) -> None:
-    assert expected is begins(text, 0, KEYS)
+    assert expected is json_begins(text, 0, KEYS)
 
 
 def test_whatever_is_known_stays_known() -> None:
     whole = '\n```json\n [ {"name": "f"}]\n'
     for keys in (frozenset(), KEYS):
-        known = [begins(whole[:end], 0, keys) for end in range(len(whole) + 1)]
+        known = [json_begins(whole[:end], 0, keys) for end in range(len(whole) + 1)]
 
         assert [None] * known.count(None) + [True] * known.count(True) == known
 
 
 def test_the_ends_of_leads() -> None:
     assert (8, 0, None) == (fence_end("```json\n{", 0), fence_end("```json\nx", 0), fence_end("```js", 0))
-    assert (6, 0, None) == (words_end('Well:\n{"', 0), words_end("Well: {", 0), words_end("Well", 0))
+    assert (6, 0, None) == (intro_line_end('Well:\n{"', 0), intro_line_end("Well: {", 0), intro_line_end("Well", 0))

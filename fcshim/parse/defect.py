@@ -8,11 +8,11 @@ from typing import Literal
 
 from fcshim.events import Text
 
-Spoilage = Literal["unoffered", "unreadable"]
+DefectKind = Literal["unoffered", "unreadable"]
 
 
-class Spoiled(Text, frozen=True, gc=False, kw_only=True):
+class CallDefect(Text, frozen=True, gc=False, kw_only=True):
     """The text that follows was to be a call: of a tool that is not offered (`name`), or one that cannot be read."""
 
-    fault: Spoilage
+    fault: DefectKind
     name: str = ""

@@ -7,7 +7,7 @@ from fcshim.parse.stream import StreamParser
 from tests.steps import steps
 
 
-def work(text: str, dialect: str, tools: Sequence[Any]) -> int:
+def count_instructions(text: str, dialect: str, tools: Sequence[Any]) -> int:
     """Count the bytecode instructions that reading the text takes."""
     parser = StreamParser(dialect, tools)
 

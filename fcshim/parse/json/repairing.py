@@ -1,0 +1,223 @@
+"""Read a body of JSON between markers: strict as it comes, what deviates by the tolerant grammar.
+
+Theory of operation. At a deviation the rest of the body is collected up to a closing marker, `mend` writes it anew as
+strict JSON, and that text is read by the same strict reader from where it stood.
+
+Rule: what a value means is the subclass's; here is only where the body ends and how it is spelled.
+Neighbours: `arguments` has the strict reader and the mending, `body` knows the envelope.
+"""
+
+from abc import abstractmethod
+
+from fcshim.events import CallErrorKind, StopReason
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.repair import RepairError, repair
+from fcshim.parse.arguments.strings import State
+from fcshim.parse.arguments.typed import TypedJsonReader
+from fcshim.parse.body import BodyReader, BodyStatus
+from fcshim.parse.end_markers import compile_end_markers
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.limits import Limits
+from fcshim.parse.sink import CallSink
+
+_CLOSING_CHARS = frozenset("}]`")
+_MAX_REPAIRS = 2
+"""Attempts to mend one body: its cost stays under 10 us a character."""
+
+
+class RepairingJsonReader(TypedJsonReader, BodyReader):
+    """Reads JSON up to a closing marker, whatever its spelling."""
+
+    def __init__(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
+        super().__init__(compile_end_markers(dialect.closers()), sink, limits)
+        self.status = BodyStatus.READING
+        self.unread = ""
+        self.call_count = 0
+        self._dialect = dialect
+        self._start_marker = start_marker
+        self._call_markers = dialect.body_markers()
+        self._discarding = False
+        """True in a body that is no call, or one that must not run: it is walked to its end without sending."""
+        self._reading_repaired = False
+        self._lenient_parts: list[str] = []
+        self._lenient_size = 0
+        self._end_marker_at = -1
+        self._end_marker = ""
+        """The closing marker that stands at `_closer_at`."""
+        self._last_lenient_char = ""
+        self._repair_count = 0
+
+    @abstractmethod
+    def _abandon_call(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
+        """This call must not run: end it with an error if its name says that it was meant, else it is text."""
+
+    def _end_body(self) -> None:
+        """The body is over, and what it holds counts."""
+        self._sink.finish()
+        self.status = BodyStatus.ENDED
+
+    def _on_deviation(self, _text: str, pos: int) -> int:
+        if self._reading_repaired:
+            raise NotStrictError
+        if self._discarding:
+            self._roll_back()
+            self._state = self._skip_to_end_marker
+            return pos
+        # What is held was sent to nobody; the string it may end is open again.
+        self._lenient_parts = [self._roll_back()]
+        self._lenient_size = len(self._lenient_parts[0])
+        self._last_lenient_char = self._lenient_parts[0].rstrip()[-1:]
+        self._state = self._collect_lenient
+        return pos
+
+    def _skip_to_end_marker(self, text: str, pos: int) -> int:
+        """Pass over what is left of a body that cannot be read, to its closing marker, or to the next call."""
+        closes = self._dialect.closes_bodies
+        found = (self._end_markers if closes else self._call_markers).search(text, pos)
+        if found is not None:
+            self.status = BodyStatus.ENDED
+            return found.end() if closes else found.start()
+        end = self._call_markers.partial_start(text, pos)
+        self._wait = end < len(text)
+        return end
+
+    # Collecting.
+
+    def _collect_lenient(self, text: str, pos: int) -> int:
+        """Gather what is not strict JSON, up to a marker that ends it."""
+        found = self._call_markers.search(text, pos)
+        end = found.start() if found else self._call_markers.partial_start(text, pos)
+        self._add_lenient(text[pos:end])
+        if not found:
+            self._wait = end < len(text)
+            return end
+        if found[0] not in self._inner_start_markers:
+            return self._read_end_marker(found[0], found.start(), found.end())
+        if not self._repair_count and self._looks_complete() and self._try_repair():
+            self.status = BodyStatus.ENDED
+            return found.start()
+        self._add_lenient(found[0])
+        return found.end()
+
+    @property
+    def _inner_start_markers(self) -> tuple[str, ...]:
+        return self._dialect.inner_openers()
+
+    def _looks_complete(self) -> bool:
+        return self._last_lenient_char in _CLOSING_CHARS
+
+    def _add_lenient(self, text: str) -> None:
+        self._lenient_parts.append(text)
+        self._lenient_size += len(text)
+        self._last_lenient_char = text.rstrip()[-1:] or self._last_lenient_char
+        if self._lenient_size > self._limits.mend:
+            raise LimitError(f"more than {self._limits.mend} characters that are not strict JSON")
+
+    def _read_end_marker(self, end_marker: str, start: int, end: int) -> int:
+        try:
+            self._repair(closed=True)
+        except RepairError as error:
+            if error.where == "string" and self._repair_count < _MAX_REPAIRS:
+                if self._end_marker_at < 0:
+                    self._end_marker_at, self._end_marker = self._lenient_size, end_marker
+                self._add_lenient(end_marker)
+                return end
+            self._fail_malformed(error)
+            if self._end_marker_at >= 0 and error.where == "syntax":
+                self.unread = self._text_after_end_marker("".join(self._lenient_parts))
+                self.status = BodyStatus.ENDED
+                return start
+        self._end_body()
+        return end
+
+    def _text_after_end_marker(self, lenient: str) -> str:
+        return lenient[self._end_marker_at + len(self._end_marker) :]
+
+    # Mending.
+
+    def _try_repair(self) -> bool:
+        """Try to mend what was gathered, as a body without a closing marker."""
+        try:
+            self._repair(closed=False)
+        except RepairError:
+            return False
+        self._sink.finish()
+        return True
+
+    def _repair(self, *, closed: bool) -> None:
+        """Read what was gathered in its strict spelling. Raises `UnmendableError`."""
+        self._repair_count += 1
+        lenient = "".join(self._lenient_parts)
+        grammar = self._dialect.body.grammar
+        mended = repair(grammar, self._containers, self._commit_point, lenient, self._dialect.call_markers())
+        if not closed and not mended.complete:
+            raise RepairError("the body is not complete", "syntax")
+        self._reading_repaired = True
+        self._state = self._state_at_commit_point()
+        try:
+            self.read_whole(mended.text)
+        except NotStrictError:
+            self._fail_malformed(RepairError("not JSON", "value"))
+
+    def _state_at_commit_point(self) -> State:
+        match self._commit_point:
+            case "opened":
+                return self._read_first_key if self._containers[-1] == "{" else self._read_first_item
+            case "after":
+                return self._after_value if self._containers else self._after_end
+            case "string":
+                return self._read_string
+            case "start":  # a body begins with a bracket, which is firm
+                raise AssertionError
+
+    def _fail_malformed(self, error: RepairError) -> None:
+        self._abandon_call("malformed", str(error), "".join(self._lenient_parts))
+
+    # The end of the reply.
+
+    def _close_incomplete(self) -> None:
+        """The reply ended inside the body: a call whose name is known was cut off, all else is text."""
+        if self._discarding and not self._sink.is_complete:
+            return
+        self._roll_back()
+        self._abandon_call("truncated", "the reply ended inside the call")
+        self._sink.fail_truncated("the reply ended inside the call")
+
+    def _close_lenient(self, tail: str, *, natural: bool) -> None:
+        self._lenient_parts.append(tail)
+        if self._end_marker_at >= 0:
+            lenient = "".join(self._lenient_parts)
+            self.unread = self._text_after_end_marker(lenient)
+            self._abandon_call("malformed", "a string is not closed", lenient)
+        elif not (natural and self._try_repair()):
+            self._close_incomplete()
+
+    def _close_paused(self, tail: str, *, natural: bool) -> None:
+        """The closing marker in a string that never closed was the end of the call: the closers are missing."""
+        if not natural or self._discarding:
+            self._close_incomplete()
+            return
+        held = self._roll_back()
+        closer = self._end_markers.marker_at(held, 0)
+        self.unread = held[len(closer) :] + tail
+        self._reading_repaired = True
+        self._state = self._read_string
+        missing = "".join("}" if container == "{" else "]" for container in reversed(self._containers))
+        try:
+            self.read_whole('"' + missing)
+        except NotStrictError:
+            self._abandon_call("malformed", "a string is not closed", closer)
+        self._sink.finish()
+
+    def close(self, tail: str, stop_reason: StopReason) -> None:
+        """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
+        self.status = BodyStatus.READING
+        natural = stop_reason in {"complete", "stop_sequence", "tool_use"}
+        if self._state == self._collect_lenient:
+            self._close_lenient(tail, natural=natural)
+        elif self._paused:
+            self._close_paused(tail, natural=natural)
+        else:
+            self._close_incomplete()
+        if self.status is BodyStatus.READING:
+            self.status = BodyStatus.ENDED
