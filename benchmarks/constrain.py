@@ -28,9 +28,9 @@ from fcshim.constrain.frames import frames_of
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, Dialect
-from fcshim.parse.tagged.tags import spelling
+from fcshim.parse.tagged.tags import compile_tags
 from fcshim.reply import Reply, fold
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 from tests.engine.llama_server import SLOTS, running
 from tests.engine.program import find_llama_server
 from tests.engine.random_models import write_random_model
@@ -120,7 +120,7 @@ def milliseconds(tools: list[Tool], dialect: Dialect) -> float:
     """Give the best time of some, since the machine may be busy; each begins with nothing known of the dialect."""
     times = []
     for _ in range(ROUNDS):
-        for known in (frames_of, avoiding, spelling):
+        for known in (frames_of, avoiding, compile_tags):
             known.cache_clear()
         started = time.process_time()
         grammar = grammar_of_calls(dialect, tools)
@@ -165,7 +165,7 @@ def is_valid(reply: Reply, names: list[str], *, alone: bool) -> bool:
     return all(
         call.tool_call_name in names
         and call.error is None
-        and first_fault(SCHEMAS[call.tool_call_name], json.loads(call.tool_call_arguments_complete)) is None
+        and first_violation(SCHEMAS[call.tool_call_name], json.loads(call.tool_call_arguments_complete)) is None
         for call in calls
     )
 

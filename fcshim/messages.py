@@ -11,7 +11,7 @@ import msgspec
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.schema.check import DEFAULT_TOOL_LIMITS, ToolLimits, check_schema
+from fcshim.schema.limits import DEFAULT_TOOL_LIMITS, ToolLimits, check_schema
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text"):

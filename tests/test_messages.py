@@ -6,7 +6,7 @@ from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import MediaPart, Request, TextPart, Tool, ToolMessage, UserMessage, as_tools, has_media
 from fcshim.parse.stream import StreamParser
-from fcshim.schema.check import DEFAULT_TOOL_LIMITS, ToolLimits
+from fcshim.schema.limits import DEFAULT_TOOL_LIMITS, ToolLimits
 
 SCHEMA = {"type": "object"}
 

@@ -10,7 +10,7 @@ import msgspec
 
 from fcshim.errors import RequestError
 from fcshim.messages import Tool
-from fcshim.schema.check import is_deeper
+from fcshim.schema.limits import exceeds_depth
 
 MAX_NOTES = 8
 """Lines about one request in the log: it is for people, and a request can hold thousands of such things."""
@@ -38,7 +38,7 @@ def check_tools(tools: Sequence[Tool], limits: RequestLimits) -> None:
         raise RequestError(f"tools: at most {limits.tools} are allowed, got {len(tools)}", param="tools")
     size = 0
     for position, tool in enumerate(tools):
-        if is_deeper(tool.parameters, limits.schema_depth):
+        if exceeds_depth(tool.parameters, limits.schema_depth):
             raise RequestError(
                 f"tools[{position}]: the schema is nested deeper than {limits.schema_depth} levels",
                 param=f"tools[{position}].parameters",

@@ -13,7 +13,7 @@ from functools import cached_property
 from fcshim.constrain.members import OF_NAMES, named_members, other_members, relaxed_of_names, required_members
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
-from fcshim.schema.node import has_half
+from fcshim.schema.node import has_lone_surrogate
 
 TELLING = frozenset(
     [
@@ -222,7 +222,7 @@ def _kinds_of(value: JSON) -> set[str]:
 
 def _is_broken(value: JSON) -> bool:
     """Tell a text with half a character inside."""
-    return isinstance(value, str) and has_half(value)
+    return isinstance(value, str) and has_lone_surrogate(value)
 
 
 def _element(part: dict[str, JSON], at: int) -> JSON:

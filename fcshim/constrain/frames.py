@@ -20,8 +20,8 @@ from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.literals.python_body import PythonCalls
-from fcshim.parse.tagged.calls import TaggedCalls
-from fcshim.parse.tagged.tags import Tags, spelling
+from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.parse.tagged.tags import Tags, compile_tags
 from fcshim.prompt.notation import gemma, python_arguments
 from fcshim.prompt.render import render_calls
 
@@ -141,5 +141,5 @@ def _tagged(dialect: Dialect, tags: Tags) -> tuple[Notation, str] | None:
     before = texted[start + len(opening) : value]
     behind = texted[value + len(_VALUE) : -len(rest)]
     kind = ElementsNotation if tags.nested else TaggedNotation
-    notation = kind(spelling(tags, dialect.openers(), dialect.closers()), before, behind.replace(_KEY, KEY_MARK))
+    notation = kind(compile_tags(tags, dialect.openers(), dialect.closers()), before, behind.replace(_KEY, KEY_MARK))
     return notation, marked[start : -len(rest)]

@@ -6,7 +6,7 @@ Neighbours: `facets` has the other keywords of an alternative, `values` writes m
 
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
-from fcshim.schema.node import has_half
+from fcshim.schema.node import has_lone_surrogate
 
 OF_NAMES = ("patternProperties", "propertyNames")
 _OF_ALL_NAMES = frozenset({"", "^", "$", ".*", "^.*", ".*$", "^.*$", "^(.*)$", ".+", "^.+$", "^(.+)$"})
@@ -25,7 +25,7 @@ def named_members(parts: Alternative) -> dict[str, tuple[JSON, ...]]:
     found = {
         key: tuple(each for part, other in zip(parts, free, strict=True) for each in _of_member(part, key, other))
         for key in keys
-        if not has_half(key) and all(key in names for names in listed)
+        if not has_lone_surrogate(key) and all(key in names for names in listed)
     }
     return {key: schemas for key, schemas in found.items() if not any(schema is False for schema in schemas)}
 

@@ -60,7 +60,7 @@ class Places:
         before = self._expansion.work
         found = self._expansion.alternatives(distinct)
         self._rules.work -= self._expansion.work - before
-        void = self._expansion.void
+        void = self._expansion.unresolved
         while void:
             self._rules.note(f"the reference {void.popitem()[0]!r:.80} is not held to")
         if self._expansion.exceeded:

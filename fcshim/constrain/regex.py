@@ -9,7 +9,7 @@ Neighbours: `patterns` asks what a pattern admits, `clarity` whether a sampler c
 import re
 
 from fcshim.constrain.grammar import Chars, Expression, Ranges, Repeat, Series, Text, choice, series, without
-from fcshim.schema.node import has_half
+from fcshim.schema.node import has_lone_surrogate
 
 _DEEPEST = 20
 _MOST = 2_000
@@ -149,7 +149,7 @@ class _Reader:
         if code:
             self._at = code.end()
             read = chr(int(code[1] or code[2], 16))
-            if has_half(read):
+            if has_lone_surrogate(read):
                 raise UnreadError
             return read
         char = self._text[self._at : self._at + 1]

@@ -8,7 +8,7 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.messages import Request
-from fcshim.schema.check import DEFAULT_TOOL_LIMITS, is_deeper
+from fcshim.schema.limits import DEFAULT_TOOL_LIMITS, exceeds_depth
 
 FIELD = "response_format"
 _ANY_OBJECT: dict[str, JSON] = {"type": "object"}
@@ -18,9 +18,9 @@ def wanted_document(request: Request) -> JSON:
     """Give the schema of the JSON that the reply's text is to be, None where it is to be any text."""
     match request.extra.get(FIELD):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
-            return None if is_deeper(schema, DEFAULT_TOOL_LIMITS.schema_depth) else schema
+            return None if exceeds_depth(schema, DEFAULT_TOOL_LIMITS.schema_depth) else schema
         case {"type": "json_object", "schema": dict(schema)}:  # as llama.cpp and others have it
-            return None if is_deeper(schema, DEFAULT_TOOL_LIMITS.schema_depth) else schema
+            return None if exceeds_depth(schema, DEFAULT_TOOL_LIMITS.schema_depth) else schema
         case {"type": "json_object"}:
             return _ANY_OBJECT
     return None

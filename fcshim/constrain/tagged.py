@@ -14,7 +14,7 @@ from fcshim.constrain.notation import JSON_STRINGS, Notation, Value, json_text, 
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import LINES, Strings
 from fcshim.events import JSON
-from fcshim.parse.tagged.tags import Spelling
+from fcshim.parse.tagged.tags import CompiledTags
 
 _SAMPLES: dict[str, JSON] = {
     "string": "",
@@ -35,10 +35,10 @@ class TaggedNotation(Notation):
 
     arguments = Brackets("", EMPTY, "")
 
-    def __init__(self, spelling: Spelling, before: str, behind: str) -> None:
+    def __init__(self, spelling: CompiledTags, before: str, behind: str) -> None:
         """Take what stands between the opening tag and the value, and what stands behind the value."""
         tags = spelling.tags
-        markers = tuple(filter(None, (*spelling.value_kinds, tags.quote_open)))
+        markers = tuple(filter(None, (*spelling.value_marker_kinds, tags.quote_open)))
         self._spelling = spelling
         self._before = before
         self._behind = behind
@@ -60,7 +60,7 @@ class TaggedNotation(Notation):
         """Say whether a key fits into the tag of a parameter, or is JSON without a marker."""
         if not argument:
             return super().says(key, argument=argument)
-        found = self._spelling.parameter(self._opening(key, "string") + "x", 0)
+        found = self._spelling.read_parameter(self._opening(key, "string") + "x", 0)
         return found is not None and found is not False and found.name == key
 
     def argument(self, key: str, values: Sequence[Value]) -> Expression:
@@ -99,7 +99,7 @@ class ElementsNotation(TaggedNotation):
     array = members = Brackets("", EMPTY, "")
     empties_blur = True
 
-    def __init__(self, spelling: Spelling, before: str, behind: str) -> None:
+    def __init__(self, spelling: CompiledTags, before: str, behind: str) -> None:
         """Take, as `behind`, the closing tag with a mark for the key."""
         super().__init__(spelling, before, behind)
         self._json = _InElements(self.strings)

@@ -15,7 +15,7 @@ from fcshim.events import JSON
 from fcshim.mcp.names import full_name
 from fcshim.mcp.settings import Server
 from fcshim.messages import Tool
-from fcshim.schema.check import ToolLimits, check_schema
+from fcshim.schema.limits import ToolLimits, check_schema
 
 _TELLS_TYPE = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not", "if"})
 

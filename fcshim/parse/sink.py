@@ -11,7 +11,7 @@ from typing import Literal
 from fcshim.events import CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool
 from fcshim.schema.expect import ANY, Expectation, compile_schema
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 
 ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
 """`checked`: whole, too, and where the schema does not admit them, the end says so (`DoubtfulEnd`) but is no error.
@@ -232,4 +232,4 @@ class CallSink:
 
     def _find_violation(self, arguments: str) -> str | None:
         tool = self._tools.get(self._name) if self._tools is not None else None
-        return first_fault(tool.parameters, json.loads(arguments)) if tool is not None else None
+        return first_violation(tool.parameters, json.loads(arguments)) if tool is not None else None

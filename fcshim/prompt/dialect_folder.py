@@ -23,7 +23,7 @@ from fcshim.parse.dialects.models import dialect_for
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.python_body import PythonCalls
-from fcshim.parse.tagged.calls import TaggedCalls
+from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.neutralise import learn
 from fcshim.prompt.render import render_samples

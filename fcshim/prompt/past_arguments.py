@@ -11,8 +11,8 @@ from fcshim.events import JSON
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.shortening import shortened
-from fcshim.schema.check import is_deeper
-from fcshim.schema.strict_json import strict_or_none
+from fcshim.schema.limits import exceeds_depth
+from fcshim.schema.strict_json import parse_strict_json
 
 MALFORMED = "malformed_arguments"
 """The member that holds what cannot be read."""
@@ -32,10 +32,10 @@ class PastArguments:
 
     def write(self, text: str) -> str:
         """Give a strict JSON object: the text itself, or what comes nearest."""
-        value = strict_or_none(text)
-        if isinstance(value, str) and isinstance(inner := strict_or_none(value), dict):
+        value = parse_strict_json(text)
+        if isinstance(value, str) and isinstance(inner := parse_strict_json(value), dict):
             text, value = value, inner  # encoded twice
-        if isinstance(value, dict) and not is_deeper(value, _DEEPEST):
+        if isinstance(value, dict) and not exceeds_depth(value, _DEEPEST):
             return text if _is_unicode(text, value) else _whole(value)
         if text.strip() in ("", "null"):
             return "{}"
@@ -51,7 +51,7 @@ class PastArguments:
             value = json.loads(mended, strict=False)  # raw control characters stay in strings
         except (RepairError, ValueError, RecursionError):
             return None
-        return _whole(value) if isinstance(value, dict) and not is_deeper(value, _DEEPEST) else None
+        return _whole(value) if isinstance(value, dict) and not exceeds_depth(value, _DEEPEST) else None
 
 
 def _is_unicode(text: str, value: JSON) -> bool:

@@ -13,22 +13,22 @@ from fcshim.events import JSON
 Alternative: TypeAlias = tuple[dict[str, JSON], ...]
 """Schemas that hold at once; of each, only the keywords of `_TELLING` are meant."""
 
-_TELLING = ("type", "enum", "const", "properties", "additionalProperties", "items", "prefixItems")
+_DISTINGUISHING_KEYWORDS = ("type", "enum", "const", "properties", "additionalProperties", "items", "prefixItems")
 """Keywords by which one alternative differs from another in what may be coerced."""
-_MEANT = frozenset({*_TELLING, "required", "nullable", "patternProperties"})
+_RELEVANT_KEYWORDS = frozenset({*_DISTINGUISHING_KEYWORDS, "required", "nullable", "patternProperties"})
 
-_OF_A_VALUE = frozenset({"const", "type", "title", "description"})
+_CONST_BRANCH_KEYWORDS = frozenset({"const", "type", "title", "description"})
 
-_MOST_WORK = 100_000
+_MAX_WORK = 100_000
 """Schemas looked at for one value, alternatives made of them and values enumerated in these: some 0.1 s.
 
 References that double at each step would never end.
 """
-_MOST_ALTERNATIVES = 256
+_MAX_ALTERNATIVES = 256
 """Unions multiply under `allOf`. Real ones stay under 20."""
-_MOST_PARTS = 64
+_MAX_CONJUNCTS = 64
 """Schemas that hold at once."""
-_DEEPEST = 64
+_MAX_DEPTH = 64
 """References, `allOf` and unions inside one another."""
 
 
@@ -46,14 +46,14 @@ class Expansion:
     nothing.
     """
 
-    def __init__(self, root: JSON, telling: Iterable[str] = _TELLING, also: Iterable[str] = _MEANT) -> None:
+    def __init__(self, root: JSON, distinguishing: Iterable[str] = _DISTINGUISHING_KEYWORDS, extra: Iterable[str] = _RELEVANT_KEYWORDS) -> None:
         self.work = 0
         self.exceeded = False
-        self.void: dict[str, None] = {}
+        self.unresolved: dict[str, None] = {}
         self._root = root
-        self._most = 0
-        self._telling = frozenset(telling)
-        self._meant = self._telling.union(also)
+        self._work_limit = 0
+        self._distinguishing = frozenset(distinguishing)
+        self._relevant = self._distinguishing.union(extra)
 
     def alternatives(self, schemas: tuple[JSON, ...]) -> list[Alternative] | None:
         """Give what `schemas`, that hold at once, admit; None where that is anything at all.
@@ -61,94 +61,94 @@ class Expansion:
         A union with an open branch admits anything, and so does a schema beyond the limits. What nothing can satisfy
         has no alternatives.
         """
-        self._most = self.work + _MOST_WORK
+        self._work_limit = self.work + _MAX_WORK
         self.exceeded = False
         try:
-            found = self._all_of(schemas, 0)
-            self._spend(sum(_listed(schema) for alternative in found for schema in alternative))
+            found = self._expand_conjunction(schemas, 0)
+            self._spend(sum(_enum_size(schema) for alternative in found for schema in alternative))
         except _TooLargeError:
             self.exceeded = True
             return None
-        return found if all(map(self._tells, found)) else None
+        return found if all(map(self._is_constraining, found)) else None
 
-    def _tells(self, alternative: Alternative) -> bool:
-        return any(not self._telling.isdisjoint(schema) for schema in alternative)
+    def _is_constraining(self, alternative: Alternative) -> bool:
+        return any(not self._distinguishing.isdisjoint(schema) for schema in alternative)
 
     def _spend(self, work: int) -> None:
         self.work += work
-        if self.work > self._most:
+        if self.work > self._work_limit:
             raise _TooLargeError
 
-    def _all_of(self, schemas: tuple[JSON, ...], depth: int) -> list[Alternative]:
+    def _expand_conjunction(self, schemas: tuple[JSON, ...], depth: int) -> list[Alternative]:
         result: list[Alternative] = [()]
         for schema in schemas:
-            result = self._product(result, self._one(schema, depth))
+            result = self._product(result, self._expand(schema, depth))
         return result
 
-    def _one(self, schema: JSON, depth: int) -> list[Alternative]:
-        if depth > _DEEPEST:
+    def _expand(self, schema: JSON, depth: int) -> list[Alternative]:
+        if depth > _MAX_DEPTH:
             raise _TooLargeError
         self._spend(1)
         if schema is False:
             return []
-        if not isinstance(schema, dict) or _is_foreign(schema, self._root):
+        if not isinstance(schema, dict) or _is_embedded_resource(schema, self._root):
             return [()]
-        own: list[Alternative] = [()] if self._meant.isdisjoint(schema) else [(schema,)]
-        result = self._product(own, self._all_of(tuple(self._also(schema)), depth + 1))
+        own: list[Alternative] = [()] if self._relevant.isdisjoint(schema) else [(schema,)]
+        result = self._product(own, self._expand_conjunction(tuple(self._conjuncts(schema)), depth + 1))
         for keyword in ("anyOf", "oneOf"):
             branches = schema.get(keyword)
             if isinstance(branches, list) and branches:
-                options = [option for branch in _as_enum(branches) for option in self._one(branch, depth + 1)]
-                if all(map(self._tells, options)):
+                options = [option for branch in _merge_const_branches(branches) for option in self._expand(branch, depth + 1)]
+                if all(map(self._is_constraining, options)):
                     result = self._product(result, options)
         return result
 
-    def _also(self, schema: dict[str, JSON]) -> Iterator[JSON]:
+    def _conjuncts(self, schema: dict[str, JSON]) -> Iterator[JSON]:
         reference = schema.get("$ref")
         if isinstance(reference, str):
-            found = resolve(self._root, reference)
+            found = resolve_reference(self._root, reference)
             if found is True:
-                self.void[reference] = None
+                self.unresolved[reference] = None
             yield found
         conjuncts = schema.get("allOf")
         if isinstance(conjuncts, list):
             yield from conjuncts
 
     def _product(self, left: list[Alternative], right: list[Alternative]) -> list[Alternative]:
-        if len(left) * len(right) > _MOST_ALTERNATIVES:
+        if len(left) * len(right) > _MAX_ALTERNATIVES:
             raise _TooLargeError
         if left == [()]:
             return right
         self._spend(sum(map(len, left)) * len(right) + sum(map(len, right)) * len(left))
         result = [(*one, *other) for one in left for other in right]
-        if any(len(parts) > _MOST_PARTS for parts in result):
+        if any(len(parts) > _MAX_CONJUNCTS for parts in result):
             raise _TooLargeError
         return result
 
 
-def _listed(schema: dict[str, JSON]) -> int:
+def _enum_size(schema: dict[str, JSON]) -> int:
     values = schema.get("enum")
     return len(values) if isinstance(values, list) else 0
 
 
-def _as_enum(branches: list[JSON]) -> list[JSON]:
+def _merge_const_branches(branches: list[JSON]) -> list[JSON]:
     """Make one of the branches of a union where each says nothing but one value, as enumerations are often written."""
-    return [{"enum": [branch["const"] for branch in branches]}] if all(map(_is_value, branches)) else branches
+    return [{"enum": [branch["const"] for branch in branches]}] if all(map(_is_const_branch, branches)) else branches
 
 
-def _is_value(branch: JSON) -> bool:
-    if not isinstance(branch, dict) or "const" not in branch or not branch.keys() <= _OF_A_VALUE:
+def _is_const_branch(branch: JSON) -> bool:
+    if not isinstance(branch, dict) or "const" not in branch or not branch.keys() <= _CONST_BRANCH_KEYWORDS:
         return False
     return "type" not in branch or (branch["type"] == "string" and isinstance(branch["const"], str))
 
 
-def _is_foreign(schema: dict[str, JSON], root: JSON) -> bool:
+def _is_embedded_resource(schema: dict[str, JSON], root: JSON) -> bool:
     """Tell a resource of its own inside the schema, in which `#` means another root."""
     name = schema.get("$id")
     return isinstance(name, str) and not name.startswith("#") and schema is not root
 
 
-def resolve(root: JSON, reference: str) -> JSON:
+def resolve_reference(root: JSON, reference: str) -> JSON:
     """Find a local reference (`#`, `#/a/b`); True, the schema that admits anything, where there is none."""
     if reference == "#":
         return root
@@ -156,13 +156,13 @@ def resolve(root: JSON, reference: str) -> JSON:
         return True
     place = root
     for step in unquote(reference[2:]).split("/"):
-        place = _inside(place, step.replace("~1", "/").replace("~0", "~"), root)
+        place = _step_into(place, step.replace("~1", "/").replace("~0", "~"), root)
     return place
 
 
-def _inside(place: JSON, step: str, root: JSON) -> JSON:
+def _step_into(place: JSON, step: str, root: JSON) -> JSON:
     if isinstance(place, dict):
-        return True if _is_foreign(place, root) else place.get(step, True)
+        return True if _is_embedded_resource(place, root) else place.get(step, True)
     if isinstance(place, list) and step.isascii() and step.isdigit() and len(step) < 8:
         return place[int(step)] if int(step) < len(place) else True
     return True

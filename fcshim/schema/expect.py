@@ -14,14 +14,14 @@ from collections.abc import Set
 
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Expansion
-from fcshim.schema.coerce import Coerced, coerce
-from fcshim.schema.literal import read_literal
-from fcshim.schema.node import Kind
-from fcshim.schema.shape import Shape
+from fcshim.schema.coerce import CoercedValue, coerce
+from fcshim.schema.untyped_text import read_untyped_text
+from fcshim.schema.node import ValueKind
+from fcshim.schema.shape import SchemaShape
 
 _DIGITS = frozenset("-0123456789")
-_EVERY_START = frozenset('{["tfn') | _DIGITS
-_MOST_WORK = 250_000
+_ALL_STARTS = frozenset('{["tfn') | _DIGITS
+_MAX_WORK = 250_000
 """Steps of compiling one schema, half a second in all. The largest that are let in take a tenth of it; where references
 multiply there is no end, and what is beyond expects ANY."""
 
@@ -34,26 +34,26 @@ class Expectation:
     `wants_text` only strings fit, and any string does: untyped text may be streamed as one.
     """
 
-    __slots__ = ("_array", "_object", "_objects", "fits_none", "integers", "shapes", "streams", "wants_text")
+    __slots__ = ("_only_array", "_only_object", "_objects", "admits_nothing", "streams_integers", "shapes", "streaming_starts", "only_strings")
 
-    def __init__(self, shapes: tuple[Shape, ...], *, fits_none: bool = False) -> None:
+    def __init__(self, shapes: tuple[SchemaShape, ...], *, fits_none: bool = False) -> None:
         self.shapes = shapes
-        self.fits_none = fits_none
+        self.admits_nothing = fits_none
         self._objects = objects = tuple(shape for shape in shapes if "object" in shape.kinds)
         arrays = [shape for shape in shapes if "array" in shape.kinds]
-        self._object = objects[0] if len(objects) == 1 else None
-        self._array = arrays[0] if len(arrays) == 1 else None
-        self.streams = _streams(shapes, len(objects), len(arrays)) if shapes else _EVERY_START
+        self._only_object = objects[0] if len(objects) == 1 else None
+        self._only_array = arrays[0] if len(arrays) == 1 else None
+        self.streaming_starts = _streaming_starts(shapes, len(objects), len(arrays)) if shapes else _ALL_STARTS
         if fits_none:
-            self.streams -= {"n"}  # a member that may not be there is left out where it is null
-        self.integers = any(shape.values is None and "integer" in shape.kinds for shape in shapes)
-        self.wants_text = bool(shapes) and all({"string"} == shape.kinds for shape in shapes) and '"' in self.streams
+            self.streaming_starts -= {"n"}  # a member that may not be there is left out where it is null
+        self.streams_integers = any(shape.values is None and "integer" in shape.kinds for shape in shapes)
+        self.only_strings = bool(shapes) and all({"string"} == shape.kinds for shape in shapes) and '"' in self.streaming_starts
 
-    def admits(self, kind: Kind, value: JSON) -> bool:
+    def admits(self, kind: ValueKind, value: JSON) -> bool:
         """Say whether a value may stand here, as far as can be told without looking into objects and arrays."""
         if not self.shapes:
-            return not self.fits_none
-        return any(shape.takes(kind, value) for shape in self.shapes)
+            return not self.admits_nothing
+        return any(shape.admits(kind, value) for shape in self.shapes)
 
     def member(self, key: str) -> "Expectation":
         """Give what is expected of a member of an object that streams.
@@ -61,32 +61,32 @@ class Expectation:
         Where the object might be of several kinds, and streams all the same as arguments do, it is what all of them
         expect.
         """
-        if self._object is not None:
-            return self._object.member(key)
+        if self._only_object is not None:
+            return self._only_object.member(key)
         found = {shape.member(key) for shape in self._objects}
         return found.pop() if len(found) == 1 else ANY
 
-    def lacks(self, keys: Set[str]) -> bool:
+    def misses_required(self, keys: Set[str]) -> bool:
         """Say whether an object with these members is not whole, where it can be of one kind only."""
-        return self._object is not None and not self._object.required <= keys
+        return self._only_object is not None and not self._only_object.required <= keys
 
     def item(self, index: int) -> "Expectation":
         """Give what is expected of an element of an array that streams."""
-        return ANY if self._array is None else self._array.item(index)
+        return ANY if self._only_array is None else self._only_array.item(index)
 
     def drops_null(self, key: str) -> bool:
         """Say whether a member that is null is left out: it is known and optional, and null is not admitted."""
-        if self._object is not None:
-            return self._object.drops_null(key)
+        if self._only_object is not None:
+            return self._only_object.drops_null(key)
         return self.member(key) is not ANY and all(shape.drops_null(key) for shape in self._objects)
 
-    def coerce(self, value: JSON, raw: str) -> Coerced | None:
+    def coerce(self, value: JSON, raw: str) -> CoercedValue | None:
         """Give what a whole value becomes, or None where nothing is to be changed; `raw` is its strict JSON."""
         return coerce(self, value, raw)
 
-    def from_text(self, text: str) -> str:
+    def text_to_json(self, text: str) -> str:
         """Give the JSON of a value that a tagged format wrote without saying its type."""
-        return read_literal(self, text)
+        return read_untyped_text(self, text)
 
 
 ANY = Expectation(())
@@ -102,38 +102,38 @@ def compile_schema(schema: JSON) -> Expectation:
     Understood are `type`, `enum`, `const`, `properties`, `additionalProperties`, `required`, `items`, `prefixItems`,
     `allOf`, `anyOf`, `oneOf`, `nullable` and local `$ref`. Patterns are never run: a key that may match one is ANY.
     """
-    return _Book(schema).expect((schema,))
+    return _SchemaCompiler(schema).expect((schema,))
 
 
-class _Book:
+class _SchemaCompiler:
     """The expectations of one schema, by the places in it that hold at once."""
 
     def __init__(self, root: JSON) -> None:
         self._expansion = Expansion(root)
-        self._known: dict[tuple[int, ...], Expectation] = {}
+        self._cache: dict[tuple[int, ...], Expectation] = {}
 
     def expect(self, schemas: tuple[JSON, ...]) -> Expectation:
         distinct = {id(schema): schema for schema in schemas if schema is not True}
         key = tuple(distinct)  # the root keeps them alive, so their ids stay theirs
-        if key not in self._known:
-            if self._expansion.work > _MOST_WORK:
+        if key not in self._cache:
+            if self._expansion.work > _MAX_WORK:
                 return ANY
-            self._known[key] = self._compile(tuple(distinct.values()))
-        return self._known[key]
+            self._cache[key] = self._compile(tuple(distinct.values()))
+        return self._cache[key]
 
     def _compile(self, schemas: tuple[JSON, ...]) -> Expectation:
         found = self._expansion.alternatives(schemas)
         if found is None:
             return ANY
-        shapes: list[Shape] = []
+        shapes: list[SchemaShape] = []
         for alternative in found:
-            shape = Shape(alternative, self.expect)
-            if shape.kinds and not any(earlier.absorb(shape) for earlier in shapes):
+            shape = SchemaShape(alternative, self.expect)
+            if shape.kinds and not any(earlier.merge_scalars(shape) for earlier in shapes):
                 shapes.append(shape)
         return Expectation(tuple(shapes)) if shapes else NOTHING
 
 
-def _streams(shapes: tuple[Shape, ...], objects: int, arrays: int) -> frozenset[str]:
+def _streaming_starts(shapes: tuple[SchemaShape, ...], objects: int, arrays: int) -> frozenset[str]:
     """Give the first characters of the values that no coercion can concern as a whole."""
     free = [shape.kinds for shape in shapes if shape.values is None]
     starts: set[str] = set()
@@ -145,11 +145,11 @@ def _streams(shapes: tuple[Shape, ...], objects: int, arrays: int) -> frozenset[
         starts.add('"')
     if any({"integer", "fraction"} <= kinds for kinds in free):
         starts |= _DIGITS
-    starts.update(word for word, value in (("t", True), ("f", False)) if _stays(shapes, value, arrays))
-    if any(shape.takes("null", None) for shape in shapes):
+    starts.update(word for word, value in (("t", True), ("f", False)) if _boolean_streams(shapes, value, arrays))
+    if any(shape.admits("null", None) for shape in shapes):
         starts.add("n")
     return frozenset(starts)
 
 
-def _stays(shapes: tuple[Shape, ...], value: bool, arrays: int) -> bool:  # noqa: FBT001  # it is JSON
-    return arrays == 0 or any(shape.takes("boolean", value) for shape in shapes)
+def _boolean_streams(shapes: tuple[SchemaShape, ...], value: bool, arrays: int) -> bool:  # noqa: FBT001  # it is JSON
+    return arrays == 0 or any(shape.admits("boolean", value) for shape in shapes)

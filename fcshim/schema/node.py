@@ -11,10 +11,10 @@ from typing import Literal
 
 from fcshim.events import JSON
 
-Kind = Literal["object", "array", "string", "integer", "fraction", "boolean", "null"]
+ValueKind = Literal["object", "array", "string", "integer", "fraction", "boolean", "null"]
 """What JSON writes: a number without point and exponent is an `integer`, any other a `fraction` (5.0, too)."""
 
-_KINDS_OF: dict[type, Kind] = {
+_KIND_BY_TYPE: dict[type, ValueKind] = {
     dict: "object",
     list: "array",
     str: "string",
@@ -24,12 +24,12 @@ _KINDS_OF: dict[type, Kind] = {
     type(None): "null",
 }
 
-KINDS: frozenset[Kind] = frozenset({"object", "array", "string", "integer", "fraction", "boolean", "null"})
-CONTAINERS: frozenset[Kind] = frozenset({"object", "array"})
+KINDS: frozenset[ValueKind] = frozenset({"object", "array", "string", "integer", "fraction", "boolean", "null"})
+CONTAINERS: frozenset[ValueKind] = frozenset({"object", "array"})
 
-_DEEPEST = 64
+_MAX_DEPTH = 64
 """Nesting of one value, JSON inside its strings included: as deep as a parser admits arguments."""
-_LONGEST_NUMBER = 4_000
+_MAX_NUMBER_LENGTH = 4_000
 """Characters: Python refuses to read integers of more than 4,300 digits."""
 
 _PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]*+'
@@ -42,12 +42,12 @@ _TOKEN = re.compile(
     r")"
 )
 _SPACE = re.compile(r"[ \t\n\r]*+")
-_WORDS: dict[str, tuple[Kind, JSON]] = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None)}
+_WORDS: dict[str, tuple[ValueKind, JSON]] = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None)}
 
 
-def kind_of(value: JSON) -> Kind:
+def kind_of(value: JSON) -> ValueKind:
     """Give the kind of a value that `json.loads` gave."""
-    return _KINDS_OF[type(value)]
+    return _KIND_BY_TYPE[type(value)]
 
 
 class Node:
@@ -58,7 +58,7 @@ class Node:
 
     __slots__ = ("children", "depth", "end", "keys", "kind", "parent", "source", "start", "step", "value")
 
-    def __init__(self, kind: Kind, source: str, start: int, parent: "Node | None", depth: int) -> None:
+    def __init__(self, kind: ValueKind, source: str, start: int, parent: "Node | None", depth: int) -> None:
         self.kind = kind
         self.source = source
         self.start = start
@@ -90,7 +90,7 @@ _NO_KEYS: list[str] = []
 _NO_CHILDREN: list[Node] = []  # one for all scalars: a list each would double what they take
 
 
-class _NotStrictError(ValueError):
+class _InvalidJsonError(ValueError):
     """The text is not strict JSON."""
 
 
@@ -98,21 +98,21 @@ def scan(source: str, depth: int = 0) -> Node | None:
     """Read one JSON value that stands `depth` levels deep; None where `source` is anything else."""
     try:
         return _Scanner(source, depth).read()
-    except _NotStrictError:
+    except _InvalidJsonError:
         return None
 
 
-def plain(text: str) -> JSON:
+def load_json(text: str) -> JSON:
     """Give the value of strict JSON; a number beyond a double's range stays text, as JSON has no word for it."""
-    return json.loads(text, parse_float=_finite)
+    return json.loads(text, parse_float=_parse_float)
 
 
-def has_half(text: str) -> bool:
+def has_lone_surrogate(text: str) -> bool:
     """Say whether half a surrogate pair is in the text: no encoder takes it."""
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _finite(text: str) -> float | str:
+def _parse_float(text: str) -> float | str:
     number = float(text)
     return number if math.isfinite(number) else text
 
@@ -125,89 +125,89 @@ class _Scanner:
         self._pos = 0
         self._depth = depth
         self._open: Node | None = None
-        self._seen: list[set[str]] = []
+        self._seen_keys: list[set[str]] = []
         self._root: Node | None = None
         self._key: str | None = None
-        self._due = "value"
+        self._expected = "value"
 
     def read(self) -> Node:
         while self._root is None or self._open is not None:
-            self._token()
+            self._read_token()
         found = _SPACE.fullmatch(self._source, self._pos)
         if found is None:
-            raise _NotStrictError
+            raise _InvalidJsonError
         return self._root
 
-    def _token(self) -> None:
+    def _read_token(self) -> None:
         found = _TOKEN.match(self._source, self._pos)
         if found is None:
-            raise _NotStrictError
+            raise _InvalidJsonError
         self._pos = found.end()
         what = found.lastgroup
         if what == "mark":
-            self._mark(found["mark"])
-        elif self._due in {"key", "key or end"}:
+            self._read_punctuation(found["mark"])
+        elif self._expected in {"key", "key or end"}:
             if what != "string":
-                raise _NotStrictError
-            self._key_read(_string(found["string"]))
+                raise _InvalidJsonError
+            self._add_key(_decode_string(found["string"]))
         else:
-            self._scalar(found)
+            self._add_scalar(found)
 
-    def _mark(self, mark: str) -> None:
-        if mark in "{[" and self._due in {"value", "value or end"}:
-            self._begin("object" if mark == "{" else "array")
-        elif mark in "}]" and self._open is not None and self._due in {"comma", "key or end", "value or end"}:
-            if (mark == "}") != (self._open.kind == "object"):
-                raise _NotStrictError
-            self._end(self._open)
-        elif mark == "," and self._open is not None and self._due == "comma":
-            self._due = "key" if self._open.kind == "object" else "value"
-        elif mark == ":" and self._due == "colon":
-            self._due = "value"
+    def _read_punctuation(self, char: str) -> None:
+        if char in "{[" and self._expected in {"value", "value or end"}:
+            self._open_container("object" if char == "{" else "array")
+        elif char in "}]" and self._open is not None and self._expected in {"comma", "key or end", "value or end"}:
+            if (char == "}") != (self._open.kind == "object"):
+                raise _InvalidJsonError
+            self._close_container(self._open)
+        elif char == "," and self._open is not None and self._expected == "comma":
+            self._expected = "key" if self._open.kind == "object" else "value"
+        elif char == ":" and self._expected == "colon":
+            self._expected = "value"
         else:
-            raise _NotStrictError
+            raise _InvalidJsonError
 
-    def _key_read(self, key: str) -> None:
-        seen = self._seen[-1]
+    def _add_key(self, key: str) -> None:
+        seen = self._seen_keys[-1]
         if key in seen:
-            raise _NotStrictError
+            raise _InvalidJsonError
         seen.add(key)
         self._key = key
-        self._due = "colon"
+        self._expected = "colon"
 
-    def _begin(self, kind: Kind) -> None:
-        node = self._node(kind, self._pos - 1)
-        if node.depth >= _DEEPEST:
-            raise _NotStrictError
+    def _open_container(self, kind: ValueKind) -> None:
+        node = self._add_node(kind, self._pos - 1)
+        if node.depth >= _MAX_DEPTH:
+            raise _InvalidJsonError
         self._open = node
-        self._seen.append(set())
-        self._due = "key or end" if kind == "object" else "value or end"
+        self._seen_keys.append(set())
+        self._expected = "key or end" if kind == "object" else "value or end"
 
-    def _end(self, node: Node) -> None:
+    def _close_container(self, node: Node) -> None:
         node.end = self._pos
-        self._seen.pop()
+        self._seen_keys.pop()
         self._open = node.parent
-        self._due = "comma"
+        self._expected = "comma"
 
-    def _scalar(self, found: re.Match[str]) -> None:
-        if self._due not in {"value", "value or end"}:
-            raise _NotStrictError
+    def _add_scalar(self, found: re.Match[str]) -> None:
+        if self._expected not in {"value", "value or end"}:
+            raise _InvalidJsonError
         group = found.lastgroup
         assert group is not None
         if group == "string":
-            node = self._node("string", found.start("string"))
-            node.value = _string(found["string"])
+            node = self._add_node("string", found.start("string"))
+            node.value = _decode_string(found["string"])
         elif group == "word":
             kind, value = _WORDS[found["word"]]
-            node = self._node(kind, found.start("word"))
+            node = self._add_node(kind, found.start("word"))
             node.value = value
         else:
-            node = self._node("fraction" if found["fraction"] else "integer", found.start("number"))
-            node.value = _number(found["number"])
+            node = self._add_node("fraction" if found["fraction"] else "integer", found.start("number"))
+            node.value = _decode_number(found["number"])
         node.end = self._pos
-        self._due = "comma"
+        self._expected = "comma"
 
-    def _node(self, kind: Kind, start: int) -> Node:
+    def _add_node(self, kind: ValueKind, start: int) -> Node:
         parent = self._open
         node = Node(kind, self._source, start, parent, self._depth if parent is None else parent.depth + 1)
         if parent is None:
@@ -223,15 +223,15 @@ class _Scanner:
         return node
 
 
-def _string(text: str) -> str:
+def _decode_string(text: str) -> str:
     value: str = json.loads(text)
-    if "\\u" in text and has_half(value):
-        raise _NotStrictError
+    if "\\u" in text and has_lone_surrogate(value):
+        raise _InvalidJsonError
     return value
 
 
-def _number(text: str) -> int | float:
-    if len(text) > _LONGEST_NUMBER:
-        raise _NotStrictError
+def _decode_number(text: str) -> int | float:
+    if len(text) > _MAX_NUMBER_LENGTH:
+        raise _InvalidJsonError
     number: int | float = json.loads(text)
     return number

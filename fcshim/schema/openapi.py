@@ -7,9 +7,9 @@ Neighbours: the `gemini` codec reads tools and response schemas with this.
 
 from fcshim.events import JSON
 
-_COUNTS = frozenset(["minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"])
+_COUNT_KEYWORDS = frozenset(["minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"])
 _DROPPED = frozenset(["nullable", "propertyOrdering", "property_ordering", "example"])
-_SNAKE: dict[str, str] = {
+_CAMEL_CASE: dict[str, str] = {
     "min_items": "minItems",
     "max_items": "maxItems",
     "min_properties": "minProperties",
@@ -29,15 +29,15 @@ def from_openapi(schema: JSON) -> JSON:
         return schema
     result: dict[str, JSON] = {}
     for given, value in schema.items():
-        name: JSON = _SNAKE.get(given, given)
+        name: JSON = _CAMEL_CASE.get(given, given)
         if name not in _DROPPED:
-            result[name] = _converted(name, value)
+            result[name] = _convert(name, value)
     if schema.get("nullable") is True:
         _admit_null(result)
     return result
 
 
-def _converted(name: str, value: JSON) -> JSON:
+def _convert(name: str, value: JSON) -> JSON:
     if name == "type" and isinstance(value, str):
         return value.lower()
     if name in ("items", "additionalProperties"):
@@ -46,7 +46,7 @@ def _converted(name: str, value: JSON) -> JSON:
         return {key: from_openapi(inner) for key, inner in value.items()}
     if name == "anyOf" and isinstance(value, list):
         return [from_openapi(inner) for inner in value]
-    if name in _COUNTS and isinstance(value, str) and value.isascii() and value.isdigit():
+    if name in _COUNT_KEYWORDS and isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
     return value
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from fcshim.events import JSON
 
-_ALTERNATIVES = ("anyOf", "oneOf")
-_NOT_ON_TOP = frozenset([*_ALTERNATIVES, "allOf", "not", "enum", "const", "if", "then", "else"])
-_GEMINI = frozenset(
+_UNION_KEYWORDS = ("anyOf", "oneOf")
+_NOT_AT_TOP_LEVEL = frozenset([*_UNION_KEYWORDS, "allOf", "not", "enum", "const", "if", "then", "else"])
+_GEMINI_KEYWORDS = frozenset(
     [
         *("$ref", "$defs", "$id", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems"),
         *("minItems", "maxItems", "minimum", "maximum", "anyOf", "properties", "additionalProperties", "required"),
@@ -19,9 +19,9 @@ _GEMINI = frozenset(
     ]
 )
 """The keywords of JSON Schema that `parametersJsonSchema` is documented to take."""
-_NAMED_SCHEMAS = frozenset(["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"])
-_LISTED_SCHEMAS = frozenset([*_ALTERNATIVES, "allOf", "prefixItems"])
-_SCHEMAS = frozenset(["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"])
+_SCHEMA_MAP_KEYWORDS = frozenset(["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"])
+_SCHEMA_LIST_KEYWORDS = frozenset([*_UNION_KEYWORDS, "allOf", "prefixItems"])
+_SCHEMA_KEYWORDS = frozenset(["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"])
 
 
 def as_object(schema: JSON) -> dict[str, JSON]:
@@ -31,17 +31,17 @@ def as_object(schema: JSON) -> dict[str, JSON]:
     """
     if not isinstance(schema, dict):
         return {"type": "object", "properties": {}}
-    if schema.get("type") == "object" and not schema.keys() & _NOT_ON_TOP:
+    if schema.get("type") == "object" and not schema.keys() & _NOT_AT_TOP_LEVEL:
         return schema
-    kept = {name: value for name, value in schema.items() if name not in _NOT_ON_TOP and name != "type"}
+    kept = {name: value for name, value in schema.items() if name not in _NOT_AT_TOP_LEVEL and name != "type"}
     parts = [part for part in _all_of(schema) if isinstance(part, dict)]
-    groups = [_listed(schema, name) for name in _ALTERNATIVES if name in schema]
+    groups = [_union_branches(schema, name) for name in _UNION_KEYWORDS if name in schema]
     if not parts and not groups:
         return {"type": "object", "properties": {}, **kept}
-    return {"type": "object", **kept, **_merged(schema, parts, groups)}
+    return {"type": "object", **kept, **_merge(schema, parts, groups)}
 
 
-def _merged(
+def _merge(
     schema: dict[str, JSON], parts: Sequence[dict[str, JSON]], groups: Sequence[list[dict[str, JSON]]]
 ) -> dict[str, JSON]:
     properties: dict[str, JSON] = {}
@@ -72,17 +72,17 @@ def for_gemini(schema: JSON) -> JSON:
         known.pop("additionalProperties", None)  # it would refuse what the patterns admit
     if "definitions" in known and "$defs" not in known:
         known["$defs"] = known.pop("definitions")
-    return {name: _for_gemini(name, value) for name, value in known.items() if name in _GEMINI}
+    return {name: _convert_for_gemini(name, value) for name, value in known.items() if name in _GEMINI_KEYWORDS}
 
 
-def _for_gemini(name: str, value: JSON) -> JSON:
+def _convert_for_gemini(name: str, value: JSON) -> JSON:
     if name == "$ref" and isinstance(value, str):
         return value.replace("#/definitions/", "#/$defs/")
-    if name in _NAMED_SCHEMAS and isinstance(value, dict):
+    if name in _SCHEMA_MAP_KEYWORDS and isinstance(value, dict):
         return {key: for_gemini(inner) for key, inner in value.items()}
-    if name in _LISTED_SCHEMAS and isinstance(value, list):
+    if name in _SCHEMA_LIST_KEYWORDS and isinstance(value, list):
         return [for_gemini(inner) for inner in value]
-    return for_gemini(value) if name in _SCHEMAS else value
+    return for_gemini(value) if name in _SCHEMA_KEYWORDS else value
 
 
 def is_closed(schema: JSON, *, all_required: bool) -> bool:
@@ -90,7 +90,7 @@ def is_closed(schema: JSON, *, all_required: bool) -> bool:
 
     Strict tools must be so, at OpenAI (`all_required`) and at Anthropic; others are refused, strict or not at all.
     """
-    return all(_is_closed(each, all_required=all_required) for each in _objects(schema))
+    return all(_is_closed(each, all_required=all_required) for each in _object_schemas(schema))
 
 
 def _is_closed(schema: dict[str, JSON], *, all_required: bool) -> bool:
@@ -98,21 +98,21 @@ def _is_closed(schema: dict[str, JSON], *, all_required: bool) -> bool:
     return schema.get("additionalProperties") is False and not (all_required and missing)
 
 
-def _objects(schema: JSON) -> Iterator[dict[str, JSON]]:
+def _object_schemas(schema: JSON) -> Iterator[dict[str, JSON]]:
     """Give every schema inside `schema` that describes an object."""
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "object" or "properties" in schema:
         yield schema
     for name, value in schema.items():
-        if name in _NAMED_SCHEMAS and isinstance(value, dict):
+        if name in _SCHEMA_MAP_KEYWORDS and isinstance(value, dict):
             inner: list[JSON] = list(value.values())
-        elif name in _LISTED_SCHEMAS and isinstance(value, list):
+        elif name in _SCHEMA_LIST_KEYWORDS and isinstance(value, list):
             inner = value
         else:
-            inner = [value] if name in _SCHEMAS else []
+            inner = [value] if name in _SCHEMA_KEYWORDS else []
         for each in inner:
-            yield from _objects(each)
+            yield from _object_schemas(each)
 
 
 def _all_of(schema: dict[str, JSON]) -> list[JSON]:
@@ -120,7 +120,7 @@ def _all_of(schema: dict[str, JSON]) -> list[JSON]:
     return listed if isinstance(listed, list) else []
 
 
-def _listed(schema: dict[str, JSON], name: str) -> list[dict[str, JSON]]:
+def _union_branches(schema: dict[str, JSON], name: str) -> list[dict[str, JSON]]:
     """Give the alternatives that are schemas; at least one, which admits everything."""
     listed = schema[name]
     return [each for each in listed if isinstance(each, dict)] or [{}] if isinstance(listed, list) else [{}]

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
-from fcshim.schema.node import CONTAINERS, KINDS, Kind, has_half
+from fcshim.schema.node import CONTAINERS, KINDS, ValueKind, has_lone_surrogate
 
 if TYPE_CHECKING:
     from fcshim.schema.expect import Expectation
 
-Expect: TypeAlias = "Callable[[tuple[JSON, ...]], Expectation]"
+CompileSchemas: TypeAlias = "Callable[[tuple[JSON, ...]], Expectation]"
 """Compiles the schemas that a value must satisfy at once."""
 
-_NUMBER: frozenset[Kind] = frozenset({"integer", "fraction"})
-_KINDS_OF_TYPE: dict[str, frozenset[Kind]] = {
+_NUMBER_KINDS: frozenset[ValueKind] = frozenset({"integer", "fraction"})
+_KINDS_OF_TYPE: dict[str, frozenset[ValueKind]] = {
     "object": frozenset({"object"}),
     "array": frozenset({"array"}),
     "string": frozenset({"string"}),
     # 5.0 is an integer to JSON Schema since draft 6, and to few of the programs that read arguments.
     "integer": frozenset({"integer"}),
-    "number": _NUMBER,
+    "number": _NUMBER_KINDS,
     "boolean": frozenset({"boolean"}),
     "null": frozenset({"null"}),
 }
-_TYPES: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     dict: "object",
     list: "array",
     str: "string",
@@ -38,63 +38,63 @@ _TYPES: dict[type, str] = {
     bool: "boolean",
     type(None): "null",
 }
-_NULL: frozenset[Kind] = frozenset({"null"})
+_NULL_KINDS: frozenset[ValueKind] = frozenset({"null"})
 
 
-class Shape:
+class SchemaShape:
     """Plain schemas that hold at once, without unions and references.
 
     `kinds` are the kinds of value it takes; `values`, where there is `enum` or `const`, the scalars among them.
     """
 
     __slots__ = (
-        "_expect",
-        "_folded",
+        "_compile_schemas",
+        "_casefolded",
         "_members",
-        "_others",
-        "_prefix",
-        "_prefixed",
-        "_rest",
+        "_additional_member",
+        "_prefix_items",
+        "_prefix_length",
+        "_further_items",
         "_schemas",
         "kinds",
         "required",
         "values",
     )
 
-    def __init__(self, schemas: Alternative, expect: Expect) -> None:
+    def __init__(self, schemas: Alternative, compile_schemas: CompileSchemas) -> None:
         self.kinds = KINDS
         self.values: frozenset[tuple[str, JSON]] | None = None
         for schema in schemas:
             self._narrow(schema)
         self.required = frozenset(key for schema in schemas for key in _strings(schema.get("required")))
         self._schemas = schemas
-        self._expect = expect
+        self._compile_schemas = compile_schemas
         self._members: dict[str, Expectation] = {}
-        self._others: Expectation | None = None
-        self._prefix: dict[int, Expectation] = {}
-        self._prefixed = max((len(_prefix(schema)) for schema in schemas), default=0)
-        self._rest: Expectation | None = None
-        self._folded: dict[str, str | None] | None = None
+        self._additional_member: Expectation | None = None
+        self._prefix_items: dict[int, Expectation] = {}
+        self._prefix_length = max((len(_prefix_schemas(schema)) for schema in schemas), default=0)
+        self._further_items: Expectation | None = None
+        self._casefolded: dict[str, str | None] | None = None
 
     def _narrow(self, schema: dict[str, JSON]) -> None:
         kinds = _kinds(schema.get("type"))
         values = _values(schema)
         nullable = schema.get("nullable") is True
         if kinds is not None:
-            self.kinds &= kinds | _NULL if nullable else kinds
+            self.kinds &= kinds | _NULL_KINDS if nullable else kinds
         if values is not None:
-            self.kinds &= frozenset().union(*map(_kinds_of, values), _NULL if nullable else ())
+            self.kinds &= frozenset().union(*map(_kinds_of, values), _NULL_KINDS if nullable else ())
             keys = frozenset(scalar_key(value) for value in values if not isinstance(value, dict | list))
             keys |= {scalar_key(None)} if nullable else frozenset()
             self.values = keys if self.values is None else self.values & keys
 
-    def takes(self, kind: Kind, value: JSON) -> bool:
+    def admits(self, kind: ValueKind, value: JSON) -> bool:
         """Say whether a value may stand here, as far as can be told without looking into objects and arrays."""
         if kind not in self.kinds:
             return False
         return self.values is None or kind in CONTAINERS or scalar_key(value) in self.values
 
-    def absorb(self, other: "Shape") -> bool:
+    def merge_scalars(self, other: "SchemaShape") -> bool:
         """Take over another shape's scalars, if both are nothing but lists of scalars."""
         if self.values is None or other.values is None or (self.kinds | other.kinds) & CONTAINERS:
             return False
@@ -102,15 +102,15 @@ class Shape:
         self.kinds |= other.kinds
         return True
 
-    def in_other_case(self, text: str) -> str | None:
+    def find_ignoring_case(self, text: str) -> str | None:
         """Give the one admitted string that differs from `text` in letter case only."""
-        if self._folded is None:
-            self._folded = {}
+        if self._casefolded is None:
+            self._casefolded = {}
             for _, value in self.values or ():
-                if isinstance(value, str) and not has_half(value):
+                if isinstance(value, str) and not has_lone_surrogate(value):
                     folded = value.casefold()
-                    self._folded[folded] = None if folded in self._folded else value
-        return self._folded.get(text.casefold())
+                    self._casefolded[folded] = None if folded in self._casefolded else value
+        return self._casefolded.get(text.casefold())
 
     # Objects.
 
@@ -120,13 +120,13 @@ class Shape:
         if found is not None:
             return found
         known = any(key in _dict(schema, "properties") for schema in self._schemas)
-        found = None if known else self._others
+        found = None if known else self._additional_member
         if found is None:
-            found = self._expect(tuple(self._member_schemas(key)))
+            found = self._compile_schemas(tuple(self._member_schemas(key)))
             if known:
                 self._members[key] = found
             else:
-                self._others = found  # one for all keys that the schema does not name: a model may write many
+                self._additional_member = found  # one for all keys that the schema does not name: a model may write many
         return found
 
     def _member_schemas(self, key: str) -> Iterator[JSON]:
@@ -156,17 +156,17 @@ class Shape:
 
     def item(self, index: int) -> "Expectation":
         """Give what is expected of an element."""
-        if index < self._prefixed:
-            if index not in self._prefix:
-                self._prefix[index] = self._expect(tuple(self._item_schemas(index)))
-            return self._prefix[index]
-        if self._rest is None:
-            self._rest = self._expect(tuple(self._item_schemas(index)))
-        return self._rest
+        if index < self._prefix_length:
+            if index not in self._prefix_items:
+                self._prefix_items[index] = self._compile_schemas(tuple(self._item_schemas(index)))
+            return self._prefix_items[index]
+        if self._further_items is None:
+            self._further_items = self._compile_schemas(tuple(self._item_schemas(index)))
+        return self._further_items
 
     def _item_schemas(self, index: int) -> Iterator[JSON]:
         for schema in self._schemas:
-            prefix = _prefix(schema)
+            prefix = _prefix_schemas(schema)
             if index < len(prefix):
                 yield prefix[index]
             elif isinstance(schema.get("items"), list):
@@ -182,7 +182,7 @@ def scalar_key(value: JSON) -> tuple[str, JSON]:
     return ("number" if isinstance(value, int | float) else "other", value)
 
 
-def _kinds(types: JSON) -> frozenset[Kind] | None:
+def _kinds(types: JSON) -> frozenset[ValueKind] | None:
     """Read `type`; None where it says nothing that JSON Schema knows."""
     names = [types] if isinstance(types, str) else types
     if not isinstance(names, list) or not names:
@@ -204,11 +204,11 @@ def _values(schema: dict[str, JSON]) -> list[JSON] | None:
     return values
 
 
-def _kinds_of(value: JSON) -> frozenset[Kind]:
+def _kinds_of(value: JSON) -> frozenset[ValueKind]:
     """Give the kinds that a value equal to `value` may be written as; none where it is not JSON."""
     if isinstance(value, float) and not math.isfinite(value):
         return frozenset()
-    return _KINDS_OF_TYPE.get(_TYPES.get(type(value), ""), frozenset())
+    return _KINDS_OF_TYPE.get(_TYPE_NAMES.get(type(value), ""), frozenset())
 
 
 def _dict(schema: dict[str, JSON], keyword: str) -> dict[str, JSON]:
@@ -216,7 +216,7 @@ def _dict(schema: dict[str, JSON], keyword: str) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {}
 
 
-def _prefix(schema: dict[str, JSON]) -> list[JSON]:
+def _prefix_schemas(schema: dict[str, JSON]) -> list[JSON]:
     """Give the schemas of the first elements, in today's spelling or in that of draft 7."""
     for keyword in ("prefixItems", "items"):
         value = schema.get(keyword)

@@ -10,13 +10,13 @@ import json
 from fcshim.events import JSON
 
 
-def strict_or_none(text: str) -> JSON:
+def parse_strict_json(text: str) -> JSON:
     """Give the value; None for what is no strict JSON, as for null."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return None
 
 
-def _refuse(constant: str) -> JSON:
+def _reject_constant(constant: str) -> JSON:
     raise ValueError(constant)

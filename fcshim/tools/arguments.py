@@ -15,8 +15,8 @@ from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import Expectation, compile_schema
-from fcshim.schema.strict_json import strict_or_none
-from fcshim.schema.validate import Fault, every_fault
+from fcshim.schema.strict_json import parse_strict_json
+from fcshim.schema.validate import SchemaViolation, find_violations
 
 _EXCERPT = 60
 """Characters of a wrong value that its message shows."""
@@ -25,7 +25,7 @@ _NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "i
 
 def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
     """Decode, mend and check. Raises `ToolError` that names every fault."""
-    value = strict_or_none(text or "{}")
+    value = parse_strict_json(text or "{}")
     if isinstance(value, dict) and tool.parameters:
         mended = coerce(_expected(json.dumps(tool.parameters)), value, text or "{}")
         value = value if mended is None else json.loads(mended.text)
@@ -37,7 +37,7 @@ def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
 
 def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> None:
     """Compare arguments with the tool's schema. Raises `ToolError` that names every fault."""
-    faults = list(dict.fromkeys(said for fault in every_fault(tool.parameters, arguments) for said in _told(fault)))
+    faults = list(dict.fromkeys(said for fault in find_violations(tool.parameters, arguments) for said in _told(fault)))
     if faults:
         raise ToolError(f"Wrong arguments for {tool.name}:\n" + "\n".join(f"- {fault}" for fault in faults))
 
@@ -48,7 +48,7 @@ def _expected(schema: str) -> Expectation:
     return compile_schema(json.loads(schema))
 
 
-def _told(fault: Fault) -> Iterator[str]:
+def _told(fault: SchemaViolation) -> Iterator[str]:
     at = f"{fault.path}." if fault.path else ""
     match fault.keyword:
         case "required":
@@ -69,7 +69,7 @@ def _told(fault: Fault) -> Iterator[str]:
             yield f"{_place(fault)}: {fault.message[:200]}"
 
 
-def _unknown(at: str, fault: Fault) -> Iterator[str]:
+def _unknown(at: str, fault: SchemaViolation) -> Iterator[str]:
     known = list(fault.schema.get("properties") or ())
     for name in fault.value:
         if name not in known:
@@ -78,7 +78,7 @@ def _unknown(at: str, fault: Fault) -> Iterator[str]:
             yield f"{at}{name}: no such parameter{hint}"
 
 
-def _place(fault: Fault) -> str:
+def _place(fault: SchemaViolation) -> str:
     return fault.path or "the arguments"
 
 

@@ -7,7 +7,7 @@ from fcshim.messages import AUTO, Tool
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.parse.stream import parse
 from fcshim.prompt.render import render_result, render_system
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 
 
 def test_a_seed_gives_the_same_conversation_again() -> None:
@@ -51,7 +51,7 @@ def test_arguments_are_what_the_schema_admits() -> None:
         scene = make_scene(rng)
         schemas = {tool.name: tool.parameters for tool in scene.tools}
         for call in make_exchange(rng, scene, 1).calls:
-            assert first_fault(schemas[call.name], call.arguments) is None
+            assert first_violation(schemas[call.name], call.arguments) is None
 
 
 def test_the_command_holds_every_name_and_value() -> None:

@@ -11,7 +11,7 @@ import pytest_asyncio
 from fcshim import Client
 from fcshim.events import ToolCallChunk, ToolCallEnd
 from fcshim.reply import Reply, fold
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 from tests.engine.llama_server import SLOTS, LlamaServer
 from tests.engine.schemas import SCHEMAS
 
@@ -41,7 +41,7 @@ async def ask(
 
 def check(call: ToolCallEnd) -> None:
     assert (None, []) == (call.error, call.coerced), call
-    assert first_fault(SCHEMAS[call.tool_call_name], json.loads(call.tool_call_arguments_complete)) is None, call
+    assert first_violation(SCHEMAS[call.tool_call_name], json.loads(call.tool_call_arguments_complete)) is None, call
 
 
 async def in_turns(each: Any, count: int) -> list[Reply]:

@@ -10,7 +10,7 @@ import pytest
 from fcshim import Client
 from fcshim.events import ToolCallEnd
 from fcshim.reply import fold
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 from tests.engine.llama_server import SLOTS, LlamaServer, running
 from tests.engine.random_models import write_random_model
 from tests.engine.schemas import SCHEMAS
@@ -54,7 +54,7 @@ async def last_calls(url: str, dialect: str, *, streamed: bool, max_retries: int
                     reply = await client.complete(f"Go {number}.", [tool], **fields)
             for call in reply.tool_calls:
                 if call.error is None:
-                    assert first_fault(schema, json.loads(call.tool_call_arguments_complete)) is None
+                    assert first_violation(schema, json.loads(call.tool_call_arguments_complete)) is None
             return reply.tool_calls[-1]
 
         return await asyncio.gather(*map(last_call, range(CALLS)))

@@ -20,7 +20,7 @@ from fcshim.events import Event, Text, ToolCallChunk
 from fcshim.messages import Request, Tool
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.reply import Reply, fold
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 from tests.engine import templates
 from tests.engine.conftest import VOCABULARIES
 from tests.engine.llama_server import SLOTS, LlamaServer, running
@@ -196,7 +196,7 @@ async def test_whatever_begins_a_call_is_a_valid_one_however_its_marker_came(
     for call in good:
         arguments = json.loads(call.tool_call_arguments_complete)
         assert not call.coerced
-        assert first_fault(SCHEMAS[call.tool_call_name], arguments) is None, call
+        assert first_violation(SCHEMAS[call.tool_call_name], arguments) is None, call
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
@@ -221,7 +221,7 @@ async def test_a_marker_that_is_one_special_token_is_seen_and_opens_a_valid_call
     assert len(good) >= 4
     for call in good:
         schema = WEATHER["function"]["parameters"]
-        assert first_fault(schema, json.loads(call.tool_call_arguments_complete)) is None, call
+        assert first_violation(schema, json.loads(call.tool_call_arguments_complete)) is None, call
 
 
 @pytest.mark.parametrize("model", ["tiny", "qwq-32b"])

@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from fcshim import Client
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 from tests.engine.llama_server import LlamaServer
 from tests.engine.proxy import proxying
 from tests.engine.test_constrained import in_turns
@@ -65,7 +65,7 @@ async def test_with_tools_there_are_documents_or_calls(random_server: LlamaServe
         else:
             assert [] == list(Draft202012Validator(CITY).iter_errors(json.loads(reply.text)))
         for call in reply.tool_calls:
-            assert first_fault(ADD["function"]["parameters"], json.loads(call.tool_call_arguments_complete)) is None
+            assert first_violation(ADD["function"]["parameters"], json.loads(call.tool_call_arguments_complete)) is None
     assert {True, False} == {bool(reply.tool_calls) for reply in replies}
 
 

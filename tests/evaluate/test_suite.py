@@ -11,7 +11,7 @@ from fcshim.errors import ConfigError
 from fcshim.evaluate import CATEGORIES, DEFAULT_CATEGORIES, load_cases, suite
 from fcshim.evaluate.suite import COMMANDS, fingerprint, tool_sets
 from fcshim.messages import as_tools
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 
 EVERY = load_cases(CATEGORIES)
 
@@ -45,7 +45,7 @@ def faults_of(call, offered):
     if not all(call.arguments.values()):
         yield "an argument admits nothing"
     for arguments in admitted(call):
-        if fault := first_fault(parameters, arguments):
+        if fault := first_violation(parameters, arguments):
             yield fault
         if unknown := arguments.keys() - parameters["properties"].keys():
             yield f"unknown: {unknown}"

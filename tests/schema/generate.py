@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
-from fcshim.schema.validate import EndlessError, References
+from fcshim.schema.validate import ReferenceLimitError, BoundedReferences
 
 KEYS = st.sampled_from(["a", "b", "c"])
 SCALARS = [
@@ -128,9 +128,9 @@ def validates(schema, value):
 
     As in draft 2020-12, but 5.0 is not an integer: it is the one admitted value that coercion changes.
     """
-    keywords = {"$ref": References(Draft202012Validator.VALIDATORS["$ref"])}
+    keywords = {"$ref": BoundedReferences(Draft202012Validator.VALIDATORS["$ref"])}
     validator = extend(Draft202012Validator, keywords, type_checker=_STRICT_TYPES)
     try:
         return validator(schema).is_valid(value)
-    except (Unresolvable, EndlessError):
+    except (Unresolvable, ReferenceLimitError):
         return None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.schema.alternatives import Expansion, resolve
+from fcshim.schema.alternatives import Expansion, resolve_reference
 
 INTEGER = {"type": "integer"}
 STRING = {"type": "string"}
@@ -114,7 +114,7 @@ def test_what_was_exceeded_and_which_references_lead_nowhere_is_known():
     lost.alternatives(({"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#b"}, {"$ref": "https://example.com"}]},))
 
     assert (True, False) == (large.exceeded, lost.exceeded)
-    assert ["#b", "https://example.com"] == list(lost.void)
+    assert ["#b", "https://example.com"] == list(lost.unresolved)
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ def test_a_reference_is_a_pointer_into_the_schema(reference, target):
         "own": {"$id": "https://example.com/own", "type": "integer"},
     }
 
-    assert target == resolve(root, reference)
+    assert target == resolve_reference(root, reference)
 
 
 def test_the_whole_schema_is_a_reference_too():
     root = {"$id": "https://example.com/root", "type": "object"}
 
-    assert root is resolve(root, "#")
-    assert "object" == resolve(root, "#/type")
+    assert root is resolve_reference(root, "#")
+    assert "object" == resolve_reference(root, "#/type")
 
 
 def test_work_adds_up_over_the_values_of_a_schema():

@@ -96,17 +96,17 @@ def test_what_is_not_strict_json_is_left_alone(raw):
     assert OBJECT.coerce({}, raw) is None
 
 
-def written_by_a_model(draw, schema, value):
+def with_model_errors(draw, schema, value):
     """Spoil a valid value in the ways that coercion knows."""
     spoilt = draw(st.booleans())
     kind = schema["type"]
     if kind == "object":
-        members = {key: written_by_a_model(draw, schema["properties"][key], member) for key, member in value.items()}
+        members = {key: with_model_errors(draw, schema["properties"][key], member) for key, member in value.items()}
         absent = [key for key in schema["properties"] if key not in value and draw(st.booleans())]
         members |= dict.fromkeys(absent)
         return json.dumps(members) if spoilt else members
     if kind == "array":
-        items = [written_by_a_model(draw, schema["items"], item) for item in value]
+        items = [with_model_errors(draw, schema["items"], item) for item in value]
         if spoilt and len(items) == 1 and schema["items"]["type"] != "array":
             return items[0]
         return json.dumps(items) if spoilt else items
@@ -157,7 +157,7 @@ def valid(draw, schema):
 @given(st.data(), PLAIN)
 def test_what_a_model_spoils_is_as_it_was_meant(data, schema):
     meant = valid(data.draw, schema)
-    text = json.dumps(written_by_a_model(data.draw, schema, meant))
+    text = json.dumps(with_model_errors(data.draw, schema, meant))
     found = compile_schema(schema).coerce(json.loads(text), text)
 
     assert json.dumps(meant) == json.dumps(json.loads(text if found is None else found.text))

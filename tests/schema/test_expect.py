@@ -30,7 +30,7 @@ def test_reading_part_by_part_gives_what_coercing_the_whole_gives(schema, text):
 def test_a_scalar_whose_start_streams_is_never_changed(schema, text):
     expectation = compile_schema(schema)
 
-    assert text[0] not in expectation.streams or expectation.coerce(json.loads(text), text) is None
+    assert text[0] not in expectation.streaming_starts or expectation.coerce(json.loads(text), text) is None
 
 
 @settings(max_examples=300)
@@ -38,7 +38,7 @@ def test_a_scalar_whose_start_streams_is_never_changed(schema, text):
 def test_an_integer_that_is_expected_is_never_changed(schema, number):
     expectation = compile_schema(schema)
 
-    assert not expectation.integers or expectation.coerce(number, str(number)) is None
+    assert not expectation.streams_integers or expectation.coerce(number, str(number)) is None
 
 
 @settings(max_examples=300)
@@ -46,7 +46,7 @@ def test_an_integer_that_is_expected_is_never_changed(schema, number):
 def test_a_null_that_is_left_out_does_not_stream(schema, key):
     expectation = compile_schema(schema)
 
-    assert not expectation.drops_null(key) or "n" not in expectation.member(key).streams
+    assert not expectation.drops_null(key) or "n" not in expectation.member(key).streaming_starts
 
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "expect.json").read_text("utf-8"))
@@ -56,8 +56,8 @@ VECTORS = json.loads((Path(__file__).parent / "vectors" / "expect.json").read_te
 def test_the_first_character_says_whether_a_value_streams(vector):
     expectation = compile_schema(vector["schema"])
 
-    assert set(vector["streams"]) == {start for start in '{["0tfn' if start in expectation.streams}
-    assert all((digit in expectation.streams) == ("0" in expectation.streams) for digit in "-123456789")
+    assert set(vector["streams"]) == {start for start in '{["0tfn' if start in expectation.streaming_starts}
+    assert all((digit in expectation.streaming_starts) == ("0" in expectation.streaming_starts) for digit in "-123456789")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_what_all_kinds_of_object_expect_of_a_member_is_expected_before_the_kind
     shared = {"n": {"type": "integer"}, "m": {"type": "integer"}}
     arguments = compile_schema({"type": "object", "properties": shared, "oneOf": kinds, "required": ["m"]})
 
-    assert "{" not in arguments.streams
+    assert "{" not in arguments.streaming_starts
     assert arguments.member("n").coerce("5", '"5"') is not None
     assert ANY is arguments.member("kind") is arguments.member("x") is arguments.member("other")
     assert [True, False, False, False] == [arguments.drops_null(key) for key in ("n", "m", "kind", "other")]
@@ -140,7 +140,7 @@ def test_whatever_the_schema_is_nothing_is_raised(schema, text, key):
     assert isinstance(expectation.member(key).item(0).member(key), Expectation)
     assert isinstance(expectation.drops_null(key), bool)
     assert found is None or found.text != text
-    assert scan(expectation.from_text(text)) is not None
+    assert scan(expectation.text_to_json(text)) is not None
 
 
 def deep(levels):
@@ -192,7 +192,7 @@ def test_hostile_schemas_and_values_take_bounded_work(schema, text):
     expectation = compile_schema(schema)
 
     expectation.coerce(json.loads(text), text)
-    expectation.from_text(text)
+    expectation.text_to_json(text)
 
 
 def test_a_member_that_tells_branches_apart_is_enough_however_deep():

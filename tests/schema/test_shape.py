@@ -3,11 +3,11 @@
 import pytest
 
 from fcshim.schema.node import KINDS
-from fcshim.schema.shape import Shape, scalar_key
+from fcshim.schema.shape import SchemaShape, scalar_key
 
 
 def shape(*schemas):
-    return Shape(schemas, lambda inner: inner)
+    return SchemaShape(schemas, lambda inner: inner)
 
 
 @pytest.mark.parametrize(
@@ -54,16 +54,16 @@ def test_what_holds_at_once_is_narrower():
     ],
 )
 def test_values_are_taken_as_json_schema_compares_them(kind, value, taken):
-    assert taken == shape({"enum": [1, {"a": 1}]}).takes(kind, value)
+    assert taken == shape({"enum": [1, {"a": 1}]}).admits(kind, value)
 
 
 @pytest.mark.parametrize(("text", "found"), [("OFF", "off"), ("ON", None), ("off", "off"), ("x", None)])
 def test_another_case_is_found_where_it_is_the_only_one(text, found):
-    assert found == shape({"enum": ["on", "On", "off", 1]}).in_other_case(text)
+    assert found == shape({"enum": ["on", "On", "off", 1]}).find_ignoring_case(text)
 
 
 def test_half_a_surrogate_is_nothing_to_become():
-    assert shape({"enum": ["\ud800A"]}).in_other_case("\ud800a") is None
+    assert shape({"enum": ["\ud800A"]}).find_ignoring_case("\ud800a") is None
 
 
 def test_members_are_expected_by_name_else_as_additional():
@@ -81,7 +81,7 @@ def test_members_are_expected_by_name_else_as_additional():
 
 def test_keys_that_the_schema_does_not_name_take_no_memory():
     compiled = []
-    open_shape = Shape(({"properties": {"a": True}},), lambda schemas: compiled.append(schemas) or schemas)
+    open_shape = SchemaShape(({"properties": {"a": True}},), lambda schemas: compiled.append(schemas) or schemas)
     for number in range(100):
         open_shape.member(f"key {number}")
     open_shape.member("a")
@@ -93,7 +93,7 @@ def test_keys_that_the_schema_does_not_name_take_no_memory():
 def test_elements_are_expected_by_place_else_as_the_rest():
     compiled = []
     schema = {"prefixItems": ["first", "second"], "items": "rest"}
-    array = Shape(
+    array = SchemaShape(
         (schema, {"items": ["old"], "additionalItems": "others"}), lambda inner: compiled.append(inner) or inner
     )
 
@@ -110,12 +110,12 @@ def test_a_closed_object_admits_what_it_names(keys, admitted):
 def test_lists_of_scalars_become_one():
     first, second = shape({"const": "a"}), shape({"enum": ["b", 1]})
 
-    assert first.absorb(second)
+    assert first.merge_scalars(second)
     assert {scalar_key("a"), scalar_key("b"), scalar_key(1)} == first.values
     assert {"string", "integer", "fraction"} == first.kinds
 
 
 @pytest.mark.parametrize("other", [{"type": "string"}, {"enum": ["b", {}]}])
 def test_nothing_else_is_put_into_a_list_of_scalars(other):
-    assert not shape({"const": "a"}).absorb(shape(other))
-    assert not shape(other).absorb(shape({"const": "a"}))
+    assert not shape({"const": "a"}).merge_scalars(shape(other))
+    assert not shape(other).merge_scalars(shape({"const": "a"}))

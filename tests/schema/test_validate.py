@@ -2,21 +2,21 @@
 
 import pytest
 
-from fcshim.schema.validate import first_fault
+from fcshim.schema.validate import first_violation
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
 def test_a_value_that_the_schema_admits_has_no_fault() -> None:
-    assert first_fault(CITY, {"city": "Oslo"}) is None
+    assert first_violation(CITY, {"city": "Oslo"}) is None
 
 
 def test_a_fault_is_told_with_its_path() -> None:
-    assert first_fault(CITY, {"city": 5}) == "$.city: 5 is not of type 'string'"
+    assert first_violation(CITY, {"city": 5}) == "$.city: 5 is not of type 'string'"
 
 
 def test_a_missing_member_is_named() -> None:
-    assert first_fault(CITY, {}) == "$: 'city' is a required property"
+    assert first_violation(CITY, {}) == "$: 'city' is a required property"
 
 
 @pytest.mark.parametrize(
@@ -35,13 +35,13 @@ def test_a_missing_member_is_named() -> None:
     ],
 )
 def test_a_schema_that_cannot_be_used_admits_everything(schema: object) -> None:
-    assert first_fault(schema, {"city": 5}) is None
+    assert first_violation(schema, {"city": 5}) is None
 
 
 def test_a_catastrophic_pattern_costs_nothing() -> None:
     schema = {"type": "string", "pattern": "^(a+)+$"}
 
-    assert first_fault(schema, "a" * 60 + "b") is None
+    assert first_violation(schema, "a" * 60 + "b") is None
 
 
 def test_a_value_is_followed_as_deep_as_arguments_may_be() -> None:
@@ -50,6 +50,6 @@ def test_a_value_is_followed_as_deep_as_arguments_may_be() -> None:
     for _ in range(60):
         value = {"a": value}
 
-    fault = first_fault(schema, value)
+    fault = first_violation(schema, value)
     assert fault is not None
     assert "5 is not of type 'object'" in fault

@@ -13,7 +13,7 @@ from fcshim.codecs.limits import DEFAULT_LIMITS
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Request
-from fcshim.schema.check import is_deeper
+from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.openapi import from_openapi
 
 API = "gemini"
@@ -66,7 +66,7 @@ def _response_format(config: dict[str, JSON]) -> dict[str, JSON]:
     schema = either(config, "responseJsonSchema")
     if schema is None:
         schema = either(config, "responseSchema")
-        if is_deeper(schema, DEFAULT_LIMITS.schema_depth):
+        if exceeds_depth(schema, DEFAULT_LIMITS.schema_depth):
             raise RequestError("responseSchema: it is nested too deeply", param="responseSchema")
         schema = from_openapi(schema)
     if not isinstance(schema, dict):

@@ -12,7 +12,7 @@ from fcshim.codecs.limits import MAX_NOTES, RequestLimits, check_tools
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
-from fcshim.schema.check import is_deeper
+from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.openapi import from_openapi
 
 _NAME = re.compile(r"[\w.:/-]{1,128}")
@@ -41,7 +41,7 @@ def _tool(declared: dict[str, JSON], place: str, limits: RequestLimits) -> Tool:
     schema = take_either(declared, "parametersJsonSchema", dict, None, f"{place}.")
     if schema is None:
         schema = take_either(declared, "parameters", dict, None, f"{place}.")
-        if is_deeper(schema, limits.schema_depth):
+        if exceeds_depth(schema, limits.schema_depth):
             raise RequestError(f"{place}.parameters: the schema is nested too deeply", param=f"{place}.parameters")
         schema = from_openapi(schema)
     return Tool(name, take_either(declared, "description", str, "", f"{place}."), schema)

@@ -27,7 +27,7 @@ from fcshim.events import (
     ToolCallStart,
     Usage,
 )
-from fcshim.schema.strict_json import strict_or_none
+from fcshim.schema.strict_json import parse_strict_json
 
 _EXCERPT = 200
 
@@ -129,9 +129,9 @@ class OllamaDecoder:
 def _arguments(raw: msgspec.Raw) -> tuple[str, CallError | None]:
     """Give the arguments' text, and what is wrong with it."""
     text = bytes(raw).decode("utf-8", "replace")
-    value = strict_or_none(text)
+    value = parse_strict_json(text)
     if isinstance(value, str):
-        text, value = value, strict_or_none(value)
+        text, value = value, parse_strict_json(value)
     if value is None and text.strip() in ("", "null"):
         return "{}", None
     if isinstance(value, dict):

@@ -25,7 +25,7 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from fcshim.schema.strict_json import strict_or_none
+from fcshim.schema.strict_json import parse_strict_json
 
 STOP_REASONS: dict[str, StopReason] = {
     "stop": "complete",
@@ -250,5 +250,5 @@ def _is_strict(arguments: str) -> bool:
     try:
         _is_object(arguments)
     except (ValueError, RecursionError):
-        return isinstance(strict_or_none(arguments), dict)  # half surrogates are taken there, not by msgspec
+        return isinstance(parse_strict_json(arguments), dict)  # half surrogates are taken there, not by msgspec
     return True

@@ -76,7 +76,7 @@ class TypedJsonReader(StrictJsonReader):
     def _on_typed_key(self, key: str) -> None:
         if self._opaque_depth == _NO_DEPTH:
             self._next_expectation = self._expectations[-1].member(key)
-            self._unexpected_key = self._next_expectation.fits_none
+            self._unexpected_key = self._next_expectation.admits_nothing
             self._path[-1] = key
         elif self._opaque_depth == len(self._containers):
             self._key_after_string = key
@@ -86,7 +86,7 @@ class TypedJsonReader(StrictJsonReader):
         if self._opaque_depth != _NO_DEPTH:
             return
         expectation = self._expectation_of_value()
-        if first not in expectation.streams:
+        if first not in expectation.streaming_starts:
             self._begin_collecting(expectation)
         elif first != '"':
             if not expectation.admits("object" if first == "{" else "array", None):
@@ -103,7 +103,7 @@ class TypedJsonReader(StrictJsonReader):
             self._commit_string()
         if self._opaque_depth == _NO_DEPTH:
             expectation = self._expectation_of_value()
-            if atom[0] not in expectation.streams and not (expectation.integers and atom.isdigit()):
+            if atom[0] not in expectation.streaming_starts and not (expectation.streams_integers and atom.isdigit()):
                 if atom == "null" and self._drop_null():
                     return
                 self._coerce_atom(expectation, atom)
@@ -134,7 +134,7 @@ class TypedJsonReader(StrictJsonReader):
 
     def _check_required(self, expectation: Expectation) -> None:
         """Note the end of a container, whose closing bracket is not sent yet: of an object, all members are known."""
-        if self._sink.can_withhold and self._output[-1] == "}" and expectation.lacks(self._closed_keys):
+        if self._sink.can_withhold and self._output[-1] == "}" and expectation.misses_required(self._closed_keys):
             brace = self._output.pop()
             self._on_schema_mismatch()
             self._output.append(brace)

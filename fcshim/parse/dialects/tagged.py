@@ -9,8 +9,8 @@ from dataclasses import replace
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.union_body import UnionBody
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.tagged.calls import TaggedCalls
-from fcshim.parse.tagged.tags import Header, Tag, Tags
+from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.parse.tagged.tags import BodyHeader, Tag, Tags
 
 _WAITS = "values that the schema does not type as strings come whole: only then is their type known"
 
@@ -277,7 +277,7 @@ MUSE = Dialect(
             several=True,
             twice=True,
         ),
-        Header("to=", r"[^\s<]{1,256}<\|message\|>\s{0,4}<atem:function_calls>"),
+        BodyHeader("to=", r"[^\s<]{1,256}<\|message\|>\s{0,4}<atem:function_calls>"),
     ),
     result_open="<tool_response",
     result_close="</tool_response>",

@@ -22,18 +22,18 @@ _DECIMAL = re.compile(
     rf"([+-]?)({_DIGITS})?(?:(\.)({_DIGITS})?)?(?:[eE]([+-]?{_DIGITS}))?",
     re.ASCII,
 )
-_BASED = re.compile(r"([+-]?)(0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+)", re.ASCII)
-_MOST_BASED = 1_000
+_RADIX_INTEGER = re.compile(r"([+-]?)(0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+)", re.ASCII)
+_MAX_RADIX_DIGITS = 1_000
 """Digits of a hexadecimal number: Python does not write integers of more than 4,300 decimal digits."""
 
 
-def strict_atom(token: str) -> str | None:
+def atom_to_json(token: str) -> str | None:
     """Give the JSON of a number or literal as Python (or JSON) spells it: `1_000`, `0x1F`, `+1`, `.5`, `5.`, `None`."""
     if token in _LITERALS:
         return _LITERALS[token]
-    based = _BASED.fullmatch(token)
+    based = _RADIX_INTEGER.fullmatch(token)
     if based is not None:
-        return _strict_based(based)
+        return _radix_integer_to_json(based)
     found = _DECIMAL.fullmatch(token)
     if found is None or not (found[2] or found[4]):
         return None
@@ -44,8 +44,8 @@ def strict_atom(token: str) -> str | None:
     return text.replace("_", "")
 
 
-def _strict_based(found: re.Match[str]) -> str | None:
+def _radix_integer_to_json(found: re.Match[str]) -> str | None:
     sign, digits = found.groups()
-    if len(digits) > _MOST_BASED:
+    if len(digits) > _MAX_RADIX_DIGITS:
         return None
     return ("-" if sign == "-" else "") + str(int(digits.replace("_", ""), 0))

@@ -20,15 +20,15 @@ from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.body import BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.ending import LiteralEnding
-from fcshim.parse.literals.nest import Nest
+from fcshim.parse.literals.trailer import LiteralTrailer
+from fcshim.parse.literals.container_buffer import ContainerBuffer
 from fcshim.parse.sink import CallSink
 
 OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.write_key, TokenWriter.write_atom
 BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
 """What a token may be."""
-_BRACKET = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
-_EMPTY_LINE_BEGUN = re.compile(r"\n[ \t\r]{0,64}\Z")
+_BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
+_PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
 
 
 class MalformedError(Exception):
@@ -39,7 +39,7 @@ class MalformedError(Exception):
         self.pos = pos
 
 
-class UnfinishedError(Exception):
+class PartialMarkerError(Exception):
     """What stands at `pos` may be the beginning of a closing marker."""
 
     def __init__(self, pos: int) -> None:
@@ -47,98 +47,98 @@ class UnfinishedError(Exception):
         self.pos = pos
 
 
-class CallBody(LiteralEnding):
+class LiteralCalls(LiteralTrailer):
     """Reads one body; a subclass knows its language."""
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, sink, limits)
         self._writer = TokenWriter(sink, limits)
-        self._nest = Nest(limits)
-        self._next_due = False
-        self._between_calls = False
+        self._buffer = ContainerBuffer(limits)
+        self._next_pending = False
+        self._collects_trailing_text = False
         self._refused = False
-        self._skipped = 0
+        self._skip_depth = 0
         """Brackets that are open in what is passed over."""
-        self._new_call()
+        self._reset_call()
 
-    def _new_call(self) -> None:
+    def _reset_call(self) -> None:
         self._name: str | None = None
-        self._meant = False
+        self._is_call = False
         """True when this can only be a call, though its body may be broken."""
         self._started = False
-        self._dry = self._refused
+        self._discarding = self._refused
         """True in a call that is none, or must not run: it is walked to its end without sending."""
-        self._said = self._refused
+        self._is_text = self._refused
         self.in_content = False
-        self._nest.clear()
+        self._buffer.clear()
 
     # The language.
 
     @abstractmethod
-    def _between(self, text: str, pos: int) -> int:
+    def _between_calls(self, text: str, pos: int) -> int:
         """Read what stands between two calls, or behind the last."""
 
     @abstractmethod
-    def _depth(self) -> int:
+    def _open_depth(self) -> int:
         """Give the number of open brackets."""
 
     # Feeding.
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
-        if self._next_due:
-            self._next_due = False
+        if self._next_pending:
+            self._next_pending = False
             self.status = BodyStatus.CALL_ENDED
             return pos
         reading = self.status = BodyStatus.READING
         self._wait = False
-        self._remark_at = pos if self._between_calls else None
+        self._trailing_start = pos if self._collects_trailing_text else None
         size = len(text)
         while pos < size:
             try:
                 pos = self._state(text, pos)
-            except UnfinishedError as error:
+            except PartialMarkerError as error:
                 self._wait, pos = True, error.pos
             except MalformedError as error:
                 pos = error.pos
                 # What was held back as the beginning of something is none for want of more.
-                self._fail("truncated" if self._cut else "malformed", str(error))
+                self._fail_and_skip("truncated" if self._was_truncated else "malformed", str(error))
             if self._wait or self.status is not reading:
                 break
-        if self._remark_at is not None:
-            self._trailing_text.add(text[self._remark_at : pos])
+        if self._trailing_start is not None:
+            self._trailing_text.add(text[self._trailing_start : pos])
         try:
             self._writer.flush()
         except LimitError as error:
-            self._give_up("limit", str(error))
+            self._abandon_call("limit", str(error))
         return pos
 
     def refuse(self) -> None:
         """Take the call that is being read for text, and all that follow it in this body: none of them counts."""
         self._refused = True
-        self._between_calls = False
-        self._remark_at = None
-        self._go_dry()
+        self._collects_trailing_text = False
+        self._trailing_start = None
+        self._discard_call()
 
     def dispose(self) -> None:
         """Break the reference to itself, so that a body's memory is free at once."""
-        self._state = _over
+        self._state = _disposed_state
 
     # Writing.
 
     def _put(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
         """Write a token of the arguments."""
-        if self._dry:
+        if self._discarding:
             return
         try:
-            if self._nest.levels:
-                self._nest.put(write, text)
+            if self._buffer.levels:
+                self._buffer.add(write, text)
             else:
                 write(self._writer, text)
         except LimitError as error:
-            self._give_up("limit", str(error))
+            self._abandon_call("limit", str(error))
         except NotStrictError:
-            self._give_up("malformed", "a key comes twice")
+            self._abandon_call("malformed", "a key comes twice")
 
     def _put_all(self, tokens: list[Token]) -> None:
         for write, text in tokens:
@@ -149,30 +149,30 @@ class CallBody(LiteralEnding):
         try:
             self._writer.flush()
         except LimitError as error:
-            self._give_up("limit", str(error))
+            self._abandon_call("limit", str(error))
             return False
         return True
 
-    def _hold(self) -> None:
-        if not self._dry:
-            self._nest.hold()
+    def _push_buffer(self) -> None:
+        if not self._discarding:
+            self._buffer.push()
 
-    def _take(self) -> list[Token]:
-        return [] if self._dry else self._nest.take()
+    def _pop_buffer(self) -> list[Token]:
+        return [] if self._discarding else self._buffer.pop()
 
     # Calls.
 
-    def _call_named(self, name: str) -> None:
+    def _select_tool(self, name: str) -> None:
         """The name was read, and what shows that it is one."""
-        self._between_calls = False
-        self._remark_at = None
+        self._collects_trailing_text = False
+        self._trailing_start = None
         if self._refused:
             return
         self._name = self._resolve(name)
         if self._name is None:
-            self._go_dry()
+            self._discard_call()
         else:
-            self._meant = not self._dialect.bare
+            self._is_call = not self._dialect.bare
 
     def _resolve(self, name: str) -> str | None:
         """Give the tool of that name, which may stand behind others: `functions.f`, `default_api.f`."""
@@ -182,8 +182,8 @@ class CallBody(LiteralEnding):
             if found is not None or not dot:
                 return found
 
-    def _start(self) -> None:
-        if self._started or self._dry:
+    def _start_call(self) -> None:
+        if self._started or self._discarding:
             return
         assert self._name is not None
         self._started = True
@@ -192,82 +192,82 @@ class CallBody(LiteralEnding):
         if self.status is BodyStatus.READING:
             self.status = BodyStatus.STARTED
 
-    def _call_ended(self) -> None:
-        if not self._dry:
-            assert not self._nest.levels
+    def _end_call(self) -> None:
+        if not self._discarding:
+            assert not self._buffer.levels
             if not self._started:
-                self._start()
+                self._start_call()
                 self._put(OPEN, "{")
             self._put(CLOSE, "}")
             self._flush()
-        if not self._dry:
+        if not self._discarding:
             self._writer.complete()
         if self.status is BodyStatus.NOT_A_CALL:
-            self._next_due = True
+            self._next_pending = True
         else:
             self.status = BodyStatus.CALL_ENDED
-        self._new_call()
+        self._reset_call()
         self._trailing_text.clear()
-        self._between_calls = not self._refused
-        self._state = self._between
+        self._collects_trailing_text = not self._refused
+        self._state = self._between_calls
 
     # Not a call, or one that must not run.
 
-    def _go_dry(self) -> None:
+    def _discard_call(self) -> None:
         """This call is none: walk to its end without sending."""
         self._sink.finish()
-        self._dry = self._said = True
+        self._discarding = self._is_text = True
         self.in_content = False
-        self._nest.clear()
+        self._buffer.clear()
         if self.status is BodyStatus.READING:
             self.status = BodyStatus.NOT_A_CALL
 
-    def _give_up(self, kind: CallErrorKind, message: str) -> None:
+    def _abandon_call(self, kind: CallErrorKind, message: str) -> None:
         """This call must not run: end it with an error if it was meant, else it is text."""
-        if self._dry:
+        if self._discarding:
             return
-        if not self._meant:
-            self._go_dry()
+        if not self._is_call:
+            self._discard_call()
             return
-        self._start()
+        self._start_call()
         if not self._flush():
             return
         self._sink.fail(kind, message)
-        self._dry = True
+        self._discarding = True
         self.in_content = False
-        self._nest.clear()
+        self._buffer.clear()
 
-    def _fail(self, kind: CallErrorKind, message: str) -> None:
+    def _fail_and_skip(self, kind: CallErrorKind, message: str) -> None:
         """Give the call up, and pass over what is left of the body."""
-        self._give_up(kind, message)
-        self._skipped = self._depth()
-        self._state = self._skip if self._dialect.closes_bodies else self._skip_brackets
+        self._abandon_call(kind, message)
+        self._skip_depth = self._open_depth()
+        self._state = self._skip_to_end_marker if self._dialect.closes_bodies else self._skip_brackets
 
-    def _skip(self, text: str, pos: int) -> int:
+    def _skip_to_end_marker(self, text: str, pos: int) -> int:
         """Pass over what is left of a body that cannot be read, to its closing marker."""
-        found = self._closers.search(text, pos)
+        found = self._end_markers.search(text, pos)
         if found is not None:
             self._end_body()
             return found.end()
-        end = self._closers.partial_start(text, pos)
+        end = self._end_markers.partial_start(text, pos)
         self._wait = end < len(text)
         return end
 
     def _skip_brackets(self, text: str, pos: int) -> int:
         """Pass over what is left of a body without markers, to its last bracket or an empty line."""
-        if not self._meant:
+        if not self._is_call:
             self._end_body()
             return pos
-        found = _BRACKET.search(text, pos)
+        found = _BRACKET_OR_EMPTY_LINE.search(text, pos)
         if found is None:
-            begun = None if self._final else _EMPTY_LINE_BEGUN.search(text, max(pos, len(text) - 66))
+            begun = None if self._final else _PARTIAL_EMPTY_LINE.search(text, max(pos, len(text) - 66))
             self._wait = begun is not None
             return begun.start() if begun else len(text)
-        self._skipped += 1 if found[0] in "[({" else -1
-        if self._skipped == 0 or found[0][0] == "\n":
+        self._skip_depth += 1 if found[0] in "[({" else -1
+        if self._skip_depth == 0 or found[0][0] == "\n":
             self._end_body()
         return found.end()
 
 
-def _over(_text: str, _pos: int) -> int:
+def _disposed_state(_text: str, _pos: int) -> int:
     raise AssertionError

@@ -9,52 +9,52 @@ import re
 
 from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.quoted import QuotedString, Spelling
+from fcshim.parse.literals.quoted_strings import QuotedString, QuotedStringSyntax
 
-_FOLLOWS = re.compile(r"[ \t\r\n]{0,64}(.?)", re.DOTALL)
+_NEXT_CHARACTER = re.compile(r"[ \t\r\n]{0,64}(.?)", re.DOTALL)
 
 
 @functools.lru_cache(maxsize=64)
-def _spelling(quote: str, markers: EndMarkers) -> Spelling:
-    leads = re.escape(quote[0]) + markers.first_chars
+def _string_syntax(quote: str, end_markers: EndMarkers) -> QuotedStringSyntax:
+    leads = re.escape(quote[0]) + end_markers.first_chars
     piece, plain_piece = re.compile(rf'[^"\\\x00-\x1f{leads}]++'), re.compile(f"[^{leads}]++")
-    return Spelling(markers, piece.fullmatch, plain_piece.fullmatch)
+    return QuotedStringSyntax(end_markers, piece.fullmatch, plain_piece.fullmatch)
 
 
 class GemmaString(QuotedString):
     """One string, read from behind its opening token."""
 
-    def __init__(self, quote: str, markers: EndMarkers, limits: Limits) -> None:
-        super().__init__(_spelling(quote, markers), limits)
-        self._quote = compile_end_markers((quote,))
-        self._markers = markers
-        self._long = len(quote)
+    def __init__(self, quote: str, end_markers: EndMarkers, limits: Limits) -> None:
+        super().__init__(_string_syntax(quote, end_markers), limits)
+        self._quote_marker = compile_end_markers((quote,))
+        self._following_markers = end_markers
+        self._quote_length = len(quote)
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
         """Read `text[pos:]` up to the end of the string; `final` says that nothing comes behind the text."""
         self.wait = False
-        while pos < len(text) and not (self.wait or self.closed or self.broken):
-            found = self._quote.search(text, pos)
-            end = found.start() if found is not None else self._quote.partial_start(text, pos)
+        while pos < len(text) and not (self.wait or self.closed or self.defect):
+            found = self._quote_marker.search(text, pos)
+            end = found.start() if found is not None else self._quote_marker.partial_start(text, pos)
             if end > pos:
-                pos = self._content(text, pos, end)
+                pos = self._add_content(text, pos, end)
             elif found is not None:
-                pos = self._at_quote(text, pos, final=final)
+                pos = self._read_quote(text, pos, final=final)
             else:
                 self.wait = True
         return pos
 
-    def _at_quote(self, text: str, pos: int, *, final: bool) -> int:
-        end = pos + self._long
+    def _read_quote(self, text: str, pos: int, *, final: bool) -> int:
+        end = pos + self._quote_length
         if not self.streams:
-            found = _FOLLOWS.match(text, end)
+            found = _NEXT_CHARACTER.match(text, end)
             assert found is not None
             behind = found.start(1)
-            if (behind == len(text) or self._markers.is_partial(text, behind)) and not final:
+            if (behind == len(text) or self._following_markers.is_partial(text, behind)) and not final:
                 self.wait = True
                 return pos
-            if found[1] not in {"", ",", "}", "]", ":"} and not self._markers.marker_at(text, behind):
-                self.broken = "a string is not closed"
+            if found[1] not in {"", ",", "}", "]", ":"} and not self._following_markers.marker_at(text, behind):
+                self.defect = "a string is not closed"
                 return pos
         self.close()
         return end

@@ -13,56 +13,56 @@ from typing import TypeAlias
 
 from fcshim.parse.end_markers import MAX_RUNS, EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.python_quotes import USUAL_ENDS, ends_string
-from fcshim.parse.literals.quoted import QuotedString, Spelling
+from fcshim.parse.literals.python_quotes import FAST_STRING_ENDS, ends_string
+from fcshim.parse.literals.quoted_strings import QuotedString, QuotedStringSyntax
 
 PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
-PREFIX_BEGUN = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])\Z")
+PARTIAL_PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])\Z")
 
 _ESCAPE = re.compile(
     r"""\\(?:\r\n|[\r\n\\'"abfnrtv]|[0-7]{1,3}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}"""
     r"""|N\{[A-Za-z0-9 -]{1,99}\})"""
 )
-_ESCAPE_BEGUN = re.compile(
+_PARTIAL_ESCAPE = re.compile(
     r"\\(?:\r|[0-7]{1,2}|x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7}|N(?:\{[A-Za-z0-9 -]{0,99})?)?\Z"
 )
-_SIMPLE = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\r": "", "\n": ""}
-_DIRECT = {"\\'": "'", '\\"': '\\"', "\\\\": "\\\\", "\\n": "\\n", "\\t": "\\t", "\\b": "\\b", "\\f": "\\f"}
+_ONE_LETTER_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\r": "", "\n": ""}
+_JSON_ESCAPES = {"\\'": "'", '\\"': '\\"', "\\\\": "\\\\", "\\n": "\\n", "\\t": "\\t", "\\b": "\\b", "\\f": "\\f"}
 """Escapes of one letter that are usual, with JSON's spelling."""
-_OTHER_HALF = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-_OTHER_HALF_BEGUN = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
-_LOST = "\ufffd"
+_LOW_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_PARTIAL_LOW_SURROGATE = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
+_REPLACEMENT = "\ufffd"
 
 Matcher: TypeAlias = Callable[[str, int], "re.Match[str] | None"]
 
 
-class Quotation(Spelling):
+class PythonStringSyntax(QuotedStringSyntax):
     """How one kind of literal is written: its prefix, its quotes, what may end the body in it or follow it."""
 
-    def __init__(self, prefix: str, quote: str, markers: EndMarkers, also: str) -> None:
+    def __init__(self, prefix: str, quote: str, markers: EndMarkers, extra_marker: str) -> None:
         flags = prefix.lower()
-        self.raw, self.formatted = "r" in flags, "f" in flags
+        self.is_raw, self.is_formatted = "r" in flags, "f" in flags
         self.quote = quote
-        self.followers = compile_end_markers((*markers.markers, also)) if also else markers
-        special = rf"\\{quote[0]}{'{}' if self.formatted else ''}"
+        self.following_markers = compile_end_markers((*markers.markers, extra_marker)) if extra_marker else markers
+        special = rf"\\{quote[0]}{'{}' if self.is_formatted else ''}"
         strict, piece = rf'[^"{special}\x00-\x1f]*+', rf'[^"{special}\x00-\x1f{markers.first_chars}]*+'
-        if not self.raw:
+        if not self.is_raw:
             strict, piece = (rf'{run}(?:\\[\\"nrtbf]{run}){{0,{MAX_RUNS}}}' for run in (strict, piece))
-        self.plain: Matcher = re.compile(f"[^{special}]++").match
+        self.match_content: Matcher = re.compile(f"[^{special}]++").match
         """Matches content."""
-        self.strict: Matcher = re.compile(strict).match
+        self.match_json_content: Matcher = re.compile(strict).match
         """Matches content that JSON spells the same."""
-        ends = f"(?:{quote}(?:{USUAL_ENDS}))?" if len(quote) == 1 else ""
-        self.run: Matcher = re.compile(f"(?P<run>{piece}){ends}").match
+        ends = f"(?:{quote}(?:{FAST_STRING_ENDS}))?" if len(quote) == 1 else ""
+        self.match_run: Matcher = re.compile(f"(?P<run>{piece}){ends}").match
         """Matches the same where no marker can begin, perhaps with a quote behind it, and what usually follows one."""
         plain_piece = re.compile(f"[^{special}{markers.first_chars}]++")
         super().__init__(markers, re.compile(piece).fullmatch, plain_piece.fullmatch)
 
 
 @functools.lru_cache(maxsize=256)
-def quotation_of(prefix: str, quote: str, markers: EndMarkers, also: str = "") -> Quotation:
+def python_string_syntax(prefix: str, quote: str, markers: EndMarkers, extra_marker: str = "") -> PythonStringSyntax:
     """Give the quotation with this prefix and these quotes; `also` is a further token that may follow it."""
-    return Quotation(prefix, quote, markers, also)
+    return PythonStringSyntax(prefix, quote, markers, extra_marker)
 
 
 class PythonString(QuotedString):
@@ -72,140 +72,140 @@ class PythonString(QuotedString):
     a dict.
     """
 
-    spelling: Quotation
+    syntax: PythonStringSyntax
 
-    def __init__(self, quotation: Quotation, closing: str, limits: Limits, *, key: bool = False) -> None:
-        super().__init__(quotation, limits)
-        self._closing = closing
-        self._key = key
+    def __init__(self, syntax: PythonStringSyntax, closing_brackets: str, limits: Limits, *, may_be_key: bool = False) -> None:
+        super().__init__(syntax, limits)
+        self._closing_brackets = closing_brackets
+        self._may_be_key = may_be_key
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
         """Read `text[pos:]` up to the end of the string; `final` says that nothing comes behind the text."""
         self.wait = False
-        run, size = self.spelling.run, len(text)
-        while pos < size and not (self.wait or self.closed or self.broken):
+        run, size = self.syntax.match_run, len(text)
+        while pos < size and not (self.wait or self.closed or self.defect):
             found = run(text, pos)
             assert found is not None
             end = found.end(1)
             if end > pos:
-                self._take(found[1], found[1])
+                self._add_escaped(found[1], found[1])
                 pos = end
             follows = found.lastgroup
-            if follows == "comma" or (follows == "bracket" and found["bracket"] == self._closing[0]):
+            if follows == "comma" or (follows == "bracket" and found["bracket"] == self._closing_brackets[0]):
                 self.close()
                 pos += 1
             elif follows == "begun" and not final:
                 self.wait = True
             elif pos < size:
-                pos = self._unusual(text, pos, final=final)
+                pos = self._read_special(text, pos, final=final)
         return pos
 
-    def _unusual(self, text: str, pos: int, *, final: bool) -> int:
+    def _read_special(self, text: str, pos: int, *, final: bool) -> int:
         """Read what is no content or may be none, content in which a marker may begin or that JSON spells otherwise."""
-        if text[pos] == self.spelling.quote[0]:
-            return self._at_quote(text, pos, final=final)
+        if text[pos] == self.syntax.quote[0]:
+            return self._read_quote(text, pos, final=final)
         if text[pos] == "\\":
-            return self._escape(text, pos, final=final)
-        strict = self.spelling.strict(text, pos)
+            return self._read_escape(text, pos, final=final)
+        strict = self.syntax.match_json_content(text, pos)
         if strict is not None and strict.end() > pos:
-            return self._content(text, pos, strict.end(), strict=True)
-        plain = self.spelling.plain(text, pos)
-        return self._at_brace(text, pos, final=final) if plain is None else self._content(text, pos, plain.end())
+            return self._add_content(text, pos, strict.end(), strict=True)
+        plain = self.syntax.match_content(text, pos)
+        return self._read_brace(text, pos, final=final) if plain is None else self._add_content(text, pos, plain.end())
 
-    def _at_quote(self, text: str, pos: int, *, final: bool) -> int:
-        if len(self.spelling.quote) == 3:
-            return self._at_triple(text, pos, final=final)
-        ends = ends_string(text, pos + 1, self._closing, self.spelling.followers, key=self._key)
+    def _read_quote(self, text: str, pos: int, *, final: bool) -> int:
+        if len(self.syntax.quote) == 3:
+            return self._read_triple_quote(text, pos, final=final)
+        ends = ends_string(text, pos + 1, self._closing_brackets, self.syntax.following_markers, may_be_key=self._may_be_key)
         if ends is None and not final:
             self.wait = True
             return pos
         if ends is False:
-            self._mend(text[pos])
-            return pos if self.broken else pos + 1
+            self._add_unescaped_quote(text[pos])
+            return pos if self.defect else pos + 1
         self.close()
         return pos + 1
 
-    def _at_triple(self, text: str, pos: int, *, final: bool) -> int:
-        if text.startswith(self.spelling.quote, pos):
+    def _read_triple_quote(self, text: str, pos: int, *, final: bool) -> int:
+        if text.startswith(self.syntax.quote, pos):
             self.close()
             return pos + 3
-        if self.spelling.quote.startswith(text[pos : pos + 3]) and not final:
+        if self.syntax.quote.startswith(text[pos : pos + 3]) and not final:
             self.wait = True
             return pos
-        self._say(text[pos])
+        self._add_decoded(text[pos])
         return pos + 1
 
-    def _at_brace(self, text: str, pos: int, *, final: bool) -> int:
+    def _read_brace(self, text: str, pos: int, *, final: bool) -> int:
         """In an f-string only doubled braces are content."""
         if pos + 1 == len(text) and not final:
             self.wait = True
             return pos
         if text[pos : pos + 2] != text[pos] * 2:
-            self.broken = "an f-string with something to evaluate"
+            self.defect = "an f-string with something to evaluate"
             return pos
-        self._say(text[pos : pos + 2], text[pos])
+        self._add_decoded(text[pos : pos + 2], text[pos])
         return pos + 2
 
-    def _escape(self, text: str, pos: int, *, final: bool) -> int:
-        if self.spelling.raw:
-            return self._raw_escape(text, pos, final=final)
-        simple = _DIRECT.get(text[pos : pos + 2])
+    def _read_escape(self, text: str, pos: int, *, final: bool) -> int:
+        if self.syntax.is_raw:
+            return self._read_raw_escape(text, pos, final=final)
+        simple = _JSON_ESCAPES.get(text[pos : pos + 2])
         if simple is not None:
-            self._take(text[pos : pos + 2], simple)
+            self._add_escaped(text[pos : pos + 2], simple)
             return pos + 2
-        if not final and _ESCAPE_BEGUN.match(text, pos):
+        if not final and _PARTIAL_ESCAPE.match(text, pos):
             self.wait = True
             return pos
         found = _ESCAPE.match(text, pos)
         if found is None:
-            self._say("\\")
+            self._add_decoded("\\")
             return pos + 1
         if found[0][1] == "u":
-            return self._utf16(text, pos, found.end(), final=final)
-        self._say(found[0], _decoded(found[0]))
+            return self._read_utf16_escape(text, pos, found.end(), final=final)
+        self._add_decoded(found[0], _decode_escape(found[0]))
         return found.end()
 
-    def _raw_escape(self, text: str, pos: int, *, final: bool) -> int:
+    def _read_raw_escape(self, text: str, pos: int, *, final: bool) -> int:
         """Take a backslash as it is; it keeps a quote behind it from ending the string."""
         if pos + 1 == len(text) and not final:
             self.wait = True
             return pos
-        quoted = text[pos + 1 : pos + 2] in {"\\", self.spelling.quote[0]}
-        self._say(text[pos : pos + 2] if quoted else "\\")
+        quoted = text[pos + 1 : pos + 2] in {"\\", self.syntax.quote[0]}
+        self._add_decoded(text[pos : pos + 2] if quoted else "\\")
         return pos + 2 if quoted else pos + 1
 
-    def _utf16(self, text: str, pos: int, end: int, *, final: bool) -> int:
+    def _read_utf16_escape(self, text: str, pos: int, end: int, *, final: bool) -> int:
         r"""Join `\ud83d\ude42`, as JSON writes it; half of a pair is lost."""
         unit = int(text[pos + 2 : end], 16)
         if not 0xD800 <= unit < 0xE000:
-            self._say(text[pos:end], chr(unit))
+            self._add_decoded(text[pos:end], chr(unit))
             return end
-        other = _OTHER_HALF.match(text, end) if unit < 0xDC00 else None
+        other = _LOW_SURROGATE.match(text, end) if unit < 0xDC00 else None
         if other is not None:
             low = int(other[1], 16)
-            self._say(text[pos : other.end()], chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)))
+            self._add_decoded(text[pos : other.end()], chr(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)))
             return other.end()
-        if unit < 0xDC00 and not final and _OTHER_HALF_BEGUN.match(text, end):
+        if unit < 0xDC00 and not final and _PARTIAL_LOW_SURROGATE.match(text, end):
             self.wait = True
             return pos
-        self._say(text[pos:end], _LOST)
+        self._add_decoded(text[pos:end], _REPLACEMENT)
         return end
 
 
-def _decoded(escape: str) -> str:
+def _decode_escape(escape: str) -> str:
     """Give what an escape stands for."""
     kind = escape[1]
-    if kind in _SIMPLE:
-        return _SIMPLE[kind]
+    if kind in _ONE_LETTER_ESCAPES:
+        return _ONE_LETTER_ESCAPES[kind]
     if kind == "N":
         try:
             return unicodedata.lookup(escape[3:-1])
         except KeyError:
             return escape
     if kind in "xU":
-        return _character(int(escape[2:], 16))
-    return _character(int(escape[1:], 8)) if kind in "01234567" else kind
+        return _code_point(int(escape[2:], 16))
+    return _code_point(int(escape[1:], 8)) if kind in "01234567" else kind
 
 
-def _character(code: int) -> str:
-    return _LOST if code > 0x10FFFF or 0xD800 <= code < 0xE000 else chr(code)
+def _code_point(code: int) -> str:
+    return _REPLACEMENT if code > 0x10FFFF or 0xD800 <= code < 0xE000 else chr(code)

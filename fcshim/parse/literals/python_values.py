@@ -14,13 +14,13 @@ import re
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.atoms import strict_atom
+from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.body import LiteralBody
-from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, UnfinishedError
-from fcshim.parse.literals.frames import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, Frame
+from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, PartialMarkerError
+from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, OpenBracket
 from fcshim.parse.literals.python_quotes import PREFIXES
-from fcshim.parse.literals.python_strings import PREFIX, PREFIX_BEGUN, PythonString, quotation_of
-from fcshim.parse.literals.quoted import spelled
+from fcshim.parse.literals.python_strings import PREFIX, PARTIAL_PREFIX, PythonString, python_string_syntax
+from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
@@ -29,33 +29,33 @@ _WORD = re.compile(r"[\w.+-]*+")
 _KEY = re.compile(r"[^\W\d][\w-]*+")
 # What is usual between two values, read in one search where that gives the same as the states.
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
-_VALUE = value_pattern(_LITERALS, value_starts=r"\"'\[({", after_atom=r",)\]}")
-_MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{SPACE}{_VALUE}|\Z)|\Z)|\Z)"""
-_ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){SPACE}{_VALUE}|\Z)|\Z)"
+_FAST_VALUE = value_pattern(_LITERALS, value_starts=r"\"'\[({", after_atom=r",)\]}")
+_MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)|\Z)"""
+_ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){SPACE}{_FAST_VALUE}|\Z)|\Z)"
 _FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
 
 
 class PythonValues(LiteralBody):
     """Reads calls whose arguments are Python's literals."""
 
-    _next_value = re.compile(f"{SPACE},{SPACE}{_VALUE}")
-    _next_member = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
-    _next_argument = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
+    _next_value_pattern = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}")
+    _next_member_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
+    _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, sink, limits)
-        self._keywords = False
+        self._seen_keyword = False
         """True behind an argument with a name: none without one may follow."""
 
     # White space.
 
-    def _space(self, text: str, pos: int) -> int:
+    def _skip_space(self, text: str, pos: int) -> int:
         """Pass over white space and comments; a comment ends at a closing marker, too."""
         if pos < len(text) and text[pos] > "#" and not self._in_comment:
             return pos
         while True:
             if self._in_comment:
-                pos = self._comment(text, pos)
+                pos = self._skip_comment(text, pos)
                 if self._in_comment:
                     return len(text)
             found = _SPACE.match(text, pos)
@@ -65,55 +65,55 @@ class PythonValues(LiteralBody):
                 return pos
             self._in_comment = True
 
-    def _comment(self, text: str, pos: int) -> int:
+    def _skip_comment(self, text: str, pos: int) -> int:
         found = _COMMENT.match(text, pos)
         assert found is not None
         end = found.end()
-        marker = self._closers.search(text, pos, end)
+        marker = self._end_markers.search(text, pos, end)
         self._in_comment = marker is None and end == len(text)
-        if self._in_comment and not self._final and self._closers.partial_start(text, pos) < end:
-            raise UnfinishedError(self._closers.partial_start(text, pos))
+        if self._in_comment and not self._final and self._end_markers.partial_start(text, pos) < end:
+            raise PartialMarkerError(self._end_markers.partial_start(text, pos))
         return end if marker is None else marker.start()
 
     # Items.
 
-    def _usual_key(self, frame: Frame, key: str) -> None:
+    def _set_fast_key(self, frame: OpenBracket, key: str) -> None:
         if frame.kind is not ARGUMENTS:
             self._put(KEY, key)
-            frame.key = False
+            frame.expects_key = False
         else:
-            self._key = key
-            self._keywords = self._meant = True
-        frame.keyed = True
+            self._argument_name = key
+            self._seen_keyword = self._is_call = True
+        frame.expects_value = True
 
-    def _usual_atom(self, atom: str) -> str:
+    def _fast_atom_to_json(self, atom: str) -> str:
         return _LITERALS.get(atom, atom)
 
-    def _item_begins(self, text: str, pos: int) -> int:
+    def _read_item(self, text: str, pos: int) -> int:
         """Read the beginning of a value, a key or an argument."""
         char = text[pos]
         if char in "\"'":
-            return self._quote(text, pos, "")
+            return self._open_string(text, pos, "")
         if char in "[(":
-            return self._open(ARRAY if char == "[" else PAREN, "]" if char == "[" else ")", pos)
+            return self._open_bracket(ARRAY if char == "[" else PAREN, "]" if char == "[" else ")", pos)
         if char == "{":
-            return self._brace(text, pos)
+            return self._read_brace(text, pos)
         if char == "*":
-            return self._star(text, pos)
+            return self._read_star(text, pos)
         if _WORD.match(text, pos, pos + 1).end() == pos:  # type: ignore[union-attr] # it matches nothing, too
-            return self._odd(text, pos)
-        self._state = self._word
+            return self._handle_unexpected(text, pos)
+        self._state = self._read_word
         return pos
 
-    def _brace(self, text: str, pos: int) -> int:
+    def _read_brace(self, text: str, pos: int) -> int:
         """A dict or a set; as the only argument without a name, where no object fits, it holds the arguments."""
-        frame = self._frames[-1]
-        if frame.kind is ARGUMENTS and self._key is None and not self._takes_object(frame):
-            return self._spread(pos + 1)
+        frame = self._brackets[-1]
+        if frame.kind is ARGUMENTS and self._argument_name is None and not self._admits_object(frame):
+            return self._open_spread(pos + 1)
         return self._open_brace(BRACE, _FIRST_MEMBER, text, pos)
 
-    def _takes_object(self, frame: Frame) -> bool:
-        if self._dry or self._name is None:
+    def _admits_object(self, frame: OpenBracket) -> bool:
+        if self._discarding or self._name is None:
             return True
         names = self._sink.parameter_names(self._name)
         if frame.count >= len(names):
@@ -121,99 +121,99 @@ class PythonValues(LiteralBody):
         expectation = self._sink.expectation_of(self._name).member(names[frame.count])
         return expectation.admits("object", {})
 
-    def _star(self, text: str, pos: int) -> int:
+    def _read_star(self, text: str, pos: int) -> int:
         """`**{...}`: arguments whose names are no identifiers."""
         rest = text[pos : pos + 3]
-        if rest == "**{" and self._frames[-1].kind is ARGUMENTS and self._key is None:
-            return self._spread(pos + 3)
+        if rest == "**{" and self._brackets[-1].kind is ARGUMENTS and self._argument_name is None:
+            return self._open_spread(pos + 3)
         if "**{".startswith(rest) and not self._final:
             self._wait = True
             return pos
         raise MalformedError("expected a literal, found '*'", pos)
 
-    def _spread(self, pos: int) -> int:
-        self._keywords = True
-        self._push(SPREAD, "}")
+    def _open_spread(self, pos: int) -> int:
+        self._seen_keyword = True
+        self._push_bracket(SPREAD, "}")
         return pos
 
-    def _unnamed(self, frame: Frame, pos: int) -> str:
+    def _positional_name(self, frame: OpenBracket, pos: int) -> str:
         """Give the name that the tool's schema gives to an argument in this place."""
-        if self._dry or self._name is None:
+        if self._discarding or self._name is None:
             return ""
         names = self._sink.parameter_names(self._name)
-        if self._keywords or frame.count >= len(names):
+        if self._seen_keyword or frame.count >= len(names):
             raise MalformedError("an argument without a name", pos)
         return names[frame.count]
 
     # Words.
 
-    def _word(self, text: str, pos: int) -> int:
+    def _read_word(self, text: str, pos: int) -> int:
         """A number, a name, or the prefix of a string."""
         end, ended = self._gather_word(_WORD, text, pos)
         if not ended:
             return end
         if text[end] in "\"'" and "".join(self._token).lower() in PREFIXES:
-            return self._quote(text, end, self._taken_token())
-        self._state = self._behind_word
+            return self._open_string(text, end, self._take_token())
+        self._state = self._after_word
         return end
 
-    def _behind_word(self, text: str, pos: int) -> int:
-        pos = self._space(text, pos)
+    def _after_word(self, text: str, pos: int) -> int:
+        pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos
-        frame = self._frames[-1]
-        if text[pos] in "=:" and frame.kind is ARGUMENTS and self._key is None:
-            return self._argument_name(text, pos)
-        token = self._taken_token()
-        atom = strict_atom(token)
-        if text[pos] == ":" and frame.key and atom is None and _KEY.fullmatch(token):
-            return self._lone_key(spelled(token), pos)
+        frame = self._brackets[-1]
+        if text[pos] in "=:" and frame.kind is ARGUMENTS and self._argument_name is None:
+            return self._read_argument_name(text, pos)
+        token = self._take_token()
+        atom = atom_to_json(token)
+        if text[pos] == ":" and frame.expects_key and atom is None and _KEY.fullmatch(token):
+            return self._end_bare_key(json_escape(token), pos)
         if atom is None:
             raise MalformedError("expected a literal, found a name or an expression", pos)
-        return self._atom(atom, pos)
+        return self._end_atom(atom, pos)
 
-    def _atom(self, atom: str, pos: int) -> int:
+    def _end_atom(self, atom: str, pos: int) -> int:
         """A whole number or literal, which ends at `pos`."""
-        self._put_item(pos)
+        self._put_item_start(pos)
         self._put(ATOM, atom)
-        self._state = self._after
+        self._state = self._after_item
         return pos
 
-    def _lone_key(self, key: str, pos: int) -> int:
+    def _end_bare_key(self, key: str, pos: int) -> int:
         """A key without quotes, which ends at `pos`."""
-        self._put_item(pos)
+        self._put_item_start(pos)
         self._put_string(key)
-        self._state = self._after
+        self._state = self._after_item
         return pos
 
-    def _argument_name(self, text: str, pos: int) -> int:
+    def _read_argument_name(self, text: str, pos: int) -> int:
         if pos + 1 == len(text) and text[pos] == "=" and not self._final:
             self._wait = True
             return pos
-        token = self._taken_token()
+        token = self._take_token()
         if not _KEY.fullmatch(token) or text[pos : pos + 2] in {"==", ":="}:
             raise MalformedError("expected the name of an argument", pos)
-        self._key = token
-        self._keywords = self._meant = True
-        self._frames[-1].keyed = True
-        self._state = self._item
+        self._argument_name = token
+        self._seen_keyword = self._is_call = True
+        self._brackets[-1].expects_value = True
+        self._state = self._before_item
         return pos + 1
 
     # Strings.
 
-    def _quote(self, text: str, pos: int, prefix: str) -> int:
+    def _open_string(self, text: str, pos: int, prefix: str) -> int:
         """A string begins: with one quote, or with three."""
-        string, end = self._opened(text, pos, prefix)
+        string, end = self._make_string(text, pos, prefix)
         if string is None:
             if prefix:
                 self._token.append(prefix)
                 self._token_size = len(prefix)
             self._wait = True
             return pos
-        self._string_begins(string, pos)
+        self._begin_string(string, pos)
         return end
 
-    def _opened(self, text: str, pos: int, prefix: str) -> tuple[PythonString | None, int]:
+    def _make_string(self, text: str, pos: int, prefix: str) -> tuple[PythonString | None, int]:
         """Make the reader of the string that begins at `pos`; None while it may have one quote or three."""
         quotes, behind = text[pos], text[pos + 1 : pos + 2]
         if behind == quotes or not behind:
@@ -221,29 +221,29 @@ class PythonValues(LiteralBody):
             if len(rest) < 3 and pos + len(rest) == len(text) and not self._final:
                 return None, pos
             quotes = rest if rest == quotes * 3 else quotes
-        frame = self._frames[-1]
-        quotation = quotation_of(prefix, quotes, self._closers)
-        return PythonString(quotation, frame.closing, self._limits, key=frame.key), pos + len(quotes)
+        frame = self._brackets[-1]
+        quotation = python_string_syntax(prefix, quotes, self._end_markers)
+        return PythonString(quotation, frame.closing_brackets, self._limits, may_be_key=frame.expects_key), pos + len(quotes)
 
-    def _string_ended(self, text: str, pos: int) -> int:
+    def _end_string(self, text: str, pos: int) -> int:
         if pos < len(text) and text[pos] in ",:)]}":
-            return super()._string_ended(text, pos)
+            return super()._end_string(text, pos)
         self._state = self._after_string
         return pos
 
     def _after_string(self, text: str, pos: int) -> int:
         """Behind a string another one may stand, which goes on with it."""
-        pos = self._space(text, pos)
+        pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos
         found = PREFIX.match(text, pos)
-        if found is None and PREFIX_BEGUN.match(text, pos) and not self._final:
+        if found is None and PARTIAL_PREFIX.match(text, pos) and not self._final:
             self._wait = True
             return pos
         at = found.end() if found else pos
         if text[at] not in "\"'":
-            return super()._string_ended(text, pos)
-        string, end = self._opened(text, at, text[pos:at])
+            return super()._end_string(text, pos)
+        string, end = self._make_string(text, at, text[pos:at])
         if string is None:
             self._wait = True
             return pos

@@ -7,27 +7,27 @@ Neighbours: `quoted` is what strings have in common, `body` says where they stan
 import re
 from abc import abstractmethod
 
-from fcshim.parse.literals.calls import BEGIN, CONTENT, END, CallBody, MalformedError
-from fcshim.parse.literals.quoted import QuotedString, spelled
+from fcshim.parse.literals.calls import BEGIN, CONTENT, END, LiteralCalls, MalformedError
+from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 
-_LONGEST_NAME = 256
+_MAX_NAME_LENGTH = 256
 
 
-class LiteralScalars(CallBody):
+class LiteralScalars(LiteralCalls):
     """Reads what is not in brackets."""
 
-    def _new_call(self) -> None:
-        super()._new_call()
+    def _reset_call(self) -> None:
+        super()._reset_call()
         self._token: list[str] = []
         self._token_size = 0
         self._string: QuotedString | None = None
 
     @abstractmethod
-    def _put_item(self, pos: int) -> None:
+    def _put_item_start(self, pos: int) -> None:
         """Write what stands before an item; it begins, or ended, at `pos`."""
 
     @abstractmethod
-    def _after(self, text: str, pos: int) -> int:
+    def _after_item(self, text: str, pos: int) -> int:
         """Behind a value or a key."""
 
     # Words.
@@ -44,16 +44,16 @@ class LiteralScalars(CallBody):
         """Keep a part of a word of the arguments; gives where it ends, and whether what follows it can be seen."""
         end = self._gather(pattern, text, pos)
         if self._token_size > self._limits.number:
-            self._fail("limit", f"a word of more than {self._limits.number} characters")
+            self._fail_and_skip("limit", f"a word of more than {self._limits.number} characters")
             return end, False
         return end, end < len(text)
 
     @property
     def _fits_name(self) -> bool:
         """Whether what was gathered is short enough for a tool's name: what is longer is no call."""
-        return self._token_size <= _LONGEST_NAME
+        return self._token_size <= _MAX_NAME_LENGTH
 
-    def _taken_token(self) -> str:
+    def _take_token(self) -> str:
         token = "".join(self._token)
         self._token.clear()
         self._token_size = 0
@@ -61,8 +61,8 @@ class LiteralScalars(CallBody):
 
     # Strings.
 
-    def _string_begins(self, string: QuotedString, pos: int) -> None:
-        self._put_item(pos)
+    def _begin_string(self, string: QuotedString, pos: int) -> None:
+        self._put_item_start(pos)
         self._put(BEGIN, '"')
         self._string = string
         self.in_content = False
@@ -78,10 +78,10 @@ class LiteralScalars(CallBody):
         """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
         string = self._string
         assert string is not None
-        if string.spelling.piece(text) is None:
-            if string.spelling.plain_piece(text) is None:
+        if string.syntax.fullmatch_json_content(text) is None:
+            if string.syntax.fullmatch_content(text) is None:
                 return False
-            text = spelled(text)
+            text = json_escape(text)
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 
     def _in_string(self, text: str, pos: int) -> int:
@@ -95,30 +95,30 @@ class LiteralScalars(CallBody):
                 self._sink.add_chunk(piece)
             else:
                 self._put(CONTENT, piece)
-        if string.broken:
-            self._string_broken(string, pos)
+        if string.defect:
+            self._reject_string(string, pos)
         elif string.closed:
-            return self._string_ended(text, pos)
+            return self._end_string(text, pos)
         else:
             self._wait = string.wait
             if string.streams:
-                self.in_content = streams or (not self._dry and not self._nest.levels and self._writer.streams_string)
+                self.in_content = streams or (not self._discarding and not self._buffer.levels and self._writer.streams_string)
         return pos
 
-    def _string_ended(self, _text: str, pos: int) -> int:
+    def _end_string(self, _text: str, pos: int) -> int:
         self._string = None
         self._put(END, '"')
-        self._state = self._after
+        self._state = self._after_item
         return pos
 
-    def _string_broken(self, string: QuotedString, pos: int) -> None:
+    def _reject_string(self, string: QuotedString, pos: int) -> None:
         """Give the call up; if a closing marker stood in the string, the body ended there."""
-        behind = string.behind_marker()
+        behind = string.text_after_marker()
         if behind is None:
-            raise MalformedError(string.broken, pos)
-        self._give_up("malformed", string.broken)
-        self.unread = "" if self._said else behind
+            raise MalformedError(string.defect, pos)
+        self._abandon_call("malformed", string.defect)
+        self.unread = "" if self._is_text else behind
         self._end_at_once()
 
-    def _unclosed(self) -> str | None:
-        return self._string.behind_marker() if self._string is not None else None
+    def _text_after_end_marker(self) -> str | None:
+        return self._string.text_after_marker() if self._string is not None else None

@@ -20,26 +20,26 @@ from fcshim.parse.body import BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
-from fcshim.parse.tagged.inside import TRAILER, InsideCall
-from fcshim.parse.tagged.tags import Header, Tags
+from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
+from fcshim.parse.tagged.tags import BodyHeader, Tags
 
-_LONGEST_OPENING = 1_600
+_MAX_OPENING_LENGTH = 1_600
 """Characters in which a call's opening is told, white space and what follows it included."""
-_LONGEST_ESCAPE = 6
-_NATURAL = frozenset({"complete", "stop_sequence", "tool_use"})
+_MAX_ESCAPE_LENGTH = 6
+_NATURAL_STOPS = frozenset({"complete", "stop_sequence", "tool_use"})
 
 
-class TaggedBody(InsideCall):
+class TaggedBody(CallContentReader):
     """Reads one body."""
 
     def __init__(
-        self, tags: Tags, header: Header | None, dialect: Dialect, opener: str, sink: CallSink, limits: Limits
+        self, tags: Tags, header: BodyHeader | None, dialect: Dialect, opener: str, sink: CallSink, limits: Limits
     ) -> None:
         super().__init__(tags, dialect, opener, sink, limits)
         self._header = header
-        headed = header is not None and opener.endswith(header.mark)
-        self._state: Callable[[str, int], int] = self._lead if headed else self._begin
-        self._junk: list[str] = []
+        headed = header is not None and opener.endswith(header.marker_end)
+        self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
+        self._stray_text: list[str] = []
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
@@ -54,7 +54,7 @@ class TaggedBody(InsideCall):
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` at once if it lies wholly inside a value that is text; else do nothing. The quick way."""
-        if self._spelling.plain.fullmatch(text) is None or not self._sink.fits(_LONGEST_ESCAPE * len(text)):
+        if self._compiled.plain_text.fullmatch(text) is None or not self._sink.fits(_MAX_ESCAPE_LENGTH * len(text)):
             return False
         self._writer.write_text(text)
         return True
@@ -62,92 +62,92 @@ class TaggedBody(InsideCall):
     def refuse(self) -> None:
         """Take the call that is being read for text, and all that follow it in this body: none of them counts."""
         self._refused = True
-        self._go_dry()
+        self._discard_call()
 
     def dispose(self) -> None:
         """Break the reference to itself, so that a body's memory is free at once."""
-        self._state = _over
+        self._state = _disposed_state
 
     # Between calls.
 
-    def _lead(self, text: str, pos: int) -> int:
+    def _before_header(self, text: str, pos: int) -> int:
         assert self._header is not None
-        end = self._header.end(text, pos)
+        end = self._header.find_end(text, pos)
         self._wait = end is None
         if end is None:
             return pos
         if end < 0:
             self.status = BodyStatus.NO_BODY
             return pos
-        self._state = self._begin
+        self._state = self._before_first_call
         return end
 
-    def _begin(self, text: str, pos: int) -> int:
+    def _before_first_call(self, text: str, pos: int) -> int:
         """The call's opening follows the marker, or is it."""
-        lead = "" if self._wrapped else self._opener
-        read = self._spelling.call if self._wrapped and self._tags.call.head else self._spelling.whole_call
-        found = read(lead + text[pos : pos + _LONGEST_OPENING], 0)
+        lead = "" if self._has_outer_marker else self._opener
+        read = self._compiled.read_call if self._has_outer_marker and self._tags.call.head else self._compiled.read_confirmed_call
+        found = read(lead + text[pos : pos + _MAX_OPENING_LENGTH], 0)
         if found is False:
             self.status = BodyStatus.NO_BODY
-        return self._named(found, pos - len(lead), pos)
+        return self._begin_call(found, pos - len(lead), pos)
 
-    def _between(self, text: str, pos: int) -> int:
-        at = self._spelling.skip(text, pos)
+    def _between_calls(self, text: str, pos: int) -> int:
+        at = self._compiled.skip_space(text, pos)
         if at > pos:
             return at
-        kind = self._kind(text, pos)
-        if kind == "call" and (found := self._spelling.call(text, pos)) is not False:
-            return self._named(found, 0, pos)
+        kind = self._marker_kind(text, pos)
+        if kind == "call" and (found := self._compiled.read_call(text, pos)) is not False:
+            return self._begin_call(found, 0, pos)
         if kind in {"close", "open"}:
-            self._end()
+            self._end_body()
         if kind in {"close", "call_close"}:  # the call's own may be doubled
-            return self._spelling.behind(text, pos)
+            return self._compiled.end_of_marker(text, pos)
         if kind is None or kind == "open":
             return pos
-        self._junk.append(text[pos])
-        self._state = self._trailer
+        self._stray_text.append(text[pos])
+        self._state = self._in_trailing_text
         return pos + 1
 
-    def _trailer(self, text: str, pos: int) -> int:
+    def _in_trailing_text(self, text: str, pos: int) -> int:
         """Look for what goes on, or ends the body, behind something that does not belong there."""
-        found = self._spelling.inside.search(text, pos, pos + _LONGEST_OPENING)
-        end = found.start() if found else self._spelling.inside.partial_start(text, pos)
-        self._junk.append(text[pos:end])
-        if sum(map(len, self._junk)) > TRAILER:
-            self.unread = "".join(self._junk)
-            self._end()
-        elif found is None or self._spelling.inside.is_partial(text, end):
+        found = self._compiled.markers.search(text, pos, pos + _MAX_OPENING_LENGTH)
+        end = found.start() if found else self._compiled.markers.partial_start(text, pos)
+        self._stray_text.append(text[pos:end])
+        if sum(map(len, self._stray_text)) > MAX_STRAY_TEXT:
+            self.unread = "".join(self._stray_text)
+            self._end_body()
+        elif found is None or self._compiled.markers.is_partial(text, end):
             self._wait = end < len(text)
-        elif self._spelling.kinds[found[0]] == "parameter":
-            self._junk.append(found[0])
+        elif self._compiled.marker_kinds[found[0]] == "parameter":
+            self._stray_text.append(found[0])
             return found.end()
         else:
-            self._junk.clear()
-            self._state = self._between
+            self._stray_text.clear()
+            self._state = self._between_calls
         return end
 
-    def _behind(self, text: str, pos: int) -> int:
+    def _after_call(self, text: str, pos: int) -> int:
         """Behind a call that is a body of its own: a marker that ends a body may follow."""
-        at = self._spelling.skip(text, pos)
-        kind = self._kind(text, at)
+        at = self._compiled.skip_space(text, pos)
+        kind = self._marker_kind(text, at)
         if kind is None:
             return pos
         self.status = BodyStatus.ENDED
-        return self._spelling.behind(text, at) if kind == "close" else pos
+        return self._compiled.end_of_marker(text, at) if kind == "close" else pos
 
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
-        natural = stop_reason in _NATURAL
+        natural = stop_reason in _NATURAL_STOPS
         if self._state == self._in_value:
             self._close_value(tail, natural=natural)
         elif self._state == self._in_object:
-            self._cut_off()
-        elif self._state in {self._inside, self._beside}:
-            self._close_inside(tail, natural=natural)
-        elif self._state not in {self._lead, self._begin}:
-            self.unread = "".join(self._junk) + tail if self._junk else self._not_begun(tail)
+            self._fail_truncated()
+        elif self._state in {self._between_parameters, self._in_stray_text}:
+            self._close_between_parameters(tail, natural=natural)
+        elif self._state not in {self._before_header, self._before_first_call}:
+            self.unread = "".join(self._stray_text) + tail if self._stray_text else self._without_partial_marker(tail)
         if natural:
             self._sink.finish()
         else:
@@ -156,31 +156,31 @@ class TaggedBody(InsideCall):
 
     def _close_value(self, tail: str, *, natural: bool) -> None:
         assert self._value is not None
-        rest = self._value.close(tail) if natural and not self._call.dry else None
-        if self._value.fault is not None:
-            self._call.fail_by(self._value.fault)
+        rest = self._value.close(tail) if natural and not self._call.discarding else None
+        if self._value.error is not None:
+            self._call.fail_with(self._value.error)
         elif rest is not None:
             self.unread = rest
             self._close_call()
         else:
-            self._cut_off()
+            self._fail_truncated()
 
-    def _close_inside(self, tail: str, *, natural: bool) -> None:
-        if natural and self._call.begun and not self._call.dry:
-            self.unread = self._not_begun(tail)
+    def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
+        if natural and self._call.has_arguments and not self._call.discarding:
+            self.unread = self._without_partial_marker(tail)
             self._close_call()
         else:
-            self._cut_off()
+            self._fail_truncated()
 
-    def _cut_off(self) -> None:
+    def _fail_truncated(self) -> None:
         self._call.fail("truncated", "the reply ended inside the call")
-        self._note_start()
+        self._report_start()
 
-    def _not_begun(self, tail: str) -> str:
+    def _without_partial_marker(self, tail: str) -> str:
         """Give the tail, unless it is the beginning of a marker."""
-        behind = self._spelling.skip(tail, 0)
-        return "" if self._spelling.inside.is_partial(tail, behind) and behind < len(tail) - 1 else tail
+        behind = self._compiled.skip_space(tail, 0)
+        return "" if self._compiled.markers.is_partial(tail, behind) and behind < len(tail) - 1 else tail
 
 
-def _over(_text: str, _pos: int) -> int:
+def _disposed_state(_text: str, _pos: int) -> int:
     raise AssertionError

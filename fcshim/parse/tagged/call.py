@@ -17,115 +17,115 @@ from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.nested import NestedValue
-from fcshim.parse.tagged.tags import NamedTag, Spelling
+from fcshim.parse.tagged.tags import NamedTag, CompiledTags
 from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.parse.tagged.value import TaggedValue
 from fcshim.schema.expect import ANY
 
-_encoded = json.JSONEncoder(ensure_ascii=False).encode
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class TaggedCall:
     """Sends one call, or nothing."""
 
-    def __init__(self, name: str | None, spelling: Spelling, writer: ArgumentWriter, sink: CallSink) -> None:
+    def __init__(self, name: str | None, compiled: CompiledTags, writer: ArgumentWriter, sink: CallSink) -> None:
         """Take the tool's name, None where it is none that was offered."""
         self.name = name
-        self.dry = name is None
+        self.discarding = name is None
         self.started = False
-        self.given: dict[str, None] = {}
+        self.seen_keys: dict[str, None] = {}
         """The keys of the parameters so far, in order."""
-        self.whole = False
+        self.has_object = False
         """True where all arguments came as one object."""
-        self.broken = False
+        self.object_invalid = False
         """True where that object was no JSON."""
-        self._spelling = spelling
+        self._compiled = compiled
         self._writer = writer
         self._sink = sink
-        self._object: ArgumentWriter | _Walker | None = None
+        self._object: ArgumentWriter | _DiscardedObject | None = None
 
     @property
-    def begun(self) -> bool:
+    def has_arguments(self) -> bool:
         """True where the call has arguments."""
-        return bool(self.given) or self.whole
+        return bool(self.seen_keys) or self.has_object
 
-    def parameter(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
+    def begin_parameter(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
         """Begin a parameter; gives the reader of its value."""
-        if not self.dry and (tag.name in self.given or self.whole):
+        if not self.discarding and (tag.name in self.seen_keys or self.has_object):
             self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
         self._write_key(tag.name)
-        self.given[tag.name] = None
-        tags = self._spelling.tags
-        arguments = ANY if self.dry else self._writer.expectation
+        self.seen_keys[tag.name] = None
+        tags = self._compiled.tags
+        arguments = ANY if self.discarding else self._writer.expectation
         expected = arguments.member(tag.name)
-        writer = None if self.dry else self._writer
+        writer = None if self.discarding else self._writer
         if tags.nested:
-            return NestedValue(self._spelling, writer, tag.name, expected, limits)
+            return NestedValue(self._compiled, writer, tag.name, expected, limits)
         is_text = tag.type in tags.text_types
         value = UntypedValue(writer, expected, limits, (tag.name,), is_text=is_text) if writer is not None else None
-        return TaggedValue(self._spelling, value, arguments, self.given.keys(), limits)
+        return TaggedValue(self._compiled, value, arguments, self.seen_keys.keys(), limits)
 
     def _write_key(self, key: str) -> None:
-        if self.dry:
+        if self.discarding:
             return
-        self._start()
+        self._start_call()
         try:
-            self._writer.write(("{" if not self.given else ", ") + _encoded(key) + ": ")
+            self._writer.write(("{" if not self.seen_keys else ", ") + _encode_json(key) + ": ")
         except (LimitError, NotStrictError) as fault:
-            self.fail_by(fault)
+            self.fail_with(fault)
 
     def read_object(self, text: str, pos: int, limits: Limits) -> int:
         """Read all arguments as one JSON object, strict, up to its end or the text's; gives the place."""
         if self._object is None:
-            self.whole = True
-            if not self.dry:
-                self._start()
-            self._object = _Walker(limits) if self.dry else self._writer
+            self.has_object = True
+            if not self.discarding:
+                self._start_call()
+            self._object = _DiscardedObject(limits) if self.discarding else self._writer
         try:
             return self._object.read_available(text, pos)
         except (LimitError, NotStrictError) as fault:
-            self.fail_by(fault)
-            self.broken = True
+            self.fail_with(fault)
+            self.object_invalid = True
             return max(pos, self._object.position) + 1
 
     @property
     def object_ended(self) -> bool:
         """True where the object is whole, or broken."""
-        return self._object is not None and (self._object.is_complete or self.broken)
+        return self._object is not None and (self._object.is_complete or self.object_invalid)
 
     def close(self) -> None:
         """The call is whole: it ends well when its surroundings do."""
-        if self.dry:
+        if self.discarding:
             return
-        self._start()
+        self._start_call()
         try:
-            if not self.whole:
-                self._writer.write("}" if self.given else "{}")
+            if not self.has_object:
+                self._writer.write("}" if self.seen_keys else "{}")
             self._writer.complete()
         except (LimitError, NotStrictError) as fault:
-            self.fail_by(fault)
+            self.fail_with(fault)
 
-    def fail_by(self, fault: LimitError | NotStrictError) -> None:
+    def fail_with(self, error: LimitError | NotStrictError) -> None:
         """End the call with the error that this fault is."""
-        if isinstance(fault, LimitError):
-            self.fail("limit", str(fault))
+        if isinstance(error, LimitError):
+            self.fail("limit", str(error))
         else:
             self.fail("malformed", "the arguments are not JSON")
 
     def fail(self, kind: CallErrorKind, message: str) -> None:
         """End the call with an error: it must not run."""
-        if not self.dry:
-            self._start()
+        if not self.discarding:
+            self._start_call()
             self._sink.fail(kind, message)
-        self.dry = True
+        self.discarding = True
 
-    def _start(self) -> None:
+    def _start_call(self) -> None:
         if not self.started and self.name is not None:
             self.started = True
             self._writer.start(self.name)
 
 
-class _Walker(StrictJsonReader):
+class _DiscardedObject(StrictJsonReader):
     """Walks through an object that nobody wants."""
 
     def __init__(self, limits: Limits) -> None:

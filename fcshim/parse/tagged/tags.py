@@ -13,21 +13,21 @@ from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.markers import MarkerSet
 
-_LONGEST_NAME = 256
-_LONGEST_TAG = 600
+_MAX_NAME_LENGTH = 256
+_MAX_TAG_LENGTH = 600
 """Characters of one opening tag: a name, and a few attributes."""
-_LONGEST_HEADER = 320
-_MOST_ATTRIBUTES = 8
-_MOST_QUOTES = 16
+_MAX_HEADER_LENGTH = 320
+_MAX_ATTRIBUTES = 8
+_MAX_QUOTES = 16
 """Quotation marks in an attribute's value, its own included."""
-_LONGEST_SPACE = 256
+_MAX_SPACE = 256
 """White space between two tags that is looked through at once."""
-_SPACE = re.compile(rf"[ \t\r\n]{{0,{_LONGEST_SPACE}}}")
+_SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
 _ATTRIBUTE = re.compile(r"[ \t]{1,16}([\w.:-]{1,64})[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
 _WORD = re.compile(r"[^\s<]*+")
-_BARE = re.compile(r"[^\s\"'<>]{1,256}")
+_UNQUOTED_VALUE = re.compile(r"[^\s\"'<>]{1,256}")
 
-_TYPES: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     type(None): "null",
     bool: "boolean",
     int: "number",
@@ -36,7 +36,7 @@ _TYPES: dict[type, str] = {
     dict: "object",
 }
 
-Kind = Literal["parameter", "call", "call_close", "close", "open", "value_close"]
+MarkerKind = Literal["parameter", "call", "call_close", "close", "open", "value_close"]
 """What a marker inside a body is; `open` and `close` surround the body itself."""
 
 
@@ -104,36 +104,36 @@ class Tags:
     def call_opening(self, name: str, number: int) -> str:
         """Write what opens a call, the `number`th of its turn."""
         counted = f' {self.counter}="{number}"' if self.counter else ""
-        return self._written(self.call, name, counted)
+        return self._format_tag(self.call, name, counted)
 
     def parameter_opening(self, key: str, value: JSON) -> str:
         """Write what opens a parameter, up to where its value begins."""
         said = self._type_of(value)
         typed = f' {self.parameter.type_attribute}="{said}"' if self.parameter.type_attribute else ""
         value_tag = f"{self.gap}{self.value_open}" if self.value_open else ""
-        return self._written(self.parameter, key, typed) + value_tag
+        return self._format_tag(self.parameter, key, typed) + value_tag
 
-    def _written(self, tag: Tag, name: str, more: str) -> str:
+    def _format_tag(self, tag: Tag, name: str, attributes: str) -> str:
         if not tag.attribute:
-            return f"{tag.head}{name}{more}{tag.end}"
+            return f"{tag.head}{name}{attributes}{tag.end}"
         escaped = name.replace("&", "&amp;").replace('"', "&quot;") if self.entities else name
-        return f'{tag.head} {tag.attribute}="{escaped}"{more}{tag.end}'
+        return f'{tag.head} {tag.attribute}="{escaped}"{attributes}{tag.end}'
 
     def _type_of(self, value: JSON) -> str:
         if isinstance(value, str):
             return self.text_types[0]
-        return self.other_type or _TYPES[type(value)]
+        return self.other_type or _TYPE_NAMES[type(value)]
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class BodyHeader:
     """What stands before a body where its opening marker ends with `mark`: a word, a marker, the body's own opening."""
 
-    mark: str
+    marker_end: str
     pattern: str
     """A regular expression without unbounded repetition, over at most two line ends."""
 
-    def end(self, text: str, pos: int) -> int | None:
+    def find_end(self, text: str, pos: int) -> int | None:
         """Give where the header at `pos` ends: -1 where there is none, None where more text must be seen."""
         found = re.compile(self.pattern).match(text, pos)
         if found is not None:
@@ -141,7 +141,7 @@ class Header:
         word = _WORD.match(text, pos)
         assert word is not None
         over = text.count("\n", pos) > 1 or text[word.end() : word.end() + 1] not in {"", "<"}
-        return -1 if over or len(text) - pos >= _LONGEST_HEADER else None
+        return -1 if over or len(text) - pos >= _MAX_HEADER_LENGTH else None
 
 
 class NamedTag(NamedTuple):
@@ -152,132 +152,132 @@ class NamedTag(NamedTuple):
     end: int
 
 
-Read = NamedTag | Literal[False] | None
+TagMatch = NamedTag | Literal[False] | None
 """A tag; False where there is none; None where more text must be seen."""
 
 
-class Spelling:
+class CompiledTags:
     """The markers of one dialect's bodies, compiled."""
 
-    def __init__(self, tags: Tags, openers: tuple[str, ...], closers: tuple[str, ...]) -> None:
+    def __init__(self, tags: Tags, start_markers: tuple[str, ...], end_markers: tuple[str, ...]) -> None:
         self.tags = tags
         nesting = tags.call.head
-        kinds: dict[str, Kind] = {
-            opener: "call" if nesting and opener.startswith(nesting) else "open" for opener in openers
+        kinds: dict[str, MarkerKind] = {
+            opener: "call" if nesting and opener.startswith(nesting) else "open" for opener in start_markers
         }
-        kinds |= dict.fromkeys(closers, "close")
+        kinds |= dict.fromkeys(end_markers, "close")
         kinds.setdefault(tags.call_close, "call_close")
         if nesting:
             kinds[nesting] = "call"
         kinds[tags.parameter.head] = "parameter"
-        self.kinds = kinds
-        self.inside = MarkerSet(kinds)
+        self.marker_kinds = kinds
+        self.markers = MarkerSet(kinds)
         """What may stand between parameters, or behind the last one."""
         value = {marker: kind for marker, kind in kinds.items() if kind != "open" or not nesting}
         value[tags.parameter_close] = "value_close"
-        self.value_kinds = value
+        self.value_marker_kinds = value
         broken = [marker for marker in value if tags.lines or value[marker] != "value_close"]
-        self.value = MarkerSet([*value, *("\n" + marker for marker in broken)])
+        self.value_markers = MarkerSet([*value, *("\n" + marker for marker in broken)])
         """What may end a value, with the line break before it."""
-        self.quote = MarkerSet([tags.quote_close] if tags.quote_close else [])
+        self.quote_markers = MarkerSet([tags.quote_close] if tags.quote_close else [])
         leads = re.escape("".join(sorted({"\n", *tags.quote_close[:1], *(marker[0] for marker in value)})))
-        self.plain = re.compile(f"[^{leads}]*+")
+        self.plain_text = re.compile(f"[^{leads}]*+")
         """Matches text of a value in which nothing can begin to end it."""
 
-    def skip(self, text: str, pos: int) -> int:
+    def skip_space(self, text: str, pos: int) -> int:
         """Give the end of the white space at `pos`."""
         found = _SPACE.match(text, pos)
         assert found is not None
         return found.end()
 
-    def kind_at(self, text: str, pos: int) -> Kind | Literal[False] | None:
+    def kind_at(self, text: str, pos: int) -> MarkerKind | Literal[False] | None:
         """Say which marker stands at `pos`: False for none, None where more text must be seen."""
-        found = self.inside.match(text, pos)
-        if found is not None and not self.inside.is_partial(text, pos):
-            return self.kinds[found[0]]
-        return None if pos == len(text) or self.inside.is_partial(text, pos) else False
+        found = self.markers.match(text, pos)
+        if found is not None and not self.markers.is_partial(text, pos):
+            return self.marker_kinds[found[0]]
+        return None if pos == len(text) or self.markers.is_partial(text, pos) else False
 
-    def behind(self, text: str, pos: int) -> int:
+    def end_of_marker(self, text: str, pos: int) -> int:
         """Give the end of the marker that stands at `pos`."""
-        found = self.inside.match(text, pos)
+        found = self.markers.match(text, pos)
         assert found is not None
         return found.end()
 
-    def kind_behind(self, text: str, pos: int) -> Kind | Literal[False] | None:
+    def kind_after_space(self, text: str, pos: int) -> MarkerKind | Literal[False] | None:
         """Say the same of what follows the white space at `pos`."""
-        return self.kind_at(text, self.skip(text, pos))
+        return self.kind_at(text, self.skip_space(text, pos))
 
-    def call(self, text: str, pos: int) -> Read:
+    def read_call(self, text: str, pos: int) -> TagMatch:
         """Read what opens a call, at `pos` or behind white space."""
-        pos, head = self.skip(text, pos), self.tags.call.head
+        pos, head = self.skip_space(text, pos), self.tags.call.head
         if not text.startswith(head, pos):
             return None if head.startswith(text[pos:]) else False
-        found = _read(self.tags.call, text, pos) if head else self._first_words(text, pos)
-        return found and found._replace(name=self._decoded(found.name))
+        found = _read_tag(self.tags.call, text, pos) if head else self._read_untagged_name(text, pos)
+        return found and found._replace(name=self._decode(found.name))
 
-    def whole_call(self, text: str, pos: int) -> Read:
+    def read_confirmed_call(self, text: str, pos: int) -> TagMatch:
         """Read the same where it may be something else: a parameter or the call's end must follow it."""
-        found = self.call(text, pos)
+        found = self.read_call(text, pos)
         if not found:
             return found
-        kind = self.kind_behind(text, found.end)
+        kind = self.kind_after_space(text, found.end)
         if kind is None:
             return None
         return found if kind in {"parameter", "call_close", "close"} else False
 
-    def _first_words(self, text: str, start: int) -> Read:
+    def _read_untagged_name(self, text: str, start: int) -> TagMatch:
         marks = ("\n", self.tags.parameter.head[0])
-        ends = [at for at in (text.find(mark, start, start + _LONGEST_NAME) for mark in marks) if at >= 0]
+        ends = [at for at in (text.find(mark, start, start + _MAX_NAME_LENGTH) for mark in marks) if at >= 0]
         if not ends:
-            return None if len(text) - start < _LONGEST_NAME else False
+            return None if len(text) - start < _MAX_NAME_LENGTH else False
         end = min(ends)
         name = text[start:end].strip().removesuffix("\\n")  # Ling 3 may write the line break's escape
         separator = self.tags.call.end
-        behind = self.skip(text, end)
+        behind = self.skip_space(text, end)
         if separator and text.startswith(separator, behind):
             behind += len(separator)
         elif separator and separator.startswith(text[behind:]):
             return None
         return NamedTag(name, "", behind) if name and name[0] not in "{[\"'`" else False
 
-    def parameter(self, text: str, pos: int) -> Read:
+    def read_parameter(self, text: str, pos: int) -> TagMatch:
         """Read a parameter's opening, up to where its value begins."""
         tags = self.tags
-        found = _read(tags.parameter, text, pos)
+        found = _read_tag(tags.parameter, text, pos)
         if not found or not tags.value_open:
-            return found and found._replace(name=self._decoded(found.name))
-        at = self.skip(text, found.end)
+            return found and found._replace(name=self._decode(found.name))
+        at = self.skip_space(text, found.end)
         kind = found.type
         if tags.type_open and text.startswith(tags.type_open, at):
-            typed = _read(Tag(tags.type_open, tags.type_close), text, at)
+            typed = _read_tag(Tag(tags.type_open, tags.type_close), text, at)
             if not typed:
                 return typed
-            kind, at = typed.name, self.skip(text, typed.end)
+            kind, at = typed.name, self.skip_space(text, typed.end)
         if text.startswith(tags.value_open, at):
             return NamedTag(found.name, kind, at + len(tags.value_open))
         begun = any(mark.startswith(text[at:]) for mark in (tags.value_open, tags.type_open) if mark)
         return None if begun else NamedTag(found.name, kind, at)  # the tag that opens the value is missing
 
-    def _decoded(self, name: str) -> str:
+    def _decode(self, name: str) -> str:
         return name.replace("&quot;", '"').replace("&amp;", "&") if self.tags.entities else name
 
 
 @functools.lru_cache(maxsize=256)
-def spelling(tags: Tags, openers: tuple[str, ...], closers: tuple[str, ...]) -> Spelling:
+def compile_tags(tags: Tags, start_markers: tuple[str, ...], end_markers: tuple[str, ...]) -> CompiledTags:
     """Give the compiled markers, made once."""
-    return Spelling(tags, openers, closers)
+    return CompiledTags(tags, start_markers, end_markers)
 
 
-def _read(tag: Tag, text: str, pos: int) -> Read:
+def _read_tag(tag: Tag, text: str, pos: int) -> TagMatch:
     start = pos + len(tag.head)
     return _read_attributes(tag, text, start) if tag.attribute else _read_name(tag, text, start)
 
 
-def _read_name(tag: Tag, text: str, start: int) -> Read:
-    at = text.find(tag.end, start, start + _LONGEST_NAME + len(tag.end))
-    broken = text.find("\n", start, at if at >= 0 else start + _LONGEST_NAME) >= 0
+def _read_name(tag: Tag, text: str, start: int) -> TagMatch:
+    at = text.find(tag.end, start, start + _MAX_NAME_LENGTH + len(tag.end))
+    broken = text.find("\n", start, at if at >= 0 else start + _MAX_NAME_LENGTH) >= 0
     if at < 0:
-        return False if broken or len(text) - start >= _LONGEST_NAME + len(tag.end) else None
+        return False if broken or len(text) - start >= _MAX_NAME_LENGTH + len(tag.end) else None
     name = text[start:at].strip()
     if len(name) > 2 and name[0] == name[-1] and name[0] in "\"'":
         name = name[1:-1]
@@ -285,20 +285,20 @@ def _read_name(tag: Tag, text: str, start: int) -> Read:
     return NamedTag(name, "", at + len(tag.end)) if name and not (broken or closing or "<" in name) else False
 
 
-def _read_attributes(tag: Tag, text: str, start: int) -> Read:
+def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
     """Read attributes one by one, all on one line."""
-    line, newline, _ = text[start : start + _LONGEST_TAG].partition("\n")
+    line, newline, _ = text[start : start + _MAX_TAG_LENGTH].partition("\n")
     found: dict[str, str] = {}
     pos = 0
-    for _ in range(_MOST_ATTRIBUTES + 1):
+    for _ in range(_MAX_ATTRIBUTES + 1):
         end = _tag_end(tag, line, pos)
         if end >= 0:
             name = found.get(tag.attribute)
             return NamedTag(name, found.get(tag.type_attribute, ""), start + end) if name else False
         attribute = _ATTRIBUTE.match(line, pos)
-        value = _attribute_value(tag, line, attribute) if attribute else None
+        value = _read_attribute_value(tag, line, attribute) if attribute else None
         if attribute is None or value is None:
-            return False if newline or len(line) == _LONGEST_TAG else None
+            return False if newline or len(line) == _MAX_TAG_LENGTH else None
         found[attribute[1]], pos = value
     return False
 
@@ -309,16 +309,16 @@ def _tag_end(tag: Tag, line: str, pos: int) -> int:
     return pos + len(tag.end) if line.startswith(tag.end, pos) else -1
 
 
-def _attribute_value(tag: Tag, line: str, attribute: re.Match[str]) -> tuple[str, int] | None:
+def _read_attribute_value(tag: Tag, line: str, attribute: re.Match[str]) -> tuple[str, int] | None:
     """Give a value and where it ends: at a quotation mark behind which the tag ends or another attribute begins."""
     quote, start = attribute[0][-1], attribute.end()
     if quote not in "\"'":
-        bare = _BARE.match(line, start)
+        bare = _UNQUOTED_VALUE.match(line, start)
         end = line.find(tag.end, start, bare.end()) if bare else -1
         at = bare.end() if bare and end < 0 else end
         return (line[start:at], at) if 0 <= at < len(line) else None
     at = start - 1
-    for _ in range(_MOST_QUOTES):
+    for _ in range(_MAX_QUOTES):
         at = line.find(quote, at + 1)
         if at < 0:
             break

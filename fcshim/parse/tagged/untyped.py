@@ -19,11 +19,11 @@ from fcshim.parse.limits import Limits
 from fcshim.schema.expect import ANY, Expectation
 
 _JSON_STARTS = frozenset("[{-0123456789")
-_WORDS = ("true", "false", "null")
+_JSON_WORDS = ("true", "false", "null")
 _SPACE = " \t\r\n"
-_LEAD = 8
+_PREFIX_LENGTH = 8
 """First characters of a value by which JSON of another kind than string is told: more than each of the words has."""
-_encoded = json.JSONEncoder(ensure_ascii=False).encode
+_encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class UntypedValue:
@@ -34,20 +34,20 @@ class UntypedValue:
         writer: ArgumentWriter,
         expected: Expectation,
         limits: Limits,
-        place: Sequence[str | int],
+        path: Sequence[str | int],
         *,
         is_text: bool = False,
     ) -> None:
         """Take what is expected, and the value's place in the arguments; `is_text` is what the format says of it."""
-        self._place = place
+        self._path = path
         self._writer = writer
         self._expected = expected
         self._limits = limits
         self._mode: Literal["collect", "text", "json"] = "collect"
-        self._lead = ""
+        self._prefix = ""
         self._parts: list[str] = []
         self._size = 0
-        if expected.wants_text or (is_text and '"' in expected.streams):
+        if expected.only_strings or (is_text and '"' in expected.streaming_starts):
             self._begin_text()
 
     @property
@@ -70,7 +70,7 @@ class UntypedValue:
             self._writer.write('"')
         elif self._mode == "collect":
             text = "".join(self._parts)
-            self._writer.write_literal(self._expected.from_text(text), text, self._place)
+            self._writer.write_literal(self._expected.text_to_json(text), text, self._path)
 
     def _begin_text(self) -> None:
         self._mode = "text"
@@ -80,34 +80,34 @@ class UntypedValue:
     def _collect(self, text: str) -> None:
         self._parts.append(text)
         self._size += len(text)
-        if len(self._lead) < _LEAD:
-            self._lead = (self._lead + text[: _LEAD + self._size]).lstrip(_SPACE)[:_LEAD]
-            if self._expected is ANY and self._lead and not _may_be_json(self._lead):
+        if len(self._prefix) < _PREFIX_LENGTH:
+            self._prefix = (self._prefix + text[: _PREFIX_LENGTH + self._size]).lstrip(_SPACE)[:_PREFIX_LENGTH]
+            if self._expected is ANY and self._prefix and not _may_be_json(self._prefix):
                 self._begin_text()
                 return
         if self._size > self._limits.mend:
-            self._let_go()
+            self._stop_collecting()
 
-    def _let_go(self) -> None:
-        text, first = "".join(self._parts), self._lead[:1]
-        if first in {"[", "{"} and first in self._expected.streams and _begins_json(text, self._limits):
+    def _stop_collecting(self) -> None:
+        text, first = "".join(self._parts), self._prefix[:1]
+        if first in {"[", "{"} and first in self._expected.streaming_starts and _is_json_prefix(text, self._limits):
             self._mode = "json"
             self._writer.write(text)
-        elif '"' in self._expected.streams:
+        elif '"' in self._expected.streaming_starts:
             self._begin_text()
         else:
             raise LimitError(f"a value of more than {self._limits.mend} characters that the schema does not admit")
 
 
-def _may_be_json(lead: str) -> bool:
+def _may_be_json(prefix: str) -> bool:
     """Say whether a value with these first characters may be JSON of another kind than string."""
-    return lead[0] in _JSON_STARTS or any(word.startswith(lead.rstrip(_SPACE)) for word in _WORDS)
+    return prefix[0] in _JSON_STARTS or any(word.startswith(prefix.rstrip(_SPACE)) for word in _JSON_WORDS)
 
 
-class _Prefix(StrictJsonReader):
+class _JsonPrefix(StrictJsonReader):
     """Reads the beginning of a value, to see whether it is strict JSON."""
 
-    def holds(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         pos = 0
         try:
             while pos < len(text) and not self._wait:
@@ -117,5 +117,5 @@ class _Prefix(StrictJsonReader):
         return True
 
 
-def _begins_json(text: str, limits: Limits) -> bool:
-    return _Prefix(compile_end_markers(()), limits).holds(text)
+def _is_json_prefix(text: str, limits: Limits) -> bool:
+    return _JsonPrefix(compile_end_markers(()), limits).matches(text)

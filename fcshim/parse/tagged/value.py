@@ -17,11 +17,11 @@ from typing import Literal
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
-from fcshim.parse.tagged.tags import Kind, Spelling
+from fcshim.parse.tagged.tags import MarkerKind, CompiledTags
 from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.schema.expect import ANY, Expectation
 
-Verdict = Literal["end", "before", "content", "pause"]
+MarkerRole = Literal["end", "before", "content", "pause"]
 """What a marker does: it closes the value, it stands behind the value, it is content, it may end the whole body."""
 
 
@@ -30,198 +30,198 @@ class TaggedValue:
 
     def __init__(
         self,
-        spelling: Spelling,
+        compiled: CompiledTags,
         value: UntypedValue | None,
         arguments: Expectation,
-        given: AbstractSet[str],
+        seen_keys: AbstractSet[str],
         limits: Limits,
     ) -> None:
         """Take what is expected of the call's arguments, and the keys of those that were given."""
         self._value = value
-        self.fault: LimitError | NotStrictError | None = None
+        self.error: LimitError | NotStrictError | None = None
         """Why the value could not be taken."""
         self.wait = False
         self.ended = False
-        self._spelling = spelling
+        self._compiled = compiled
         self._arguments = arguments
-        self._given = given
+        self._seen_keys = seen_keys
         self._limits = limits
-        self._line_due = spelling.tags.lines
-        self._quote_due = bool(spelling.tags.quote_open)
+        self._may_skip_line_break = compiled.tags.lines
+        self._may_open_quote = bool(compiled.tags.quote_open)
         self._in_quote = False
-        self._empty = True
-        self._depth = 0
+        self._is_empty = True
+        self._quoted_depth = 0
         """Whole calls that are quoted and not closed yet."""
-        self._quotes = False
-        self._held: list[str] | None = None
+        self._quotes_call = False
+        self._pending: list[str] | None = None
         """What follows a marker that may have ended the body, beginning with the marker."""
-        self._held_size = 0
-        self._pauses = True
+        self._pending_size = 0
+        self._may_pause = True
 
     @property
-    def flows(self) -> bool:
+    def streams(self) -> bool:
         """True where text without a marker is sent as it comes."""
         return (
-            self._value is not None and self._value.is_text and self._held is None and not (self._empty or self.ended)
+            self._value is not None and self._value.is_text and self._pending is None and not (self._is_empty or self.ended)
         )
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         """Send nothing any more."""
         self._value = None
 
     def feed(self, text: str, pos: int) -> int:
         """Read up to the value's end or the text's; gives the place."""
         self.wait = False
-        if self._line_due:
-            self._line_due = False
+        if self._may_skip_line_break:
+            self._may_skip_line_break = False
             if text[pos] == "\n":
                 return pos + 1
-        if self._quote_due:
-            return self._quote(text, pos)
+        if self._may_open_quote:
+            return self._read_open_quote(text, pos)
         if self._in_quote:
-            return self._feed_quoted(text, pos)
-        found = self._spelling.value.search(text, pos)
+            return self._read_quoted(text, pos)
+        found = self._compiled.value_markers.search(text, pos)
         if found is None:
-            end = self._spelling.value.partial_start(text, pos)
-            self._say(text[pos:end])
+            end = self._compiled.value_markers.partial_start(text, pos)
+            self._add_text(text[pos:end])
             self.wait = end < len(text)
             return end
-        self._say(text[pos : found.start()])
-        verdict = self._verdict(text, found.start(), found[0], found.end())
+        self._add_text(text[pos : found.start()])
+        verdict = self._classify(text, found.start(), found[0], found.end())
         if verdict is None:
             self.wait = True
             return found.start()
-        return self._act(verdict, found[0], found.start(), found.end())
+        return self._apply_role(verdict, found[0], found.start(), found.end())
 
-    def _quote(self, text: str, pos: int) -> int:
-        quote = self._spelling.tags.quote_open
+    def _read_open_quote(self, text: str, pos: int) -> int:
+        quote = self._compiled.tags.quote_open
         self.wait = quote.startswith(text[pos:]) and text[pos:] != quote
         if self.wait:
             return pos
-        self._quote_due = False
+        self._may_open_quote = False
         self._in_quote = text.startswith(quote, pos)
         return pos + len(quote) if self._in_quote else pos
 
-    def _feed_quoted(self, text: str, pos: int) -> int:
+    def _read_quoted(self, text: str, pos: int) -> int:
         """The value's closing tag must follow the closing quote, or the quote is content."""
-        found = self._spelling.quote.search(text, pos)
-        end = found.start() if found else self._spelling.quote.partial_start(text, pos)
-        self._say(text[pos:end])
+        found = self._compiled.quote_markers.search(text, pos)
+        end = found.start() if found else self._compiled.quote_markers.partial_start(text, pos)
+        self._add_text(text[pos:end])
         if found is None:
             self.wait = end < len(text)
             return end
-        closer = self._spelling.tags.parameter_close
-        behind = self._spelling.skip(text, found.end())
+        closer = self._compiled.tags.parameter_close
+        behind = self._compiled.skip_space(text, found.end())
         if text.startswith(closer, behind):
-            self._end()
+            self._end_value()
             return behind + len(closer)
         self.wait = closer.startswith(text[behind:])
         if self.wait:
             return end
-        self._say(found[0])
+        self._add_text(found[0])
         return found.end()
 
     def close(self, tail: str) -> str | None:
         """The reply ended by itself here: give what is to be read as text, or None if the value is not closed."""
         if self._in_quote:
             return None
-        found = self._spelling.value.match(tail)
-        if found is not None and not self._depth:
-            behind = self._spelling.kind_behind(tail, found.end())
-            kind = self._spelling.value_kinds[found[0].lstrip("\n")]
-            unmistakable = kind == "value_close" or (kind in {"call_close", "close"} and not self._quotes)
+        found = self._compiled.value_markers.match(tail)
+        if found is not None and not self._quoted_depth:
+            behind = self._compiled.kind_after_space(tail, found.end())
+            kind = self._compiled.value_marker_kinds[found[0].lstrip("\n")]
+            unmistakable = kind == "value_close" or (kind in {"call_close", "close"} and not self._quotes_call)
             if behind is None and unmistakable:
-                self._end()
+                self._end_value()
                 return ""
-        if self._held is None or self._quotes:
+        if self._pending is None or self._quotes_call:
             return None
-        held, self._held = self._held, None
-        self._end()
+        held, self._pending = self._pending, None
+        self._end_value()
         return "".join(held[1:]) + tail
 
-    def _act(self, verdict: Verdict, marker: str, start: int, end: int) -> int:
-        match verdict:
+    def _apply_role(self, role: MarkerRole, marker: str, start: int, end: int) -> int:
+        match role:
             case "end":
-                self._end()
+                self._end_value()
                 return end
             case "before":
-                self._end()
+                self._end_value()
                 return start + (marker[0] == "\n")
-            case "pause" if self._pauses and self._held is None:
-                self._held = []
-        self._say(marker)
+            case "pause" if self._may_pause and self._pending is None:
+                self._pending = []
+        self._add_text(marker)
         return end
 
     # What a marker means.
 
-    def _verdict(self, text: str, start: int, marker: str, end: int) -> Verdict | None:
-        if self._spelling.value.is_partial(text, start):
+    def _classify(self, text: str, start: int, marker: str, end: int) -> MarkerRole | None:
+        if self._compiled.value_markers.is_partial(text, start):
             return None
         at = start + (marker[0] == "\n")
-        kind = self._spelling.value_kinds[marker[at - start :]]
+        kind = self._compiled.value_marker_kinds[marker[at - start :]]
         if kind in {"call", "open"}:
-            return self._quoted_call(text, at if kind == "call" else end)
-        if self._depth:
-            return self._inside_quoted_call(kind)
+            return self._classify_opening(text, at if kind == "call" else end)
+        if self._quoted_depth:
+            return self._classify_in_quoted_call(kind)
         if kind == "parameter":
-            return self._next_parameter(text, at, broken=at > start)
-        return self._closing(kind, self._spelling.kind_behind(text, end))
+            return self._classify_parameter(text, at, on_new_line=at > start)
+        return self._classify_closing(kind, self._compiled.kind_after_space(text, end))
 
-    def _closing(self, kind: Kind, behind: Kind | Literal[False] | None) -> Verdict | None:
-        if behind is None:
+    def _classify_closing(self, kind: MarkerKind, next_kind: MarkerKind | Literal[False] | None) -> MarkerRole | None:
+        if next_kind is None:
             return None
         match kind:
             case "value_close":
-                return "end" if behind else "content"
+                return "end" if next_kind else "content"
             case "call_close":
-                return "before" if behind in {"close", "call", "open"} else "content"
+                return "before" if next_kind in {"close", "call", "open"} else "content"
             case _:
-                return "before" if behind in {"call", "open"} else "pause"
+                return "before" if next_kind in {"call", "open"} else "pause"
 
-    def _quoted_call(self, text: str, at: int) -> Verdict | None:
-        found = self._spelling.whole_call(text, at)
+    def _classify_opening(self, text: str, at: int) -> MarkerRole | None:
+        found = self._compiled.read_confirmed_call(text, at)
         if found:
-            self._depth += 1
-            self._quotes = True
+            self._quoted_depth += 1
+            self._quotes_call = True
         return None if found is None else "content"
 
-    def _inside_quoted_call(self, kind: Kind) -> Verdict:
-        if kind == ("call_close" if self._spelling.tags.call.head else "close"):
-            self._depth -= 1
+    def _classify_in_quoted_call(self, kind: MarkerKind) -> MarkerRole:
+        if kind == ("call_close" if self._compiled.tags.call.head else "close"):
+            self._quoted_depth -= 1
         return "content"
 
-    def _next_parameter(self, text: str, at: int, *, broken: bool) -> Verdict | None:
+    def _classify_parameter(self, text: str, at: int, *, on_new_line: bool) -> MarkerRole | None:
         """Another parameter begins where this one was not closed: on a line of its own, one that the tool knows."""
-        found = self._spelling.parameter(text, at)
+        found = self._compiled.read_parameter(text, at)
         if found is None:
             return None
-        if not found or found.name in self._given or not (broken or self._empty):
+        if not found or found.name in self._seen_keys or not (on_new_line or self._is_empty):
             return "content"
         known = self._arguments is ANY or self._arguments.member(found.name) is not ANY
         return "before" if known else "content"
 
     # What is said.
 
-    def _say(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         if not text:
             return
-        self._empty = False
-        if self._held is None:
-            self._put(text)
+        self._is_empty = False
+        if self._pending is None:
+            self._write(text)
             return
-        self._held.append(text)
-        self._held_size += len(text)
-        if self._held_size > self._limits.mend:
+        self._pending.append(text)
+        self._pending_size += len(text)
+        if self._pending_size > self._limits.mend:
             # Nothing ended the value for so long: the marker is content, as in a file that is being written.
-            self._pauses = False
+            self._may_pause = False
             self._flush()
 
     def _flush(self) -> None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            self._put("".join(held))
+        if self._pending is not None:
+            held, self._pending = self._pending, None
+            self._write("".join(held))
 
-    def _put(self, text: str, *, last: bool = False) -> None:
+    def _write(self, text: str, *, last: bool = False) -> None:
         if self._value is None:
             return
         try:
@@ -230,10 +230,10 @@ class TaggedValue:
             if last:
                 self._value.end()
         except (LimitError, NotStrictError) as fault:
-            self.fault = fault
+            self.error = fault
             self._value = None
 
-    def _end(self) -> None:
+    def _end_value(self) -> None:
         self._flush()
-        self._put("", last=True)
+        self._write("", last=True)
         self.ended = True

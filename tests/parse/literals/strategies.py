@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 from hypothesis import strategies as st
 from lark import Token, Tree
 
-from fcshim.parse.literals.atoms import strict_atom
+from fcshim.parse.literals.atoms import atom_to_json
 
 JSON: TypeAlias = Any
-Spelled: TypeAlias = tuple[str, JSON]
+WrittenValue: TypeAlias = tuple[str, JSON]
 
-WORDS = [
+TEXT_FRAGMENTS = [
     "Paris",
     " ",
     "it",
@@ -37,23 +37,23 @@ WORDS = [
     "\\n",
     "1",
 ]
-texts = st.lists(st.sampled_from(WORDS), max_size=6).map("".join)
+text_values = st.lists(st.sampled_from(TEXT_FRAGMENTS), max_size=6).map("".join)
 spaces = st.sampled_from(["", "", " ", "\n  "])
 ATOMS = ["0", "7", "-12", "1_000", "+1", "0x1F", "0b101", "5.", ".5", "-1.25", "1e3", "1E-2", "True", "False", "None"]
 JSON_ATOMS = ["true", "false", "null"]
 
 
-def meaning(atom: str) -> JSON:
+def atom_value(atom: str) -> JSON:
     """Read a number or literal."""
-    strict = strict_atom(atom)
+    strict = atom_to_json(atom)
     assert strict is not None
     return json.loads(strict)
 
 
 @st.composite
-def python_strings(draw: st.DrawFn) -> Spelled:
+def python_strings(draw: st.DrawFn) -> WrittenValue:
     """A string in one of the ways that Python has."""
-    text = draw(texts)
+    text = draw(text_values)
     match draw(st.integers(0, 6)):
         case 0:
             return repr(text), text
@@ -72,9 +72,9 @@ def python_strings(draw: st.DrawFn) -> Spelled:
             return "u'" + "".join(f"\\U{ord(character):08x}" for character in text) + "'", text
 
 
-def _bracketed(opener: str, closer: str, inner: "st.SearchStrategy[Spelled]") -> "st.SearchStrategy[Spelled]":
+def _bracketed(opener: str, closer: str, inner: "st.SearchStrategy[WrittenValue]") -> "st.SearchStrategy[WrittenValue]":
     @st.composite
-    def made(draw: st.DrawFn) -> Spelled:
+    def made(draw: st.DrawFn) -> WrittenValue:
         items = draw(st.lists(inner, max_size=3))
         comma = opener == "(" and len(items) == 1
         text = draw(spaces) + ("," + draw(spaces)).join(text for text, _ in items)
@@ -85,32 +85,32 @@ def _bracketed(opener: str, closer: str, inner: "st.SearchStrategy[Spelled]") ->
 
 
 @st.composite
-def _dicts(draw: st.DrawFn, inner: "st.SearchStrategy[Spelled]") -> Spelled:
+def _dicts(draw: st.DrawFn, inner: "st.SearchStrategy[WrittenValue]") -> WrittenValue:
     keys = draw(st.lists(python_strings(), max_size=3, unique_by=lambda spelled: spelled[1]))
     members = [(key, draw(inner)) for key in keys]
     text = ", ".join(f"{key}{draw(spaces)}:{draw(spaces)}{value}" for (key, _), (value, _) in members)
     return f"{{{text}}}", {key: value for (_, key), (_, value) in members}
 
 
-def _inner(inner: "st.SearchStrategy[Spelled]") -> "st.SearchStrategy[Spelled]":
+def _inner(inner: "st.SearchStrategy[WrittenValue]") -> "st.SearchStrategy[WrittenValue]":
     grouped = inner.map(lambda spelled: (f"({spelled[0]})", spelled[1]))
     return _bracketed("[", "]", inner) | _bracketed("(", ")", inner) | _dicts(inner) | grouped
 
 
-python_atoms = st.sampled_from(ATOMS).map(lambda atom: (atom, meaning(atom)))
+python_atoms = st.sampled_from(ATOMS).map(lambda atom: (atom, atom_value(atom)))
 python_values = st.recursive(python_strings() | python_atoms, _inner, max_leaves=6)
 
 
 @st.composite
-def gemma_values(draw: st.DrawFn, depth: int = 2) -> Spelled:
+def gemma_values(draw: st.DrawFn, depth: int = 2) -> WrittenValue:
     """A value as Gemma writes it."""
     match draw(st.integers(0, 5 if depth else 3)):
         case 0 | 1:
-            text = draw(texts)
+            text = draw(text_values)
             return f'<|"|>{text}<|"|>', text
         case 2:
             atom = draw(st.sampled_from(ATOMS + JSON_ATOMS))
-            return atom, meaning(atom)
+            return atom, atom_value(atom)
         case 3:
             word = draw(st.sampled_from(["Paris", "New York", "12:30", "a-b", "nano", "1.2.3"]))
             return word, word
@@ -122,7 +122,7 @@ def gemma_values(draw: st.DrawFn, depth: int = 2) -> Spelled:
 
 
 @st.composite
-def gemma_objects(draw: st.DrawFn, depth: int = 2) -> Spelled:
+def gemma_objects(draw: st.DrawFn, depth: int = 2) -> WrittenValue:
     """An object as Gemma writes it."""
     keys = draw(st.lists(st.sampled_from(["a", "b c", "naïve", "x-y", "true"]), max_size=3, unique=True))
     members = [(key, draw(gemma_values(depth))) for key in keys]
@@ -130,7 +130,7 @@ def gemma_objects(draw: st.DrawFn, depth: int = 2) -> Spelled:
     return f"{{{text}{draw(st.sampled_from(['', ' ']))}}}", {key: value for key, (_, value) in members}
 
 
-def calls_of(tree: Tree[Token]) -> list[Spelled]:
+def calls_of(tree: Tree[Token]) -> list[WrittenValue]:
     """Give the calls of a parse tree: name and arguments."""
     found = [child for child in tree.children if isinstance(child, Tree)]
     return [(str(call.children[0]).strip(), _arguments(call)) for call in found]
@@ -171,7 +171,7 @@ def _value(node: Tree[Token] | Token) -> JSON:
 def _scalar(token: Token) -> JSON:
     match token.type:
         case "NUMBER" | "LITERAL":
-            return meaning(str(token))
+            return atom_value(str(token))
         case "QUOTED":
             return str(token)[5:-5]
         case "WORD":

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.parse.literals.atoms import strict_atom
+from fcshim.parse.literals.atoms import atom_to_json
 
 NUMBERS = st.from_regex(
     r"[+-]?(0[xX]_?[0-9a-fA-F]{1,4}|0[bB][01]{1,4}|0[oO][0-7]{1,4}|[0-9_.]{1,6}([eE][+-]?[0-9_]{1,2})?)", fullmatch=True
@@ -20,7 +20,7 @@ def test_what_python_reads_as_a_number_is_the_same_number(token: str) -> None:
         expected = ast.literal_eval(token)
     except (SyntaxError, ValueError, TypeError):
         return
-    strict = strict_atom(token)
+    strict = atom_to_json(token)
 
     if isinstance(expected, int | float):
         assert strict is not None
@@ -53,7 +53,7 @@ def test_what_python_reads_as_a_number_is_the_same_number(token: str) -> None:
     ],
 )
 def test_what_is_no_literal_has_no_spelling(token: str) -> None:
-    assert strict_atom(token) is None
+    assert atom_to_json(token) is None
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_what_is_no_literal_has_no_spelling(token: str) -> None:
     [("007", "7"), ("-0", "-0"), ("00", "0"), ("5.", "5.0"), ("-.5", "-0.5"), ("TRUE", "true"), ("null", "null")],
 )
 def test_spellings_beyond_python(token: str, expected: str) -> None:
-    assert expected == strict_atom(token)
+    assert expected == atom_to_json(token)
 
 
 def test_a_number_that_python_could_not_write_has_no_spelling() -> None:
-    assert strict_atom("0x" + "f" * 4_000) is None
+    assert atom_to_json("0x" + "f" * 4_000) is None

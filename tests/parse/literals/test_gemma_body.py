@@ -10,20 +10,20 @@ from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.stream import StreamParser
 from tests.parse.cases import Case, check
 from tests.parse.laws import Piece, check_reply, executable
-from tests.parse.literals.strategies import Spelled, calls_of, gemma_objects
+from tests.parse.literals.strategies import WrittenValue, calls_of, gemma_objects
 
 SOME = settings(max_examples=150, deadline=None)
 OPEN, CLOSE = "<|tool_call>", "<tool_call|>"
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> tuple[str, list[Spelled]]:
+def calls(draw: st.DrawFn) -> tuple[str, list[WrittenValue]]:
     """A block of calls, and what they mean."""
     spelled = [(name, draw(gemma_objects())) for name in draw(st.lists(st.sampled_from("fg"), min_size=1, max_size=2))]
     return "".join(f"call:{name}{text}" for name, (text, _) in spelled), [(n, value) for n, (_, value) in spelled]
 
 
-def _read(body: str) -> list[Spelled]:
+def _read(body: str) -> list[WrittenValue]:
     text = OPEN + body + CLOSE
     parser = StreamParser("gemma4")
     pieces = executable(check_reply(text, "complete", parser.feed(text) + parser.close()))
@@ -32,7 +32,7 @@ def _read(body: str) -> list[Spelled]:
 
 @SOME
 @given(calls())
-def test_any_split_gives_the_calls_that_were_spelled(spelled: tuple[str, list[Spelled]]) -> None:
+def test_any_split_gives_the_calls_that_were_spelled(spelled: tuple[str, list[WrittenValue]]) -> None:
     text, expected = spelled
     pieces: list[Piece] = [{"call": name, "value": value} for name, value in expected]
 
@@ -41,20 +41,20 @@ def test_any_split_gives_the_calls_that_were_spelled(spelled: tuple[str, list[Sp
 
 @SOME
 @given(calls())
-def test_the_grammar_and_the_reader_agree(spelled: tuple[str, list[Spelled]]) -> None:
+def test_the_grammar_and_the_reader_agree(spelled: tuple[str, list[WrittenValue]]) -> None:
     text, expected = spelled
 
     assert expected == calls_of(load_grammar("gemma_call").parse(text)) == _read(text)
 
 
-LENIENT = [
+TOLERATED_BODIES = [
     "call: f {\n a : 1 ,\n 'b c' : \"x\\n\" }}}, call:g{}",
     'call:f{a:[1,{b:<|"|>x<|"|>',
     "call:f{when:12:30,cmp:a < b,l:[red, dark blue],}",
 ]
 
 
-@pytest.mark.parametrize("body", LENIENT)
+@pytest.mark.parametrize("body", TOLERATED_BODIES)
 def test_the_grammar_and_the_reader_agree_on_what_is_tolerated(body: str) -> None:
     brackets = sum(map(body.count, "[{")) - sum(map(body.count, "]}"))
 

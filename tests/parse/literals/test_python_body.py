@@ -14,7 +14,7 @@ from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.stream import StreamParser
 from tests.parse.cases import Case, check
 from tests.parse.laws import Piece, check_reply, executable
-from tests.parse.literals.strategies import Spelled, calls_of, python_values, spaces
+from tests.parse.literals.strategies import WrittenValue, calls_of, python_values, spaces
 
 SOME = settings(max_examples=150, deadline=None)
 OPEN, CLOSE = "<|python_start|>", "<|python_end|>"
@@ -22,7 +22,7 @@ names = st.sampled_from(["a", "city", "größe", "x1"])
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> tuple[str, list[Spelled]]:
+def calls(draw: st.DrawFn) -> tuple[str, list[WrittenValue]]:
     """A list of calls, and what they mean."""
     made = []
     for name in draw(st.lists(st.sampled_from(["f", "get_weather"]), min_size=1, max_size=3)):
@@ -33,7 +33,7 @@ def calls(draw: st.DrawFn) -> tuple[str, list[Spelled]]:
     return "[" + ", ".join(text for text, _ in made) + "]", [call for _, call in made]
 
 
-def _read(body: str, dialect: str = "llama4") -> list[Spelled]:
+def _read(body: str, dialect: str = "llama4") -> list[WrittenValue]:
     text = f"{OPEN}{body}{CLOSE}" if dialect == "llama4" else body
     parser = StreamParser(dialect)
     pieces = executable(check_reply(text, "complete", parser.feed(text) + parser.close()))
@@ -42,7 +42,7 @@ def _read(body: str, dialect: str = "llama4") -> list[Spelled]:
 
 @SOME
 @given(calls())
-def test_calls_mean_what_was_spelled(spelled: tuple[str, list[Spelled]]) -> None:
+def test_calls_mean_what_was_spelled(spelled: tuple[str, list[WrittenValue]]) -> None:
     text, expected = spelled
 
     assert expected == _read(text)
@@ -51,7 +51,7 @@ def test_calls_mean_what_was_spelled(spelled: tuple[str, list[Spelled]]) -> None
 
 @SOME
 @given(calls())
-def test_any_split_gives_the_same_calls(spelled: tuple[str, list[Spelled]]) -> None:
+def test_any_split_gives_the_same_calls(spelled: tuple[str, list[WrittenValue]]) -> None:
     text, expected = spelled
     pieces: list[Piece] = [{"call": name, "value": value} for name, value in expected]
 
@@ -60,13 +60,13 @@ def test_any_split_gives_the_same_calls(spelled: tuple[str, list[Spelled]]) -> N
 
 @SOME
 @given(calls())
-def test_the_grammar_and_the_reader_agree(spelled: tuple[str, list[Spelled]]) -> None:
+def test_the_grammar_and_the_reader_agree(spelled: tuple[str, list[WrittenValue]]) -> None:
     text, expected = spelled
 
     assert expected == calls_of(load_grammar("python_call").parse(text))
 
 
-LENIENT = [
+TOLERATED_BODIES = [
     '[f(a=\'it\'s\', b="the dogs\' bowl"), g(b="say "hi" now")]',
     "f(a: 1, b=[1, 2,],)\ng()",
     "[[f(a={k: 1, 2: 'x', None: 3}, b={1, 2}, c=(), d={})]])",
@@ -77,7 +77,7 @@ LENIENT = [
 ]
 
 
-@pytest.mark.parametrize("body", LENIENT)
+@pytest.mark.parametrize("body", TOLERATED_BODIES)
 def test_the_grammar_and_the_reader_agree_on_what_is_tolerated(body: str) -> None:
     brackets = sum(map(body.count, "([{")) - sum(map(body.count, ")]}"))
 
@@ -85,7 +85,7 @@ def test_the_grammar_and_the_reader_agree_on_what_is_tolerated(body: str) -> Non
 
 
 # fmt: off
-SOUP = [
+FRAGMENTS = [
     "'a'", '"b"', "x", "+", ",", ",", "(", ")", "[", "]", "{", "}", ":", "=", "1", "if", "else", "for", "in", "not",
     ".", "f'{x}'", "*", "**", "lambda", "'", '"', "it's", "r'\\'", "'''", "\\", "b=", "1.", "-", "True", "None", "and",
     "%", "==", "<", "'k':", "k", ".upper()", "@", "!", "u'", "...", "1_0", "0x1", "\\n", "\\'", "f(", "/", "&", ";",
@@ -121,7 +121,7 @@ def _plain(value: Any) -> Any:
 def test_what_python_evaluates_is_never_read_as_something_else(seed: int) -> None:
     source = random.Random(seed)
     for _ in range(500):
-        body = f"f(a={''.join(source.choices(SOUP, k=source.randint(1, 7)))})"
+        body = f"f(a={''.join(source.choices(FRAGMENTS, k=source.randint(1, 7)))})"
         try:
             expected = _meaning(body)
         except SyntaxError:
@@ -168,7 +168,7 @@ def test_what_would_have_to_be_evaluated_ends_the_call(payload: str, place: str)
 
 
 @SOME
-@given(st.lists(st.sampled_from(SOUP), max_size=12).map("".join), st.sampled_from(["complete", "max_tokens"]))
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join), st.sampled_from(["complete", "max_tokens"]))
 @example("'it' if 'x", "complete")
 def test_any_split_of_anything_gives_the_same(soup: str, stop: Any) -> None:
     for dialect, text in (("llama4", f"{OPEN}[f(a={soup}{CLOSE}x"), ("pythonic", f"[f(a={soup}")):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fcshim.errors import ConfigError
-from fcshim.parse.tagged.tags import Header, NamedTag, Spelling, Tag, Tags
+from fcshim.parse.tagged.tags import BodyHeader, NamedTag, CompiledTags, Tag, Tags
 
 EQUALS = Tags(Tag("<function="), "</function>", Tag("<parameter="), "</parameter>")
 ATTRIBUTES = Tags(
@@ -22,8 +22,8 @@ KEYS = Tags(
 )
 
 
-def _spelling(tags: Tags) -> Spelling:
-    return Spelling(tags, ("<call>",), ("</call>",))
+def _spelling(tags: Tags) -> CompiledTags:
+    return CompiledTags(tags, ("<call>",), ("</call>",))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def _spelling(tags: Tags) -> Spelling:
     ],
 )
 def test_a_call_says_its_name(tags: Tags, text: str, name: str) -> None:
-    found = _spelling(tags).call(text, 0)
+    found = _spelling(tags).read_call(text, 0)
 
     assert found
     assert name == found.name
@@ -71,7 +71,7 @@ def test_a_call_says_its_name(tags: Tags, text: str, name: str) -> None:
     ],
 )
 def test_what_is_no_opening_of_a_call_says_so(tags: Tags, text: str) -> None:
-    assert _spelling(tags).call(text, 0) is False
+    assert _spelling(tags).read_call(text, 0) is False
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_what_is_no_opening_of_a_call_says_so(tags: Tags, text: str) -> None:
     ],
 )
 def test_a_parameter_says_its_key_and_type_and_where_its_value_begins(tags: Tags, text: str, found: NamedTag) -> None:
-    assert found == _spelling(tags).parameter(text, 0)
+    assert found == _spelling(tags).read_parameter(text, 0)
 
 
 def test_attributes_are_decoded_where_the_format_escapes_them() -> None:
     tags = Tags(Tag("<c", attribute="n"), "</c>", Tag("<p", attribute="n"), "</p>", entities=True)
-    found = _spelling(tags).call('<c n="&quot;a&quot; &amp;lt;">', 0)
+    found = _spelling(tags).read_call('<c n="&quot;a&quot; &amp;lt;">', 0)
 
     assert found
     assert '"a" &lt;' == found.name
@@ -101,19 +101,19 @@ def test_attributes_are_decoded_where_the_format_escapes_them() -> None:
 def test_a_whole_call_goes_on_with_a_parameter_or_ends() -> None:
     spelling = _spelling(EQUALS)
 
-    assert spelling.whole_call("<function=f>\n<parameter=", 0)
-    assert spelling.whole_call("<function=f></function>", 0)
-    assert spelling.whole_call("<function=f> is how", 0) is False
-    assert spelling.whole_call("<function=f>\n<para", 0) is None
+    assert spelling.read_confirmed_call("<function=f>\n<parameter=", 0)
+    assert spelling.read_confirmed_call("<function=f></function>", 0)
+    assert spelling.read_confirmed_call("<function=f> is how", 0) is False
+    assert spelling.read_confirmed_call("<function=f>\n<para", 0) is None
 
 
 def test_a_header_is_a_word_and_a_marker() -> None:
-    header = Header("to=", r"[^\s<]{1,9}<m>")
+    header = BodyHeader("to=", r"[^\s<]{1,9}<m>")
 
-    assert 4 == header.end("f<m>", 0)
-    assert header.end("f<", 0) is None
-    assert -1 == header.end("f g", 0)
-    assert -1 == header.end("f" * 400, 0)
+    assert 4 == header.find_end("f<m>", 0)
+    assert header.find_end("f<", 0) is None
+    assert -1 == header.find_end("f g", 0)
+    assert -1 == header.find_end("f" * 400, 0)
 
 
 @pytest.mark.parametrize("empty", ["call_close", "parameter_close"])
@@ -146,8 +146,8 @@ PIECES += ["</key>", "<value>", "<type>", "</type>", "k", "a=b", "=", "<sep>", "
 @given(st.sampled_from([EQUALS, ATTRIBUTES, KEYS]), st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
 def test_more_text_never_changes_what_was_read(tags: Tags, text: str) -> None:
     spelling = _spelling(tags)
-    for read in (spelling.call, spelling.whole_call, spelling.parameter):
-        if read == spelling.parameter and not text.startswith(tags.parameter.head):
+    for read in (spelling.read_call, spelling.read_confirmed_call, spelling.read_parameter):
+        if read == spelling.read_parameter and not text.startswith(tags.parameter.head):
             continue
         whole = read(text, 0)
         for end in range(len(text)):

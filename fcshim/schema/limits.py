@@ -28,10 +28,10 @@ class ToolLimits(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_TOOL_LIMITS = ToolLimits()
 
 
-def check_schema(schema: JSON, place: str, limits: ToolLimits = DEFAULT_TOOL_LIMITS, *, param: str) -> None:
+def check_schema(schema: JSON, owner: str, limits: ToolLimits = DEFAULT_TOOL_LIMITS, *, param: str) -> None:
     """Refuse a schema beyond the limits, or one that is not JSON. Raises `RequestError`; `place` says whose it is."""
     too_deep = RequestError(
-        f"{place}: the schema is nested deeper than {limits.schema_depth} levels, the most that are allowed",
+        f"{owner}: the schema is nested deeper than {limits.schema_depth} levels, the most that are allowed",
         param=param,
     )
     try:
@@ -39,21 +39,21 @@ def check_schema(schema: JSON, place: str, limits: ToolLimits = DEFAULT_TOOL_LIM
     except RecursionError:
         raise too_deep from None
     except (TypeError, ValueError) as error:
-        raise RequestError(f"{place}: expected a schema that is JSON, but {error}", param=param) from None
+        raise RequestError(f"{owner}: expected a schema that is JSON, but {error}", param=param) from None
     if len(text) > limits.schema_bytes:
         raise RequestError(
-            f"{place}: the schema takes {len(text)} bytes as JSON, at most {limits.schema_bytes} are allowed",
+            f"{owner}: the schema takes {len(text)} bytes as JSON, at most {limits.schema_bytes} are allowed",
             param=param,
         )
     # Counting brackets is a hundredth of the work, and enough for nearly every schema.
-    if text.count(b"{") + text.count(b"[") > limits.schema_depth and is_deeper(schema, limits.schema_depth):
+    if text.count(b"{") + text.count(b"[") > limits.schema_depth and exceeds_depth(schema, limits.schema_depth):
         raise too_deep
 
 
-def is_deeper(value: JSON, depth: int) -> bool:
+def exceeds_depth(value: JSON, max_depth: int) -> bool:
     """Tell whether `value` nests more than `depth` arrays and objects; never recurses."""
     level = [value]
-    for _ in range(depth + 1):
+    for _ in range(max_depth + 1):
         level = [inner for outer in level for inner in _children(outer)]
         if not level:
             return False

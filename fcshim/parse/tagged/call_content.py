@@ -20,14 +20,14 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall
 from fcshim.parse.tagged.nested import NestedValue
-from fcshim.parse.tagged.tags import Kind, Read, Tags, spelling
+from fcshim.parse.tagged.tags import MarkerKind, TagMatch, Tags, compile_tags
 from fcshim.parse.tagged.value import TaggedValue
 
-TRAILER = 200
+MAX_STRAY_TEXT = 200
 """Characters that do not belong there which are passed over: a remark before a parameter or a closing marker."""
 
 
-class InsideCall(BodyReader):
+class CallContentReader(BodyReader):
     """Reads one call after the other, each from behind its opening."""
 
     _state: Callable[[str, int], int]
@@ -37,117 +37,117 @@ class InsideCall(BodyReader):
         self.unread = ""
         self.call_count = 0
         self._tags = tags
-        self._spelling = spelling(tags, dialect.openers(), dialect.closers())
+        self._compiled = compile_tags(tags, dialect.openers(), dialect.closers())
         self._opener = opener
-        self._wrapped = not (tags.call.head and opener.startswith(tags.call.head))
+        self._has_outer_marker = not (tags.call.head and opener.startswith(tags.call.head))
         """False where the opening marker is a call's own tag."""
         self._sink = sink
         self._limits = limits
         self._writer = ArgumentWriter(sink, limits)
         self._wait = False
         self._call = self._new_call(None)
-        self._counted: TaggedCall | None = None
+        self._last_started: TaggedCall | None = None
         """The last call that was started."""
         self._value: TaggedValue | NestedValue | None = None
         self._refused = False
-        self._junk_size = 0
+        self._stray_size = 0
 
     @abstractmethod
-    def _between(self, text: str, pos: int) -> int:
+    def _between_calls(self, text: str, pos: int) -> int:
         """Read what stands between calls."""
 
     @abstractmethod
-    def _behind(self, text: str, pos: int) -> int:
+    def _after_call(self, text: str, pos: int) -> int:
         """Read what stands behind a call that is a body of its own."""
 
     # In a call.
 
-    def _inside(self, text: str, pos: int) -> int:
-        at = self._spelling.skip(text, pos)
+    def _between_parameters(self, text: str, pos: int) -> int:
+        at = self._compiled.skip_space(text, pos)
         if at > pos:
             return at
-        match self._kind(text, pos):
+        match self._marker_kind(text, pos):
             case None:
                 return pos
             case "parameter" | "call" | "open" as kind:
-                return self._opening_inside(kind, text, pos)
+                return self._read_opening(kind, text, pos)
             case "call_close" | "close" as kind:
                 self._close_call()
                 if kind == "close":
-                    self._end()
-                return self._spelling.behind(text, pos)
-            case _ if text[pos] == "{" and not (self._call.begun or self._junk_size):
+                    self._end_body()
+                return self._compiled.end_of_marker(text, pos)
+            case _ if text[pos] == "{" and not (self._call.has_arguments or self._stray_size):
                 self._state = self._in_object
                 return pos
             case _:
-                return self._skip(pos)
+                return self._begin_stray_text(pos)
 
-    def _opening_inside(self, kind: Kind, text: str, pos: int) -> int:
-        tag: Read = False
+    def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
+        tag: TagMatch = False
         if kind == "parameter":
-            tag = self._spelling.parameter(text, pos)
-        elif self._call.begun or (self._call.dry and kind == "call"):
+            tag = self._compiled.read_parameter(text, pos)
+        elif self._call.has_arguments or (self._call.discarding and kind == "call"):
             self._close_call()  # its closing tag is missing
             return pos
         elif kind == "open":
-            return self._left(pos)
+            return self._yield_to_next_body(pos)
         else:
-            tag = self._spelling.call(text, pos)  # the opening is doubled
+            tag = self._compiled.read_call(text, pos)  # the opening is doubled
         if tag is False:
-            return self._skip(pos)
+            return self._begin_stray_text(pos)
         if tag is None or kind == "call":
-            return self._named(tag, 0, pos)
-        self._value = self._call.parameter(tag, self._limits)
+            return self._begin_call(tag, 0, pos)
+        self._value = self._call.begin_parameter(tag, self._limits)
         self._state = self._in_value
-        self._note_start()
+        self._report_start()
         return tag.end
 
-    def _named(self, found: Read, offset: int, pos: int) -> int:
+    def _begin_call(self, found: TagMatch, offset: int, pos: int) -> int:
         """A call's opening was read, or more of it must be seen."""
         if not found:
             self._wait = found is None
             return pos
         self._call = self._new_call(self._resolve(found.name))
-        self._state = self._inside
-        if self._call.dry:
-            self._go_dry()
+        self._state = self._between_parameters
+        if self._call.discarding:
+            self._discard_call()
         return offset + found.end
 
-    def _skip(self, pos: int) -> int:
+    def _begin_stray_text(self, pos: int) -> int:
         """Something that does not belong between parameters begins."""
-        self._junk_size += 1
-        self._state = self._beside
+        self._stray_size += 1
+        self._state = self._in_stray_text
         return pos + 1
 
-    def _beside(self, text: str, pos: int) -> int:
+    def _in_stray_text(self, text: str, pos: int) -> int:
         """Pass over what does not belong between parameters, up to a marker."""
-        found = self._spelling.inside.search(text, pos)
-        end = found.start() if found else self._spelling.inside.partial_start(text, pos)
+        found = self._compiled.markers.search(text, pos)
+        end = found.start() if found else self._compiled.markers.partial_start(text, pos)
         self._wait = found is None and end < len(text)
         if found is not None:
-            self._state = self._inside
-        self._junk_size += end - pos
-        if self._junk_size > TRAILER and not self._call.dry:
+            self._state = self._between_parameters
+        self._stray_size += end - pos
+        if self._stray_size > MAX_STRAY_TEXT and not self._call.discarding:
             if self._call.started:
                 self._call.fail("malformed", "expected a parameter or the end of the call")
             else:
-                self._go_dry()
+                self._discard_call()
         return end
 
-    def _left(self, pos: int) -> int:
+    def _yield_to_next_body(self, pos: int) -> int:
         """Another body begins where this one has just said a name."""
-        if self._call.dry:
+        if self._call.discarding:
             self.status = BodyStatus.ENDED
         else:
-            self._go_dry()
+            self._discard_call()
         return pos
 
     def _in_object(self, text: str, pos: int) -> int:
         """All arguments are written as one JSON object."""
         end = self._call.read_object(text, pos, self._limits)
-        self._note_start()
+        self._report_start()
         if self._call.object_ended:
-            self._state = self._inside
+            self._state = self._between_parameters
         self._wait = not self._call.object_ended and end < len(text)
         return end
 
@@ -156,20 +156,20 @@ class InsideCall(BodyReader):
         assert value is not None
         pos = value.feed(text, pos)
         self._wait = value.wait
-        self.in_content = value.flows
-        if value.fault is not None:
-            self._call.fail_by(value.fault)
-            value.fault = None
+        self.in_content = value.streams
+        if value.error is not None:
+            self._call.fail_with(value.error)
+            value.error = None
         if value.ended:
             self._value = None
-            self._state = self._inside
+            self._state = self._between_parameters
         return pos
 
     # What becomes of the call.
 
     def _new_call(self, name: str | None) -> TaggedCall:
-        self._junk_size = 0
-        return TaggedCall(name, self._spelling, self._writer, self._sink)
+        self._stray_size = 0
+        return TaggedCall(name, self._compiled, self._writer, self._sink)
 
     def _resolve(self, name: str) -> str | None:
         if self._refused:
@@ -178,38 +178,38 @@ class InsideCall(BodyReader):
         once = half if self._tags.twice and name == f"{half}.{half}" else ""
         return self._sink.resolve(name) or (self._sink.resolve(once) if once else None)
 
-    def _kind(self, text: str, pos: int) -> Kind | Literal[False] | None:
-        kind = self._spelling.kind_at(text, pos)
+    def _marker_kind(self, text: str, pos: int) -> MarkerKind | Literal[False] | None:
+        kind = self._compiled.kind_at(text, pos)
         self._wait = kind is None
         return kind
 
-    def _note_start(self) -> None:
-        if self._call.started and self._call is not self._counted:
-            self._counted = self._call
+    def _report_start(self) -> None:
+        if self._call.started and self._call is not self._last_started:
+            self._last_started = self._call
             self.call_count += 1
             self.status = BodyStatus.STARTED
 
     def _close_call(self) -> None:
         """The call is whole: it ends well when the body does, at once where no marker surrounds it."""
         self._call.close()
-        self._note_start()
-        if self._wrapped:
+        self._report_start()
+        if self._has_outer_marker:
             self.status = BodyStatus.CALL_ENDED
-            self._state = self._between
+            self._state = self._between_calls
         else:
             self._sink.finish()
-            self._state = self._behind
+            self._state = self._after_call
 
-    def _end(self) -> None:
+    def _end_body(self) -> None:
         """The body is over, and what it holds counts."""
         self._sink.finish()
         self.status = BodyStatus.ENDED
 
-    def _go_dry(self) -> None:
+    def _discard_call(self) -> None:
         """This call is none: walk to its end without sending."""
         self._sink.finish()
-        self._call.dry = True
+        self._call.discarding = True
         if self._value is not None:
-            self._value.drop()
+            self._value.discard()
         if self.status is BodyStatus.READING:
             self.status = BodyStatus.NOT_A_CALL

@@ -4,7 +4,7 @@ import pytest
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.schema.check import DEFAULT_TOOL_LIMITS, ToolLimits, check_schema
+from fcshim.schema.limits import DEFAULT_TOOL_LIMITS, ToolLimits, check_schema
 
 LIMITS = ToolLimits(schema_bytes=1_000, schema_depth=5)
 

@@ -7,7 +7,7 @@ Neighbours: `body` keeps the stack of them.
 import enum
 
 
-class Kind(enum.Enum):
+class BracketKind(enum.Enum):
     """What a bracket is."""
 
     ARGUMENTS = enum.auto()
@@ -22,21 +22,21 @@ class Kind(enum.Enum):
     """`{`: a dict or a set."""
 
 
-ARGUMENTS, SPREAD, DICT, ARRAY, PAREN, BRACE = Kind
+ARGUMENTS, SPREAD, DICT, ARRAY, PAREN, BRACE = BracketKind
 """Looked up once, since that takes as long as much of what a state does."""
 
 
-class Frame:
+class OpenBracket:
     """One open bracket; `closing` are its closer and those of what it stands in."""
 
-    __slots__ = ("closer", "closing", "count", "key", "keyed", "kind")
+    __slots__ = ("closer", "closing_brackets", "count", "expects_key", "expects_value", "kind")
 
-    def __init__(self, kind: Kind, closer: str, closing: str) -> None:
+    def __init__(self, kind: BracketKind, closer: str, enclosing: str) -> None:
         self.kind = kind
         self.closer = closer
-        self.closing = closer + closing
+        self.closing_brackets = closer + enclosing
         self.count = 0
-        self.key = kind is DICT or kind is BRACE or kind is SPREAD
+        self.expects_key = kind is DICT or kind is BRACE or kind is SPREAD
         """True where a key is due, or may be."""
-        self.keyed = False
+        self.expects_value = False
         """True where the value of a key that was read is due."""

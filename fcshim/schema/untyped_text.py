@@ -9,7 +9,7 @@ Neighbours: `expect` says what fits, `coerce` reads `True`, `CELSIUS` or `5.0` a
 import json
 from typing import TYPE_CHECKING
 
-from fcshim.schema.coerce import Finding, settle
+from fcshim.schema.coerce import MatchResult, match_value
 from fcshim.schema.node import Node, scan
 
 if TYPE_CHECKING:
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 _SPACE = " \t\r\n"
 
 
-def read_literal(expectation: "Expectation", text: str) -> str:
+def read_untyped_text(expectation: "Expectation", text: str) -> str:
     """Give strict JSON for `text`; the tags' own line breaks are the caller's to take away."""
     string = json.dumps(text, ensure_ascii=False)
-    if expectation.wants_text:
+    if expectation.only_strings:
         return string
     bare = text.strip(_SPACE)
     literal = scan(bare)
-    if literal is not None and literal.kind != "string" and _fits_untouched(literal, expectation):
+    if literal is not None and literal.kind != "string" and _fits_unchanged(literal, expectation):
         return literal.text
     as_string = scan(string)
     if as_string is None or expectation.admits("string", as_string.value):
         return string
-    return _nearest(expectation, literal, scan(json.dumps(bare, ensure_ascii=False)), string)
+    return _best_reading(expectation, literal, scan(json.dumps(bare, ensure_ascii=False)), string)
 
 
-def _nearest(expectation: "Expectation", literal: Node | None, bare: Node | None, string: str) -> str:
+def _best_reading(expectation: "Expectation", literal: Node | None, bare: Node | None, string: str) -> str:
     """Try the bare text as a string, then as JSON, each coerced; prefer what fits."""
-    findings: list[tuple[Finding, Node]] = [
-        (settle(node, expectation), node) for node in (bare, literal) if node is not None
+    findings: list[tuple[MatchResult, Node]] = [
+        (match_value(node, expectation), node) for node in (bare, literal) if node is not None
     ]
     for finding, node in findings:
         if finding.fits:
@@ -47,6 +47,6 @@ def _nearest(expectation: "Expectation", literal: Node | None, bare: Node | None
     return string if literal is None or literal.kind == "string" else literal.text
 
 
-def _fits_untouched(node: Node, expectation: "Expectation") -> bool:
-    finding = settle(node, expectation)
+def _fits_unchanged(node: Node, expectation: "Expectation") -> bool:
+    finding = match_value(node, expectation)
     return finding.fits and finding.text is None

@@ -12,11 +12,11 @@ from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.limits import Limits
 
 
-class Nest:
+class ContainerBuffer:
     """Keeps what is held."""
 
     def __init__(self, limits: Limits) -> None:
-        self._most = limits.mend
+        self._max_size = limits.mend
         self.levels: list[list[Token]] = []
         """What is held, since each `hold` that nothing has taken yet."""
         self._size = 0
@@ -26,29 +26,29 @@ class Nest:
         self.levels.clear()
         self._size = 0
 
-    def put(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
+    def add(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
         """Hold a token. Raises `LimitError` for too much."""
         self.levels[-1].append((write, text))
         self._size += len(text)
-        if self._size > self._most:
-            raise LimitError(f"more than {self._most} characters before it is known what they are")
+        if self._size > self._max_size:
+            raise LimitError(f"more than {self._max_size} characters before it is known what they are")
 
-    def hold(self) -> None:
+    def push(self) -> None:
         """Hold what comes, until `take`."""
         self.levels.append([])
 
-    def take(self) -> list[Token]:
+    def pop(self) -> list[Token]:
         """Give what was held since the last `hold`, to be written in its place."""
         tokens = self.levels.pop()
         self._size -= sum(len(text) for _, text in tokens)
         return tokens
 
 
-def as_key(tokens: list[Token]) -> str | None:
+def tokens_to_key(tokens: list[Token]) -> str | None:
     """Give the key that these tokens spell, without its quotes; None where they are no string, number or literal."""
     if tokens[0][0] is TokenWriter.open:
         return None
-    return "".join(text for write, text in tokens if write in _SPELLS_KEY)
+    return "".join(text for write, text in tokens if write in _KEY_TOKENS)
 
 
-_SPELLS_KEY = frozenset({TokenWriter.write_atom, TokenWriter.write_content})
+_KEY_TOKENS = frozenset({TokenWriter.write_atom, TokenWriter.write_content})

@@ -21,14 +21,14 @@ TEXTS = texts() | st.sampled_from([value for value in SCALARS if isinstance(valu
 
 @pytest.mark.parametrize(("schema", "text", "expected"), CASES)
 def test_text_becomes_a_value(schema, text, expected):
-    assert expected == compile_schema(schema).from_text(text)
+    assert expected == compile_schema(schema).text_to_json(text)
 
 
 @settings(max_examples=300)
 @given(schema=roots(), text=TEXTS)
 def test_whatever_the_text_is_the_value_is_strict_json_and_needs_no_coercion(schema, text):
     expectation = compile_schema(schema)
-    literal = expectation.from_text(text)
+    literal = expectation.text_to_json(text)
 
     assert expectation.coerce(json.loads(literal), literal) is None
 
@@ -36,13 +36,13 @@ def test_whatever_the_text_is_the_value_is_strict_json_and_needs_no_coercion(sch
 @settings(max_examples=300)
 @given(schema=roots(), text=texts().filter(lambda text: not text.startswith('"')))
 def test_json_that_the_schema_admits_is_that_value_to_the_byte(schema, text):
-    assert validates(schema, json.loads(text)) is not True or text == compile_schema(schema).from_text(text)
+    assert validates(schema, json.loads(text)) is not True or text == compile_schema(schema).text_to_json(text)
 
 
 @settings(max_examples=300)
 @given(schema=roots(), text=st.sampled_from(["a", "A", "b", "", "[", "Null", "é\n"]))
 def test_text_that_the_schema_admits_as_a_string_and_that_is_no_json_is_that_string(schema, text):
-    literal = compile_schema(schema).from_text(text)
+    literal = compile_schema(schema).text_to_json(text)
 
     assert validates(schema, text) is not True or text == json.loads(literal)
 
@@ -51,8 +51,8 @@ def test_text_that_the_schema_admits_as_a_string_and_that_is_no_json_is_that_str
 def test_text_survives_where_a_string_is_wanted(text):
     expectation = compile_schema({"type": "string"})
 
-    assert expectation.wants_text
-    assert text == json.loads(expectation.from_text(text))
+    assert expectation.only_strings
+    assert text == json.loads(expectation.text_to_json(text))
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_text_survives_where_a_string_is_wanted(text):
     ],
 )
 def test_text_is_not_wanted_where_it_may_become_something_else(schema):
-    assert not compile_schema(schema).wants_text
+    assert not compile_schema(schema).only_strings
 
 
 def test_text_is_not_wanted_where_anything_goes():
-    assert not ANY.wants_text
+    assert not ANY.only_strings
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_text_is_not_wanted_where_anything_goes():
     ],
 )
 def test_text_is_wanted_where_any_string_and_nothing_else_fits(schema):
-    assert compile_schema(schema).wants_text
+    assert compile_schema(schema).only_strings
