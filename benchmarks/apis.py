@@ -18,7 +18,7 @@ from benchmarks.proxy.load import CHAT, Seen, stream, streams
 from benchmarks.proxy.processes import Process, proxy, scripted_upstream
 from benchmarks.proxy.upstream import CALL, TEXT
 from benchmarks.report import Report, arguments
-from fcshim.codecs.table import CODECS
+from fcshim.codecs.routes import CODECS
 
 _STREAMS = 20
 _PAUSE = 0.005

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Protocol
 
-from fcshim.codecs.base import Codec, Identity
+from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.exchange import Batch
@@ -47,7 +47,7 @@ class Answer(Protocol):
         ...
 
 
-def answer_for(request: Request, identity: Identity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY) -> Answer:
+def answer_for(request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY) -> Answer:
     """Make the answer that `request` asks for, streamed or whole."""
     if request.stream:
         return StreamedAnswer(request, identity, codec)
@@ -59,7 +59,7 @@ class StreamedAnswer:
 
     __slots__ = ("_encoder", "begun", "content_type")
 
-    def __init__(self, request: Request, identity: Identity, codec: Codec) -> None:
+    def __init__(self, request: Request, identity: ReplyIdentity, codec: Codec) -> None:
         self._encoder = codec.encoder(request, identity)
         self.content_type = self._encoder.content_type
         self.begun = False
@@ -92,7 +92,7 @@ class WholeAnswer:
     content_type = "application/json"
 
     def __init__(
-        self, request: Request, identity: Identity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
+        self, request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
     ) -> None:
         self._request = request
         self._identity = identity

@@ -5,7 +5,7 @@ not sent again, and where none was ever taken, soon no other one either.
 Neighbours: `detection` finds the kind of server; `client` and `server` ask by way of `asking`, and tell what happened.
 """
 
-from fcshim.codecs.faults import CONTEXT_LENGTH
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.constrain.response_format import wanted_document
 from fcshim.detection import detect
 from fcshim.errors import FcshimError, UpstreamError
@@ -42,7 +42,7 @@ class Enforcement:
         One that is away is tried without.
         """
         if self._server is None and (again or _matters(request)):
-            self._server = await self._found() if self._upstream.kind.openai else GENERIC
+            self._server = await self._found() if self._upstream.kind.full_openai_api else GENERIC
         return self._server or GENERIC
 
     def is_refused(self, constraint: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.codecs.faults import CONTEXT_LENGTH
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.config import Config, ModelConfig
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
@@ -68,7 +68,7 @@ class Aptitude:
         self._known[model] = native
 
     async def _claimed(self, model: str) -> bool:
-        match self.upstream.kind.claims:
+        match self.upstream.kind.tool_support_source:
             case "always":
                 return True
             case "props":

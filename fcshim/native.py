@@ -7,7 +7,7 @@ Neighbours: `shim` is the other stage; `codecs.upstreams` says which names an AP
 
 import msgspec
 
-from fcshim.codecs.alphabet import Alphabet
+from fcshim.codecs.name_rules import NameRules
 from fcshim.events import Event, Stop, Text, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import (
     AssistantMessage,
@@ -28,9 +28,9 @@ class Native:
     constraint = ""
     codec = None
 
-    def __init__(self, request: Request, *, alphabet: Alphabet, media: bool = True) -> None:
+    def __init__(self, request: Request, *, alphabet: NameRules, media: bool = True) -> None:
         names = {tool.name for tool in request.tools}.union(*map(_names_in, request.messages))
-        self._names = {name: alphabet.fit(name) for name in names}
+        self._names = {name: alphabet.sanitize(name) for name in names}
         self._request = request
         self._media = media
 

@@ -84,7 +84,7 @@ class Shim:
         """The request for the upstream without a constraint."""
         self._prepared = self.free if constraint is None else constrained(self.free, constraint)
         self.constraint = "" if constraint is None else constraint.key
-        self.codec = LlamaCompletion(begun=bool(in_reasoning)) if constraint is not None and constraint.lazy else None
+        self.codec = LlamaCompletion(starts_in_reasoning=bool(in_reasoning)) if constraint is not None and constraint.lazy else None
         """By what the upstream is asked, where that is not its API's codec."""
         self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
         """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
@@ -180,7 +180,7 @@ def _constraint(
             tools,
             request,
             eager=server.text_or_call,
-            lazy=server.lazy and LlamaCompletion.can_ask(request),
+            lazy=server.lazy and LlamaCompletion.supports(request),
             in_reasoning=in_reasoning,
         )
     # A server that heeds the client's format takes one that lets calls through as well as one that does not.

@@ -64,7 +64,7 @@ class Making:
     def _native(self) -> Stage:
         request = self.request
         media = chosen_profile(self.model.profile, request.model).media
-        stage = Native(request, alphabet=self.kind.names, media=media)
+        stage = Native(request, alphabet=self.kind.name_rules, media=media)
         if self.model.tools == "auto" and request.tools:
             return Doubted(stage, self.aptitude.distrust(request.model))
         return stage

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fcshim.answer import answer_for
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
@@ -17,7 +17,7 @@ END = [(0, Usage(input_tokens=1, output_tokens=1)), (0, Stop("complete"))]
 
 def answer(*, stream, **options):
     request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), stream=stream)
-    return answer_for(request, Identity(id="r", created=1, model="m"), OPENAI_CHAT, **options)
+    return answer_for(request, ReplyIdentity(id="r", created=1, model="m"), OPENAI_CHAT, **options)
 
 
 @pytest.mark.parametrize("stream", [True, False])

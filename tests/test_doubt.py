@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.codecs.alphabet import Alphabet
+from fcshim.codecs.name_rules import NameRules
 from fcshim.doubt import Doubted
 from fcshim.events import CallError, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
@@ -18,7 +18,7 @@ def noticed(*events, mode="auto"):
         model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(Tool("f"),), tool_choice=ToolChoice(mode)
     )
     reasons = []
-    stage = Doubted(Native(request, alphabet=Alphabet()), reasons.append)
+    stage = Doubted(Native(request, alphabet=NameRules()), reasons.append)
     stream = stage.stream()
 
     assert request == stage.prepare()
@@ -64,7 +64,7 @@ def test_an_upstream_that_calls_is_not_doubted(mode):
 
 def test_where_one_call_is_allowed_the_stage_still_ends_the_reply():
     request = Request(model="m", messages=(), tools=(Tool("f"),), parallel_tool_calls=False)
-    stream = Doubted(Native(request, alphabet=Alphabet()), print).stream()
+    stream = Doubted(Native(request, alphabet=NameRules()), print).stream()
     for event in CALL:
         stream.feed(event)
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fcshim.codecs.alphabet import Alphabet
+from fcshim.codecs.name_rules import NameRules
 from fcshim.events import (
     CallError,
     Error,
@@ -28,8 +28,8 @@ from fcshim.messages import (
 )
 from fcshim.native import Native
 
-ALPHABET = Alphabet()
-DOTTED = ALPHABET.fit("a.b")
+ALPHABET = NameRules()
+DOTTED = ALPHABET.sanitize("a.b")
 
 
 def native(*, media=True, **fields):
@@ -61,7 +61,7 @@ def test_names_that_the_api_does_not_admit_are_others_there():
     ).prepare()
 
     assert ["f", DOTTED] == [tool.name for tool in request.tools]
-    assert [DOTTED, ALPHABET.fit("gone!")] == [each.name for each in request.messages[0].tool_calls]
+    assert [DOTTED, ALPHABET.sanitize("gone!")] == [each.name for each in request.messages[0].tool_calls]
     assert [DOTTED, ""] == [message.name for message in request.messages[1:]]
     assert (DOTTED,) == request.tool_choice.names
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fcshim.codecs.table import CODECS
+from fcshim.codecs.routes import CODECS
 from fcshim.messages import AUTO, Request, TextPart, Tool, ToolChoice, UserMessage
 
 CHAT = "openai_chat"

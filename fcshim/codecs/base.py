@@ -10,14 +10,14 @@ from typing import Protocol
 
 import msgspec
 
-from fcshim.codecs.memory import Memory
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.errors import FcshimError
 from fcshim.events import Event
 from fcshim.messages import Request
 from fcshim.reply import Reply
 
 
-class Outgoing(msgspec.Struct, frozen=True):
+class UpstreamRequest(msgspec.Struct, frozen=True):
     """A request ready for the upstream: the path below its base URL, the body, and headers that the API demands.
 
     A path that begins with `//` stands beside the API.
@@ -26,34 +26,34 @@ class Outgoing(msgspec.Struct, frozen=True):
     path: str
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    then: "Callable[[bytes], Sequel] | None" = None
+    follow_up: "Callable[[bytes], FollowUp] | None" = None
     """Makes, of the whole answer, what is asked next: only that is replied to. Raises `UpstreamError`."""
 
 
-class Sequel(msgspec.Struct, frozen=True):
+class FollowUp(msgspec.Struct, frozen=True):
     """What follows a question that was asked first; `lead` is what the reply's body is taken to begin with."""
 
-    outgoing: Outgoing
-    lead: bytes = b""
+    request: UpstreamRequest
+    body_prefix: bytes = b""
 
 
-class Target(msgspec.Struct, frozen=True):
+class RequestTarget(msgspec.Struct, frozen=True):
     """The address that a request came to, for what an API says there instead of in the body."""
 
     path: str = ""
     query: str = ""
-    parts: dict[str, str] = {}
+    path_params: dict[str, str] = {}
     """The named parts of the route's path."""
-    memory: Memory | None = None
+    reply_store: ReplyStore | None = None
     """Earlier replies, for APIs whose clients refer to them."""
-    relayed: bool = False
+    stored_upstream: bool = False
     """Whether the upstream remembers earlier replies instead: what is referred to is not looked for."""
 
 
-NO_TARGET = Target()
+NO_TARGET = RequestTarget()
 
 
-class Identity(msgspec.Struct, frozen=True):
+class ReplyIdentity(msgspec.Struct, frozen=True):
     """What a reply is called: its id, its creation time (Unix seconds), the model name the client used."""
 
     id: str
@@ -61,7 +61,7 @@ class Identity(msgspec.Struct, frozen=True):
     model: str
     clock: Callable[[], float] | None = None
     """Gives the seconds since the request came; without it no durations are told."""
-    memory: Memory | None = None
+    reply_store: ReplyStore | None = None
     """Where a reply is kept that its client may refer to."""
 
     def elapsed(self) -> float:
@@ -103,7 +103,7 @@ class Encoder(Protocol):
 class UpstreamCodec(Protocol):
     """The half of a wire format that asks an upstream."""
 
-    def encode_request(self, request: Request) -> Outgoing:
+    def encode_request(self, request: Request) -> UpstreamRequest:
         """Write a request for the upstream; it always asks for a stream, with usage."""
         ...
 
@@ -123,15 +123,15 @@ class Codec(UpstreamCodec, Protocol):
     models_path: str
     """Where an upstream of this API lists its models."""
 
-    def decode_request(self, body: bytes, target: Target = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
         ...
 
-    def encoder(self, request: Request, identity: Identity) -> Encoder:
+    def encoder(self, request: Request, identity: ReplyIdentity) -> Encoder:
         """Make a writer for one streamed reply to this request."""
         ...
 
-    def encode_reply(self, request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
+    def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
         """Write a whole reply, one `Reply` per choice."""
         ...
 
@@ -139,7 +139,7 @@ class Codec(UpstreamCodec, Protocol):
         """Write an error body in this API's form (its HTTP status is `error.status`)."""
         ...
 
-    def encode_break(self, error: FcshimError) -> bytes:
+    def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a stream of this API that is under way, between two of its events."""
         ...
 
@@ -152,10 +152,10 @@ class Codec(UpstreamCodec, Protocol):
         ...
 
 
-class Counter(Protocol):
+class TokenCounter(Protocol):
     """What an API adds that counts the tokens of a request."""
 
-    def decode_count(self, body: bytes, target: Target) -> Request:
+    def decode_count(self, body: bytes, target: RequestTarget) -> Request:
         """Read a request whose tokens are to be counted. Raises `RequestError`."""
         ...
 
@@ -164,29 +164,29 @@ class Counter(Protocol):
         ...
 
 
-class Catalogue(Protocol):
+class ModelCatalogue(Protocol):
     """What an API adds that lists models in a form of its own."""
 
     def encode_models(self, names: Sequence[str], created: int) -> bytes:
         """Write the list of all models."""
         ...
 
-    def encode_model(self, name: str, created: int, target: Target) -> bytes:
+    def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:
         """Write what there is to say about one model."""
         ...
 
 
-class Describer(Protocol):
+class ModelDescriber(Protocol):
     """What an API adds that tells more of models than their names, asked by a body or by none."""
 
-    def describe(self, target: Target, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
+    def describe(self, target: RequestTarget, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
         """Tell of the models `names`; `listed` is what the upstream's list says. Raises `RequestError`."""
         ...
 
 
-class Local(Protocol):
+class LocalResponder(Protocol):
     """What an API adds that is answered here, without the upstream."""
 
-    def answer(self, method: str, target: Target, body: bytes) -> bytes:
+    def respond(self, method: str, target: RequestTarget, body: bytes) -> bytes:
         """Give the answer's body. Raises `RequestError`."""
         ...

@@ -5,7 +5,7 @@ were asked to), `<` a web page, anything else a stream.
 Neighbours: `sse` splits streams; `single` reads what comes out.
 """
 
-from fcshim.codecs.faults import excerpt
+from fcshim.codecs.upstream_errors import excerpt
 from fcshim.codecs.sse import LINE_BYTES, SSESplitter
 from fcshim.errors import UpstreamError
 
@@ -33,7 +33,7 @@ class Framing:
         if len(self._body) > self._limit:
             self._body.clear()
             raise UpstreamError(f"the upstream's reply is longer than {self._limit} bytes")
-        return [] if self.whole else self._begin()
+        return [] if self.whole else self._detect_format()
 
     def close(self) -> list[bytes]:
         """The body has ended; give what is left. Raises `UpstreamError` for a web page."""
@@ -44,11 +44,11 @@ class Framing:
             raise UpstreamError(f"the upstream answered with {excerpt(body)} instead of a reply")
         return [body] if body else []
 
-    def seen(self) -> str:
+    def excerpt(self) -> str:
         """Give the beginning of a body that held no document, for an error message."""
         return excerpt(bytes(self._body[:_HEAD_BYTES]))
 
-    def _begin(self) -> list[bytes]:
+    def _detect_format(self) -> list[bytes]:
         """Look for the first significant byte and go on as it says."""
         start = bytes(self._body[:_HEAD_BYTES]).removeprefix(_BOM).lstrip()
         if not start and len(self._body) < _HEAD_BYTES:

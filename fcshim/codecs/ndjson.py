@@ -27,13 +27,13 @@ def write_line(document: bytes) -> bytes:
     return document + b"\n"
 
 
-class LineSplitter:
+class NDJSONSplitter:
     """Splits one body into its lines."""
 
     def __init__(self, *, line_bytes: int = LINE_BYTES) -> None:
         self._limit = line_bytes
-        self._held: list[bytes] = []
-        self._held_bytes = 0
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
         self._overflow = False
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -44,13 +44,13 @@ class LineSplitter:
         *ends, rest = data.split(b"\n")
         lines: list[bytes] = []
         for end in ends:
-            line = self._joined(end)
+            line = self._finish_line(end)
             if self._overflow:
                 break
             if line := line.strip():
                 lines.append(line)
         else:
-            self._hold(rest)
+            self._append(rest)
         if self._overflow and not lines:
             raise UpstreamError(f"the upstream sent a line of more than {self._limit} bytes")
         return lines
@@ -59,15 +59,15 @@ class LineSplitter:
         """The body has ended; give a last line without its end."""
         return self.feed(b"\n")
 
-    def _joined(self, end: bytes) -> bytes:
-        self._hold(end)
-        line = b"".join(self._held)
-        self._held.clear()
-        self._held_bytes = 0
+    def _finish_line(self, end: bytes) -> bytes:
+        self._append(end)
+        line = b"".join(self._pending)
+        self._pending.clear()
+        self._pending_bytes = 0
         return line
 
-    def _hold(self, part: bytes) -> None:
-        self._held_bytes += len(part)
-        self._overflow = self._overflow or self._held_bytes > self._limit
+    def _append(self, part: bytes) -> None:
+        self._pending_bytes += len(part)
+        self._overflow = self._overflow or self._pending_bytes > self._limit
         if part and not self._overflow:
-            self._held.append(part)
+            self._pending.append(part)

@@ -46,11 +46,11 @@ class SSESplitter:
         """
         if self.is_plain_event(data):
             return [data[6:-2]]
-        return self._lines(self._unified(data))
+        return self._split_lines(self._normalize_line_ends(data))
 
     def close(self) -> list[bytes]:
         """The body has ended; give the data of an event whose closing blank line is missing."""
-        return self._lines(b"\n\n")
+        return self._split_lines(b"\n\n")
 
     def is_plain_event(self, data: bytes) -> bool:
         """Tell whether `data` is one event of one line (its data is `data[6:-2]`), as nearly every read is."""
@@ -63,10 +63,10 @@ class SSESplitter:
             and b"\r" not in data
         )
 
-    def _unified(self, data: bytes) -> bytes:
+    def _normalize_line_ends(self, data: bytes) -> bytes:
         """Strip the byte order mark and make every line end an LF; the LF of a last CR may come with the next bytes."""
         if self._at_start:
-            data = self._without_mark(data)
+            data = self._strip_bom(data)
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
@@ -75,7 +75,7 @@ class SSESplitter:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return data
 
-    def _without_mark(self, data: bytes) -> bytes:
+    def _strip_bom(self, data: bytes) -> bytes:
         data = bytes(self._line) + data
         self._line.clear()
         if len(data) < len(_BOM) and _BOM.startswith(data):
@@ -84,14 +84,14 @@ class SSESplitter:
         self._at_start = False
         return data.removeprefix(_BOM)
 
-    def _lines(self, data: bytes) -> list[bytes]:
+    def _split_lines(self, data: bytes) -> list[bytes]:
         payloads: list[bytes] = []
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._line += line
             if self._is_too_long():
                 break
-            self._take(bytes(self._line) if len(self._line) > len(line) else line, payloads)
+            self._take_line(bytes(self._line) if len(self._line) > len(line) else line, payloads)
             self._line.clear()
         else:
             self._line += rest
@@ -105,7 +105,7 @@ class SSESplitter:
         self._overflow = self._overflow or len(self._line) + self._data_bytes > self._limit
         return self._overflow
 
-    def _take(self, line: bytes, payloads: list[bytes]) -> None:
+    def _take_line(self, line: bytes, payloads: list[bytes]) -> None:
         if not line:
             payload = b"\n".join(self._data)
             if payload:

@@ -7,7 +7,7 @@ Neighbours: `upstream` sends as a row says; the configuration and the client nam
 from dataclasses import dataclass
 from typing import Literal
 
-from fcshim.codecs.alphabet import Alphabet
+from fcshim.codecs.name_rules import NameRules
 from fcshim.codecs.anthropic import ANTHROPIC
 from fcshim.codecs.anthropic.outgoing import VERSION
 from fcshim.codecs.base import Codec
@@ -16,13 +16,13 @@ from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 
-Claims = Literal["always", "props", "show"]
+ToolSupportSource = Literal["always", "props", "show"]
 """`always`: every model does; `props`: llama-server's template tells, and who has no such page may be tried; `show`:
 Ollama's list of capabilities."""
 UpstreamApi = Literal["openai", "responses", "anthropic", "gemini", "ollama", "llamacpp"]
 
 
-OPENAI_NAMES = Alphabet()
+OPENAI_NAME_RULES = NameRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +40,40 @@ class UpstreamKind:
     version: str = "/v1"
     key_header: tuple[bytes, bytes] = (b"authorization", b"Bearer ")
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    names: Alphabet = OPENAI_NAMES
-    openai: bool = False
-    faithful: bool = False
-    claims: Claims = "always"
+    name_rules: NameRules = OPENAI_NAME_RULES
+    full_openai_api: bool = False
+    allows_verbatim: bool = False
+    tool_support_source: ToolSupportSource = "always"
 
 
 UPSTREAMS: dict[str, UpstreamKind] = {
     row.name: row
     for row in (
-        UpstreamKind("openai", OPENAI_CHAT, openai=True, claims="props"),
-        UpstreamKind("llamacpp", OPENAI_CHAT, openai=True, claims="props"),
-        UpstreamKind("responses", OPENAI_RESPONSES, openai=True, faithful=True),
+        UpstreamKind("openai", OPENAI_CHAT, full_openai_api=True, tool_support_source="props"),
+        UpstreamKind("llamacpp", OPENAI_CHAT, full_openai_api=True, tool_support_source="props"),
+        UpstreamKind("responses", OPENAI_RESPONSES, full_openai_api=True, allows_verbatim=True),
         UpstreamKind(
             "anthropic",
             ANTHROPIC,
             key_header=(b"x-api-key", b""),
             headers=(VERSION,),
-            names=Alphabet(length=128),
-            faithful=True,
+            name_rules=NameRules(length=128),
+            allows_verbatim=True,
         ),
         UpstreamKind(
             "gemini",
             GEMINI,
             version="/v1beta",
             key_header=(b"x-goog-api-key", b""),
-            names=Alphabet(refused=r"[^A-Za-z0-9_.:-]", begins=r"[A-Za-z_]", length=128),
-            faithful=True,
+            name_rules=NameRules(forbidden_chars=r"[^A-Za-z0-9_.:-]", first_char=r"[A-Za-z_]", length=128),
+            allows_verbatim=True,
         ),
         UpstreamKind(
             "ollama",
             OLLAMA,
             version="",
-            names=Alphabet(refused=r"[^\w.:/-]", begins=r"[\w.:/-]", length=128),
-            claims="show",
+            name_rules=NameRules(forbidden_chars=r"[^\w.:/-]", first_char=r"[\w.:/-]", length=128),
+            tool_support_source="show",
         ),
     )
 }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.codecs.faults import excerpt, problem_in
+from fcshim.codecs.upstream_errors import excerpt, find_error_message
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Secret
 from fcshim.detection import Sighting, detect
@@ -41,7 +41,7 @@ async def meet(url: str, api: str | None, model: str, key: Secret | None, timeou
     kind = UPSTREAMS[api or "openai"]
     async with Upstream(url, key=key, timeouts=timeouts, kind=kind) as upstream:
         names = await _names(upstream, needed=not model)
-        if kind.openai and not kind.faithful:
+        if kind.full_openai_api and not kind.allows_verbatim:
             sighting = await detect(upstream)
         else:
             sighting = Sighting(server_that_speaks(kind.name) or GENERIC, f"the API is said to be {kind.name}")
@@ -72,7 +72,7 @@ async def _explained(upstream: Upstream, status: int, body: bytes) -> str:
     document = _decoded(body)
     if status == 200 and isinstance(document, dict) and [] in (document.get("data"), document.get("models")):
         return f"{asked} lists no models: load one there, or name one with --model"
-    found = problem_in(document) or excerpt(body) or "nothing"
+    found = find_error_message(document) or excerpt(body) or "nothing"
     seen = f"{asked} should list models, but answers {found} (HTTP {status})"
     if status in (429, 503):
         return f"{seen}. It is not ready: try again later"

@@ -126,7 +126,7 @@ class _Ward:
         tools = self._found.get("tools")
         able = tools is not None and (tools.verdict == "yes" or tools.value == "required")
         fitting = [case for case in cases if not (self._is_tight() and case.category in _LONG)]
-        ways = ways_for(self._contact.model, native=able, faithful=self._contact.kind.faithful)
+        ways = ways_for(self._contact.model, native=able, faithful=self._contact.kind.allows_verbatim)
         for way in ways:
             done = 0
 

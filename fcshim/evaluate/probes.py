@@ -30,11 +30,11 @@ def _is_any(_kind: UpstreamKind) -> bool:
 
 
 def _is_local(kind: UpstreamKind) -> bool:
-    return not kind.faithful
+    return not kind.allows_verbatim
 
 
 def _is_openai(kind: UpstreamKind) -> bool:
-    return kind.openai and not kind.faithful
+    return kind.full_openai_api and not kind.allows_verbatim
 
 
 @dataclass(frozen=True, slots=True)

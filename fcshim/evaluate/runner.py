@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from fcshim.client import Client
-from fcshim.codecs.faults import CONTEXT_LENGTH
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.evaluate.case import Case
 from fcshim.evaluate.result import Result

@@ -10,7 +10,7 @@ Neighbours: `exchange` is driven, `second` writes the next request, `asking` doe
 
 from typing import NamedTuple
 
-from fcshim.codecs.base import Outgoing, UpstreamCodec
+from fcshim.codecs.base import UpstreamRequest, UpstreamCodec
 from fcshim.constrain.constraint import Constraint
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
@@ -93,7 +93,7 @@ class Tries:
         self._begin()
 
     @property
-    def outgoing(self) -> Outgoing:
+    def outgoing(self) -> UpstreamRequest:
         """What to send."""
         return self._exchange.outgoing
 

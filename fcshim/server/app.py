@@ -11,8 +11,8 @@ import time
 import msgspec
 
 from fcshim.codecs.base import Codec
-from fcshim.codecs.memory import Memory
-from fcshim.codecs.table import OPENAI, Found, find_route
+from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.routes import OPENAI, RouteMatch, find_route
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.inquiry import outlook
@@ -37,10 +37,10 @@ class App:
         self._config = config
         self._upstream = upstream_for(config)
         self._kind = self._upstream.kind
-        self._replies_only = config.tools == "prompt" or config.mcp is not None or not self._kind.faithful
+        self._replies_only = config.tools == "prompt" or config.mcp is not None or not self._kind.allows_verbatim
         self._guard = Guard(config)
         self._relay = Relay(config, self._upstream)
-        memory = Memory(entries=config.memory_entries, size=config.memory_bytes)
+        memory = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
         self._own_tools = OwnTools(config)
         self._chat = Chat(config, self._upstream, self._relay, memory, self._own_tools)
         self._desk = Desk(config, self._upstream, memory, self._own_tools)
@@ -71,7 +71,7 @@ class App:
         begin = time.monotonic()
         self._lines.add(line)
         outcome = ""
-        found = find_route(line.method, line.path, spoken(line), lists=not self._kind.openai)
+        found = find_route(line.method, line.path, spoken(line), model_lists=not self._kind.full_openai_api)
         try:
             await self._route(line, found)
         except ClientGone:
@@ -87,7 +87,7 @@ class App:
             took = time.monotonic() - begin
             logger.info("%s %s %s in %.3f s%s", line.method, line.path, line.status or "-", took, outcome)
 
-    async def _route(self, line: Line, found: Found) -> None:
+    async def _route(self, line: Line, found: RouteMatch) -> None:
         self._guard.check(line)
         line.extra_headers += self._guard.cors(line)
         if line.method == "OPTIONS" and line.header(b"access-control-request-method"):
@@ -100,25 +100,25 @@ class App:
         else:
             await self._serve_api(line, found)
 
-    async def _serve_api(self, line: Line, found: Found) -> None:
+    async def _serve_api(self, line: Line, found: RouteMatch) -> None:
         if self._is_relayed(line, found):
             self._guard.check_key(line)
             await self._relay.serve(line)
         elif found.operation is not None:
             self._guard.check_key(line)
             await (self._chat if found.operation == "reply" else self._desk).serve(line, found)
-        elif found.methods:
-            raise RequestError(f"{line.method} is not for {line.path!r:.200}, {found.methods[0]} is", status=405)
+        elif found.allowed_methods:
+            raise RequestError(f"{line.method} is not for {line.path!r:.200}, {found.allowed_methods[0]} is", status=405)
         else:
             raise RequestError(
                 f"there is nothing at {line.path!r:.200}; the API is at /v1", status=404, kind="not_found"
             )
 
-    def _is_relayed(self, line: Line, found: Found) -> bool:
+    def _is_relayed(self, line: Line, found: RouteMatch) -> bool:
         """Tell whether the upstream itself answers: what we do not serve, and what it knows better."""
         if found.operation is None:
-            unknown = found.api is OPENAI and not found.methods
-            return unknown and self._kind.openai and line.path.startswith("/v1/")
+            unknown = found.api is OPENAI and not found.allowed_methods
+            return unknown and self._kind.full_openai_api and line.path.startswith("/v1/")
         return found.operation != "reply" and found.api.codec is self._kind.codec and not self._replies_only
 
 

@@ -12,9 +12,9 @@ import msgspec
 
 from fcshim.answer import answer_for
 from fcshim.asking import Question, is_native
-from fcshim.codecs.base import Codec, Identity
-from fcshim.codecs.memory import Memory
-from fcshim.codecs.table import CODECS, Found
+from fcshim.codecs.base import Codec, ReplyIdentity
+from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import is_document_held
 from fcshim.constrain.response_format import wanted_document
@@ -51,7 +51,7 @@ class _Errand:
 class Chat:
     """Serves every client API in front of one upstream."""
 
-    def __init__(self, config: Config, upstream: Upstream, relay: Relay, memory: Memory, own_tools: OwnTools) -> None:
+    def __init__(self, config: Config, upstream: Upstream, relay: Relay, memory: ReplyStore, own_tools: OwnTools) -> None:
         self._config = config
         self._memory = memory
         self._upstream = upstream
@@ -66,12 +66,12 @@ class Chat:
             **{each.reply_prefix: secret_source(each.reply_prefix) for each in CODECS.values()},
         }
 
-    async def serve(self, line: Line, found: Found) -> None:
+    async def serve(self, line: Line, found: RouteMatch) -> None:
         """Answer one request. Raises `FcshimError` where nothing has been sent yet."""
         codec = found.api.codec
         body = await line.body(self._config.max_body)
         relayed = self._remembers(found)
-        target = found.target(line.path, line.query, None if relayed else self._memory, relayed=relayed)
+        target = found.make_target(line.path, line.query, None if relayed else self._memory, stored_upstream=relayed)
         request = codec.decode_request(body, target)
         for note in request.notes:
             logger.info("%s %s: %s", line.method, line.path, note)
@@ -84,16 +84,16 @@ class Chat:
         else:
             await self._converse(_Errand(line, codec, model, request, asked, course))
 
-    async def _is_relayed(self, request: Request, model: ModelConfig, found: Found) -> bool:
+    async def _is_relayed(self, request: Request, model: ModelConfig, found: RouteMatch) -> bool:
         """Tell whether the upstream gets the request as it came: it speaks the API, and there is nothing to do."""
-        if found.api.codec is not self._codec or (model.upstream_model and "model" in found.parts):
+        if found.api.codec is not self._codec or (model.upstream_model and "model" in found.path_params):
             return False
-        if found.api.remembers:
+        if found.api.stateful:
             return self._remembers(found)
         if not uses_tools(request):
             return not await self._is_document_held(request)
         there = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        return self._kind.faithful and await is_native(there, model.tools, self.aptitude)
+        return self._kind.allows_verbatim and await is_native(there, model.tools, self.aptitude)
 
     async def _is_document_held(self, request: Request) -> bool:
         """Tell whether a reply without calls is held to its format here; probabilities are only to be had relayed."""
@@ -101,19 +101,19 @@ class Chat:
             return False
         return is_document_held((await self._enforcement.server(request)).form, request)
 
-    def _remembers(self, found: Found) -> bool:
+    def _remembers(self, found: RouteMatch) -> bool:
         """Tell whether earlier replies are the upstream's to remember: it gives them all."""
-        there = found.api.codec is self._codec and self._kind.faithful
+        there = found.api.codec is self._codec and self._kind.allows_verbatim
         return there and self._config.tools != "prompt" and self._config.mcp is None
 
-    def _identity(self, request: Request, codec: Codec) -> Identity:
+    def _identity(self, request: Request, codec: Codec) -> ReplyIdentity:
         began = time.monotonic()
-        return Identity(
+        return ReplyIdentity(
             id=self._new_id[codec.reply_prefix](),
             created=int(time.time()),
             model=request.model,
             clock=lambda: time.monotonic() - began,
-            memory=self._memory,
+            reply_store=self._memory,
         )
 
     async def _converse(self, errand: _Errand) -> None:

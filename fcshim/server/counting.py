@@ -16,7 +16,7 @@ from fcshim.upstream import Upstream
 
 async def count_tokens(sent: Request, upstream: Upstream) -> tuple[int, bool]:
     """Count the tokens of a request as the upstream gets it; tell whether the number is exact."""
-    counted = await _counted(sent, upstream) if upstream.kind.openai else None
+    counted = await _counted(sent, upstream) if upstream.kind.full_openai_api else None
     return (estimate_usage(sent, 0).input_tokens, False) if counted is None else (counted, True)
 
 

@@ -8,9 +8,9 @@ import time
 
 import msgspec
 
-from fcshim.codecs.base import Catalogue, Counter, Describer, Target
-from fcshim.codecs.memory import Memory
-from fcshim.codecs.table import Found
+from fcshim.codecs.base import ModelCatalogue, TokenCounter, ModelDescriber, RequestTarget
+from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.routes import RouteMatch
 from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.inquiry import list_models
@@ -28,13 +28,13 @@ COUNT_HEADER = b"x-fcshim-count"
 class Desk:
     """Answers every client API's smaller questions in front of one upstream."""
 
-    def __init__(self, config: Config, upstream: Upstream, memory: Memory, own_tools: OwnTools) -> None:
+    def __init__(self, config: Config, upstream: Upstream, memory: ReplyStore, own_tools: OwnTools) -> None:
         self._config = config
         self._memory = memory
         self._upstream = upstream
         self._own_tools = own_tools
 
-    async def serve(self, line: Line, found: Found) -> None:
+    async def serve(self, line: Line, found: RouteMatch) -> None:
         """Answer one request. Raises `FcshimError`."""
         body = await line.body(self._config.max_body)
         api = found.api
@@ -46,9 +46,9 @@ class Desk:
             elif found.operation == "describe" and api.describer is not None:
                 await self._describe(line, found, api.describer, body)
             elif api.local is not None:
-                await line.answer(200, api.local.answer(line.method, self._target(line, found), body))
+                await line.answer(200, api.local.respond(line.method, self._target(line, found), body))
 
-    async def _count(self, line: Line, found: Found, counter: Counter, body: bytes) -> None:
+    async def _count(self, line: Line, found: RouteMatch, counter: TokenCounter, body: bytes) -> None:
         request, _ = self._own_tools.join(counter.decode_count(body, self._target(line, found)), line)
         model = self._config.for_model(request.model)
         asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style="")
@@ -56,20 +56,20 @@ class Desk:
         tokens, exact = await count_tokens(sent, self._upstream)
         await line.answer(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
 
-    async def _models(self, line: Line, found: Found, catalogue: Catalogue) -> None:
+    async def _models(self, line: Line, found: RouteMatch, catalogue: ModelCatalogue) -> None:
         names, _ = await list_models(self._upstream)
         now = int(time.time())
         if found.operation == "models":
             await line.answer(200, catalogue.encode_models(names, now))
             return
-        name = found.parts["model"]
+        name = found.path_params["model"]
         if name not in names and self._config.for_model(name).upstream_model not in names:
             raise RequestError(f"there is no model {name!r:.200}", status=404, kind="not_found")
         await line.answer(200, catalogue.encode_model(name, now, self._target(line, found)))
 
-    async def _describe(self, line: Line, found: Found, describer: Describer, body: bytes) -> None:
+    async def _describe(self, line: Line, found: RouteMatch, describer: ModelDescriber, body: bytes) -> None:
         names, listed = await list_models(self._upstream)
         await line.answer(200, describer.describe(self._target(line, found), body, names, listed))
 
-    def _target(self, line: Line, found: Found) -> Target:
-        return found.target(line.path, line.query, self._memory)
+    def _target(self, line: Line, found: RouteMatch) -> RequestTarget:
+        return found.make_target(line.path, line.query, self._memory)

@@ -8,7 +8,7 @@ import hmac
 import ipaddress
 from urllib.parse import parse_qsl
 
-from fcshim.codecs.table import find_route
+from fcshim.codecs.routes import find_route
 from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.server.asgi import Headers

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from fcshim.codecs.memory import Memory
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.mcp.load import load_servers
@@ -57,7 +57,7 @@ class OwnTools:
         self._servers = load_servers(config.mcp, os.environ) if config.mcp else ()
         self._pins = Path(config.pins) if config.pins else usual_file(os.environ)
         self._manager: Manager | None = None
-        self._recall = Recall(Memory(entries=config.memory_entries, size=config.memory_bytes))
+        self._recall = Recall(ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes))
 
     async def open(self) -> None:
         """Connect to the servers; one that fails costs its own tools only."""

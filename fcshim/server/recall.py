@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from fcshim.codecs.memory import Memory
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, MediaPart, Message, SystemMessage, TextPart, ToolCall, text_of
 
@@ -33,20 +33,20 @@ class _Kept(msgspec.Struct, frozen=True):
 class Recall:
     """The turns of all clients."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: ReplyStore) -> None:
         self._memory = memory
 
     def keep(self, owner: bytes, before: Sequence[Message], shown: AssistantMessage, real: Iterable[Message]) -> None:
         """Remember what a turn really was that came after the messages `before`, as the client has them."""
         *_, (_, name) = _turns(owner, [*before, shown])
         kept = _Kept(list(real), [call.id for call in shown.tool_calls])
-        self._memory.keep(name, msgspec.msgpack.encode(kept))
+        self._memory.put(name, msgspec.msgpack.encode(kept))
 
     def restore(self, owner: bytes, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Put what really was in the place of every turn that is remembered."""
         restored: list[Message] = []
         for run, name in _turns(owner, messages):
-            document = self._memory.find(name) if name else None
+            document = self._memory.get(name) if name else None
             restored += run if document is None else _put_back(msgspec.msgpack.decode(document, type=_Kept), run)
         return tuple(restored)
 

@@ -77,7 +77,7 @@ class Relay:
         except UpstreamError as error:
             if not reply.header("content-type").startswith("text/event-stream") or not _between_events(tail):
                 raise
-            await line.write(self._codec.encode_break(error))
+            await line.write(self._codec.encode_stream_error(error))
         await line.end()
 
     def forwarded(self, headers: Headers) -> list[tuple[bytes, bytes]]:

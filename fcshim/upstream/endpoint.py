@@ -16,7 +16,7 @@ import httpx
 import msgspec
 from httpx_aiohttp import AiohttpTransport
 
-from fcshim.codecs.base import Outgoing, Sequel
+from fcshim.codecs.base import UpstreamRequest, FollowUp
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
@@ -69,29 +69,29 @@ class Upstream:
             await client.aclose()
 
     def ask(
-        self, outgoing: Outgoing, *, headers: Headers = ()
+        self, outgoing: UpstreamRequest, *, headers: Headers = ()
     ) -> "contextlib.AbstractAsyncContextManager[UpstreamReply]":
         """Send a codec's request; the reply is meant for an `Exchange`. Raises `UpstreamError`.
 
         Where something is asked first and refused, that is the reply.
         """
-        if outgoing.then is not None:
-            return self._ask_first(outgoing, outgoing.then, headers)
+        if outgoing.follow_up is not None:
+            return self._ask_first(outgoing, outgoing.follow_up, headers)
         own = [(b"content-type", b"application/json"), (b"accept", b"text/event-stream, application/json")]
         return self.send("POST", outgoing.path, headers=[*headers, *outgoing.headers, *own], content=outgoing.body)
 
     @contextlib.asynccontextmanager
     async def _ask_first(
-        self, outgoing: Outgoing, then: Callable[[bytes], Sequel], headers: Headers
+        self, outgoing: UpstreamRequest, then: Callable[[bytes], FollowUp], headers: Headers
     ) -> AsyncIterator["UpstreamReply"]:
         async with self.ask(msgspec.structs.replace(outgoing, then=None), headers=headers) as reply:
             if reply.status != 200:
                 yield reply
                 return
             sequel = then(await reply.read(LINE_BYTES))
-        async with self.ask(sequel.outgoing, headers=headers) as reply:
+        async with self.ask(sequel.request, headers=headers) as reply:
             if reply.status == 200:
-                reply.lead = sequel.lead
+                reply.lead = sequel.body_prefix
             yield reply
 
     @contextlib.asynccontextmanager

@@ -9,7 +9,7 @@ import openai
 import pydantic
 import pytest
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.demo.serving import serve_model
 from fcshim.events import Stop, Text, Usage
@@ -286,7 +286,7 @@ async def test_tokens_are_counted():
 def spoken(text):
     """Answer as an upstream that speaks this API itself."""
     asked = Request(model="m", messages=(), stream=True)
-    encoder = OPENAI_RESPONSES.encoder(asked, Identity("resp_there", 1700000000, "m"))
+    encoder = OPENAI_RESPONSES.encoder(asked, ReplyIdentity("resp_there", 1700000000, "m"))
     return streamed(encoder.encode(0, [Text(text), Usage(10, 5), Stop("complete")]) + encoder.close())
 
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.ndjson import LineSplitter, write_line
+from fcshim.codecs.ndjson import NDJSONSplitter, write_line
 from fcshim.errors import UpstreamError
-from tests.codecs.normal import pieces
+from tests.codecs.helpers import cut
 
 
 def split(parts, **limits):
-    splitter = LineSplitter(**limits)
+    splitter = NDJSONSplitter(**limits)
     return [line for part in parts for line in splitter.feed(part)] + splitter.close()
 
 
@@ -19,7 +19,7 @@ def test_lines_end_at_lf_and_blank_ones_are_nothing():
 
 
 def test_a_line_comes_as_soon_as_its_end_is_there():
-    splitter = LineSplitter()
+    splitter = NDJSONSplitter()
 
     assert [] == splitter.feed(b'{"a"')
     assert [b'{"a":1}'] == splitter.feed(b':1}\n{"b"')
@@ -29,7 +29,7 @@ def test_a_line_comes_as_soon_as_its_end_is_there():
 def test_any_split_gives_the_same_lines(tokens, random_):
     body = b"".join(tokens)
 
-    assert split([body]) == split(pieces(body, lambda: random_.randint(1, 4)))
+    assert split([body]) == split(cut(body, lambda: random_.randint(1, 4)))
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -41,12 +41,12 @@ def test_what_is_written_is_one_line_for_every_reader(text):
 
 
 def test_an_endless_line_is_an_error_and_no_memory():
-    splitter = LineSplitter(line_bytes=100)
+    splitter = NDJSONSplitter(line_bytes=100)
     for _ in range(10):
         splitter.feed(b"x" * 10)
     with pytest.raises(UpstreamError, match="100 bytes"):
         splitter.feed(b"x")
 
-    assert [b"{}"] == LineSplitter(line_bytes=100).feed(b"{}\n" + b"x" * 1000)
+    assert [b"{}"] == NDJSONSplitter(line_bytes=100).feed(b"{}\n" + b"x" * 1000)
     with pytest.raises(UpstreamError):
         splitter.feed(b"\n{}\n")

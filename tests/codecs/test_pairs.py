@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.answer import answer_for
-from fcshim.codecs.base import Identity
-from fcshim.codecs.table import CODECS, find_route
+from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.routes import CODECS, find_route
 from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
 from fcshim.exchange import Exchange
 from fcshim.messages import (
@@ -43,7 +43,7 @@ APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 STREAMS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}
 ADD = Tool("add", "Add two numbers.", SCHEMA)
-ASKED = Request(
+REQUEST = Request(
     model="m",
     messages=(
         SystemMessage((TextPart("Be brief."),)),
@@ -61,22 +61,22 @@ ASKED = Request(
 )
 
 
-def received(codec, outgoing):
+def decode_as_server(codec, outgoing):
     """Read a request that was written for an upstream as that upstream's own server would."""
     address, _, query = outgoing.path.partition("?")
     path = address[1:] if address.startswith("//") else "/v1" + address
     found = find_route("POST", path, [name for name, _ in outgoing.headers])
 
     assert codec is found.api.codec
-    return codec.decode_request(outgoing.body, found.target(path, query.encode()))
+    return codec.decode_request(outgoing.body, found.make_target(path, query.encode()))
 
 
-def told(codec, request=ASKED):
+def client_request(codec, request=REQUEST):
     """Give a request as a server reads it that a client of this API sent."""
-    return received(codec, codec.encode_request(request))
+    return decode_as_server(codec, codec.encode_request(request))
 
 
-def meaning(request):
+def request_summary(request):
     """Give what every API can say of a request. Ids are told apart, not compared; so are turns of one role."""
     said, answered = [], {}
     for message in request.messages:
@@ -96,14 +96,14 @@ def meaning(request):
 
 @PAIRS
 def test_what_a_client_asks_arrives_at_the_upstream(client, upstream):
-    assert meaning(ASKED) == meaning(received(upstream, upstream.encode_request(told(client))))
+    assert request_summary(REQUEST) == request_summary(decode_as_server(upstream, upstream.encode_request(client_request(client))))
 
 
 @PAIRS
 @pytest.mark.parametrize("choice", [ToolChoice("none"), ToolChoice("required", ("add",))], ids=["none", "forced"])
 def test_a_choice_of_tools_arrives_where_both_can_say_it(client, upstream, choice):
     asked = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(ADD,), tool_choice=choice)
-    read = received(upstream, upstream.encode_request(told(client, asked)))
+    read = decode_as_server(upstream, upstream.encode_request(client_request(client, asked)))
     silent = "ollama" in (client.name, upstream.name)  # it has no field for the choice: it is offered fewer tools
 
     assert choice == read.tool_choice or silent
@@ -119,25 +119,25 @@ REPLY = [
 ]
 
 
-def bytes_of(upstream, events, request=ASKED):
+def upstream_body(upstream, events, request=REQUEST):
     """Give the body that an upstream of this API streams for these events."""
-    encoder = upstream.encoder(told(upstream, request), Identity("id_1", 1700000000, "m"))
+    encoder = upstream.encoder(client_request(upstream, request), ReplyIdentity("id_1", 1700000000, "m"))
     return encoder.encode(0, events) + encoder.close()
 
 
-def answered(client, upstream, pieces, *, stream=True, shim=False, request=ASKED):
+def client_events(client, upstream, pieces, *, stream=True, shim=False, request=REQUEST):
     """Give the events that the client reads where the upstream sends these pieces of its body."""
-    asked = msgspec.structs.replace(told(client, request), stream=stream, include_usage=True)
+    asked = msgspec.structs.replace(client_request(client, request), stream=stream, include_usage=True)
     ids = (f"call_{number}" for number in range(100))
     exchange = Exchange(asked, upstream=upstream, shim=Shim(asked, new_id=ids.__next__) if shim else None)
-    answer = answer_for(asked, Identity("id_2", 1700000000, "m"), client)
+    answer = answer_for(asked, ReplyIdentity("id_2", 1700000000, "m"), client)
     batches = [*map(exchange.feed, pieces), exchange.close()]
     body = b"".join(map(answer.feed, batches)) + answer.close()
     decoder = client.decoder()
     return [event for _, event in decoder.feed(body) + decoder.close()]
 
 
-def summary(events):
+def reply_summary(events):
     """Give what every API can say of a reply."""
     reply = fold(events)
     calls = [(made.tool_call_name, json.loads(made.tool_call_arguments_complete)) for made in reply.tool_calls]
@@ -148,35 +148,35 @@ def summary(events):
 @PAIRS
 @STREAMS
 def test_native_calls_come_back_to_the_client(client, upstream, stream):
-    found = answered(client, upstream, [bytes_of(upstream, REPLY)], stream=stream)
+    found = client_events(client, upstream, [upstream_body(upstream, REPLY)], stream=stream)
     ids = [event.tool_call_id for event in found if isinstance(event, ToolCallEnd)]
 
-    assert summary(REPLY) == summary(found)
+    assert reply_summary(REPLY) == reply_summary(found)
     assert 2 == len(set(ids))
 
 
 @PAIRS
 @STREAMS
 def test_calls_in_a_text_come_back_to_the_client(client, upstream, stream):
-    body = bytes_of(upstream, [Text("Let me. " + CALL[:30]), Text(CALL[30:]), Usage(10, 5), Stop("complete")])
+    body = upstream_body(upstream, [Text("Let me. " + CALL[:30]), Text(CALL[30:]), Usage(10, 5), Stop("complete")])
 
-    assert ("Let me. ", [("add", {"a": 1, "b": 2})], (10, 5), "tool_use", None) == summary(
-        answered(client, upstream, [body], stream=stream, shim=True)
+    assert ("Let me. ", [("add", {"a": 1, "b": 2})], (10, 5), "tool_use", None) == reply_summary(
+        client_events(client, upstream, [body], stream=stream, shim=True)
     )
 
 
 @PAIRS
 @pytest.mark.parametrize("reason", ["complete", "max_tokens"])
 def test_a_stop_reason_that_both_can_say_comes_back(client, upstream, reason):
-    body = bytes_of(upstream, [Text("a"), Usage(10, 5), Stop(reason)])
+    body = upstream_body(upstream, [Text("a"), Usage(10, 5), Stop(reason)])
 
-    assert reason == fold(answered(client, upstream, [body])).stop_reason
+    assert reason == fold(client_events(client, upstream, [body])).stop_reason
 
 
 @PAIRS
 def test_an_error_in_the_stream_is_one_for_the_client(client, upstream):
-    body = bytes_of(upstream, [Text("Once"), Error("upstream_error", "slot lost")])
-    reply = fold(answered(client, upstream, [body]))
+    body = upstream_body(upstream, [Text("Once"), Error("upstream_error", "slot lost")])
+    reply = fold(client_events(client, upstream, [body]))
 
     assert "Once" == reply.text
     assert "slot lost" in reply.error.message
@@ -191,10 +191,10 @@ def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(codec, da
     client, upstream = data.draw(st.sampled_from([(codec, other), (other, codec)]))
     shim = data.draw(st.booleans())
     events = [Text("Let me. "), Text(CALL[:30]), Text(CALL[30:]), Usage(10, 5), Stop("complete")] if shim else REPLY
-    body = bytes_of(upstream, events)
+    body = upstream_body(upstream, events)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=12)))
     pieces = [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
-    whole, cut = (summary(answered(client, upstream, each, shim=shim)) for each in ([body], pieces))
+    whole, cut = (reply_summary(client_events(client, upstream, each, shim=shim)) for each in ([body], pieces))
 
     assert whole == cut
     assert whole[1]
@@ -202,6 +202,6 @@ def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(codec, da
 
 @PAIRS
 def test_byte_by_byte_the_client_reads_the_same(client, upstream):
-    body = bytes_of(upstream, REPLY)
+    body = upstream_body(upstream, REPLY)
 
-    assert summary(REPLY) == summary(answered(client, upstream, [bytes([byte]) for byte in body]))
+    assert reply_summary(REPLY) == reply_summary(client_events(client, upstream, [bytes([byte]) for byte in body]))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.sse import PING, SSESplitter, write_data
 from fcshim.errors import UpstreamError
-from tests.codecs.normal import every_cut, pieces
+from tests.codecs.helpers import cut_variants, cut
 
 CASES = {
     "one event": (b"data: a\n\n", [b"a"]),
@@ -45,7 +45,7 @@ def split(parts, **options):
 def test_a_stream_gives_the_same_data_however_it_is_cut(name):
     body, expected = CASES[name]
 
-    for parts in every_cut(body):
+    for parts in cut_variants(body):
         assert expected == split(parts)
         assert [b"x", *expected] == split([b"data: x\n\n", *parts]) or body.startswith(b"\xef")
 
@@ -57,7 +57,7 @@ def test_a_stream_gives_the_same_data_however_it_is_cut(name):
 def test_any_split_gives_the_same_data(tokens, random_):
     body = b"".join(tokens)
 
-    assert split([body]) == split(pieces(body, lambda: random_.randint(1, 4)))
+    assert split([body]) == split(cut(body, lambda: random_.randint(1, 4)))
 
 
 @given(st.lists(st.binary(min_size=1).filter(lambda data: not set(data) & set(b"\r\n")), max_size=5))
@@ -69,7 +69,7 @@ def test_what_is_written_is_read_again(payloads):
 def test_an_event_beyond_the_limit_is_an_error(form):
     body = form.replace(b"%s", b"x" * 600 if form.count(b"%s") == 2 else b"x" * 1200)
 
-    for parts in every_cut(body):
+    for parts in cut_variants(body):
         with pytest.raises(UpstreamError, match="more than 1000 bytes"):
             split(parts, line_bytes=1000)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fcshim.codecs.table import CODECS
+from fcshim.codecs.routes import CODECS
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.reply import fold
 from tests.server.front import fronting, http

@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from fcshim.codecs.table import CODECS
+from fcshim.codecs.routes import CODECS
 from fcshim.events import Stop
 from fcshim.reply import fold
-from tests.codecs.normal import pieces
-from tests.codecs.test_pairs import ASKED, summary
+from tests.codecs.helpers import cut
+from tests.codecs.test_pairs import REQUEST, reply_summary
 from tests.scripted import ROLE, ended, event, said
 from tests.server.front import CALL, fronting, http
 from tests.server.raw import END, begun, raw, raw_upstream, streamed
@@ -21,7 +21,7 @@ EXPECTED = ("Let me. ", [("add", {"a": 1, "b": 2})] * 2, (10, 5), "tool_use", No
 
 async def post(url, codec):
     """Let a client of this API ask a running fcshim for a stream."""
-    outgoing = codec.encode_request(ASKED)
+    outgoing = codec.encode_request(REQUEST)
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path
     headers = {"content-type": "application/json", **dict(outgoing.headers)}
     async with http(url) as client:
@@ -40,10 +40,10 @@ async def ask(codec, *plays, **settings):
 @pytest.mark.parametrize("most", [len(CALLS), 200, 20, 3])
 async def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(codec, most):
     random_ = random.Random(most)
-    response, events = await ask(codec, streamed(*pieces(CALLS, lambda: random_.randint(1, most))))
+    response, events = await ask(codec, streamed(*cut(CALLS, lambda: random_.randint(1, most))))
 
     assert 200 == response.status_code
-    assert EXPECTED == summary(events)
+    assert EXPECTED == reply_summary(events)
 
 
 @APIS
@@ -79,7 +79,7 @@ async def test_what_keeps_a_silent_stream_alive_is_nothing_to_its_client(codec):
     response, events = await ask(codec, begun(ROLE, said("Let me. "), then=late), ping=0.02, first_ping=0.02)
 
     assert 200 == response.status_code
-    assert EXPECTED == summary(events)
+    assert EXPECTED == reply_summary(events)
 
 
 @APIS

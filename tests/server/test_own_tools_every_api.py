@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fcshim.codecs.table import CODECS
+from fcshim.codecs.routes import CODECS
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.reply import fold
 from tests.mcp.started import listening

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from fcshim.codecs.base import Codec, Identity
-from fcshim.codecs.table import CODECS, find_route
+from fcshim.codecs.base import Codec, ReplyIdentity
+from fcshim.codecs.routes import CODECS, find_route
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.events import Error, Event, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import (
@@ -25,11 +25,11 @@ from fcshim.messages import (
     UserMessage,
 )
 from fcshim.reply import Reply, fold
-from tests.codecs.normal import pieces
+from tests.codecs.helpers import cut
 from tests.scripted import CUT, Script, scripted_upstream
 from tests.server.front import fronting, http
 
-IDENTITY = Identity("reply_1", 1700000000, "m")
+IDENTITY = ReplyIdentity("reply_1", 1700000000, "m")
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 TOOLS = (Tool("add", "Add", SCHEMA), Tool("math.mul", "Multiply", SCHEMA))
 WRITTEN = (
@@ -52,7 +52,7 @@ PAIRS = [
 
 def natively(kind: UpstreamKind) -> list[Event]:
     events: list[Event] = [Text("Let me "), Text("see.")]
-    for index, (name, sent) in enumerate([("add", ['{"a"', ":1}"]), (kind.names.fit("math.mul"), ['{"a":2}'])]):
+    for index, (name, sent) in enumerate([("add", ['{"a"', ":1}"]), (kind.name_rules.sanitize("math.mul"), ['{"a":2}'])]):
         events.append(ToolCallStart(f"call_{index}", name, index))
         events += [ToolCallChunk(f"call_{index}", piece, index) for piece in sent]
         events.append(ToolCallEnd(f"call_{index}", name, "".join(sent), index))
@@ -64,7 +64,7 @@ def answered(codec: Codec, events: list[Event], size: int) -> Script:
     request = Request(model="m", messages=HISTORY, stream=True, include_usage=True)
     encoder = codec.encoder(request, IDENTITY)
     body = encoder.encode(0, events) + encoder.close()
-    return Script(tuple(pieces(body, lambda: size)))
+    return Script(tuple(cut(body, lambda: size)))
 
 
 async def ask(url: str, codec: Codec, request: Request, *, stream: bool = True) -> Reply:
@@ -101,7 +101,7 @@ def heard(kind: UpstreamKind, asked) -> Request:
     found = find_route("POST", parts.path)
 
     assert found.api.codec is kind.codec
-    return kind.codec.decode_request(json.dumps(asked.body).encode(), found.target(parts.path, parts.query.encode()))
+    return kind.codec.decode_request(json.dumps(asked.body).encode(), found.make_target(parts.path, parts.query.encode()))
 
 
 @pytest.mark.parametrize(("client", "kind"), PAIRS)

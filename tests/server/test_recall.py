@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fcshim.codecs.memory import Memory
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.messages import AssistantMessage, MediaPart, SystemMessage, TextPart, ToolCall, ToolMessage, UserMessage
 from fcshim.server.recall import Recall
 
@@ -27,7 +27,7 @@ ANSWER = ToolMessage("2", (TextPart("done"),), "theirs")
 
 @pytest.fixture
 def recall():
-    recall = Recall(Memory())
+    recall = Recall(ReplyStore())
     recall.keep(b"me", ASKED, SHOWN, REAL)
     return recall
 
@@ -87,7 +87,7 @@ def test_nothing_is_found_that_was_not_said_so_to_this_client(owner, messages, r
 
 
 def test_it_forgets_rather_than_grow():
-    recall = Recall(Memory(entries=1))
+    recall = Recall(ReplyStore(max_entries=1))
     recall.keep(b"", ASKED, SHOWN, REAL)
     recall.keep(b"", (user("Another"),), SHOWN, REAL)
 

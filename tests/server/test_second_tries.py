@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fcshim.codecs.table import CODECS
+from fcshim.codecs.routes import CODECS
 from fcshim.config import ModelOverrides
 from fcshim.messages import Request, TextPart, ToolChoice, UserMessage
 from tests.retry.driving import call

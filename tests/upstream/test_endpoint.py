@@ -6,14 +6,14 @@ import socket
 
 import pytest
 
-from fcshim.codecs.base import Outgoing, Sequel
+from fcshim.codecs.base import UpstreamRequest, FollowUp
 from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream, api_url
 from tests.scripted import ROLE, said
 from tests.server.raw import SSE, begun, chunked, hang, raw, raw_upstream, reset, saying, whole
 
-ASKED = Outgoing("/chat/completions", b"{}")
+ASKED = UpstreamRequest("/chat/completions", b"{}")
 
 
 async def read(upstream, path="/models"):
@@ -60,7 +60,7 @@ async def test_a_codecs_request_goes_out_with_its_headers_and_the_key():
 
 def asking_first(lead=b""):
     """Make a request that follows from the answer to another one."""
-    return Outgoing("//page", b"[1]", then=lambda answer: Sequel(Outgoing("//rest", b"<" + answer + b">"), lead))
+    return UpstreamRequest("//page", b"[1]", follow_up=lambda answer: FollowUp(UpstreamRequest("//rest", b"<" + answer + b">"), lead))
 
 
 async def test_what_is_asked_first_makes_what_is_asked_next_and_the_reply_is_to_that():

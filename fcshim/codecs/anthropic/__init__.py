@@ -22,12 +22,12 @@ from fcshim.codecs.anthropic.models import MODELS_PATH, read_models, write_model
 from fcshim.codecs.anthropic.outgoing import write_request
 from fcshim.codecs.anthropic.reply import write_reply
 from fcshim.codecs.anthropic.request import read_request
-from fcshim.codecs.base import NO_TARGET, Decoder, Target
-from fcshim.codecs.faults import read_error
+from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
-from fcshim.codecs.single import SingleDecoder
+from fcshim.codecs.single_choice import SingleChoiceDecoder
 from fcshim.codecs.sse import LINE_BYTES
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import FcshimError
 from fcshim.ids import id_source
 from fcshim.messages import Request
@@ -61,19 +61,19 @@ class Anthropic:
         self._line_bytes = line_bytes
         self._new_id = new_id or id_source(self.call_prefix)
 
-    def decode_request(self, body: bytes, target: Target = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
-        return read_request(body, self._request_limits, elsewhere=target.relayed)
+        return read_request(body, self._request_limits, elsewhere=target.stored_upstream)
 
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
-        return SingleDecoder(MessagesInterpreter(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
+        return SingleChoiceDecoder(MessagesInterpreter(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
 
-    def encode_break(self, error: FcshimError) -> bytes:
+    def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""
         return write_break(write_error(error))
 
-    def decode_count(self, body: bytes, target: Target) -> Request:
+    def decode_count(self, body: bytes, target: RequestTarget) -> Request:
         """Read a request whose tokens are to be counted. Raises `RequestError`."""
         return self.decode_request(body, target)
 
@@ -85,7 +85,7 @@ class Anthropic:
         """Write the list of all models."""
         return write_models(names)
 
-    def encode_model(self, name: str, created: int, target: Target) -> bytes:  # noqa: ARG002  # contract
+    def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:  # noqa: ARG002  # contract
         """Write what there is to say about one model."""
         return write_model(name)
 

@@ -5,7 +5,7 @@ nothing to a model without the provider's tools is left out.
 Neighbours: the request reader takes messages apart with this, `outgoing` puts them together.
 """
 
-from fcshim.codecs.fields import expect, take, wrong
+from fcshim.codecs.fields import expect, read_field, field_error
 from fcshim.events import JSON
 from fcshim.messages import Content, MediaPart, Part, TextPart
 
@@ -16,8 +16,8 @@ REDACTED = "redacted_thinking:"
 def signed(block: dict[str, JSON]) -> str:
     """Give what proves a thinking block to the provider: its signature, or the data of a redacted one."""
     if block.get("type") == "redacted_thinking":
-        return REDACTED + take(block, "data", str, "")
-    return take(block, "signature", str, "")
+        return REDACTED + read_field(block, "data", str, "")
+    return read_field(block, "signature", str, "")
 
 
 def read_content(content: JSON, place: str, loaded: set[str]) -> Content:
@@ -27,7 +27,7 @@ def read_content(content: JSON, place: str, loaded: set[str]) -> Content:
     if isinstance(content, str):
         return (TextPart(content),)
     if not isinstance(content, list):
-        raise wrong(content, "a string or an array of blocks", f"{place}.content")
+        raise field_error(content, "a string or an array of blocks", f"{place}.content")
     parts: list[Part] = []
     for at, item in enumerate(content):
         where = f"{place}.content.{at}"
@@ -49,7 +49,7 @@ def read_parts(block: dict[str, JSON], place: str, loaded: set[str]) -> list[Par
             titles = [TextPart(f"{block[name]}\n") for name in ("title", "source") if isinstance(block.get(name), str)]
             return [*titles, *read_content(block.get("content"), place, loaded)]
         case "tool_reference":
-            name = take(block, "tool_name", str, "", f"{place}.")
+            name = read_field(block, "tool_name", str, "", f"{place}.")
             loaded.add(name)
             return [TextPart(f"The tool {name} can be called now.")]
         case _:
@@ -64,7 +64,7 @@ def _document(block: dict[str, JSON], place: str) -> list[Part]:
     ]
     match source.get("type"):
         case "text":
-            return [*notes, TextPart(take(source, "data", str, "", f"{place}.source."))]
+            return [*notes, TextPart(read_field(source, "data", str, "", f"{place}.source."))]
         case "content":
             return [*notes, *read_content(source.get("content"), f"{place}.source", set())]
         case _:
@@ -73,7 +73,7 @@ def _document(block: dict[str, JSON], place: str) -> list[Part]:
 
 def _media(block: dict[str, JSON], media_type: str, place: str) -> MediaPart:
     source = expect(block.get("source"), dict, f"{place}.source")
-    kind = take(source, "media_type", str, media_type, f"{place}.source.")
+    kind = read_field(source, "media_type", str, media_type, f"{place}.source.")
     match source.get("type"):
         case "base64":
             return MediaPart(kind, data=expect(source.get("data"), str, f"{place}.source.data"), raw=block)

@@ -13,9 +13,9 @@ from fcshim.codecs.anthropic.blocks import REDACTED
 from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.reply import message_dict, stop_fields, usage_dict
 from fcshim.codecs.anthropic.style import style_from_text
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.sse import EVENT_STREAM
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     JSON,
@@ -42,7 +42,7 @@ class MessagesEncoder:
 
     content_type = EVENT_STREAM
 
-    def __init__(self, request: Request, identity: Identity) -> None:
+    def __init__(self, request: Request, identity: ReplyIdentity) -> None:
         self._request = request
         self._identity = identity
         self._thinking = style_from_text(request.style).thinking

@@ -6,7 +6,7 @@ Neighbours: the codec; errors of upstreams are read by the reader that all codec
 
 import msgspec
 
-from fcshim.codecs.faults import CONTEXT_LENGTH
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import FcshimError, RequestError
 from fcshim.events import JSON
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from fcshim.codecs.anthropic.blocks import REDACTED
 from fcshim.codecs.anthropic.wire import Block, Delta, Piece, read_piece
-from fcshim.codecs.faults import problem_in
-from fcshim.codecs.openai_chat.choice import ChoiceReader
-from fcshim.codecs.openai_chat.wire import Delta as ChatDelta
+from fcshim.codecs.upstream_errors import find_error_message
+from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.openai_chat.wire import ChatDelta as ChatDelta
 from fcshim.codecs.openai_chat.wire import FunctionDelta, ToolCallDelta
-from fcshim.codecs.single import failure, read_document
+from fcshim.codecs.single_choice import upstream_failure, read_document
 from fcshim.events import JSON, Event, Reasoning, Usage
 
 _FINISH_REASONS = {
@@ -30,7 +30,7 @@ class MessagesInterpreter:
 
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.choice = ChoiceReader(new_id, call_chars)
-        self.over = False
+        self.done = False
         self._usage: dict[str, JSON] = {}
 
     def read(self, document: bytes, out: list[Event], *, whole: bool) -> None:
@@ -43,34 +43,34 @@ class MessagesInterpreter:
                 self._block(piece.index, piece.content_block, out)
             case "message_start" if piece.message is not None:
                 self._usage |= piece.message.usage or {}
-                self.choice.begun = True
+                self.choice.started = True
             case "message_delta" if piece.delta is not None:
                 self._usage |= _known(piece.usage)
                 self._finish(piece.delta.stop_reason, piece.delta.stop_sequence, out)
             case "message_stop":
-                self.over = True
+                self.done = True
             case "message" if whole:
                 self._message(piece, out)
             case "error":
-                raise failure(problem_in({"error": piece.error}) or "no reason given")
+                raise upstream_failure(find_error_message({"error": piece.error}) or "no reason given")
             case _ if whole:
-                raise failure(problem_in({"error": piece.error}) or "its answer is no message")
+                raise upstream_failure(find_error_message({"error": piece.error}) or "its answer is no message")
 
     def _message(self, piece: Piece, out: list[Event]) -> None:
         for index, block in enumerate(piece.content or ()):
             self._block(index, block, out)
         self._usage |= _known(piece.usage)
         self._finish(piece.stop_reason or "end_turn", piece.stop_sequence, out)
-        self.over = True
+        self.done = True
 
     def _block(self, index: int, block: Block, out: list[Event]) -> None:
         match block.type:
             case "text":
                 self.choice.read(ChatDelta(content=block.text), out)
             case "thinking":
-                self.choice.say(Reasoning(block.thinking or "", block.signature or None), out)
+                self.choice.emit_text(Reasoning(block.thinking or "", block.signature or None), out)
             case "redacted_thinking":
-                self.choice.say(Reasoning("", REDACTED + (block.data or "")), out)
+                self.choice.emit_text(Reasoning("", REDACTED + (block.data or "")), out)
             case "tool_use":
                 self._call(index, block.id or "", FunctionDelta(block.name, block.input or None), out)
 
@@ -81,9 +81,9 @@ class MessagesInterpreter:
             case "input_json_delta":
                 self._call(index, "", FunctionDelta(None, delta.partial_json), out)
             case "thinking_delta":
-                self.choice.say(Reasoning(delta.thinking or ""), out)
+                self.choice.emit_text(Reasoning(delta.thinking or ""), out)
             case "signature_delta":
-                self.choice.say(Reasoning("", delta.signature or None), out)
+                self.choice.emit_text(Reasoning("", delta.signature or None), out)
 
     def _call(self, index: int, call_id: str, function: FunctionDelta, out: list[Event]) -> None:
         self.choice.read(ChatDelta(tool_calls=[ToolCallDelta(index, call_id, function)]), out)

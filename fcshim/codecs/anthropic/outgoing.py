@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from fcshim.codecs.anthropic.blocks import REDACTED
 from fcshim.codecs.anthropic.options import write_options
-from fcshim.codecs.base import Outgoing
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.base import UpstreamRequest
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -41,7 +41,7 @@ DEFAULT_MAX_TOKENS = 8192
 """The API demands a limit; this one every model in use accepts."""
 
 
-def write_request(request: Request) -> Outgoing:
+def write_request(request: Request) -> UpstreamRequest:
     """Write a request. Raises `RequestError` for several choices, which the API does not give."""
     if request.n > 1:
         raise RequestError("n: the upstream's API gives one choice; ask again for more", param="n")
@@ -64,7 +64,7 @@ def write_request(request: Request) -> Outgoing:
         **{name: value for name, value in given.items() if value is not None},
         "stream": True,
     }
-    return Outgoing(PATH, write_json(body), (VERSION,))
+    return UpstreamRequest(PATH, write_json(body), (VERSION,))
 
 
 def _tools(request: Request) -> dict[str, JSON]:

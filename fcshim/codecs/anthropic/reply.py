@@ -11,8 +11,8 @@ import msgspec
 
 from fcshim.codecs.anthropic.blocks import REDACTED
 from fcshim.codecs.anthropic.style import style_from_text
-from fcshim.codecs.base import Identity
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
@@ -43,7 +43,7 @@ def usage_dict(usage: Usage) -> dict[str, JSON]:
     }
 
 
-def message_dict(identity: Identity, content: list[JSON], stop: dict[str, JSON], usage: Usage) -> dict[str, JSON]:
+def message_dict(identity: ReplyIdentity, content: list[JSON], stop: dict[str, JSON], usage: Usage) -> dict[str, JSON]:
     """Give a message."""
     return {
         "id": identity.id,
@@ -56,7 +56,7 @@ def message_dict(identity: Identity, content: list[JSON], stop: dict[str, JSON],
     }
 
 
-def write_reply(request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
+def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply; the API has one choice. Raises `UpstreamError` where it broke."""
     reply = replies[0]
     if reply.error is not None:

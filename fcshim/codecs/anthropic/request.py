@@ -10,7 +10,7 @@ from fcshim.codecs.anthropic.options import read_extra, read_verbatim
 from fcshim.codecs.anthropic.request_messages import read_messages
 from fcshim.codecs.anthropic.request_tools import read_tool_choice, read_tools
 from fcshim.codecs.anthropic.style import Style
-from fcshim.codecs.fields import expect, read_object, take, take_count, take_number
+from fcshim.codecs.fields import expect, read_object, read_field, read_integer, read_number
 from fcshim.codecs.limits import RequestLimits
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -29,17 +29,17 @@ def read_request(body: bytes, limits: RequestLimits, *, elsewhere: bool = False)
     tools, notes = read_tools(source, loaded, limits)
     choice, parallel = read_tool_choice(source, tools)
     return Request(
-        model=take(source, "model", str, ""),
+        model=read_field(source, "model", str, ""),
         messages=messages,
         tools=tools,
         tool_choice=choice,
         parallel_tool_calls=parallel,
-        stream=take(source, "stream", bool, default=False),
+        stream=read_field(source, "stream", bool, default=False),
         include_usage=True,
         stop=_stop(source),
-        max_tokens=take_count(source, "max_tokens", least=0),
-        temperature=take_number(source, "temperature"),
-        top_p=take_number(source, "top_p"),
+        max_tokens=read_integer(source, "max_tokens", minimum=0),
+        temperature=read_number(source, "temperature"),
+        top_p=read_number(source, "top_p"),
         extra=read_extra(source),
         verbatim=read_verbatim(source),
         style=Style(thinking=_thinks(source.get("thinking"))).to_text(),
@@ -49,7 +49,7 @@ def read_request(body: bytes, limits: RequestLimits, *, elsewhere: bool = False)
 
 def _stop(source: dict[str, JSON]) -> tuple[str, ...]:
     """Read stop sequences; an empty one would stop everything and is left out."""
-    listed = take(source, "stop_sequences", list, [])
+    listed = read_field(source, "stop_sequences", list, [])
     return tuple(
         text for at, text in enumerate(listed) if expect(text, str, f"stop_sequences.{at}", param="stop_sequences")
     )

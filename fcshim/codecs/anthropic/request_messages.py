@@ -6,8 +6,8 @@ Neighbours: `request` calls this, `blocks` reads single blocks; `outgoing` write
 """
 
 from fcshim.codecs.anthropic.blocks import read_content, read_parts, signed
-from fcshim.codecs.fields import expect, take, wrong
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.fields import expect, read_field, field_error
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -58,7 +58,7 @@ class _Reader:
             case "system":
                 self.messages.append(SystemMessage(read_content(message.get("content"), place, self.loaded)))
             case role:
-                raise wrong(role, _ROLES, f"{place}.role")
+                raise field_error(role, _ROLES, f"{place}.role")
 
     def _user(self, blocks: list[JSON], place: str) -> None:
         said: list[Part] = []
@@ -86,7 +86,7 @@ class _Reader:
                 param=f"{place}.tool_use_id",
             )
         content = read_content(block.get("content"), place, self.loaded)
-        is_error = take(block, "is_error", bool, False, f"{place}.")  # noqa: FBT003  # the default of a field
+        is_error = read_field(block, "is_error", bool, False, f"{place}.")  # noqa: FBT003  # the default of a field
         self.messages.append(ToolMessage(call_id, content, self._calls.get(call_id, ""), is_error))
 
     def _assistant(self, blocks: list[JSON], place: str) -> None:
@@ -101,7 +101,7 @@ class _Reader:
                 case "tool_use":
                     calls.append(self._call(block, where))
                 case "thinking" | "redacted_thinking":
-                    thoughts.append(take(block, "thinking", str, "", f"{where}."))
+                    thoughts.append(read_field(block, "thinking", str, "", f"{where}."))
                     signature = signature or signed(block)
                 case _:
                     said += read_parts(block, where, self.loaded)
@@ -114,7 +114,7 @@ class _Reader:
             raise RequestError(f"{place}: `tool_use` ids must be unique, {call_id[:80]} comes twice", param=place)
         name = expect(block.get("name"), str, f"{place}.name")
         self._calls[call_id] = name
-        return ToolCall(call_id, name, write_json(take(block, "input", dict, {}, f"{place}.")).decode())
+        return ToolCall(call_id, name, write_json(read_field(block, "input", dict, {}, f"{place}.")).decode())
 
 
 def _blocks(message: dict[str, JSON], place: str) -> list[JSON]:

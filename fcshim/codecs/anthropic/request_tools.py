@@ -8,7 +8,7 @@ Neighbours: `request` calls this; `request_messages` finds the references.
 import re
 from collections.abc import Collection
 
-from fcshim.codecs.fields import expect, take, wrong
+from fcshim.codecs.fields import expect, read_field, field_error
 from fcshim.codecs.limits import MAX_NOTES, RequestLimits, check_tools
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -27,7 +27,7 @@ def read_tools(
     """
     tools = []
     notes = []
-    for position, item in enumerate(take(source, "tools", list, [])):
+    for position, item in enumerate(read_field(source, "tools", list, [])):
         place = f"tools.{position}"
         tool = expect(item, dict, place)
         if tool.get("type") not in (None, "custom"):
@@ -49,19 +49,19 @@ def _is_offered(tool: dict[str, JSON], loaded: Collection[str]) -> bool:
 def _tool(tool: dict[str, JSON], place: str) -> Tool:
     name = expect(tool.get("name"), str, f"{place}.name")
     if not _NAME.fullmatch(name):
-        raise wrong(name, "1 to 128 letters, digits or _ - . : /", f"{place}.name")
+        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{place}.name")
     return Tool(
         name=name,
-        description=take(tool, "description", str, "", f"{place}."),
-        parameters=take(tool, "input_schema", dict, None, f"{place}."),
-        strict=take(tool, "strict", bool, False, f"{place}."),  # noqa: FBT003  # the default of a field
+        description=read_field(tool, "description", str, "", f"{place}."),
+        parameters=read_field(tool, "input_schema", dict, None, f"{place}."),
+        strict=read_field(tool, "strict", bool, False, f"{place}."),  # noqa: FBT003  # the default of a field
     )
 
 
 def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> tuple[ToolChoice, bool]:
     """Read `tool_choice`; give it, and whether several calls at once are allowed."""
-    value = take(source, "tool_choice", dict, {})
-    parallel = not take(value, "disable_parallel_tool_use", bool, False, "tool_choice.")  # noqa: FBT003  # as above
+    value = read_field(source, "tool_choice", dict, {})
+    parallel = not read_field(value, "disable_parallel_tool_use", bool, False, "tool_choice.")  # noqa: FBT003  # as above
     return _choice(value, source, {tool.name for tool in tools}), parallel
 
 
@@ -78,7 +78,7 @@ def _choice(value: dict[str, JSON], source: dict[str, JSON], offered: set[str]) 
         case "tool":
             return _named(expect(value.get("name"), str, "tool_choice.name"), source, offered)
         case kind:
-            raise wrong(kind, "'auto', 'any', 'tool' or 'none'", "tool_choice.type")
+            raise field_error(kind, "'auto', 'any', 'tool' or 'none'", "tool_choice.type")
 
 
 def _named(name: str, source: dict[str, JSON], offered: set[str]) -> ToolChoice:

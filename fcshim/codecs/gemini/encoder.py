@@ -8,12 +8,12 @@ Neighbours: `reply` writes the same as one body; the exchange drives it, one cal
 from collections.abc import Sequence
 from typing import assert_never
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini.errors import write_error
 from fcshim.codecs.gemini.reply import Ending, call_part, finish, signed, usage_dict
 from fcshim.codecs.gemini.style import style_from_text
 from fcshim.codecs.sse import EVENT_STREAM, write_data
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     JSON,
@@ -47,7 +47,7 @@ class _Choice:
 class GeminiEncoder:
     """Writes one streamed reply for the client."""
 
-    def __init__(self, request: Request, identity: Identity) -> None:
+    def __init__(self, request: Request, identity: ReplyIdentity) -> None:
         style = style_from_text(request.style)
         self.content_type = "application/json; charset=UTF-8" if style.array else EVENT_STREAM
         self._array = style.array

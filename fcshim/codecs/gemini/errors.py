@@ -4,7 +4,7 @@ Rule: the status word follows from the HTTP status, as Google's APIs have it.
 Neighbours: the codec; errors of upstreams are read by the reader that all codecs share.
 """
 
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import FcshimError
 
 _WORDS = {

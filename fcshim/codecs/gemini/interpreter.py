@@ -6,13 +6,13 @@ Neighbours: `single` drives it, `wire` types what it reads, the shared choice re
 
 from collections.abc import Callable
 
-from fcshim.codecs.faults import problem_in
+from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.codecs.gemini.partial import PartialArguments
 from fcshim.codecs.gemini.wire import Candidate, Chunk, FunctionCall, Part, read_chunk, read_chunks
-from fcshim.codecs.openai_chat.choice import ChoiceReader
-from fcshim.codecs.openai_chat.wire import Delta, FunctionDelta, ToolCallDelta
-from fcshim.codecs.single import failure, read_document
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
+from fcshim.codecs.single_choice import upstream_failure, read_document
+from fcshim.codecs.json_writer import write_json
 from fcshim.events import JSON, Event, Reasoning, Usage
 
 _FINISH_REASONS = {
@@ -40,7 +40,7 @@ class GeminiInterpreter:
 
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.choice = ChoiceReader(new_id, call_chars)
-        self.over = False
+        self.done = False
         self._calls = 0
         self._usage: dict[str, JSON] | None = None
         self._pieces: tuple[FunctionCall, PartialArguments] | None = None
@@ -56,7 +56,7 @@ class GeminiInterpreter:
 
     def _chunk(self, chunk: Chunk, out: list[Event]) -> None:
         if chunk.error is not None:
-            raise failure(problem_in({"error": chunk.error}) or "no reason given")
+            raise upstream_failure(find_error_message({"error": chunk.error}) or "no reason given")
         self._usage = chunk.usage_metadata or self._usage
         for candidate in chunk.candidates or ():
             if candidate.index == 0 and not self.choice.finished:
@@ -65,23 +65,23 @@ class GeminiInterpreter:
             self._finish("SAFETY", out)
 
     def _candidate(self, candidate: Candidate, out: list[Event]) -> None:
-        self.choice.begun = True
+        self.choice.started = True
         for part in (candidate.content.parts or ()) if candidate.content else ():
             self._part(part, out)
         reason = candidate.finish_reason
         if reason in _FAILURES:
-            raise failure(candidate.finish_message or f"it ended with {reason}")
+            raise upstream_failure(candidate.finish_message or f"it ended with {reason}")
         if reason and reason != "FINISH_REASON_UNSPECIFIED":
             self._finish(reason, out)
 
     def _part(self, part: Part, out: list[Event]) -> None:
         if part.thought:
-            self.choice.say(Reasoning(part.text or "", part.thought_signature), out)
+            self.choice.emit_text(Reasoning(part.text or "", part.thought_signature), out)
             return
         if part.thought_signature:
-            self.choice.say(Reasoning("", part.thought_signature), out)
+            self.choice.emit_text(Reasoning("", part.thought_signature), out)
         if part.text:
-            self.choice.read(Delta(content=part.text), out)
+            self.choice.read(ChatDelta(content=part.text), out)
         if part.function_call is not None:
             self._call(part.function_call, out)
 
@@ -110,7 +110,7 @@ class GeminiInterpreter:
     def _whole_call(self, call_id: str | None, name: str | None, arguments: str, out: list[Event]) -> None:
         delta = ToolCallDelta(self._calls, call_id, FunctionDelta(name, arguments))
         self._calls += 1
-        self.choice.read(Delta(tool_calls=[delta]), out)
+        self.choice.read(ChatDelta(tool_calls=[delta]), out)
 
     def _finish(self, reason: str, out: list[Event]) -> None:
         self._end_pieces(out, cut=True)

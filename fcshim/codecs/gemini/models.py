@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.events import JSON
 
 MODELS_PATH = "/models"

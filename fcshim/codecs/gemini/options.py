@@ -7,7 +7,7 @@ Neighbours: `request` reads them, `outgoing` writes them.
 
 import msgspec
 
-from fcshim.codecs.fields import expect, take_count, take_number
+from fcshim.codecs.fields import expect, read_integer, read_number
 from fcshim.codecs.gemini.spelling import either, others, take_either
 from fcshim.codecs.limits import DEFAULT_LIMITS
 from fcshim.errors import RequestError
@@ -41,14 +41,14 @@ def read_settings(source: dict[str, JSON]) -> Settings:
     """Read the settings. Raises `RequestError`."""
     config = take_either(source, _CONFIG, dict, {})
     plain = {name: either(config, name) for name in (*_NAMED_IN_CONFIG, *_SHARED)}
-    extra = {name: plain[own] for own, name in _SHARED.items() if take_number(plain, own) is not None}
+    extra = {name: plain[own] for own, name in _SHARED.items() if read_number(plain, own) is not None}
     return Settings(
-        n=take_count(plain, "candidateCount", least=1, most=DEFAULT_LIMITS.choices) or 1,
+        n=read_integer(plain, "candidateCount", minimum=1, maximum=DEFAULT_LIMITS.choices) or 1,
         stop=_stop(plain["stopSequences"]),
-        max_tokens=take_count(plain, "maxOutputTokens", least=0),
-        temperature=take_number(plain, "temperature"),
-        top_p=take_number(plain, "topP"),
-        seed=take_count(plain, "seed", least=-(2**63)),
+        max_tokens=read_integer(plain, "maxOutputTokens", minimum=0),
+        temperature=read_number(plain, "temperature"),
+        top_p=read_number(plain, "topP"),
+        seed=read_integer(plain, "seed", minimum=-(2**63)),
         extra={**extra, **_response_format(config)},
         verbatim={API: {**others(source, _NAMED), _CONFIG: others(config, _NAMED_IN_CONFIG)}},
     )

@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
-from fcshim.codecs.base import Outgoing
+from fcshim.codecs.base import UpstreamRequest
 from fcshim.codecs.gemini.media import write_media
 from fcshim.codecs.gemini.options import write_settings
 from fcshim.codecs.gemini.results import write_result
 from fcshim.codecs.gemini.signatures import DUMMY
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -34,7 +34,7 @@ from fcshim.prompt.history import OPENING
 from fcshim.schema.providers import for_gemini
 
 
-def write_request(request: Request) -> Outgoing:
+def write_request(request: Request) -> UpstreamRequest:
     """Write a request. Raises `RequestError` for several choices, which are not read here, and for odd names."""
     if request.n > 1:
         raise RequestError("n: the upstream is asked for one choice at a time; ask again for more", param="n")
@@ -49,7 +49,7 @@ def write_request(request: Request) -> Outgoing:
     }
     if system:
         body["systemInstruction"] = {"parts": [{"text": system}]}
-    return Outgoing(f"/models/{_address(request.model)}:streamGenerateContent?alt=sse", write_json(body))
+    return UpstreamRequest(f"/models/{_address(request.model)}:streamGenerateContent?alt=sse", write_json(body))
 
 
 def _address(model: str) -> str:

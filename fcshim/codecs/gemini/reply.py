@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini.signatures import wrap
 from fcshim.codecs.gemini.style import style_from_text
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, CallError, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
@@ -74,7 +74,7 @@ def signed(part: dict[str, JSON], signature: str) -> dict[str, JSON]:
     return {**part, "thoughtSignature": wrap(signature)} if signature else part
 
 
-def write_reply(request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
+def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply, one candidate per `Reply`. Raises `UpstreamError` where one of them broke."""
     thoughts = style_from_text(request.style).thoughts
     body: dict[str, JSON] = {

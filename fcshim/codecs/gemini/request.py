@@ -7,7 +7,7 @@ Neighbours: `request_contents`, `request_tools` and `options` read the large par
 
 from urllib.parse import parse_qs
 
-from fcshim.codecs.base import Target
+from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.fields import expect, read_object
 from fcshim.codecs.gemini.options import read_settings
 from fcshim.codecs.gemini.request_contents import read_contents
@@ -21,19 +21,19 @@ from fcshim.messages import Request
 STREAM = ":streamGenerateContent"
 
 
-def read_request(body: bytes, target: Target, limits: RequestLimits) -> Request:
+def read_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> Request:
     """Read a request. Raises `RequestError` with the offending field in `param`."""
     return _request(read_object(body), target, limits)
 
 
-def read_count_request(body: bytes, target: Target, limits: RequestLimits) -> Request:
+def read_count_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> Request:
     """Read a request whose tokens are to be counted: contents, or a whole request inside one field."""
     source = read_object(body)
     inner = either(source, "generateContentRequest")
     return _request(source if inner is None else expect(inner, dict, "generateContentRequest"), target, limits)
 
 
-def _request(source: dict[str, JSON], target: Target, limits: RequestLimits) -> Request:
+def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimits) -> Request:
     tools, notes = read_tools(source, limits)
     settings = read_settings(source)
     stream = target.path.endswith(STREAM)
@@ -42,7 +42,7 @@ def _request(source: dict[str, JSON], target: Target, limits: RequestLimits) -> 
         thoughts=_wants_thoughts(source),
     )
     return Request(
-        model=target.parts.get("model", ""),
+        model=target.path_params.get("model", ""),
         messages=read_contents(source),
         tools=tools,
         tool_choice=read_tool_choice(source, tools),

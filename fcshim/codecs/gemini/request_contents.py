@@ -5,12 +5,12 @@ its function that has no answer yet; a response to no call is refused, as the AP
 Neighbours: `request` calls this, `results` reads responses; `outgoing` writes contents again.
 """
 
-from fcshim.codecs.fields import expect, take, wrong
+from fcshim.codecs.fields import expect, read_field, field_error
 from fcshim.codecs.gemini.media import read_media
 from fcshim.codecs.gemini.results import read_result
 from fcshim.codecs.gemini.signatures import unwrap
 from fcshim.codecs.gemini.spelling import either, take_either
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -61,7 +61,7 @@ class _Reader:
             case "model":
                 self._model(parts, position, place)
             case _:
-                raise wrong(role, "'user' or 'model'", f"{place}.role")
+                raise field_error(role, "'user' or 'model'", f"{place}.role")
 
     def _user(self, parts: list[dict[str, JSON]], place: str) -> None:
         said: list[Part] = []
@@ -82,7 +82,7 @@ class _Reader:
 
     def _response(self, response: dict[str, JSON], place: str) -> None:
         name = expect(response.get("name"), str, f"{place}.name")
-        call_id = take(response, "id", str, "", f"{place}.") or self._waiting(name)
+        call_id = read_field(response, "id", str, "", f"{place}.") or self._waiting(name)
         if call_id not in self._names:
             raise RequestError(
                 f"{place}: there is no function call named {name[:80]!r} that it answers. Please ensure that a "
@@ -109,19 +109,19 @@ class _Reader:
             if call is not None:
                 calls.append(self._call(call, f"call_{position}_{at}", f"{where}.functionCall"))
             elif part.get("thought") is True:
-                thoughts.append(take(part, "text", str, "", f"{where}."))
+                thoughts.append(read_field(part, "text", str, "", f"{where}."))
             else:
                 said += _said(part, where)
         self.messages.append(AssistantMessage(tuple(said), tuple(calls), "".join(thoughts), signature))
 
     def _call(self, call: dict[str, JSON], made: str, place: str) -> ToolCall:
-        call_id = take(call, "id", str, "", f"{place}.")
+        call_id = read_field(call, "id", str, "", f"{place}.")
         if not call_id or call_id in self._names:
             call_id = made
         name = expect(call.get("name"), str, f"{place}.name")
         self._names[call_id] = name
         self._open.append(call_id)
-        return ToolCall(call_id, name, write_json(take(call, "args", dict, {}, f"{place}.")).decode())
+        return ToolCall(call_id, name, write_json(read_field(call, "args", dict, {}, f"{place}.")).decode())
 
 
 def _parts(item: JSON, place: str) -> list[dict[str, JSON]]:
@@ -129,7 +129,7 @@ def _parts(item: JSON, place: str) -> list[dict[str, JSON]]:
     if isinstance(item, str):
         return [{"text": item}]
     if isinstance(item, dict) and ("parts" in item or "role" in item):
-        item = take(item, "parts", list, [], f"{place}.")
+        item = read_field(item, "parts", list, [], f"{place}.")
     listed = [item] if isinstance(item, dict) else expect(item, list, place)
     return [
         {"text": part} if isinstance(part, str) else expect(part, dict, f"{place}.parts[{at}]")

@@ -6,7 +6,7 @@ Neighbours: `request` calls this; `schema.openapi` turns the one schema into the
 
 import re
 
-from fcshim.codecs.fields import expect, wrong
+from fcshim.codecs.fields import expect, field_error
 from fcshim.codecs.gemini.spelling import either, others, take_either
 from fcshim.codecs.limits import MAX_NOTES, RequestLimits, check_tools
 from fcshim.errors import RequestError
@@ -37,7 +37,7 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
 def _tool(declared: dict[str, JSON], place: str, limits: RequestLimits) -> Tool:
     name = expect(declared.get("name"), str, f"{place}.name")
     if not _NAME.fullmatch(name):
-        raise wrong(name, "1 to 128 letters, digits or _ - . : /", f"{place}.name")
+        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{place}.name")
     schema = take_either(declared, "parametersJsonSchema", dict, None, f"{place}.")
     if schema is None:
         schema = take_either(declared, "parameters", dict, None, f"{place}.")
@@ -68,4 +68,4 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolCh
         case "ANY":
             return ToolChoice("required", names) if tools else AUTO
         case mode:
-            raise wrong(mode, "'AUTO', 'ANY', 'NONE' or 'VALIDATED'", f"{place}.mode")
+            raise field_error(mode, "'AUTO', 'ANY', 'NONE' or 'VALIDATED'", f"{place}.mode")

@@ -4,10 +4,10 @@ Rule: an object that only wraps a text becomes the text; any other is shown as J
 Neighbours: the request reader and `outgoing`.
 """
 
-from fcshim.codecs.fields import expect, take
+from fcshim.codecs.fields import expect, read_field
 from fcshim.codecs.gemini.media import read_media
 from fcshim.codecs.gemini.spelling import take_either
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.events import JSON
 from fcshim.messages import Content, Part, TextPart, ToolMessage, text_of
 
@@ -17,7 +17,7 @@ _WRAPPERS = ("output", "result", "return_value", "content")
 
 def read_result(response: dict[str, JSON], place: str) -> tuple[Content, bool]:
     """Give the content of a function response, and whether it tells of a failure."""
-    value = take(response, "response", dict, {}, f"{place}.")
+    value = read_field(response, "response", dict, {}, f"{place}.")
     parts: list[Part] = [TextPart(_shown(value))]
     for at, item in enumerate(take_either(response, "parts", list, [], f"{place}.")):
         part = expect(item, dict, f"{place}.parts[{at}]")

@@ -10,10 +10,10 @@ the template has opened it already, the reply is read as if it began with that t
 
 from dataclasses import dataclass
 
-from fcshim.codecs.base import Decoder, Outgoing
-from fcshim.codecs.llama_completion.interpreter import CompletionInterpreter
-from fcshim.codecs.llama_completion.outgoing import write_request
-from fcshim.codecs.single import SingleDecoder
+from fcshim.codecs.base import Decoder, UpstreamRequest
+from fcshim.codecs.llama_completion.decoder import CompletionDecoder
+from fcshim.codecs.llama_completion.upstream_request import write_request
+from fcshim.codecs.single_choice import SingleChoiceDecoder
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.messages import Request, has_media
 
@@ -24,18 +24,18 @@ __all__ = ["LlamaCompletion"]
 class LlamaCompletion:
     """The codec. `begun`: whoever reads the reply knows already that it begins in reasoning."""
 
-    begun: bool = False
+    starts_in_reasoning: bool = False
     line_bytes: int = LINE_BYTES
 
     @staticmethod
-    def can_ask(request: Request) -> bool:
+    def supports(request: Request) -> bool:
         """Tell whether a request can be put so: media are not in a prompt, and there is one choice."""
         return request.n <= 1 and not has_media(request)
 
-    def encode_request(self, request: Request) -> Outgoing:
+    def encode_request(self, request: Request) -> UpstreamRequest:
         """Write what asks for the prompt; what asks for its completion follows from the answer."""
-        return write_request(request, begun=self.begun)
+        return write_request(request, starts_in_reasoning=self.starts_in_reasoning)
 
     def decoder(self) -> Decoder:
         """Make a reader for one reply."""
-        return SingleDecoder(CompletionInterpreter(), line_bytes=self.line_bytes)
+        return SingleChoiceDecoder(CompletionDecoder(), line_bytes=self.line_bytes)

@@ -18,8 +18,8 @@ tokens; and white space between the tokens of arguments may change, as whoever r
 
 from collections.abc import Callable, Sequence
 
-from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, Identity, Target
-from fcshim.codecs.faults import read_error
+from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, ReplyIdentity, RequestTarget
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.ndjson import write_line
 from fcshim.codecs.ollama.decoder import OllamaDecoder
@@ -74,7 +74,7 @@ class Ollama:
         self._line_bytes = line_bytes
         self._new_id = new_id or id_source()
 
-    def decode_request(self, body: bytes, target: Target = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request; one that only loads the model has no messages. Raises `RequestError`."""
         return read_request(body, self._request_limits, generate=target.path == _GENERATE)
 
@@ -82,15 +82,15 @@ class Ollama:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
         return OllamaDecoder(self._new_id, line_bytes=self._line_bytes)
 
-    def encoder(self, request: Request, identity: Identity) -> Encoder:
+    def encoder(self, request: Request, identity: ReplyIdentity) -> Encoder:
         """Make a writer for one streamed reply to this request."""
         return OllamaEncoder(style_from_text(request.style), identity)
 
-    def encode_reply(self, request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
+    def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
         """Write a whole reply; without any, that the model is loaded. Raises `UpstreamError` where it broke."""
         return write_reply(style_from_text(request.style), identity, replies)
 
-    def encode_break(self, error: FcshimError) -> bytes:
+    def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""
         return write_line(write_error(error))
 
@@ -98,11 +98,11 @@ class Ollama:
         """Read the names in an upstream's list of models; none where it is no such list."""
         return [model.name for model in read_models(body)]
 
-    def answer(self, method: str, target: Target, body: bytes) -> bytes:  # noqa: ARG002  # contract
+    def respond(self, method: str, target: RequestTarget, body: bytes) -> bytes:  # noqa: ARG002  # contract
         """Tell the version."""
         return write_version()
 
-    def describe(self, target: Target, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
+    def describe(self, target: RequestTarget, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
         """Tell of the models that the upstream has listed: all, those in use, or one. Raises `RequestError`."""
         known = {model.name: model for model in read_models(listed)}
         models = [known.get(name, Model(name=name)) for name in names]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.codecs.faults import error_kind, excerpt, problem_in
-from fcshim.codecs.ndjson import LineSplitter
+from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
+from fcshim.codecs.ndjson import NDJSONSplitter
 from fcshim.codecs.ollama.wire import Call, Function, Line, read_line
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.errors import UpstreamError
@@ -37,7 +37,7 @@ class OllamaDecoder:
 
     def __init__(self, new_id: Callable[[], str], *, line_bytes: int = LINE_BYTES) -> None:
         self._new_id = new_id
-        self._lines = LineSplitter(line_bytes=line_bytes)
+        self._lines = NDJSONSplitter(line_bytes=line_bytes)
         self._ids: set[str] = set()
         self._calls = 0
         self._good = 0
@@ -80,7 +80,7 @@ class OllamaDecoder:
             if line is None:
                 self._fail(f"the upstream sent malformed JSON: {excerpt(written)}", out)
             elif line.error is not None:
-                problem = problem_in({"error": line.error}) or excerpt(written)
+                problem = find_error_message({"error": line.error}) or excerpt(written)
                 self._fail(f"the upstream failed: {problem}", out, error_kind(problem))
             else:
                 self._begun = True

@@ -10,12 +10,12 @@ from typing import assert_never
 
 import msgspec
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.ndjson import NDJSON, PING, write_line
 from fcshim.codecs.ollama.errors import write_error
 from fcshim.codecs.ollama.reply import Elapsed, closing, opening, write_call
 from fcshim.codecs.ollama.style import Style
-from fcshim.codecs.texts import whole_text
+from fcshim.codecs.json_writer import repair_surrogates
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     CallError,
@@ -40,7 +40,7 @@ class OllamaEncoder:
 
     content_type = NDJSON
 
-    def __init__(self, style: Style, identity: Identity) -> None:
+    def __init__(self, style: Style, identity: ReplyIdentity) -> None:
         self._style = style
         self._identity = identity
         self._opening = _to_json(opening(identity))[:-1] + b","
@@ -142,4 +142,4 @@ def _text(text: str) -> bytes:
     try:
         return _to_json(text)
     except UnicodeEncodeError:
-        return _to_json(whole_text(text))
+        return _to_json(repair_surrogates(text))

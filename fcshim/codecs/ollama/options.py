@@ -7,7 +7,7 @@ Neighbours: `request` reads settings, `outgoing` writes them.
 
 import msgspec
 
-from fcshim.codecs.fields import expect, take, take_number, wrong
+from fcshim.codecs.fields import expect, read_field, read_number, field_error
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Request
@@ -41,12 +41,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_settings(source: dict[str, JSON]) -> Settings:
     """Read the settings of a request body. Raises `RequestError`."""
-    options = take(source, "options", dict, {})
+    options = read_field(source, "options", dict, {})
     limit = _whole(options, "num_predict")
     return Settings(
         max_tokens=limit if limit is None or limit >= 0 else None,  # -1 and -2: as much as there is room for
-        temperature=take_number(options, "temperature", "options."),
-        top_p=take_number(options, "top_p", "options."),
+        temperature=read_number(options, "temperature", "options."),
+        top_p=read_number(options, "top_p", "options."),
         seed=_whole(options, "seed"),
         stop=_stop(options.get("stop")),
         extra={
@@ -60,9 +60,9 @@ def read_settings(source: dict[str, JSON]) -> Settings:
 
 def _whole(options: dict[str, JSON], name: str) -> int | None:
     """Take an integer, which Ollama's clients may write as 128.0."""
-    value = take_number(options, name, "options.")
+    value = read_number(options, name, "options.")
     if isinstance(value, float) and not value.is_integer():
-        raise wrong(value, "an integer", f"options.{name}")
+        raise field_error(value, "an integer", f"options.{name}")
     return None if value is None else int(value)
 
 
@@ -70,7 +70,7 @@ def _stop(value: JSON) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, str | list):
-        raise wrong(value, "a string or an array of strings", "options.stop")
+        raise field_error(value, "a string or an array of strings", "options.stop")
     listed = [value] if isinstance(value, str) else value
     return tuple(text for at, text in enumerate(listed) if expect(text, str, f"options.stop[{at}]"))
 
@@ -85,14 +85,14 @@ def _response_format(form: JSON) -> dict[str, JSON]:
             schema = {"name": "reply", "schema": form}
             return {"response_format": {"type": "json_schema", "json_schema": schema}}
         case _:
-            raise wrong(form, "'json' or a JSON Schema", "format")
+            raise field_error(form, "'json' or a JSON Schema", "format")
 
 
 def _effort(think: JSON) -> dict[str, JSON]:
     if think is None or isinstance(think, bool):
         return {}
     if think not in _EFFORTS:
-        raise wrong(think, "true, false, 'low', 'medium' or 'high'", "think")
+        raise field_error(think, "true, false, 'low', 'medium' or 'high'", "think")
     return {"reasoning_effort": think}
 
 

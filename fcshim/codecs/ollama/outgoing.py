@@ -9,7 +9,7 @@ import json
 
 import msgspec
 
-from fcshim.codecs.base import Outgoing
+from fcshim.codecs.base import UpstreamRequest
 from fcshim.codecs.ollama.options import write_settings
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -31,14 +31,14 @@ from fcshim.schema.providers import as_object
 PATH = "//api/chat"
 
 
-def write_request(request: Request) -> Outgoing:
+def write_request(request: Request) -> UpstreamRequest:
     """Write a request. Raises `RequestError` for several choices, which the API does not give."""
     if request.n > 1:
         raise RequestError("n: the upstream's API gives one choice; ask again for more", param="n")
     body: dict[str, JSON] = {"model": request.model, "messages": _messages(request)}
     if tools := _offered(request):
         body["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
-    return Outgoing(PATH, msgspec.json.encode({**body, **write_settings(request), "stream": True}))
+    return UpstreamRequest(PATH, msgspec.json.encode({**body, **write_settings(request), "stream": True}))
 
 
 def _offered(request: Request) -> list[Tool]:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.ollama.style import Style
 from fcshim.codecs.ollama.times import timestamp
-from fcshim.codecs.texts import without_surrogates
+from fcshim.codecs.json_writer import repair_surrogates_in
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.reply import Reply
@@ -34,7 +34,7 @@ class Elapsed(msgspec.Struct, frozen=True, kw_only=True):
         return {**fields, "eval_duration": max(total - prompt, 1)}
 
 
-def opening(identity: Identity) -> dict[str, JSON]:
+def opening(identity: ReplyIdentity) -> dict[str, JSON]:
     """Give the fields that every line begins with."""
     return {"model": identity.model, "created_at": timestamp(identity.created)}
 
@@ -58,7 +58,7 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace") if not text.isascii() else text.encode()
 
 
-def write_reply(style: Style, identity: Identity, replies: Sequence[Reply]) -> bytes:
+def write_reply(style: Style, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply; this API knows one choice only. Raises `UpstreamError` where it broke."""
     if not replies:
         return _write_loaded(style, identity)
@@ -76,7 +76,7 @@ def write_reply(style: Style, identity: Identity, replies: Sequence[Reply]) -> b
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
-        return msgspec.json.encode(without_surrogates(body))
+        return msgspec.json.encode(repair_surrogates_in(body))
 
 
 def _content(style: Style, text: str, thinking: str, calls: Sequence[ToolCallEnd]) -> dict[str, JSON]:
@@ -90,7 +90,7 @@ def _content(style: Style, text: str, thinking: str, calls: Sequence[ToolCallEnd
     return {"message": message}
 
 
-def _write_loaded(style: Style, identity: Identity) -> bytes:
+def _write_loaded(style: Style, identity: ReplyIdentity) -> bytes:
     """Answer a request that has no prompt: the model is loaded, or unloaded, whenever its server likes."""
     reason = "unload" if style.unload else "load"
     return msgspec.json.encode(

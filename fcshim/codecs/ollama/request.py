@@ -5,7 +5,7 @@ messages asks for the model to be loaded, or unloaded, and not for a reply.
 Neighbours: `request_messages` and `options` read the parts; `outgoing` is the way back.
 """
 
-from fcshim.codecs.fields import expect, read_object, take
+from fcshim.codecs.fields import expect, read_object, read_field
 from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.ollama.options import read_settings, refuse_unsupported
 from fcshim.codecs.ollama.request_messages import read_messages, read_prompt
@@ -31,7 +31,7 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
         model=expect(source.get("model"), str, "model"),
         messages=messages,
         tools=() if generate else _tools(source, limits),
-        stream=take(source, "stream", bool, default=True),
+        stream=read_field(source, "stream", bool, default=True),
         include_usage=True,
         stop=settings.stop,
         max_tokens=settings.max_tokens,
@@ -46,7 +46,7 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
 
 def _tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[Tool, ...]:
     """Read tools, which have the Chat API's form; other types are left out."""
-    listed = take(source, "tools", list, [])
+    listed = read_field(source, "tools", list, [])
     functions = [tool for tool in listed if not isinstance(tool, dict) or tool.get("type", "function") == "function"]
     tools, _ = read_tools({"tools": functions}, limits)
     return tools

@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict, deque
 
 import msgspec
 
-from fcshim.codecs.fields import expect, take, wrong
+from fcshim.codecs.fields import expect, read_field, field_error
 from fcshim.events import JSON
 from fcshim.messages import (
     AssistantMessage,
@@ -31,7 +31,7 @@ _SIGNATURES = {"iVBORw0K": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/g
 def read_messages(source: dict[str, JSON]) -> tuple[Message, ...]:
     """Read `messages`; none at all is a request to load the model. Raises `RequestError`."""
     reader = _Reader()
-    listed = take(source, "messages", list, [])
+    listed = read_field(source, "messages", list, [])
     return tuple(reader.read(expect(item, dict, f"messages[{at}]"), at) for at, item in enumerate(listed))
 
 
@@ -40,7 +40,7 @@ def read_prompt(source: dict[str, JSON]) -> tuple[Message, ...]:
     content = _content(source, "prompt", "")
     if not content:
         return ()
-    system = take(source, "system", str, "")
+    system = read_field(source, "system", str, "")
     before = (SystemMessage((TextPart(system),)),) if system else ()
     return (*before, UserMessage(content))
 
@@ -61,13 +61,13 @@ class _Reader:
             case "user":
                 return UserMessage(content)
             case "assistant":
-                calls = take(message, "tool_calls", list, [], place)
+                calls = read_field(message, "tool_calls", list, [], place)
                 read = tuple(self._call(call, position, at) for at, call in enumerate(calls))
-                return AssistantMessage(content, read, take(message, "thinking", str, "", place))
+                return AssistantMessage(content, read, read_field(message, "thinking", str, "", place))
             case "tool":
                 return self._result(message, content, position, place)
             case role:
-                raise wrong(role, _ROLES, f"{place}role")
+                raise field_error(role, _ROLES, f"{place}role")
 
     def _call(self, call: JSON, position: int, at: int) -> ToolCall:
         place = f"messages[{position}].tool_calls[{at}]"
@@ -77,14 +77,14 @@ class _Reader:
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = msgspec.json.encode(arguments or {}).decode()
-        call_id = take(fields, "id", str, "", f"{place}.") or f"call_{position}_{at}"
+        call_id = read_field(fields, "id", str, "", f"{place}.") or f"call_{position}_{at}"
         self._open[call_id] = name
         self._by_name[name].append(call_id)
         return ToolCall(call_id, name, arguments)
 
     def _result(self, message: dict[str, JSON], content: Content, position: int, place: str) -> ToolMessage:
-        name = take(message, "tool_name", str, "", place) or take(message, "name", str, "", place)
-        call_id = take(message, "tool_call_id", str, "", place) or self._answered(name) or f"call_{position}"
+        name = read_field(message, "tool_name", str, "", place) or read_field(message, "name", str, "", place)
+        call_id = read_field(message, "tool_call_id", str, "", place) or self._answered(name) or f"call_{position}"
         called = self._open.pop(call_id, "")
         return ToolMessage(call_id, content, name or called)
 
@@ -100,8 +100,8 @@ class _Reader:
 
 
 def _content(message: dict[str, JSON], name: str, place: str) -> Content:
-    text = take(message, name, str, "", place)
-    images = take(message, "images", list, [], place)
+    text = read_field(message, name, str, "", place)
+    images = read_field(message, "images", list, [], place)
     media = (_image(expect(image, str, f"{place}images[{at}]")) for at, image in enumerate(images))
     return (*((TextPart(text),) if text else ()), *media)
 

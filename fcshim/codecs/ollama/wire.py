@@ -8,7 +8,7 @@ import json
 
 import msgspec
 
-from fcshim.codecs.texts import without_surrogates
+from fcshim.codecs.json_writer import repair_surrogates_in
 from fcshim.events import JSON
 
 _NOTHING = msgspec.Raw(b"")
@@ -64,6 +64,6 @@ def _read_mended(line: bytes) -> Line | None:
     """Read what strict readers refuse: invalid UTF-8, half surrogates, raw control characters."""
     try:
         value = json.loads(line.decode("utf-8", "replace"), strict=False)
-        return _decode(msgspec.json.encode(without_surrogates(value)))
+        return _decode(msgspec.json.encode(repair_surrogates_in(value)))
     except (ValueError, RecursionError):
         return None

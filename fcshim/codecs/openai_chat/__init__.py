@@ -21,14 +21,14 @@ calls back into custom calls; a stream gives function calls, because the officia
 
 from collections.abc import Callable, Sequence
 
-from fcshim.codecs.base import NO_TARGET, Decoder, Target
-from fcshim.codecs.faults import read_error
+from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.openai_chat.decoder import ChatDecoder, DecoderLimits
 from fcshim.codecs.openai_chat.encoder import ChatEncoder
 from fcshim.codecs.openai_chat.errors import write_error
 from fcshim.codecs.openai_chat.models import MODELS_PATH, read_models, write_model, write_models
-from fcshim.codecs.openai_chat.outgoing import write_request
+from fcshim.codecs.openai_chat.upstream_request import write_request
 from fcshim.codecs.openai_chat.reply import write_reply
 from fcshim.codecs.openai_chat.request import read_request
 from fcshim.codecs.sse import write_data
@@ -65,7 +65,7 @@ class OpenAIChat:
         self._decoder_limits = decoder_limits
         self._new_id = new_id or id_source()
 
-    def decode_request(self, body: bytes, target: Target = NO_TARGET) -> Request:  # noqa: ARG002  # contract
+    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:  # noqa: ARG002  # contract
         """Read a client's request. Raises `RequestError`."""
         return read_request(body, self._request_limits)
 
@@ -73,7 +73,7 @@ class OpenAIChat:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
         return ChatDecoder(self._new_id, self._decoder_limits)
 
-    def encode_break(self, error: FcshimError) -> bytes:
+    def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""
         return write_data(write_error(error))
 
@@ -81,7 +81,7 @@ class OpenAIChat:
         """Write the list of all models."""
         return write_models(names, created)
 
-    def encode_model(self, name: str, created: int, target: Target) -> bytes:  # noqa: ARG002  # contract
+    def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:  # noqa: ARG002  # contract
         """Write what there is to say about one model."""
         return write_model(name, created)
 

@@ -10,11 +10,11 @@ from typing import assert_never
 
 import msgspec
 
-from fcshim.codecs.base import Identity
-from fcshim.codecs.held import HeldArguments
+from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.buffered_arguments import BufferedArguments
 from fcshim.codecs.openai_chat.reply import finish_reason
-from fcshim.codecs.openai_chat.style import style_from_text
-from fcshim.codecs.texts import whole_text, without_surrogates
+from fcshim.codecs.openai_chat.client_options import read_client_options
+from fcshim.codecs.json_writer import repair_surrogates, repair_surrogates_in
 from fcshim.events import (
     JSON,
     CallError,
@@ -33,11 +33,11 @@ from fcshim.messages import Request
 _to_json = msgspec.json.encode
 
 
-class Templates:
+class ChunkTemplates:
     """The constant bytes around what changes from chunk to chunk."""
 
-    def __init__(self, request: Request, identity: Identity) -> None:
-        self.legacy = style_from_text(request.style).functions
+    def __init__(self, request: Request, identity: ReplyIdentity) -> None:
+        self.legacy = read_client_options(request.style).functions
         known = _to_json(
             {
                 "id": identity.id,
@@ -50,12 +50,12 @@ class Templates:
         self.end = (b'],"usage":null}' if request.include_usage else b"]}") + b"\n\n"
         self.tail = b',"logprobs":null,"finish_reason":null}' + self.end
 
-    def lead(self, choice: int) -> bytes:
+    def delta_prefix(self, choice: int) -> bytes:
         """Give what stands before the delta of a chunk of that choice."""
         return self.head + b'"choices":[{"index":%d,"delta":' % choice
 
 
-class _CallWriter(HeldArguments):
+class _CallWriter(BufferedArguments):
     """A call that is being written: its template, and what is held back of its end."""
 
     __slots__ = ("_after", "_before")
@@ -65,52 +65,52 @@ class _CallWriter(HeldArguments):
         self._before = before
         self._after = after
 
-    def go_on(self, fragment: str) -> bytes | None:
+    def try_write_fragment(self, fragment: str) -> bytes | None:
         """Write a fragment of which nothing is held back; None for any other."""
-        if self._held or fragment.rstrip()[-1:] in "}":
+        if self._buffered or fragment.rstrip()[-1:] in "}":
             return None
         self._sent.append(fragment)
         try:
             return self._before + _to_json(fragment) + self._after
         except UnicodeEncodeError:
-            return self._before + _to_json(whole_text(fragment)) + self._after
+            return self._before + _to_json(repair_surrogates(fragment)) + self._after
 
     def write(self, fragment: str, out: list[bytes]) -> None:
-        self._add(self.take(fragment), out)
+        self._append(self.feed(fragment), out)
 
     def end(self, error: CallError | None, out: list[bytes]) -> None:
-        self._add(self.finish(good=error is None), out)
+        self._append(self.close(valid=error is None), out)
 
-    def _add(self, text: str, out: list[bytes]) -> None:
+    def _append(self, text: str, out: list[bytes]) -> None:
         if text:
-            out.append(self._before + _text(text) + self._after)
+            out.append(self._before + _write_string(text) + self._after)
 
 
 class ChoiceWriter:
     """Writes the events of one choice; each method adds to `out`."""
 
     __slots__ = (
-        *("_after_text", "_bad", "_before_text", "_calls", "_end", "_good", "_lead", "_legacy", "_tail"),
+        *("_after_text", "_call_error", "_before_text", "_calls", "_end", "_valid_calls", "_delta_prefix", "_legacy", "_tail"),
         "stopped",
     )
 
-    def __init__(self, templates: Templates, choice: int) -> None:
+    def __init__(self, templates: ChunkTemplates, choice: int) -> None:
         self.stopped = False
-        self._lead = templates.lead(choice)
+        self._delta_prefix = templates.delta_prefix(choice)
         self._end = templates.end
         self._tail = templates.tail
         self._legacy = templates.legacy
-        self._before_text = self._lead + b'{"content":'
+        self._before_text = self._delta_prefix + b'{"content":'
         self._after_text = b"}" + self._tail
         self._calls: dict[int, _CallWriter] = {}
-        self._good = 0
-        self._bad: CallError | None = None
+        self._valid_calls = 0
+        self._call_error: CallError | None = None
 
     def open(self, out: list[bytes]) -> None:
         """Write the role chunk."""
-        self._delta({"role": "assistant", "content": ""}, out)
+        self._write_delta({"role": "assistant", "content": ""}, out)
 
-    def go_on(self, event: Event) -> bytes | None:
+    def try_write_chunk(self, event: Event) -> bytes | None:
         """Write a piece of text, or of arguments that does not look like their end; None where `write` must do it."""
         if self.stopped:
             return None
@@ -118,14 +118,14 @@ class ChoiceWriter:
             try:
                 return self._before_text + _to_json(event.text) + self._after_text
             except UnicodeEncodeError:
-                return self._before_text + _to_json(whole_text(event.text)) + self._after_text
+                return self._before_text + _to_json(repair_surrogates(event.text)) + self._after_text
         if type(event) is ToolCallChunk and event.index in self._calls:
-            return self._calls[event.index].go_on(event.tool_call_arguments_chunk)
+            return self._calls[event.index].try_write_fragment(event.tool_call_arguments_chunk)
         return None
 
     def write(self, event: Event, out: list[bytes]) -> Error | None:
         """Write one event; give the error that must end the stream, if there is one."""
-        data = self.go_on(event)
+        data = self.try_write_chunk(event)
         if data is not None:
             out.append(data)
             return None
@@ -137,13 +137,13 @@ class ChoiceWriter:
                 if event.index in self._calls:
                     self._calls[event.index].write(event.tool_call_arguments_chunk, out)
             case ToolCallStart():
-                self._start(event, out)
+                self._start_call(event, out)
             case ToolCallEnd():
-                self._finish_call(event, out)
+                self._end_call(event, out)
             case Reasoning():
-                self._delta({"reasoning_content": event.text}, out)
+                self._write_delta({"reasoning_content": event.text}, out)
             case Stop():
-                return self._stop(event, out)
+                return self._write_stop(event, out)
             case Error():
                 return event
             case Text() | Usage():
@@ -152,58 +152,58 @@ class ChoiceWriter:
                 assert_never(event)
         return None
 
-    def _start(self, event: ToolCallStart, out: list[bytes]) -> None:
+    def _start_call(self, event: ToolCallStart, out: list[bytes]) -> None:
         if self._legacy:
-            self._start_legacy(event, out)
+            self._start_legacy_call(event, out)
             return
         position = len(self._calls)
         function = {"name": event.tool_call_name, "arguments": ""}
         call = {"index": position, "id": event.tool_call_id, "type": "function", "function": function}
-        self._delta({"tool_calls": [call]}, out)
-        before = self._lead + b'{"tool_calls":[{"index":%d,"function":{"arguments":' % position
+        self._write_delta({"tool_calls": [call]}, out)
+        before = self._delta_prefix + b'{"tool_calls":[{"index":%d,"function":{"arguments":' % position
         self._calls[event.index] = _CallWriter(before, b"}}]}" + self._tail)
 
-    def _start_legacy(self, event: ToolCallStart, out: list[bytes]) -> None:
+    def _start_legacy_call(self, event: ToolCallStart, out: list[bytes]) -> None:
         """Start the one call that the legacy form can say; further calls of the reply are left out."""
         if self._calls:
             return
-        self._delta({"function_call": {"name": event.tool_call_name, "arguments": ""}}, out)
-        before = self._lead + b'{"function_call":{"arguments":'
+        self._write_delta({"function_call": {"name": event.tool_call_name, "arguments": ""}}, out)
+        before = self._delta_prefix + b'{"function_call":{"arguments":'
         self._calls[event.index] = _CallWriter(before, b"}}" + self._tail)
 
-    def _finish_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
+    def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
         writer = self._calls.get(event.index)
         if writer is not None:
             writer.end(event.error, out)
-            self._good += event.error is None
-            self._bad = event.error or self._bad
+            self._valid_calls += event.error is None
+            self._call_error = event.error or self._call_error
 
-    def _stop(self, event: Stop, out: list[bytes]) -> Error | None:
+    def _write_stop(self, event: Stop, out: list[bytes]) -> Error | None:
         reason = event.stop_reason
         if reason == "error":
             return Error("upstream_error", "the upstream ended the reply with an error")
-        if self._bad is not None and not self._good and reason in ("complete", "stop_sequence"):
-            if self._bad.kind != "truncated":
+        if self._call_error is not None and not self._valid_calls and reason in ("complete", "stop_sequence"):
+            if self._call_error.kind != "truncated":
                 return Error(
-                    "model_output_error", f"the model wrote a tool call that cannot be used: {self._bad.message}"
+                    "model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}"
                 )
             reason = "max_tokens"
         self.stopped = True
         word = finish_reason(reason, legacy=self._legacy).encode()
-        out.append(self._lead + b'{},"logprobs":null,"finish_reason":"' + word + b'"}' + self._end)
+        out.append(self._delta_prefix + b'{},"logprobs":null,"finish_reason":"' + word + b'"}' + self._end)
         return None
 
-    def _delta(self, delta: JSON, out: list[bytes]) -> None:
+    def _write_delta(self, delta: JSON, out: list[bytes]) -> None:
         try:
             written = _to_json(delta)
         except UnicodeEncodeError:
-            written = _to_json(without_surrogates(delta))
-        out.append(self._lead + written + self._tail)
+            written = _to_json(repair_surrogates_in(delta))
+        out.append(self._delta_prefix + written + self._tail)
 
 
-def _text(text: str) -> bytes:
+def _write_string(text: str) -> bytes:
     """Write a JSON string; half surrogates, which UTF-8 cannot say, become U+FFFD."""
     try:
         return _to_json(text)
     except UnicodeEncodeError:
-        return _to_json(whole_text(text))
+        return _to_json(repair_surrogates(text))

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.codecs.faults import error_kind, excerpt, problem_in
-from fcshim.codecs.openai_chat.choice import ChoiceReader
-from fcshim.codecs.openai_chat.frame import Frame, FrameFinder, read_string
-from fcshim.codecs.openai_chat.wire import Choice, Chunk, Delta, read_chunk
+from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
+from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.openai_chat.chunk_pattern import ChunkPattern, ChunkPatternFinder, read_string
+from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, read_chunk
 from fcshim.codecs.sse import LINE_BYTES, SSESplitter
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Text, Usage
@@ -35,7 +35,7 @@ class ChatDecoder:
     """Reads one upstream reply, in pieces cut anywhere."""
 
     __slots__ = (
-        *("_body", "_choices", "_frame", "_frames", "_head", "_limits", "_new_id", "_over", "_sse", "_streaming"),
+        *("_body", "_choices", "_pattern", "_pattern_finder", "_head", "_limits", "_new_id", "_done", "_sse", "_streaming"),
     )
 
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
@@ -46,14 +46,14 @@ class ChatDecoder:
         self._head = bytearray()
         self._body: bytearray | None = None
         self._streaming = False
-        self._over = False
-        self._frames = FrameFinder()
-        self._frame: Frame | None = None
+        self._done = False
+        self._pattern_finder = ChunkPatternFinder()
+        self._pattern: ChunkPattern | None = None
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; give the events that they complete, each with its choice."""
-        frame = self._frame
-        if frame is not None and data.startswith(frame.before) and data.endswith(frame.after):
+        frame = self._pattern
+        if frame is not None and data.startswith(frame.prefix) and data.endswith(frame.suffix):
             try:
                 text = read_string(data[frame.start : frame.stop])
             except ValueError:
@@ -64,37 +64,37 @@ class ChatDecoder:
 
     def _feed(self, data: bytes) -> list[tuple[int, Event]]:
         out: list[tuple[int, Event]] = []
-        if self._over:
+        if self._done:
             return out
         if self._streaming:
-            self._stream(data, out)
-            self._frame = self._next_frame(data)
+            self._feed_stream(data, out)
+            self._pattern = self._find_pattern(data)
         elif self._body is not None:
-            self._collect(data, out)
+            self._buffer_body(data, out)
         else:
-            self._begin(data, out)
+            self._detect_format(data, out)
         return out
 
     def close(self) -> list[tuple[int, Event]]:
         """The body has ended; give what is left: an `Error` for each choice that it left unfinished."""
         out: list[tuple[int, Event]] = []
-        if self._over:
+        if self._done:
             return out
         if self._body is not None:
-            self._whole(bytes(self._body), out)
+            self._read_body(bytes(self._body), out)
         else:
-            self._rest(out)
+            self._close_stream(out)
         return out
 
-    def _next_frame(self, data: bytes) -> Frame | None:
+    def _find_pattern(self, data: bytes) -> ChunkPattern | None:
         """Give the frame by which the next read may be taken for text alone, judging by this one."""
-        if self._over or not self._sse.is_plain_event(data):
+        if self._done or not self._sse.is_plain_event(data):
             return None
-        frame = self._frames.find(data)
+        frame = self._pattern_finder.find(data)
         reader = None if frame is None else self._choices.get(frame.choice)
-        return frame if reader is not None and reader.flowing else None
+        return frame if reader is not None and reader.accepts_text else None
 
-    def _begin(self, data: bytes, out: list[tuple[int, Event]]) -> None:
+    def _detect_format(self, data: bytes, out: list[tuple[int, Event]]) -> None:
         """Look for the first significant byte and go on as it says."""
         self._head += data
         start = bytes(self._head[:_HEAD_BYTES]).removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -103,21 +103,21 @@ class ChatDecoder:
         data, self._head = bytes(self._head), self._head[:_HEAD_BYTES]
         if start[:1] in (b"{", b"[", b"<"):
             self._body = bytearray()
-            self._collect(data, out)
+            self._buffer_body(data, out)
         elif start not in (b"\xef", b"\xef\xbb"):
             self._streaming = True
             self._head.clear()
-            self._stream(data, out)
+            self._feed_stream(data, out)
         else:
             self._head = bytearray(data)
 
-    def _collect(self, data: bytes, out: list[tuple[int, Event]]) -> None:
+    def _buffer_body(self, data: bytes, out: list[tuple[int, Event]]) -> None:
         assert self._body is not None
         self._body += data
         if len(self._body) > self._limits.line_bytes:
             self._fail(f"the upstream's reply is longer than {self._limits.line_bytes} bytes", out)
 
-    def _stream(self, data: bytes, out: list[tuple[int, Event]]) -> None:
+    def _feed_stream(self, data: bytes, out: list[tuple[int, Event]]) -> None:
         if len(self._head) < _HEAD_BYTES and not self._choices:
             self._head += data[:_HEAD_BYTES]
         try:
@@ -126,11 +126,11 @@ class ChatDecoder:
             self._fail(error.message, out)
             return
         for payload in payloads:
-            self._payload(payload, out)
-            if self._over:
+            self._read_payload(payload, out)
+            if self._done:
                 return
 
-    def _payload(self, payload: bytes, out: list[tuple[int, Event]]) -> None:
+    def _read_payload(self, payload: bytes, out: list[tuple[int, Event]]) -> None:
         if payload.startswith(b"[DONE]"):
             self._end(out)
             return
@@ -138,29 +138,29 @@ class ChatDecoder:
         if chunk is None:
             self._fail(f"the upstream sent malformed JSON: {excerpt(payload)}", out)
         elif chunk.error is not None or chunk.choices is None:
-            self._odd(chunk, payload, out)
+            self._read_without_choices(chunk, payload, out)
         else:
-            self._chunk(chunk, out)
+            self._read_chunk(chunk, out)
 
-    def _odd(self, chunk: Chunk, payload: bytes, out: list[tuple[int, Event]]) -> None:
+    def _read_without_choices(self, chunk: ChatChunk, payload: bytes, out: list[tuple[int, Event]]) -> None:
         """Read a chunk without choices: an error, a usage report, or a note that means nothing to us."""
         problem = (
-            problem_in(msgspec.json.decode(payload)) if _decodable(payload) else problem_in({"error": chunk.error})
+            find_error_message(msgspec.json.decode(payload)) if _is_json(payload) else find_error_message({"error": chunk.error})
         )
         if problem:
             self._fail(f"the upstream failed: {problem}", out, error_kind(problem))
         else:
-            self._chunk(chunk, out)
+            self._read_chunk(chunk, out)
 
-    def _chunk(self, chunk: Chunk, out: list[tuple[int, Event]]) -> None:
+    def _read_chunk(self, chunk: ChatChunk, out: list[tuple[int, Event]]) -> None:
         for choice in chunk.choices or ():
-            self._choice(choice, choice.delta, out, whole=False)
-            if self._over:
+            self._read_choice(choice, choice.delta, out, whole=False)
+            if self._done:
                 return
         if chunk.usage:
             out.append((0, read_usage(chunk.usage)))
 
-    def _choice(self, choice: Choice, delta: Delta | None, out: list[tuple[int, Event]], *, whole: bool) -> None:
+    def _read_choice(self, choice: ChatChoice, delta: ChatDelta | None, out: list[tuple[int, Event]], *, whole: bool) -> None:
         index = choice.index
         reader = self._choices.get(index)
         if reader is None:
@@ -177,7 +177,7 @@ class ChatDecoder:
             reader.finish(choice.finish_reason or "stop", choice.stop_reason, events)
         out.extend([(index, event) for event in events])
 
-    def _whole(self, body: bytes, out: list[tuple[int, Event]]) -> None:
+    def _read_body(self, body: bytes, out: list[tuple[int, Event]]) -> None:
         """Read the body of an upstream that did not stream."""
         body = body.removeprefix(b"\xef\xbb\xbf")
         if body.lstrip()[:1] == b"<":
@@ -187,19 +187,19 @@ class ChatDecoder:
         if chunk is None:
             self._fail(f"the upstream sent malformed JSON: {excerpt(body)}", out)
         elif not chunk.choices or chunk.error is not None:
-            problem = problem_in(msgspec.json.decode(body)) if _decodable(body) else ""
+            problem = find_error_message(msgspec.json.decode(body)) if _is_json(body) else ""
             self._fail(f"the upstream failed: {problem or excerpt(body)}", out, error_kind(problem))
         else:
-            self._message(chunk, out)
+            self._read_messages(chunk, out)
 
-    def _message(self, chunk: Chunk, out: list[tuple[int, Event]]) -> None:
+    def _read_messages(self, chunk: ChatChunk, out: list[tuple[int, Event]]) -> None:
         for choice in chunk.choices or ():
-            self._choice(choice, choice.message or choice.delta, out, whole=True)
-        if chunk.usage and not self._over:
+            self._read_choice(choice, choice.message or choice.delta, out, whole=True)
+        if chunk.usage and not self._done:
             out.append((0, read_usage(chunk.usage)))
-        self._over = True
+        self._done = True
 
-    def _rest(self, out: list[tuple[int, Event]]) -> None:
+    def _close_stream(self, out: list[tuple[int, Event]]) -> None:
         """Read an event whose closing blank line is missing; half an event is a reply that broke off."""
         try:
             payloads = self._sse.close()
@@ -208,8 +208,8 @@ class ChatDecoder:
             return
         for payload in payloads:
             if payload.startswith(b"[DONE]") or read_chunk(payload) is not None:
-                self._payload(payload, out)
-        if not self._over:
+                self._read_payload(payload, out)
+        if not self._done:
             self._end(out)
 
     def _end(self, out: list[tuple[int, Event]]) -> None:
@@ -223,14 +223,14 @@ class ChatDecoder:
 
     def _fail(self, message: str, out: list[tuple[int, Event]], kind: str = UpstreamError.kind) -> None:
         """End every choice that has not finished with an error; the reply is over."""
-        self._over = True
+        self._done = True
         error = Error(kind, message)
         if not self._choices:
             out.append((0, error))
         for index, reader in self._choices.items():
             if not reader.finished:
                 events: list[Event] = []
-                reader.break_off(error, events)
+                reader.fail(error, events)
                 out.extend([(index, event) for event in events])
 
 
@@ -238,19 +238,19 @@ def read_usage(usage: dict[str, JSON]) -> Usage:
     """Read token counts; whatever is missing or no number counts as 0."""
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return Usage(
-        input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
-        cached_tokens=_count(prompt, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens"),
-        reasoning_tokens=_count(completion, "reasoning_tokens"),
+        input_tokens=_token_count(usage, "prompt_tokens"),
+        output_tokens=_token_count(usage, "completion_tokens"),
+        cached_tokens=_token_count(prompt, "cached_tokens") or _token_count(usage, "prompt_cache_hit_tokens"),
+        reasoning_tokens=_token_count(completion, "reasoning_tokens"),
     )
 
 
-def _count(counts: JSON, name: str) -> int:
+def _token_count(counts: JSON, name: str) -> int:
     value = counts.get(name) if isinstance(counts, dict) else None
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _decodable(payload: bytes) -> bool:
+def _is_json(payload: bytes) -> bool:
     try:
         msgspec.json.decode(payload)
     except (ValueError, RecursionError):

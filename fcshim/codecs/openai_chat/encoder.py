@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.base import Identity
-from fcshim.codecs.openai_chat.choice_writer import ChoiceWriter, Templates
+from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.openai_chat.choice_writer import ChoiceWriter, ChunkTemplates
 from fcshim.codecs.openai_chat.errors import write_error
-from fcshim.codecs.openai_chat.reply import add_usage, usage_dict
+from fcshim.codecs.openai_chat.reply import sum_usage, usage_dict
 from fcshim.codecs.sse import EVENT_STREAM, PING, write_data
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Usage
@@ -24,22 +24,22 @@ _UNFINISHED = Error("upstream_error", "the reply broke off before it was finishe
 class ChatEncoder:
     """Writes one streamed reply for the client."""
 
-    __slots__ = ("_choices", "_include_usage", "_over", "_templates", "_usages")
+    __slots__ = ("_choices", "_include_usage", "_done", "_templates", "_usages")
     content_type = EVENT_STREAM
 
-    def __init__(self, request: Request, identity: Identity) -> None:
+    def __init__(self, request: Request, identity: ReplyIdentity) -> None:
         self._include_usage = request.include_usage
-        self._templates = Templates(request, identity)
+        self._templates = ChunkTemplates(request, identity)
         self._choices: dict[int, ChoiceWriter] = {}
         self._usages: dict[int, Usage] = {}
-        self._over = False
+        self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
         """Give the bytes for these events of one choice."""
-        if self._over or not events:
+        if self._done or not events:
             return b""
         writer = self._choices.get(choice)
-        if len(events) == 1 and writer is not None and (data := writer.go_on(events[0])) is not None:
+        if len(events) == 1 and writer is not None and (data := writer.try_write_chunk(events[0])) is not None:
             return data
         out: list[bytes] = []
         for event in events:
@@ -50,7 +50,7 @@ class ChatEncoder:
                 self._fail(event, out)
                 break
             if writer is None:
-                writer = self._begin(choice, out)
+                writer = self._open_choice(choice, out)
             failure = writer.write(event, out)
             if failure is not None:
                 self._fail(failure, out)
@@ -59,15 +59,15 @@ class ChatEncoder:
 
     def close(self) -> bytes:
         """Give the bytes that end a stream cleanly; an error where a choice has not ended; nothing after an error."""
-        if self._over:
+        if self._done:
             return b""
         out: list[bytes] = []
         if not self._choices or not all(writer.stopped for writer in self._choices.values()):
             self._fail(_UNFINISHED, out)
             return b"".join(out)
-        self._over = True
+        self._done = True
         if self._include_usage and self._usages:
-            usage = msgspec.json.encode(usage_dict(add_usage(self._usages.values())))
+            usage = msgspec.json.encode(usage_dict(sum_usage(self._usages.values())))
             out.append(self._templates.head + b'"choices":[],"usage":' + usage + b"}\n\n")
         out.append(write_data(b"[DONE]"))
         return b"".join(out)
@@ -76,14 +76,14 @@ class ChatEncoder:
         """Give a comment."""
         return PING
 
-    def _begin(self, choice: int, out: list[bytes]) -> ChoiceWriter:
+    def _open_choice(self, choice: int, out: list[bytes]) -> ChoiceWriter:
         """Open a choice, after choice 0: the official client cannot begin with another."""
         if choice and 0 not in self._choices:
-            self._begin(0, out)
+            self._open_choice(0, out)
         writer = self._choices[choice] = ChoiceWriter(self._templates, choice)
         writer.open(out)
         return writer
 
     def _fail(self, error: Error, out: list[bytes]) -> None:
-        self._over = True
+        self._done = True
         out.append(write_data(write_error(UpstreamError(error.message, kind=error.kind))))

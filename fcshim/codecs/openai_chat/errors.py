@@ -6,7 +6,7 @@ Neighbours: `faults` reads those of upstreams.
 
 import msgspec
 
-from fcshim.codecs.faults import CONTEXT_LENGTH
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import FcshimError, RequestError
 
 

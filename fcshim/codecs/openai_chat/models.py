@@ -8,37 +8,37 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.events import JSON
 
 MODELS_PATH = "/models"
 
 
-class _Model(msgspec.Struct):
+class _ChatModel(msgspec.Struct):
     id: str
 
 
-class _Models(msgspec.Struct):
-    data: list[_Model]
+class _ChatModelList(msgspec.Struct):
+    data: list[_ChatModel]
 
 
 def read_models(body: bytes) -> list[str]:
     """Give the names in `{"data": [{"id": ...}, ...]}`; none where the body is something else."""
     try:
-        return [model.id for model in msgspec.json.decode(body, type=_Models).data]
+        return [model.id for model in msgspec.json.decode(body, type=_ChatModelList).data]
     except (ValueError, RecursionError):
         return []
 
 
 def write_models(names: Sequence[str], created: int) -> bytes:
     """Write the list."""
-    return write_json({"object": "list", "data": [_model(name, created) for name in names]})
+    return write_json({"object": "list", "data": [_model_object(name, created) for name in names]})
 
 
 def write_model(name: str, created: int) -> bytes:
     """Write one model."""
-    return write_json(_model(name, created))
+    return write_json(_model_object(name, created))
 
 
-def _model(name: str, created: int) -> dict[str, JSON]:
+def _model_object(name: str, created: int) -> dict[str, JSON]:
     return {"id": name, "object": "model", "created": created, "owned_by": "fcshim"}

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from fcshim.codecs.base import Identity
-from fcshim.codecs.openai_chat.style import CUSTOM_ARGUMENT, Style, style_from_text
+from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT, ChatClientOptions, read_client_options
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
@@ -29,7 +29,7 @@ def finish_reason(reason: StopReason | None, *, legacy: bool) -> str:
     return "function_call" if legacy and word == "tool_calls" else word
 
 
-def add_usage(usages: Iterable[Usage]) -> Usage:
+def sum_usage(usages: Iterable[Usage]) -> Usage:
     """Add up what the choices cost; all have the same prompt, which counts once."""
     listed = list(usages)
     return Usage(
@@ -51,22 +51,22 @@ def usage_dict(usage: Usage) -> dict[str, JSON]:
     }
 
 
-def write_reply(request: Request, identity: Identity, replies: Sequence[Reply]) -> bytes:
+def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply, one choice per `Reply`. Raises `UpstreamError` where one of them broke."""
-    style = style_from_text(request.style)
+    style = read_client_options(request.style)
     body: dict[str, JSON] = {
         "id": identity.id,
         "object": "chat.completion",
         "created": identity.created,
         "model": identity.model,
-        "choices": [_choice(index, reply, style) for index, reply in enumerate(replies)],
+        "choices": [_write_choice(index, reply, style) for index, reply in enumerate(replies)],
     }
     if usages := [reply.usage for reply in replies if reply.usage is not None]:
-        body["usage"] = usage_dict(add_usage(usages))
+        body["usage"] = usage_dict(sum_usage(usages))
     return msgspec.json.encode(body)
 
 
-def _choice(index: int, reply: Reply, style: Style) -> dict[str, JSON]:
+def _write_choice(index: int, reply: Reply, style: ChatClientOptions) -> dict[str, JSON]:
     if reply.error is not None:
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
     good = [call for call in reply.tool_calls if call.error is None]
@@ -74,12 +74,12 @@ def _choice(index: int, reply: Reply, style: Style) -> dict[str, JSON]:
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
     if good and style.functions:
-        message["function_call"] = _function(good[0])
+        message["function_call"] = _write_function(good[0])
     elif good:
-        message["tool_calls"] = [_call(call, style) for call in good]
+        message["tool_calls"] = [_write_call(call, style) for call in good]
     elif not reply.text:
         message["content"] = "".join(call.error.raw for call in reply.tool_calls if call.error)
-    reason = _reason(reply, any_good=bool(good))
+    reason = _stop_reason(reply, any_valid=bool(good))
     return {
         "index": index,
         "message": message,
@@ -88,19 +88,19 @@ def _choice(index: int, reply: Reply, style: Style) -> dict[str, JSON]:
     }
 
 
-def _reason(reply: Reply, *, any_good: bool) -> StopReason | None:
+def _stop_reason(reply: Reply, *, any_valid: bool) -> StopReason | None:
     """Give the stop reason; a reply whose only call was cut off was cut off, whatever the upstream says."""
     truncated = any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
-    if truncated and not any_good and reply.stop_reason in ("complete", "stop_sequence"):
+    if truncated and not any_valid and reply.stop_reason in ("complete", "stop_sequence"):
         return "max_tokens"
     return reply.stop_reason
 
 
-def _function(call: ToolCallEnd) -> dict[str, JSON]:
+def _write_function(call: ToolCallEnd) -> dict[str, JSON]:
     return {"name": call.tool_call_name, "arguments": call.tool_call_arguments_complete}
 
 
-def _call(call: ToolCallEnd, style: Style) -> dict[str, JSON]:
+def _write_call(call: ToolCallEnd, style: ChatClientOptions) -> dict[str, JSON]:
     if call.tool_call_name in style.custom:
         arguments = msgspec.json.decode(call.tool_call_arguments_complete)
         text = arguments.get(CUSTOM_ARGUMENT)
@@ -109,4 +109,4 @@ def _call(call: ToolCallEnd, style: Style) -> dict[str, JSON]:
             "type": "custom",
             "custom": {"name": call.tool_call_name, "input": text if isinstance(text, str) else str(text)},
         }
-    return {"id": call.tool_call_id, "type": "function", "function": _function(call)}
+    return {"id": call.tool_call_id, "type": "function", "function": _write_function(call)}

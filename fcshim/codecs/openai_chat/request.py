@@ -5,15 +5,15 @@ never an error.
 Neighbours: `request_messages` and `request_tools` read the two large parts; `outgoing` is the way back.
 """
 
-from fcshim.codecs.fields import expect, read_object, take, take_count, take_number, wrong
+from fcshim.codecs.fields import expect, read_object, read_field, read_integer, read_number, field_error
 from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.openai_chat.request_messages import read_messages
 from fcshim.codecs.openai_chat.request_tools import read_tool_choice, read_tools
-from fcshim.codecs.openai_chat.style import Style
+from fcshim.codecs.openai_chat.client_options import ChatClientOptions
 from fcshim.events import JSON
 from fcshim.messages import Request
 
-_NAMED = frozenset(
+_KNOWN_FIELDS = frozenset(
     [
         *("model", "messages", "stream", "stream_options", "n", "stop", "max_tokens", "max_completion_tokens"),
         *("temperature", "top_p", "seed"),
@@ -27,50 +27,50 @@ def read_request(body: bytes, limits: RequestLimits) -> Request:
     source = read_object(body)
     tools, custom = read_tools(source, limits)
     legacy = not source.get("tools") and bool(source.get("functions"))
-    options = take(source, "stream_options", dict, {})
-    style = Style(
+    options = read_field(source, "stream_options", dict, {})
+    style = ChatClientOptions(
         functions=legacy,
         max_completion_tokens=source.get("max_completion_tokens") is not None,
         custom=custom,
     )
     return Request(
-        model=take(source, "model", str, ""),
+        model=read_field(source, "model", str, ""),
         messages=read_messages(source),
         tools=tools,
         tool_choice=read_tool_choice(source, tools, legacy=legacy),
-        parallel_tool_calls=take(source, "parallel_tool_calls", bool, not legacy),
-        stream=take(source, "stream", bool, default=False),
-        include_usage=take(options, "include_usage", bool, default=False, place="stream_options."),
-        n=take_count(source, "n", least=1, most=limits.choices) or 1,
-        stop=_stop(source.get("stop")),
-        max_tokens=_max_tokens(source),
-        temperature=take_number(source, "temperature"),
-        top_p=take_number(source, "top_p"),
-        seed=take_count(source, "seed", least=-(2**63)),
-        extra=_extra(source, options),
+        parallel_tool_calls=read_field(source, "parallel_tool_calls", bool, not legacy),
+        stream=read_field(source, "stream", bool, default=False),
+        include_usage=read_field(options, "include_usage", bool, default=False, prefix="stream_options."),
+        n=read_integer(source, "n", minimum=1, maximum=limits.choices) or 1,
+        stop=_read_stop(source.get("stop")),
+        max_tokens=_read_max_tokens(source),
+        temperature=read_number(source, "temperature"),
+        top_p=read_number(source, "top_p"),
+        seed=read_integer(source, "seed", minimum=-(2**63)),
+        extra=_collect_extra(source, options),
         style=style.to_text(),
     )
 
 
-def _max_tokens(source: dict[str, JSON]) -> int | None:
+def _read_max_tokens(source: dict[str, JSON]) -> int | None:
     """Take the newer name first; llama-server means "no limit" by -1 and 0."""
-    newer = take_count(source, "max_completion_tokens", least=-1)
-    older = take_count(source, "max_tokens", least=-1)
+    newer = read_integer(source, "max_completion_tokens", minimum=-1)
+    older = read_integer(source, "max_tokens", minimum=-1)
     return older if newer is None else newer
 
 
-def _stop(value: JSON) -> tuple[str, ...]:
+def _read_stop(value: JSON) -> tuple[str, ...]:
     """Read stop strings; an empty one would stop everything and is left out, as upstreams do."""
     if value is None:
         return ()
     if not isinstance(value, str | list):
-        raise wrong(value, "a string or an array of strings", "stop")
+        raise field_error(value, "a string or an array of strings", "stop")
     listed = [value] if isinstance(value, str) else value
     return tuple(text for at, text in enumerate(listed) if expect(text, str, f"stop[{at}]", param="stop"))
 
 
-def _extra(source: dict[str, JSON], options: dict[str, JSON]) -> dict[str, JSON]:
-    extra = {name: value for name, value in source.items() if name not in _NAMED}
+def _collect_extra(source: dict[str, JSON], options: dict[str, JSON]) -> dict[str, JSON]:
+    extra = {name: value for name, value in source.items() if name not in _KNOWN_FIELDS}
     if others := {name: value for name, value in options.items() if name != "include_usage"}:
         extra["stream_options"] = others
     return extra

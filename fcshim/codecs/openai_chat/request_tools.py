@@ -8,14 +8,14 @@ import re
 
 import msgspec
 
-from fcshim.codecs.fields import expect, take, wrong
+from fcshim.codecs.fields import expect, read_field, field_error
 from fcshim.codecs.limits import RequestLimits, check_tools
-from fcshim.codecs.openai_chat.style import CUSTOM_ARGUMENT
+from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
 
-_NAME = re.compile(r"[\w.:/-]{1,128}")
+_VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
 """Wider than OpenAI's `[a-zA-Z0-9_-]{1,64}`, for MCP's and Gemini's names; still nothing that needs quoting."""
 
 
@@ -23,7 +23,7 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
     """Read `tools`, else the legacy `functions`; give them with the names of those that are custom."""
     custom: set[str] = set()
     tools: list[Tool] = []
-    for position, item in enumerate(take(source, "tools", list, [])):
+    for position, item in enumerate(read_field(source, "tools", list, [])):
         place = f"tools[{position}]"
         tool = expect(item, dict, place)
         if tool.get("type") == "custom":
@@ -32,30 +32,30 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
         elif tool.get("type", "function") == "function":
             tools.append(read_function(expect(tool.get("function"), dict, f"{place}.function"), f"{place}.function"))
         else:
-            raise wrong(tool["type"], "'function' or 'custom'", f"{place}.type")
-    for position, item in enumerate([] if tools else take(source, "functions", list, [])):
+            raise field_error(tool["type"], "'function' or 'custom'", f"{place}.type")
+    for position, item in enumerate([] if tools else read_field(source, "functions", list, [])):
         place = f"functions[{position}]"
         tools.append(read_function(expect(item, dict, place), place))
     check_tools(tools, limits)
     return as_tools(tools), frozenset(custom)
 
 
-def read_function(function: dict[str, JSON], place: str) -> Tool:
+def read_function(function: dict[str, JSON], path: str) -> Tool:
     """Read `{name, description, parameters, strict}`. Raises `RequestError`."""
     return Tool(
-        name=_tool_name(function, place),
-        description=take(function, "description", str, "", f"{place}."),
-        parameters=take(function, "parameters", dict, None, f"{place}."),
-        strict=take(function, "strict", bool, False, f"{place}."),  # noqa: FBT003  # the default of a field
+        name=_read_tool_name(function, path),
+        description=read_field(function, "description", str, "", f"{path}."),
+        parameters=read_field(function, "parameters", dict, None, f"{path}."),
+        strict=read_field(function, "strict", bool, False, f"{path}."),  # noqa: FBT003  # the default of a field
     )
 
 
-def read_custom(custom: dict[str, JSON], place: str) -> Tool:
+def read_custom(custom: dict[str, JSON], path: str) -> Tool:
     """Turn a tool that takes free text into a function with one string. Raises `RequestError`."""
     notes = [
-        take(custom, "description", str, "", f"{place}."),
+        read_field(custom, "description", str, "", f"{path}."),
         f"The whole text is the one argument `{CUSTOM_ARGUMENT}`.",  # descriptions tend to say that it is no JSON
-        _format_note(take(custom, "format", dict, {}, f"{place}.")),
+        _format_note(read_field(custom, "format", dict, {}, f"{path}.")),
     ]
     schema = {
         "type": "object",
@@ -63,7 +63,7 @@ def read_custom(custom: dict[str, JSON], place: str) -> Tool:
         "required": [CUSTOM_ARGUMENT],
         "additionalProperties": False,
     }
-    return Tool(name=_tool_name(custom, place), description="\n".join(filter(None, notes)), parameters=schema)
+    return Tool(name=_read_tool_name(custom, path), description="\n".join(filter(None, notes)), parameters=schema)
 
 
 def _format_note(form: dict[str, JSON]) -> str:
@@ -75,10 +75,10 @@ def _format_note(form: dict[str, JSON]) -> str:
     return f"The input must match this {grammar.get('syntax', 'lark')} grammar:\n{definition}"
 
 
-def _tool_name(source: dict[str, JSON], place: str) -> str:
+def _read_tool_name(source: dict[str, JSON], place: str) -> str:
     name = expect(source.get("name"), str, f"{place}.name")
-    if not _NAME.fullmatch(name):
-        raise wrong(name, "1 to 128 letters, digits or _ - . : /", f"{place}.name")
+    if not _VALID_NAME.fullmatch(name):
+        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{place}.name")
     return name
 
 
@@ -86,7 +86,7 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...], *, legacy
     """Read `tool_choice`, or the legacy `function_call`."""
     field = "function_call" if legacy and source.get("tool_choice") is None else "tool_choice"
     value = source.get(field)
-    choice = _choice(value, field)
+    choice = _read_choice(value, field)
     offered = {tool.name for tool in tools}
     for name in choice.names:
         if name not in offered:
@@ -96,7 +96,7 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...], *, legacy
     return choice
 
 
-def _choice(value: JSON, field: str) -> ToolChoice:
+def _read_choice(value: JSON, field: str) -> ToolChoice:
     match value:
         case None:
             return AUTO
@@ -105,19 +105,19 @@ def _choice(value: JSON, field: str) -> ToolChoice:
         case {"type": "allowed_tools", "allowed_tools": {"tools": list(listed), **rest}}:
             mode = rest.get("mode", "auto")
             if mode not in ("auto", "required"):
-                raise wrong(mode, "'auto' or 'required'", f"{field}.allowed_tools.mode")
-            names = tuple(_chosen(item, f"{field}.allowed_tools.tools[{at}]") for at, item in enumerate(listed))
+                raise field_error(mode, "'auto' or 'required'", f"{field}.allowed_tools.mode")
+            names = tuple(_read_chosen_name(item, f"{field}.allowed_tools.tools[{at}]") for at, item in enumerate(listed))
             return ToolChoice(mode, names)
         case dict():
-            return ToolChoice("required", (_chosen(value, field),))
+            return ToolChoice("required", (_read_chosen_name(value, field),))
         case _:
-            raise wrong(value, "'none', 'auto', 'required' or an object that names a tool", field)
+            raise field_error(value, "'none', 'auto', 'required' or an object that names a tool", field)
 
 
-def _chosen(value: JSON, place: str) -> str:
+def _read_chosen_name(value: JSON, place: str) -> str:
     """Find the name in `{type, function: {name}}`, `{type, custom: {name}}`, or the legacy form's bare `{name}`."""
     match value:
         case {"function": {"name": str(name)}} | {"custom": {"name": str(name)}} | {"name": str(name)}:
             return name
         case _:
-            raise wrong(value, "an object that names a tool", place)
+            raise field_error(value, "an object that names a tool", place)

@@ -8,7 +8,7 @@ import json
 
 import msgspec
 
-from fcshim.codecs.texts import without_surrogates
+from fcshim.codecs.json_writer import repair_surrogates_in
 from fcshim.events import JSON
 
 
@@ -27,7 +27,7 @@ class ToolCallDelta(msgspec.Struct, gc=False):
     function: FunctionDelta | None = None
 
 
-class Delta(msgspec.Struct, gc=False):
+class ChatDelta(msgspec.Struct, gc=False):
     """What a chunk adds to a choice, or a whole message."""
 
     content: str | list[JSON] | None = None
@@ -38,20 +38,20 @@ class Delta(msgspec.Struct, gc=False):
     function_call: FunctionDelta | None = None
 
 
-class Choice(msgspec.Struct, gc=False):
+class ChatChoice(msgspec.Struct, gc=False):
     """One choice of a chunk (`delta`) or of a whole reply (`message`)."""
 
     index: int = 0
-    delta: Delta | None = None
-    message: Delta | None = None
+    delta: ChatDelta | None = None
+    message: ChatDelta | None = None
     finish_reason: str | None = None
     stop_reason: JSON = None
 
 
-class Chunk(msgspec.Struct, gc=False):
+class ChatChunk(msgspec.Struct, gc=False):
     """One chunk of a stream, or one whole reply."""
 
-    choices: list[Choice] | None = None
+    choices: list[ChatChoice] | None = None
     usage: dict[str, JSON] | None = None
     error: JSON = None
 
@@ -83,7 +83,7 @@ class PlainChunk(msgspec.Struct, gc=False):
     error: None = None
 
 
-_decode = msgspec.json.Decoder(Chunk).decode
+_decode = msgspec.json.Decoder(ChatChunk).decode
 _decode_plain = msgspec.json.Decoder(PlainChunk).decode
 
 
@@ -95,19 +95,19 @@ def read_plain_chunk(payload: bytes) -> PlainChunk | None:
         return None
 
 
-def read_chunk(payload: bytes) -> Chunk | None:
+def read_chunk(payload: bytes) -> ChatChunk | None:
     """Read one JSON document; None where it is none, or is of another shape."""
     try:
         return _decode(payload)
     except (ValueError, RecursionError):
-        return _read_mended(payload)
+        return _read_lenient(payload)
 
 
-def _read_mended(payload: bytes) -> Chunk | None:
+def _read_lenient(payload: bytes) -> ChatChunk | None:
     """Read what strict readers refuse: invalid UTF-8, half surrogates, raw control characters (all seen in relays)."""
     try:
         value = json.loads(payload.decode("utf-8", "replace"), strict=False)
-        mended = msgspec.json.encode(without_surrogates(value))
+        mended = msgspec.json.encode(repair_surrogates_in(value))
         return _decode(mended)
     except (ValueError, RecursionError):
         return None

@@ -23,22 +23,22 @@ are not offered. What this format cannot say: that a stop sequence ended the rep
 
 from collections.abc import Callable
 
-from fcshim.codecs.base import NO_TARGET, Decoder, Target
-from fcshim.codecs.faults import read_error
+from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.openai_chat.decoder import DecoderLimits
 from fcshim.codecs.openai_chat.errors import write_error
 from fcshim.codecs.openai_chat.models import MODELS_PATH, read_models
-from fcshim.codecs.openai_responses import archive
-from fcshim.codecs.openai_responses.conversation import Conversation
+from fcshim.codecs.openai_responses import stored_responses
+from fcshim.codecs.openai_responses.input_resolver import InputResolver
 from fcshim.codecs.openai_responses.encoder import ResponsesEncoder
-from fcshim.codecs.openai_responses.errors import break_event
-from fcshim.codecs.openai_responses.interpreter import ResponsesInterpreter
-from fcshim.codecs.openai_responses.outgoing import write_request
+from fcshim.codecs.openai_responses.errors import error_event_fields
+from fcshim.codecs.openai_responses.decoder import ResponsesDecoder
+from fcshim.codecs.openai_responses.upstream_request import write_request
 from fcshim.codecs.openai_responses.reply import write_reply
 from fcshim.codecs.openai_responses.request import read_request
-from fcshim.codecs.single import SingleDecoder
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.single_choice import SingleChoiceDecoder
+from fcshim.codecs.json_writer import write_json
 from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.ids import id_source
@@ -46,7 +46,7 @@ from fcshim.messages import Request
 
 __all__ = ["OPENAI_RESPONSES", "OpenAIResponses", "ResponsesEncoder"]
 
-_RECALL = 64 * 2**20
+_MAX_RECALLED_BYTES = 64 * 2**20
 """Bytes that one request may pull out of the memory: as much as a memory holds by default."""
 
 
@@ -70,30 +70,30 @@ class OpenAIResponses:
         *,
         request_limits: RequestLimits = DEFAULT_LIMITS,
         decoder_limits: DecoderLimits = DecoderLimits(),  # noqa: B008  # frozen
-        recall: int = _RECALL,
+        max_recalled_bytes: int = _MAX_RECALLED_BYTES,
         new_id: Callable[[], str] | None = None,
     ) -> None:
         self._request_limits = request_limits
         self._decoder_limits = decoder_limits
-        self._recall = recall
+        self._max_recalled_bytes = max_recalled_bytes
         self._new_id = new_id or id_source()
 
-    def decode_request(self, body: bytes, target: Target = NO_TARGET) -> Request:
+    def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
-        conversation = Conversation(target.memory, limit=self._recall, elsewhere=target.relayed)
+        conversation = InputResolver(target.reply_store, max_bytes=self._max_recalled_bytes, stored_upstream=target.stored_upstream)
         return read_request(body, conversation, self._request_limits)
 
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
-        interpreter = ResponsesInterpreter(self._new_id, self._decoder_limits.call_chars)
-        return SingleDecoder(interpreter, line_bytes=self._decoder_limits.line_bytes)
+        interpreter = ResponsesDecoder(self._new_id, self._decoder_limits.call_chars)
+        return SingleChoiceDecoder(interpreter, line_bytes=self._decoder_limits.line_bytes)
 
-    def encode_break(self, error: FcshimError) -> bytes:
+    def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way; its number is not known here."""
-        fields = break_event(Error(error.kind, error.message))
+        fields = error_event_fields(Error(error.kind, error.message))
         return b"event: error\ndata: " + write_json({"type": "error", "sequence_number": 0, **fields}) + b"\n\n"
 
-    def decode_count(self, body: bytes, target: Target) -> Request:
+    def decode_count(self, body: bytes, target: RequestTarget) -> Request:
         """Read a request whose tokens are to be counted. Raises `RequestError`."""
         return self.decode_request(body, target)
 
@@ -101,9 +101,9 @@ class OpenAIResponses:
         """Write the count."""
         return write_json({"object": "response.input_tokens", "input_tokens": tokens})
 
-    def answer(self, method: str, target: Target, body: bytes) -> bytes:  # noqa: ARG002  # contract
+    def respond(self, method: str, target: RequestTarget, body: bytes) -> bytes:  # noqa: ARG002  # contract
         """Give or forget a response that is remembered. Raises `RequestError`."""
-        return archive.answer(method, target)
+        return stored_responses.respond(method, target)
 
 
 OPENAI_RESPONSES = OpenAIResponses()

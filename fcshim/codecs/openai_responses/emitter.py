@@ -4,7 +4,7 @@ Rule: numbers count from 0 without a gap; a delta is spliced from constant bytes
 Neighbours: the encoder owns one per response, `items` writes through it.
 """
 
-from fcshim.codecs.texts import write_json
+from fcshim.codecs.json_writer import write_json
 from fcshim.events import JSON
 
 
@@ -21,19 +21,19 @@ class Emitter:
         self._number += 1
         self.out.append(b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")
 
-    def delta(self, frame: "Frame", text: str) -> None:
+    def emit_delta(self, template: "DeltaTemplate", text: str) -> None:
         """Write one delta."""
-        self.out.append(frame.head + b"%d" % self._number + frame.middle + write_json(text) + frame.tail)
+        self.out.append(template.head + b"%d" % self._number + template.middle + write_json(text) + template.tail)
         self._number += 1
 
-    def take(self) -> bytes:
+    def take_bytes(self) -> bytes:
         """Give what was written since the last time."""
         written = b"".join(self.out)
         self.out.clear()
         return written
 
 
-class Frame:
+class DeltaTemplate:
     """The constant bytes around the number and the text of a delta."""
 
     __slots__ = ("head", "middle", "tail")

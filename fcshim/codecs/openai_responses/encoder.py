@@ -8,13 +8,13 @@ Neighbours: `items` and `response` write the parts, `archive` keeps what was sai
 from collections.abc import Sequence
 from typing import assert_never
 
-from fcshim.codecs.base import Identity
-from fcshim.codecs.openai_responses.archive import keep_response
+from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.openai_responses.stored_responses import store_response
 from fcshim.codecs.openai_responses.emitter import Emitter
-from fcshim.codecs.openai_responses.errors import break_event
+from fcshim.codecs.openai_responses.errors import error_event_fields
 from fcshim.codecs.openai_responses.items import FunctionItem, MessageItem, ReasoningItem, write_custom_call
 from fcshim.codecs.openai_responses.response import begin_response, end_response, fail_response
-from fcshim.codecs.openai_responses.style import style_from_text
+from fcshim.codecs.openai_responses.client_options import read_client_options
 from fcshim.codecs.sse import EVENT_STREAM, PING
 from fcshim.events import (
     JSON,
@@ -32,10 +32,10 @@ from fcshim.events import (
 )
 from fcshim.messages import Request
 
-DEFAULT_MAX_TEXT = 64 * 2**20
+DEFAULT_MAX_CHARS = 64 * 2**20
 """Characters of one streamed reply: the API repeats everything at the end, so all of it is held until then."""
 
-_ENDED = frozenset(["complete", "stop_sequence"])
+_NORMAL_STOPS = frozenset(["complete", "stop_sequence"])
 _UNFINISHED = Error("upstream_error", "the reply broke off before it was finished")
 
 
@@ -44,55 +44,55 @@ class ResponsesEncoder:
 
     content_type = EVENT_STREAM
 
-    def __init__(self, request: Request, identity: Identity, *, max_text: int = DEFAULT_MAX_TEXT) -> None:
+    def __init__(self, request: Request, identity: ReplyIdentity, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:
         self._request = request
         self._identity = identity
-        self._style = style_from_text(request.style)
+        self._style = read_client_options(request.style)
         self._emitter = Emitter()
         self._response: dict[str, JSON] = {}
         self._output: list[JSON] = []
         self._item: MessageItem | ReasoningItem | None = None
         self._calls: dict[int, FunctionItem] = {}
-        self._spoiled: list[FunctionItem] = []
-        self._items = 0
-        self._good = 0
-        self._bad: CallError | None = None
+        self._failed_calls: list[FunctionItem] = []
+        self._item_count = 0
+        self._valid_calls = 0
+        self._call_error: CallError | None = None
         self._usage: Usage | None = None
         self._stop: Stop | None = None
-        self._room = max_text
-        self._over = False
+        self._chars_left = max_chars
+        self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
         """Give the bytes for these events; this API knows one choice only."""
-        if self._over or choice or not events:
+        if self._done or choice or not events:
             return b""
-        self._begin()
+        self._begin_response()
         for event in events:
-            if type(event) is Text and type(self._item) is MessageItem and self._room > 0:
-                self._room -= len(event.text)
+            if type(event) is Text and type(self._item) is MessageItem and self._chars_left > 0:
+                self._chars_left -= len(event.text)
                 self._item.add(event.text, self._emitter)
             elif (failure := self._write(event)) is not None:
                 self._fail(failure)
                 break
-        return self._emitter.take()
+        return self._emitter.take_bytes()
 
     def close(self) -> bytes:
         """Give the event that ends the response; a failure where it has not ended; nothing after one."""
-        if self._over:
+        if self._done:
             return b""
-        self._begin()
-        failure = _UNFINISHED if self._stop is None else self._failure(self._stop.stop_reason)
+        self._begin_response()
+        failure = _UNFINISHED if self._stop is None else self._end_error(self._stop.stop_reason)
         if failure is not None or self._stop is None:
             self._fail(failure or _UNFINISHED)
         else:
             self._end(self._stop.stop_reason)
-        return self._emitter.take()
+        return self._emitter.take_bytes()
 
     def ping(self) -> bytes:
         """Give a comment."""
         return PING
 
-    def _begin(self) -> None:
+    def _begin_response(self) -> None:
         if not self._response:
             self._response = begin_response(self._request, self._identity)
             self._emitter.emit("response.created", {"response": self._response})
@@ -102,18 +102,18 @@ class ResponsesEncoder:
         match event:
             case Error():
                 return event
-            case _ if self._room <= 0:
+            case _ if self._chars_left <= 0:
                 return Error("upstream_error", "the reply is longer than the limit for one response")
             case ToolCallChunk():
                 self._add_arguments(event)
             case Text():
-                self._say(event)
+                self._add_text(event)
             case Reasoning():
-                self._think(event)
+                self._add_reasoning(event)
             case ToolCallStart():
-                self._start(event)
+                self._start_call(event)
             case ToolCallEnd():
-                self._finish_call(event)
+                self._end_call(event)
             case Usage():
                 self._usage = event
             case Stop():
@@ -122,87 +122,87 @@ class ResponsesEncoder:
                 assert_never(event)
         return None
 
-    def _say(self, event: Text) -> None:
+    def _add_text(self, event: Text) -> None:
         if event.text and type(self._item) is not MessageItem:
             self._close_item()
-            self._item = MessageItem(*self._next("msg"), self._emitter)
+            self._item = MessageItem(*self._allocate_item("msg"), self._emitter)
         if event.text and self._item is not None:
-            self._room -= len(event.text)
+            self._chars_left -= len(event.text)
             self._item.add(event.text, self._emitter)
 
-    def _think(self, event: Reasoning) -> None:
+    def _add_reasoning(self, event: Reasoning) -> None:
         item = self._item
         if not isinstance(item, ReasoningItem):
             self._close_item()
-            self._item = item = ReasoningItem(*self._next("rs"), self._emitter)
-        self._room -= len(event.text)
+            self._item = item = ReasoningItem(*self._allocate_item("rs"), self._emitter)
+        self._chars_left -= len(event.text)
         if event.text:
             item.add(event.text, self._emitter)
         if event.signature is not None:
             item.signature = event.signature
             self._close_item()
 
-    def _start(self, event: ToolCallStart) -> None:
+    def _start_call(self, event: ToolCallStart) -> None:
         self._close_item()
         if event.tool_call_name not in self._style.custom:
-            self._calls[event.index] = FunctionItem(*self._next("fc"), event, self._style, self._emitter)
+            self._calls[event.index] = FunctionItem(*self._allocate_item("fc"), event, self._style, self._emitter)
 
     def _add_arguments(self, event: ToolCallChunk) -> None:
-        self._room -= len(event.tool_call_arguments_chunk)
+        self._chars_left -= len(event.tool_call_arguments_chunk)
         item = self._calls.get(event.index)
         if item is not None:
             item.add(event.tool_call_arguments_chunk, self._emitter)
 
-    def _finish_call(self, event: ToolCallEnd) -> None:
+    def _end_call(self, event: ToolCallEnd) -> None:
         item = self._calls.pop(event.index, None)
         if event.error is not None:
-            self._bad = event.error
+            self._call_error = event.error
         else:
-            self._good += 1
+            self._valid_calls += 1
         if item is not None:
             made = item.end(event, self._emitter)
             self._output += [] if made is None else [made]
-            self._spoiled += [item] if made is None else []
+            self._failed_calls += [item] if made is None else []
         elif event.error is None:
-            self._output.append(write_custom_call(*self._next("ctc"), event, self._style, self._emitter))
+            self._output.append(write_custom_call(*self._allocate_item("ctc"), event, self._style, self._emitter))
 
-    def _next(self, prefix: str) -> tuple[int, str]:
+    def _allocate_item(self, prefix: str) -> tuple[int, str]:
         """Give index and id of the next item."""
-        index = self._items
-        self._items += 1
-        return index, item_id(prefix, self._identity, index)
+        index = self._item_count
+        self._item_count += 1
+        return index, make_item_id(prefix, self._identity, index)
 
     def _close_item(self) -> None:
         if self._item is not None:
             self._output.append(self._item.close(self._emitter))
             self._item = None
 
-    def _failure(self, reason: StopReason) -> Error | None:
+    def _end_error(self, reason: StopReason) -> Error | None:
         """Tell what the response must fail with where it cannot end well."""
         if reason == "error":
             return Error("upstream_error", "the upstream ended the reply with an error")
-        if self._bad is None or self._good or self._bad.kind == "truncated" or reason not in _ENDED:
+        if self._call_error is None or self._valid_calls or self._call_error.kind == "truncated" or reason not in _NORMAL_STOPS:
             return None
-        return Error("model_output_error", f"the model wrote a tool call that cannot be used: {self._bad.message}")
+        return Error("model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}")
 
     def _end(self, reason: StopReason) -> None:
-        self._over = True
+        self._done = True
         self._close_item()
-        cut = self._bad is not None and self._bad.kind == "truncated" and not self._good
+        cut = self._call_error is not None and self._call_error.kind == "truncated" and not self._valid_calls
         response = end_response(self._response, self._output, self._usage, "max_tokens" if cut else reason)
         if response["status"] == "completed":
-            for item in self._spoiled:
-                item.give_up(self._emitter)
-        keep_response(self._request, self._identity, response)
+            for item in self._failed_calls:
+                item.end_incomplete(self._emitter)
+        store_response(self._request, self._identity, response)
         self._emitter.emit(f"response.{response['status']}", {"response": response})
 
     def _fail(self, error: Error) -> None:
-        self._over = True
+        self._done = True
         response = fail_response(self._response, self._output, error)
         self._emitter.emit("response.failed", {"response": response})
-        self._emitter.emit("error", break_event(error))
+        self._emitter.emit("error", error_event_fields(error))
 
 
-def item_id(prefix: str, identity: Identity, index: int) -> str:
+def make_item_id(prefix: str, identity: ReplyIdentity, index: int) -> str:
     """Give an item's id, made from that of its response."""
     return f"{prefix}_{identity.id.removeprefix('resp_')}{index:02x}"

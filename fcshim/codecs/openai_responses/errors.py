@@ -8,7 +8,7 @@ Neighbours: `openai_chat.errors` writes bodies, `faults` reads them.
 from fcshim.events import JSON, Error
 
 
-def break_event(error: Error) -> dict[str, JSON]:
+def error_event_fields(error: Error) -> dict[str, JSON]:
     """Give the fields of the event that tells of an error."""
     inner = {"type": error.kind, "code": "server_error", "message": error.message, "param": None}
     return {"code": "server_error", "message": error.message, "param": None, "error": inner}

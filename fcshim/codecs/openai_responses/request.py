@@ -5,11 +5,11 @@ unknown field is never an error, a feature that would be missed is refused by na
 Neighbours: `conversation`, `request_items` and `request_tools` read the parts; `outgoing` is the way back.
 """
 
-from fcshim.codecs.fields import read_object, take, take_count, take_number
+from fcshim.codecs.fields import read_object, read_field, read_integer, read_number
 from fcshim.codecs.limits import RequestLimits
-from fcshim.codecs.openai_responses.conversation import Conversation
+from fcshim.codecs.openai_responses.input_resolver import InputResolver
 from fcshim.codecs.openai_responses.request_items import ItemReader
-from fcshim.codecs.openai_responses.request_tools import Offer, read_tool_choice, read_tools
+from fcshim.codecs.openai_responses.request_tools import ResponsesTools, read_tool_choice, read_tools
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Message, Request, SystemMessage, TextPart
@@ -23,27 +23,27 @@ _UNSUPPORTED = {
 }
 
 
-def read_request(body: bytes, conversation: Conversation, limits: RequestLimits) -> Request:
+def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) -> Request:
     """Read a request. Raises `RequestError`."""
     source = read_object(body)
     _refuse_unsupported(source)
-    messages, loaded = _messages(source, conversation)
-    offer = read_tools(take(source, "tools", list, []), loaded, limits)
+    messages, loaded = _read_messages(source, resolver)
+    offer = read_tools(read_field(source, "tools", list, []), loaded, limits)
     return Request(
-        model=take(source, "model", str, ""),
+        model=read_field(source, "model", str, ""),
         messages=messages,
         tools=tuple(offer.tools.values()),
         tool_choice=read_tool_choice(source, offer),
-        parallel_tool_calls=take(source, "parallel_tool_calls", bool, default=True),
-        stream=take(source, "stream", bool, default=False),
+        parallel_tool_calls=read_field(source, "parallel_tool_calls", bool, default=True),
+        stream=read_field(source, "stream", bool, default=False),
         include_usage=True,
-        max_tokens=take_count(source, "max_output_tokens", least=1),
-        temperature=take_number(source, "temperature"),
-        top_p=take_number(source, "top_p"),
-        extra=_extra(source),
+        max_tokens=read_integer(source, "max_output_tokens", minimum=1),
+        temperature=read_number(source, "temperature"),
+        top_p=read_number(source, "top_p"),
+        extra=_read_extra(source),
         verbatim={API: source},
-        style=offer.style().to_text(),
-        notes=_notes(offer),
+        style=offer.client_options().to_text(),
+        notes=_make_notes(offer),
     )
 
 
@@ -53,35 +53,35 @@ def _refuse_unsupported(source: dict[str, JSON]) -> None:
             raise RequestError(f"{name}: not supported here; {instead}", param=name, kind="unsupported_parameter")
 
 
-def _messages(source: dict[str, JSON], conversation: Conversation) -> tuple[tuple[Message, ...], list[JSON]]:
+def _read_messages(source: dict[str, JSON], resolver: InputResolver) -> tuple[tuple[Message, ...], list[JSON]]:
     """Give the messages, instructions first, and the tools that items brought."""
-    items = conversation.items(source)
-    reader = ItemReader(skipped=conversation.missing)
+    items = resolver.resolve(source)
+    reader = ItemReader(skipped=resolver.has_unresolved)
     for position, item in enumerate(items):
         reader.read(item, f"input[{position}]")
-    instructions = take(source, "instructions", str, "")
+    instructions = read_field(source, "instructions", str, "")
     before = (SystemMessage((TextPart(instructions),)),) if instructions else ()
     messages = (*before, *reader.close())
-    if not messages and not conversation.missing:
+    if not messages and not resolver.has_unresolved:
         raise RequestError("input: expected a string or at least one message", param="input")
-    return messages, reader.loaded
+    return messages, reader.loaded_tools
 
 
-def _extra(source: dict[str, JSON]) -> dict[str, JSON]:
+def _read_extra(source: dict[str, JSON]) -> dict[str, JSON]:
     """Give the settings that local engines understand, under the Chat API's names."""
     extra: dict[str, JSON] = {}
-    match take(source, "text", dict, {}).get("format"):
+    match read_field(source, "text", dict, {}).get("format"):
         case {"type": "json_schema", **rest}:
             form = {name: rest[name] for name in ("name", "description", "schema", "strict") if name in rest}
             extra["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", **form}}
         case {"type": "json_object"}:
             extra["response_format"] = {"type": "json_object"}
-    effort = take(source, "reasoning", dict, {}).get("effort")
+    effort = read_field(source, "reasoning", dict, {}).get("effort")
     if isinstance(effort, str):
         extra["reasoning_effort"] = effort
     return extra
 
 
-def _notes(offer: Offer) -> tuple[str, ...]:
+def _make_notes(offer: ResponsesTools) -> tuple[str, ...]:
     hosted = ", ".join(sorted(set(offer.hosted)))
     return (f"not offered, because only their provider can run them: {hosted}",) if hosted else ()

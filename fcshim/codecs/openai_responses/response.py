@@ -7,12 +7,12 @@ Neighbours: the encoder and `reply` send it; `items` makes its output.
 
 from collections.abc import Sequence
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_responses.request import API
 from fcshim.events import JSON, Error, StopReason, Usage
 from fcshim.messages import Request
 
-_ECHOED: dict[str, JSON] = {
+_ECHO_DEFAULTS: dict[str, JSON] = {
     "instructions": None,
     "max_output_tokens": None,
     "max_tool_calls": None,
@@ -34,13 +34,13 @@ _ECHOED: dict[str, JSON] = {
 }
 """Fields that say again what was asked, with what stands for silence."""
 
-_INCOMPLETE: dict[StopReason | None, str] = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
+_INCOMPLETE_REASONS: dict[StopReason | None, str] = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def begin_response(request: Request, identity: Identity) -> dict[str, JSON]:
+def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]:
     """Give the object as it is before anything is said."""
     asked = request.verbatim.get(API, {})
-    echo = {name: default if asked.get(name) is None else asked[name] for name, default in _ECHOED.items()}
+    echo = {name: default if asked.get(name) is None else asked[name] for name, default in _ECHO_DEFAULTS.items()}
     return {
         "id": identity.id,
         "object": "response",
@@ -61,7 +61,7 @@ def end_response(
     response: dict[str, JSON], output: Sequence[JSON], usage: Usage | None, reason: StopReason | None
 ) -> dict[str, JSON]:
     """Give the object as it is at the end; a reply that was cut off is incomplete."""
-    why = _INCOMPLETE.get(reason)
+    why = _INCOMPLETE_REASONS.get(reason)
     return {
         **response,
         "status": "incomplete" if why else "completed",

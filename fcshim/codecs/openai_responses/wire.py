@@ -9,7 +9,7 @@ import msgspec
 from fcshim.events import JSON
 
 
-class Part(msgspec.Struct, gc=False):
+class ResponsesPart(msgspec.Struct, gc=False):
     """A part of an item's content."""
 
     type: str = ""
@@ -17,7 +17,7 @@ class Part(msgspec.Struct, gc=False):
     refusal: str | None = None
 
 
-class Item(msgspec.Struct, gc=False):
+class ResponsesItem(msgspec.Struct, gc=False):
     """An item of the output."""
 
     type: str = ""
@@ -27,22 +27,22 @@ class Item(msgspec.Struct, gc=False):
     namespace: str | None = None
     arguments: str | dict[str, JSON] | None = None
     input: str | None = None
-    content: list[Part] | None = None
-    summary: list[Part] | None = None
+    content: list[ResponsesPart] | None = None
+    summary: list[ResponsesPart] | None = None
     encrypted_content: str | None = None
 
 
-class Response(msgspec.Struct, gc=False):
+class ResponseObject(msgspec.Struct, gc=False):
     """The response object, as events carry it."""
 
     status: str | None = None
-    output: list[Item] | None = None
+    output: list[ResponsesItem] | None = None
     usage: dict[str, JSON] | None = None
     incomplete_details: dict[str, JSON] | None = None
     error: JSON = None
 
 
-class Piece(Response, gc=False):
+class ResponsesEvent(ResponseObject, gc=False):
     """One event, or a whole response."""
 
     type: str | None = None
@@ -50,12 +50,12 @@ class Piece(Response, gc=False):
     output_index: int | None = None
     item_id: str | None = None
     summary_index: int = 0
-    item: Item | None = None
+    item: ResponsesItem | None = None
     delta: JSON = None
     arguments: str | None = None
-    response: Response | None = None
+    response: ResponseObject | None = None
     message: str | None = None
     code: str | None = None
 
 
-read_piece = msgspec.json.Decoder(Piece).decode
+decode_event = msgspec.json.Decoder(ResponsesEvent).decode

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.codecs.anthropic import ANTHROPIC, Anthropic
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import Request, UserMessage
-from tests.codecs.normal import merged, pieces, read
+from tests.codecs.helpers import merge_events, cut, decode_body
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
-IDENTITY = Identity("msg_1", 1700000000, "the model")
+IDENTITY = ReplyIdentity("msg_1", 1700000000, "the model")
 
 
 def request(*, thinking=True, **fields):
@@ -205,9 +205,9 @@ def test_what_is_encoded_decodes_to_the_same_events(events, data):
     """Law 9, under random cuts of the bytes."""
     *said, stop = events
     body = written(*said, Usage(7, 5, 3), stop)
-    found = read(pieces(body, lambda: data.draw(st.integers(1, 300))), Anthropic)
+    found = decode_body(cut(body, lambda: data.draw(st.integers(1, 300))), Anthropic)
 
-    assert merged((0, event) for event in [*said, Usage(7, 5, 3), stop]) == found
+    assert merge_events((0, event) for event in [*said, Usage(7, 5, 3), stop]) == found
 
 
 @given(replies())

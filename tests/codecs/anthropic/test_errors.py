@@ -40,4 +40,4 @@ def test_a_prompt_that_is_too_long_is_told_in_the_words_that_clients_look_for():
 
 
 def test_an_error_in_a_stream_is_an_event():
-    assert ANTHROPIC.encode_break(UpstreamError("no")).startswith(b"event: error\ndata: {")
+    assert ANTHROPIC.encode_stream_error(UpstreamError("no")).startswith(b"event: error\ndata: {")

@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.codecs.anthropic import ANTHROPIC, Anthropic
 from fcshim.events import Error, Text
-from tests.codecs.normal import as_data, every_cut, read
+from tests.codecs.helpers import to_vector, cut_variants, decode_body
 
 CASES = json.loads((Path(__file__).parent / "vectors" / "documented.json").read_text(encoding="utf-8"))["cases"]
 
@@ -34,8 +34,8 @@ def short(events: list) -> list:
 def test_a_body_gives_the_same_events_however_it_is_cut(case):
     expected = short(case["events"])
 
-    for pieces in every_cut(body_of(case)):
-        assert expected == short([each for _, each in as_data(read(pieces, Anthropic))])
+    for pieces in cut_variants(body_of(case)):
+        assert expected == short([each for _, each in to_vector(decode_body(pieces, Anthropic))])
 
 
 def test_events_come_as_soon_as_their_bytes_are_there():
@@ -69,4 +69,4 @@ def test_an_endless_body_ends_with_one_error_and_no_memory(start):
 def test_invalid_utf8_and_half_surrogates_become_replacement_characters():
     start = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a\xff\\ud800"}}\n\n'
 
-    assert (0, Text("a�\ufffd")) == read([start], Anthropic)[0]
+    assert (0, Text("a�\ufffd")) == decode_body([start], Anthropic)[0]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fcshim.codecs.anthropic import ANTHROPIC
-from fcshim.codecs.base import Target
+from fcshim.codecs.base import RequestTarget
 from fcshim.errors import RequestError
 from fcshim.messages import (
     AUTO,
@@ -234,7 +234,7 @@ def test_threads_are_refused_in_the_words_upon_which_sdks_send_everything():
 
 def test_what_an_upstream_knows_may_be_referred_to():
     sent = {"messages": [user(result("t9", content="x"))], "thread": {"type": "continue", "previous_message_id": "m"}}
-    request = ANTHROPIC.decode_request(json.dumps(sent).encode(), Target(relayed=True))
+    request = ANTHROPIC.decode_request(json.dumps(sent).encode(), RequestTarget(stored_upstream=True))
 
     assert (ToolMessage("t9", (TextPart("x"),)),) == request.messages
 

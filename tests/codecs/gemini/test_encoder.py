@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini import GEMINI, Gemini
 from fcshim.codecs.gemini.signatures import unwrap
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
-from tests.codecs.normal import merged, pieces, read
+from tests.codecs.helpers import merge_events, cut, decode_body
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
-IDENTITY = Identity("resp_1", 1700000000, "the model")
+IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")
 KNOWN = {"modelVersion": "the model", "responseId": "resp_1"}
 
 
@@ -192,9 +192,9 @@ def test_what_is_encoded_decodes_to_the_same_events(events, array, data):
     """Law 9, under random cuts of the bytes, as events and as an array. Signatures of others come wrapped."""
     *said, stop = events
     body = written(*said, Usage(7, 5, 3, 2), stop, style="array thoughts" if array else "thoughts")
-    found = read(pieces(body, lambda: data.draw(st.integers(1, 300))), Gemini)
+    found = decode_body(cut(body, lambda: data.draw(st.integers(1, 300))), Gemini)
 
-    assert merged((0, event) for event in sayable([*said, Usage(7, 5, 3, 2), stop])) == [
+    assert merge_events((0, event) for event in sayable([*said, Usage(7, 5, 3, 2), stop])) == [
         (0, as_said(event)) for _, event in found
     ]
 

@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.codecs.gemini import GEMINI, Gemini
 from fcshim.events import Error, Text
-from tests.codecs.normal import as_data, every_cut, read
+from tests.codecs.helpers import to_vector, cut_variants, decode_body
 
 CASES = json.loads((Path(__file__).parent / "vectors" / "documented.json").read_text(encoding="utf-8"))["cases"]
 
@@ -30,8 +30,8 @@ def short(events: list) -> list:
 def test_a_body_gives_the_same_events_however_it_is_cut(case):
     expected = short(case["events"])
 
-    for pieces in every_cut(body_of(case)):
-        assert expected == short([each for _, each in as_data(read(pieces, Gemini))])
+    for pieces in cut_variants(body_of(case)):
+        assert expected == short([each for _, each in to_vector(decode_body(pieces, Gemini))])
 
 
 def test_events_come_as_soon_as_their_bytes_are_there():

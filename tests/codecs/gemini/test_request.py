@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from fcshim.codecs.base import Target
+from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.gemini import GEMINI
 from fcshim.errors import RequestError
 from fcshim.messages import (
@@ -27,7 +27,7 @@ F = {"name": "f", "description": "does f", "parameters": {"type": "OBJECT", "pro
 
 
 def target(verb="generateContent", query=""):
-    return Target(f"/v1beta/models/a/b:{verb}", query, {"version": "v1beta", "model": "a/b"})
+    return RequestTarget(f"/v1beta/models/a/b:{verb}", query, {"version": "v1beta", "model": "a/b"})
 
 
 def read(where=None, **fields):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.events import Error, Stop, Text
-from tests.codecs.normal import as_data, every_cut, read
+from tests.codecs.helpers import to_vector, cut_variants, decode_body
 
 CASES = json.loads((Path(__file__).parent / "vectors/documented.json").read_text(encoding="utf-8"))["cases"]
 
@@ -17,8 +17,8 @@ CASES = json.loads((Path(__file__).parent / "vectors/documented.json").read_text
 def test_a_body_gives_the_same_events_however_it_is_cut(case):
     expected = case["events"]
 
-    for pieces in every_cut(case["body"].encode()):
-        assert expected == as_data(read(pieces, Ollama))
+    for pieces in cut_variants(case["body"].encode()):
+        assert expected == to_vector(decode_body(pieces, Ollama))
 
 
 def test_events_come_as_soon_as_their_line_is_whole():
@@ -55,7 +55,7 @@ def test_a_last_line_that_grows_too_long_ends_with_one_error():
 
 def test_arguments_in_a_string_are_no_json_where_strict_readers_say_so():
     body = b'{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\": NaN}"}}]},"done":true}\n'
-    end = read([body], Ollama)[-2][1]
+    end = decode_body([body], Ollama)[-2][1]
 
     assert "malformed" == end.error.kind
     assert '{"a": NaN}' == end.tool_call_arguments_complete
@@ -84,12 +84,12 @@ _shape = st.recursive(
 @given(st.lists(_shape, max_size=6), st.integers(0, 2**32))
 def test_whatever_json_comes_nothing_is_raised_and_it_ends_once(lines, seed):
     body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-    for pieces in every_cut(body, seed):
-        ends = [event for _, event in read(pieces, Ollama) if isinstance(event, Stop | Error)]
+    for pieces in cut_variants(body, seed):
+        ends = [event for _, event in decode_body(pieces, Ollama) if isinstance(event, Stop | Error)]
 
         assert 1 == len(ends)
 
 
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b"{", b"[", b"\n", b'{"done":', b"\xef\xbb\xbf", b'"'])))
 def test_whatever_bytes_come_nothing_is_raised(pieces):
-    assert isinstance(read(pieces, Ollama)[-1][1], Error)
+    assert isinstance(decode_body(pieces, Ollama)[-1][1], Error)

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.codecs.ollama.style import Style
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
-from tests.codecs.normal import merged, pieces, read
+from tests.codecs.helpers import merge_events, cut, decode_body
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
-IDENTITY = Identity("ollama-1", 1700000000, "llama3.2")
+IDENTITY = ReplyIdentity("ollama-1", 1700000000, "llama3.2")
 KNOWN = {"model": "llama3.2", "created_at": "2023-11-14T22:13:20Z"}
 
 
@@ -97,7 +97,7 @@ def test_who_does_not_want_thinking_gets_none():
 
 def test_durations_are_told_where_there_is_a_clock():
     times = iter([0.25, 1.0])
-    identity = Identity("ollama-1", 1700000000, "m", clock=times.__next__)
+    identity = ReplyIdentity("ollama-1", 1700000000, "m", clock=times.__next__)
     last = stream(Text("a"), Stop("complete"), identity=identity)[-1]
 
     assert (1_000_000_000, 250_000_000, 750_000_000) == (
@@ -148,7 +148,7 @@ def test_a_ping_before_and_between_lines_changes_nothing():
     body = b"".join([*parts, encoder.encode(0, [Text("b"), Stop("complete")]), encoder.close()])
 
     assert [said("a"), said("b")] == [json.loads(line) for line in body.splitlines()][:2]
-    assert [(0, Text("ab")), (0, Stop("complete"))] == read([body], Ollama)
+    assert [(0, Text("ab")), (0, Stop("complete"))] == decode_body([body], Ollama)
 
 
 def test_half_a_surrogate_is_replaced():
@@ -195,9 +195,9 @@ def test_what_is_encoded_decodes_to_the_same_events(events, seed):
     random_ = random.Random(seed)
     encoder = OLLAMA.encoder(request(), IDENTITY)
     body = encoder.encode(0, said) + encoder.encode(0, [Usage(5, 4), stop]) + encoder.close()
-    found = read(pieces(body, lambda: random_.randint(1, 200)), Ollama)
+    found = decode_body(cut(body, lambda: random_.randint(1, 200)), Ollama)
 
-    assert as_read(event for _, event in merged((0, event) for event in [*said, Usage(5, 4), stop])) == as_read(
+    assert as_read(event for _, event in merge_events((0, event) for event in [*said, Usage(5, 4), stop])) == as_read(
         event for _, event in found
     )
 
@@ -207,7 +207,7 @@ def test_arguments_keep_their_bytes_where_they_hold_no_line_ends(events):
     sent = [event.tool_call_arguments_complete for event in events if isinstance(event, ToolCallEnd)]
     encoder = OLLAMA.encoder(request(), IDENTITY)
     body = encoder.encode(0, events) + encoder.close()
-    found = [event.tool_call_arguments_complete for _, event in read([body], Ollama) if isinstance(event, ToolCallEnd)]
+    found = [event.tool_call_arguments_complete for _, event in decode_body([body], Ollama) if isinstance(event, ToolCallEnd)]
 
     for before, after in zip(sent, found, strict=True):
         assert before == after or {"\n", "\u2028", "\u2029", "\x85"} & set(before)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from fcshim.codecs.base import Target
+from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.ollama.listing import VERSION, Model, read_models
 from fcshim.errors import RequestError
@@ -26,7 +26,7 @@ TAGS = json.dumps({"models": [{"name": "a:latest", "model": "a:latest", "size": 
 
 
 def described(path, listed, body=b""):
-    return json.loads(OLLAMA.describe(Target(path), body, OLLAMA.decode_models(listed), listed))
+    return json.loads(OLLAMA.describe(RequestTarget(path), body, OLLAMA.decode_models(listed), listed))
 
 
 def test_a_list_of_llama_server_tells_more_than_names():
@@ -88,4 +88,4 @@ def test_a_model_that_is_not_there_is_not_found(body, status):
 
 
 def test_the_version_is_that_of_the_api():
-    assert {"version": VERSION} == json.loads(OLLAMA.answer("GET", Target("/api/version"), b""))
+    assert {"version": VERSION} == json.loads(OLLAMA.respond("GET", RequestTarget("/api/version"), b""))

@@ -2,12 +2,12 @@ import json
 
 import pytest
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, Usage
 from fcshim.reply import fold
-from tests.codecs.normal import read
+from tests.codecs.helpers import decode_body
 from tests.codecs.ollama.test_encoder import IDENTITY, KNOWN, request
 from tests.codecs.openai_chat.test_encoder import bad, call
 
@@ -41,7 +41,7 @@ def test_a_generated_reply_is_its_text():
 
 
 def test_durations_are_told_where_there_is_a_clock():
-    identity = Identity("x", 1700000000, "m", clock=lambda: 1.5)
+    identity = ReplyIdentity("x", 1700000000, "m", clock=lambda: 1.5)
     body = written(Text("a"), Stop("complete"), identity=identity)
 
     assert (1_500_000_000, 1_500_000_000) == (body["total_duration"], body["eval_duration"])
@@ -86,13 +86,13 @@ def test_what_is_written_is_read_again():
     events = [Reasoning("hm"), Text("a"), *call('{"a":1}'), *call(index=1, name="g"), Usage(3, 2), Stop("tool_use")]
     body = OLLAMA.encode_reply(request(), IDENTITY, [fold(events)])
 
-    assert [(0, event) for event in events] == read([body], Ollama)
+    assert [(0, event) for event in events] == decode_body([body], Ollama)
 
 
 @pytest.mark.parametrize("error", [FcshimError("no"), RequestError("no", param="n"), UpstreamError("no")])
 def test_an_error_is_its_message(error):
     assert {"error": "no"} == json.loads(OLLAMA.encode_error(error))
-    assert OLLAMA.encode_error(error) + b"\n" == OLLAMA.encode_break(error)
+    assert OLLAMA.encode_error(error) + b"\n" == OLLAMA.encode_stream_error(error)
 
 
 def test_an_upstreams_error_is_understood():

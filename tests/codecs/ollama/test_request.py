@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from fcshim.codecs.base import Target
+from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.errors import RequestError
@@ -27,7 +27,7 @@ def chat(**fields):
 
 def generate(**fields):
     body = json.dumps({"model": "m", "prompt": "hi", **fields}).encode()
-    return OLLAMA.decode_request(body, Target("/api/generate"))
+    return OLLAMA.decode_request(body, RequestTarget("/api/generate"))
 
 
 def refused(ask=chat, **fields):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fcshim.codecs.openai_chat import DecoderLimits, OpenAIChat
 from fcshim.codecs.sse import write_data
 from fcshim.events import JSON, Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from tests.codecs.normal import as_data, every_cut, read
+from tests.codecs.helpers import to_vector, cut_variants, decode_body
 
 CASES = [
     case
@@ -29,14 +29,14 @@ def body_of(case: JSON) -> bytes:
 def test_a_body_gives_the_same_events_however_it_is_cut(case):
     expected = case["events"]
 
-    for pieces in every_cut(body_of(case)):
-        assert expected == as_data(read(pieces))
+    for pieces in cut_variants(body_of(case)):
+        assert expected == to_vector(decode_body(pieces))
 
 
 def test_invalid_utf8_becomes_replacement_characters():
     body = b'data: {"choices":[{"delta":{"content":"a\xffb"},"finish_reason":"stop"}]}\n\n'
 
-    assert [(0, Text("a�b")), (0, Stop("complete"))] == read([body])
+    assert [(0, Text("a�b")), (0, Stop("complete"))] == decode_body([body])
 
 
 def test_events_come_as_soon_as_their_bytes_are_there():
@@ -84,7 +84,7 @@ def test_a_line_of_ten_megabytes_is_one_event():
     text = "x" * 10_000_000
     body = write_data(msgspec.json.encode({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}))
 
-    assert [(0, Text(text)), (0, Stop("complete"))] == read(body[at : at + 4096] for at in range(0, len(body), 4096))
+    assert [(0, Text(text)), (0, Stop("complete"))] == decode_body(body[at : at + 4096] for at in range(0, len(body), 4096))
 
 
 FIELDS = [
@@ -128,7 +128,7 @@ _chunk = st.fixed_dictionaries(
 
 @given(st.lists(_chunk, max_size=8))
 def test_whatever_calls_come_they_are_balanced_and_add_up(chunks):
-    found = read([b"".join(write_data(msgspec.json.encode(chunk)) for chunk in chunks)])
+    found = decode_body([b"".join(write_data(msgspec.json.encode(chunk)) for chunk in chunks)])
     open_call, sent, ids = None, "", set()
     for _, event in found:
         match event:
@@ -155,8 +155,8 @@ def test_whatever_calls_come_they_are_balanced_and_add_up(chunks):
 @given(st.lists(_shape, max_size=6), st.integers(0, 2**32), st.booleans())
 def test_whatever_json_comes_nothing_is_raised_and_every_choice_ends_once(chunks, seed, done):
     body = b"".join(write_data(msgspec.json.encode(chunk)) for chunk in chunks) + (b"data: [DONE]\n\n" if done else b"")
-    for pieces in every_cut(body, seed):
-        found = read(pieces)
+    for pieces in cut_variants(body, seed):
+        found = decode_body(pieces)
         ends = [choice for choice, event in found if isinstance(event, Stop | Error)]
 
         assert ends
@@ -165,4 +165,4 @@ def test_whatever_json_comes_nothing_is_raised_and_every_choice_ends_once(chunks
 
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b"data: ", b"{", b"[", b"\n\n", b"\xef\xbb\xbf", b'"'])))
 def test_whatever_bytes_come_nothing_is_raised(pieces):
-    assert any(isinstance(event, Error) for _, event in read(pieces))
+    assert any(isinstance(event, Error) for _, event in decode_body(pieces))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.base import Identity
+from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import (
     CallError,
@@ -18,9 +18,9 @@ from fcshim.events import (
     Usage,
 )
 from fcshim.messages import Request, UserMessage
-from tests.codecs.normal import merged, pieces, read
+from tests.codecs.helpers import merge_events, cut, decode_body
 
-IDENTITY = Identity("chatcmpl-1", 1700000000, "the model")
+IDENTITY = ReplyIdentity("chatcmpl-1", 1700000000, "the model")
 
 
 def request(**fields):
@@ -300,7 +300,7 @@ def replies(draw):
             arguments = json.dumps(
                 draw(_json), indent=draw(st.sampled_from([None, 1])), ensure_ascii=draw(st.booleans())
             )
-            sent = pieces(arguments, lambda: draw(st.integers(1, 6)))
+            sent = cut(arguments, lambda: draw(st.integers(1, 6)))
             events += call(arguments, index=index, name=draw(st.sampled_from(["f", "g.h"])), sent=sent)
             index += 1
         else:
@@ -322,8 +322,8 @@ def test_what_is_encoded_decodes_to_the_same_events(choices, include_usage, data
         del events[:count]
         left = [item for item in left if item[1]]
     body += encoder.encode(0, [Usage(5, 4, 3, 2)]) + encoder.close()
-    expected = merged((choice, event) for choice, events in enumerate(choices) for event in events)
+    expected = merge_events((choice, event) for choice, events in enumerate(choices) for event in events)
     usage = [(0, Usage(5, 4, 3, 2))] if include_usage else []
     at = len([choice for choice, _ in expected if choice == 0])
 
-    assert expected[:at] + usage + expected[at:] == read(pieces(body, lambda: data.draw(st.integers(1, 200))))
+    assert expected[:at] + usage + expected[at:] == decode_body(cut(body, lambda: data.draw(st.integers(1, 200))))

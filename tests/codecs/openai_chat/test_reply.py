@@ -6,7 +6,7 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, Usage
 from fcshim.reply import fold
-from tests.codecs.normal import read
+from tests.codecs.helpers import decode_body
 from tests.codecs.openai_chat.test_encoder import IDENTITY, bad, call, request
 
 
@@ -101,4 +101,4 @@ def test_what_is_written_is_read_again():
         Usage(3, 2),
     ]
 
-    assert [(0, event) for event in expected] == read([body])
+    assert [(0, event) for event in expected] == decode_body([body])

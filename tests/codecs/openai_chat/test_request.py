@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.openai_chat import OPENAI_CHAT, OpenAIChat
-from fcshim.codecs.openai_chat.style import style_from_text
+from fcshim.codecs.openai_chat.client_options import read_client_options
 from fcshim.errors import RequestError
 from fcshim.messages import (
     AssistantMessage,
@@ -152,7 +152,7 @@ def test_legacy_calls_and_results_find_each_other_by_a_made_id():
     assert AssistantMessage((), (ToolCall("call_1", "f", "{}"),)) == request.messages[1]
     assert ToolMessage("call_1", (TextPart("1"),), "f") == request.messages[2]
     assert not request.parallel_tool_calls
-    assert style_from_text(request.style).functions
+    assert read_client_options(request.style).functions
 
 
 PARTS = [
@@ -218,7 +218,7 @@ def test_a_custom_tool_is_a_function_with_one_string_and_is_remembered():
         "runs\nThe whole text is the one argument `input`.\nThe input must match this lark grammar:\nstart: /a+/"
         == request.tools[0].description
     )
-    assert frozenset({"sh"}) == style_from_text(request.style).custom
+    assert frozenset({"sh"}) == read_client_options(request.style).custom
 
 
 @pytest.mark.parametrize(

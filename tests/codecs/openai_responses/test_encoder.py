@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.base import Identity
-from fcshim.codecs.memory import Memory
+from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses, ResponsesEncoder
-from fcshim.codecs.openai_responses.style import Style
+from fcshim.codecs.openai_responses.client_options import ResponsesClientOptions
 from fcshim.events import CallError, Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
-from tests.codecs.normal import merged, pieces, read
+from tests.codecs.helpers import merge_events, cut, decode_body
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
-IDENTITY = Identity("resp_1", 1700000000, "the model")
-STYLE = Style(custom=frozenset(["patch"]), namespaces={"calc__f": "calc"})
+IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")
+STYLE = ResponsesClientOptions(custom=frozenset(["patch"]), namespaces={"calc__f": "calc"})
 
 
 def request(style=STYLE, **asked):
@@ -208,7 +208,7 @@ def test_another_choice_than_the_first_is_left_out():
 
 
 def test_a_reply_without_end_fails_at_its_limit():
-    encoder = ResponsesEncoder(request(), IDENTITY, max_text=100)
+    encoder = ResponsesEncoder(request(), IDENTITY, max_chars=100)
     body = b"".join(encoder.encode(0, [Text("x" * 30)]) for _ in range(10))
 
     assert ["failed", "error"] == kinds(parsed(body))[-2:]
@@ -216,7 +216,7 @@ def test_a_reply_without_end_fails_at_its_limit():
 
 
 def test_a_call_without_end_fails_at_its_limit_too():
-    encoder = ResponsesEncoder(request(), IDENTITY, max_text=100)
+    encoder = ResponsesEncoder(request(), IDENTITY, max_chars=100)
     body = encoder.encode(0, [ToolCallStart("c", "f", 0)])
     body += b"".join(encoder.encode(0, [ToolCallChunk("c", "x" * 30, 0)]) for _ in range(10))
 
@@ -288,18 +288,18 @@ def test_a_bad_call_of_a_custom_tool_is_never_shown():
 
 @pytest.mark.parametrize(("events", "kept"), [([Stop("complete")], True), ([Stop("max_tokens")], True), ([], False)])
 def test_what_ended_is_kept(events, kept):
-    memory = Memory()
-    identity = Identity("resp_1", 1700000000, "m", memory=memory)
+    memory = ReplyStore()
+    identity = ReplyIdentity("resp_1", 1700000000, "m", reply_store=memory)
     stream(Text("a"), *events, identity=identity, input="x")
 
-    assert kept == (memory.find("resp_1") is not None)
-    assert ("resp_1" if kept else None) == memory.name_of("msg_100")
+    assert kept == (memory.get("resp_1") is not None)
+    assert ("resp_1" if kept else None) == memory.resolve_alias("msg_100")
 
 
 def as_read(events, index=0):
     """Give events as this format can say them, which knows no stop sequence."""
     said = [Stop("complete") if event == Stop("stop_sequence") else event for event in events]
-    return merged((index, event) for event in said)
+    return merge_events((index, event) for event in said)
 
 
 @given(replies(), st.integers(0, 2**32))
@@ -310,8 +310,8 @@ def test_what_is_encoded_decodes_to_the_same_events(events, seed):
     encoder = OPENAI_RESPONSES.encoder(request(), IDENTITY)
     body = encoder.encode(0, said) + encoder.encode(0, [Usage(5, 4, 3, 2), stop]) + encoder.ping() + encoder.close()
 
-    assert as_read([*said, Usage(5, 4, 3, 2), stop]) == read(
-        pieces(body, lambda: random_.randint(1, 200)), OpenAIResponses
+    assert as_read([*said, Usage(5, 4, 3, 2), stop]) == decode_body(
+        cut(body, lambda: random_.randint(1, 200)), OpenAIResponses
     )
 
 
@@ -321,7 +321,7 @@ def test_a_stream_and_its_final_response_say_the_same(events):
     body = encoder.encode(0, [*events[:-1], Usage(5, 4), events[-1]]) + encoder.close()
     final = json.dumps(parsed(body)[-1]["response"]).encode()
 
-    assert read([body], OpenAIResponses) == read([final], OpenAIResponses)
+    assert decode_body([body], OpenAIResponses) == decode_body([final], OpenAIResponses)
 
 
 def test_calls_keep_their_pieces_together():

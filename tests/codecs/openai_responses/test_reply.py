@@ -2,13 +2,13 @@ import json
 
 import pytest
 
-from fcshim.codecs.base import Identity, Target
-from fcshim.codecs.memory import Memory
+from fcshim.codecs.base import ReplyIdentity, RequestTarget
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
 from fcshim.errors import RequestError, UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, Usage
 from fcshim.reply import fold
-from tests.codecs.normal import read
+from tests.codecs.helpers import decode_body
 from tests.codecs.openai_chat.test_encoder import bad, call
 from tests.codecs.openai_responses.test_encoder import IDENTITY, request, stream
 
@@ -56,10 +56,10 @@ def test_a_reply_that_broke_is_an_error():
 
 @pytest.mark.parametrize("store", [None, True, False])
 def test_it_is_kept_unless_the_client_said_no(store):
-    memory = Memory()
-    written(Text("a"), Stop("complete"), identity=Identity("resp_1", 1, "m", memory=memory), store=store)
+    memory = ReplyStore()
+    written(Text("a"), Stop("complete"), identity=ReplyIdentity("resp_1", 1, "m", reply_store=memory), store=store)
 
-    assert (store is not False) == (memory.find("resp_1") is not None)
+    assert (store is not False) == (memory.get("resp_1") is not None)
 
 
 def test_what_is_written_is_read_again():
@@ -73,7 +73,7 @@ def test_what_is_written_is_read_again():
     ]
     body = OPENAI_RESPONSES.encode_reply(request(), IDENTITY, [fold(events)])
 
-    assert [(0, event) for event in events] == read([body], OpenAIResponses)
+    assert [(0, event) for event in events] == decode_body([body], OpenAIResponses)
 
 
 def test_errors_have_the_form_of_openai():
@@ -85,7 +85,7 @@ def test_errors_have_the_form_of_openai():
         body["param"],
         body["code"],
     )
-    assert "no" == json.loads(OPENAI_RESPONSES.encode_break(error).split(b"data: ")[1])["error"]["message"]
+    assert "no" == json.loads(OPENAI_RESPONSES.encode_stream_error(error).split(b"data: ")[1])["error"]["message"]
 
 
 def test_an_upstreams_error_is_understood():
@@ -99,7 +99,7 @@ def test_a_list_of_models_is_openais():
 
 
 def test_tokens_are_counted_of_a_whole_request():
-    request_ = OPENAI_RESPONSES.decode_count(b'{"model":"m","input":"hi"}', Target())
+    request_ = OPENAI_RESPONSES.decode_count(b'{"model":"m","input":"hi"}', RequestTarget())
 
     assert 1 == len(request_.messages)
 

@@ -1,0 +1,146 @@
+"""The request for an upstream that speaks the Chat API.
+
+Rule: always a stream with usage; fields that only the client knows are passed on verbatim; nothing is sent that says
+only the default, because small servers refuse what they do not know.
+Neighbours: the shim gives a request without tools, a native upstream gets the tools as they are.
+"""
+
+import msgspec
+
+from fcshim.codecs.base import UpstreamRequest
+from fcshim.codecs.openai_chat.client_options import read_client_options
+from fcshim.events import JSON
+from fcshim.messages import (
+    AssistantMessage,
+    Content,
+    MediaPart,
+    Message,
+    Request,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+    placeholder,
+    text_of,
+)
+from fcshim.schema.providers import as_object, is_closed
+
+PATH = "/chat/completions"
+
+_CHAT_PART_TYPES = frozenset(["image_url", "input_audio", "file"])
+_OTHER_API_PART_TYPES = frozenset(["image", "document", "input_image", "input_file"])
+"""Kinds of parts that other APIs have; one that is not known at all is this API's, and travels verbatim."""
+
+
+def write_request(request: Request) -> UpstreamRequest:
+    """Write a request."""
+    return UpstreamRequest(PATH, msgspec.json.encode(build_body(request)))
+
+
+def build_body(request: Request) -> dict[str, JSON]:
+    """Give the body of a request."""
+    given = {
+        "model": request.model or None,
+        "messages": [_write_message(message) for message in request.messages],
+        **_write_tools(request),
+        "n": request.n if request.n > 1 else None,
+        "stop": list(request.stop) or None,
+        _max_tokens_name(request): request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed,
+    }
+    body = {name: value for name, value in given.items() if value is not None}
+    options = request.extra.get("stream_options")
+    stream_options = {**(options if isinstance(options, dict) else {}), "include_usage": True}
+    return {**request.extra, **body, "stream": True, "stream_options": stream_options}
+
+
+def _max_tokens_name(request: Request) -> str:
+    return "max_completion_tokens" if read_client_options(request.style).max_completion_tokens else "max_tokens"
+
+
+def _write_tools(request: Request) -> dict[str, JSON]:
+    """Give the tool fields. A choice among several tools is said by offering only those: every server knows that."""
+    choice = request.tool_choice
+    tools = [tool for tool in request.tools if len(choice.names) < 2 or tool.name in choice.names]
+    if not tools:
+        return {}
+    return {
+        "tools": [{"type": "function", "function": _write_function(tool)} for tool in tools],
+        "tool_choice": _write_tool_choice(choice),
+        "parallel_tool_calls": None if request.parallel_tool_calls else False,
+    }
+
+
+def _write_function(tool: Tool) -> dict[str, JSON]:
+    function: dict[str, JSON] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.parameters is not None:
+        function["parameters"] = as_object(tool.parameters)
+    if tool.strict and is_closed(tool.parameters, all_required=True):
+        function["strict"] = True
+    return function
+
+
+def _write_tool_choice(choice: ToolChoice) -> JSON:
+    if choice.mode == "required" and len(choice.names) == 1:
+        return {"type": "function", "function": {"name": choice.names[0]}}
+    return None if choice.mode == "auto" else choice.mode
+
+
+def _write_message(message: Message) -> dict[str, JSON]:
+    match message:
+        case SystemMessage():
+            return {"role": "system", "content": _write_content(message.content)}
+        case UserMessage():
+            return {"role": "user", "content": _write_content(message.content)}
+        case ToolMessage():
+            written: dict[str, JSON] = {"role": "tool", "tool_call_id": message.tool_call_id}
+            if message.name:
+                written["name"] = message.name
+            return {**written, "content": _write_content(message.content)}
+        case AssistantMessage():
+            return _write_assistant(message)
+
+
+def _write_assistant(message: AssistantMessage) -> dict[str, JSON]:
+    written: dict[str, JSON] = {"role": "assistant", "content": _write_content(message.content)}
+    if message.reasoning:
+        written["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        written["content"] = written["content"] or None
+        written["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
+            for call in message.tool_calls
+        ]
+    return written
+
+
+def _write_content(content: Content) -> JSON:
+    """Give text as one string, which every server reads; parts only where there are media."""
+    if all(isinstance(part, TextPart) for part in content):
+        return text_of(content)
+    return [_write_media(part) if isinstance(part, MediaPart) else {"type": "text", "text": part.text} for part in content]
+
+
+def _write_media(part: MediaPart) -> JSON:
+    """Give the client's own form where it is of this API, else the one that fits."""
+    kind = part.raw.get("type") if isinstance(part.raw, dict) else None
+    empty = not (part.url or part.data)
+    if isinstance(kind, str) and (kind in _CHAT_PART_TYPES or (empty and kind not in _OTHER_API_PART_TYPES)):
+        return part.raw
+    if empty:
+        return {"type": "text", "text": placeholder(part).text}
+    if part.media_type.startswith("audio/") and part.data:
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": part.data, "format": part.media_type.removeprefix("audio/")},
+        }
+    url = part.url or f"data:{part.media_type};base64,{part.data}"
+    if part.media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "file", "file": {"file_data": url}}

@@ -1,0 +1,59 @@
+"""What is kept of a reply, and what clients may ask about it later.
+
+Rule: a response is kept unless the client said `store: false`; with it the items that were new in its request, so that
+the chain of `previous_response_id` gives the whole conversation and nothing is kept twice.
+Neighbours: the encoder and `reply` keep responses, `conversation` recalls them; the server sends the questions here.
+"""
+
+import msgspec
+
+from fcshim.codecs.base import ReplyIdentity, RequestTarget
+from fcshim.codecs.openai_responses.input_resolver import StoredResponse, input_items
+from fcshim.codecs.openai_responses.request import API
+from fcshim.codecs.json_writer import write_json
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+from fcshim.messages import Request
+
+_INPUT_ITEMS = "/input_items"
+
+
+def store_response(request: Request, identity: ReplyIdentity, response: dict[str, JSON]) -> None:
+    """Keep a response that has ended, findable by its id and by those of its items."""
+    asked = request.verbatim.get(API, {})
+    if identity.reply_store is None or asked.get("store") is False:
+        return
+    previous = asked.get("previous_response_id")
+    stored: dict[str, JSON] = {"response": response, "input": input_items(asked), "previous": previous}
+    names = [item["id"] for item in [*stored["input"], *response["output"]] if _has_id(item)]
+    identity.reply_store.put(identity.id, write_json(stored), names)
+
+
+def _has_id(item: JSON) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("id"), str) and item.get("type") != "item_reference"
+
+
+def respond(method: str, target: RequestTarget) -> bytes:
+    """Give or forget one response, or give the items of its request. Raises `RequestError`."""
+    name = target.path_params.get("response", "")
+    document = None if target.reply_store is None else target.reply_store.get(name)
+    if target.reply_store is None or document is None:
+        raise RequestError(f"Response with id {name[:100]!r} not found.", param="response_id", status=404)
+    if method == "DELETE":
+        target.reply_store.delete(name)
+        return msgspec.json.encode({"id": name, "object": "response", "deleted": True})
+    stored = msgspec.json.decode(document, type=StoredResponse)
+    if target.path.endswith(_INPUT_ITEMS):
+        return msgspec.json.encode(_list_items(name, stored.input))
+    return msgspec.json.encode(stored.response)
+
+
+def _list_items(name: str, items: list[JSON]) -> dict[str, JSON]:
+    """List items; those that came without an id get one, because the client's type demands it."""
+    named = [
+        {"id": f"item_{name.removeprefix('resp_')}{at:02x}", "type": "message", **item}
+        for at, item in enumerate(items)
+        if isinstance(item, dict)
+    ]
+    ends = {"first_id": named[0]["id"], "last_id": named[-1]["id"]} if named else {"first_id": None, "last_id": None}
+    return {"object": "list", "data": named, **ends, "has_more": False}

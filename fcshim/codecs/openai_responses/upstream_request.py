@@ -1,0 +1,147 @@
+"""The request for an upstream that speaks the Responses API.
+
+Rule: always a stream, and nothing is stored there: the whole conversation is sent each time. Fields that only a client
+of this API knows are passed on; nothing is sent that says only the default.
+Neighbours: the shim gives a request without tools, a native upstream gets the tools as functions.
+"""
+
+from fcshim.codecs.base import UpstreamRequest
+from fcshim.codecs.openai_responses.request import API
+from fcshim.codecs.json_writer import write_json
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+from fcshim.messages import (
+    AssistantMessage,
+    Content,
+    MediaPart,
+    Message,
+    Request,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+    placeholder,
+    text_of,
+)
+from fcshim.schema.providers import as_object, is_closed
+
+PATH = "/responses"
+
+_FORWARDED_FIELDS = (
+    *("include", "max_tool_calls", "metadata", "prompt_cache_key", "prompt_cache_retention", "reasoning"),
+    *("safety_identifier", "service_tier", "text", "top_logprobs", "truncation", "user"),
+)
+
+
+def write_request(request: Request) -> UpstreamRequest:
+    """Write a request. Raises `RequestError` for several choices, which the API does not give."""
+    if request.n > 1:
+        raise RequestError("n: the upstream's API gives one choice; ask again for more", param="n")
+    given = {
+        "model": request.model or None,
+        "input": [item for message in request.messages for item in _write_message(message)],
+        **_write_tools(request),
+        "max_output_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        **_write_settings(request),
+    }
+    body = {name: value for name, value in given.items() if value is not None}
+    return UpstreamRequest(PATH, write_json({**body, "stream": True, "store": False}))
+
+
+def _write_settings(request: Request) -> dict[str, JSON]:
+    """Give the client's own fields, or what those of another API come to."""
+    own = request.verbatim.get(API)
+    if own is not None:
+        return {name: own[name] for name in _FORWARDED_FIELDS if name in own}
+    settings: dict[str, JSON] = {}
+    match request.extra.get("response_format"):
+        case {"type": "json_schema", "json_schema": dict(form)}:
+            settings["text"] = {"format": {"type": "json_schema", **form}}
+        case {"type": "json_object"}:
+            settings["text"] = {"format": {"type": "json_object"}}
+    effort = request.extra.get("reasoning_effort")
+    if isinstance(effort, str):
+        settings["reasoning"] = {"effort": effort}
+    return settings
+
+
+def _write_tools(request: Request) -> dict[str, JSON]:
+    """Give the tool fields; a choice among several tools is said by offering only those."""
+    choice = request.tool_choice
+    tools = [tool for tool in request.tools if len(choice.names) < 2 or tool.name in choice.names]
+    if not tools:
+        return {}
+    return {
+        "tools": [_write_function(tool) for tool in tools],
+        "tool_choice": _write_tool_choice(choice),
+        "parallel_tool_calls": None if request.parallel_tool_calls else False,
+    }
+
+
+def _write_function(tool: Tool) -> dict[str, JSON]:
+    """Give a function; `strict` is always said, because this API takes silence for yes."""
+    strict = tool.strict and is_closed(tool.parameters, all_required=True)
+    function = {"type": "function", "name": tool.name, "parameters": as_object(tool.parameters), "strict": strict}
+    return {**function, "description": tool.description} if tool.description else function
+
+
+def _write_tool_choice(choice: ToolChoice) -> JSON:
+    if choice.mode == "required" and len(choice.names) == 1:
+        return {"type": "function", "name": choice.names[0]}
+    return None if choice.mode == "auto" else choice.mode
+
+
+def _write_message(message: Message) -> list[dict[str, JSON]]:
+    match message:
+        case SystemMessage():
+            return [{"role": "system", "content": _write_content(message.content)}]
+        case UserMessage():
+            return [{"role": "user", "content": _write_content(message.content)}]
+        case ToolMessage():
+            output = _write_content(message.content)
+            return [{"type": "function_call_output", "call_id": message.tool_call_id, "output": output}]
+        case AssistantMessage():
+            return _write_assistant(message)
+
+
+def _write_assistant(message: AssistantMessage) -> list[dict[str, JSON]]:
+    """Give what the model said in one turn: reasoning that its provider can verify, text, calls."""
+    items: list[dict[str, JSON]] = []
+    if message.signature:
+        items.append({"type": "reasoning", "summary": [], "encrypted_content": message.signature})
+    if text := text_of(message.content):
+        part = {"type": "output_text", "text": text}  # a bare string is what llama-server does not take here
+        items.append({"type": "message", "role": "assistant", "content": [part]})
+    items += [
+        {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
+        for call in message.tool_calls
+    ]
+    return items
+
+
+def _write_content(content: Content) -> JSON:
+    """Give text as one string; parts only where there are media."""
+    if all(isinstance(part, TextPart) for part in content):
+        return text_of(content)
+    return [
+        _write_media(part) if isinstance(part, MediaPart) else {"type": "input_text", "text": part.text} for part in content
+    ]
+
+
+def _write_media(part: MediaPart) -> dict[str, JSON]:
+    """Give the form that fits; what has neither content nor address can only be described."""
+    if not (part.url or part.data):
+        return {"type": "input_text", "text": placeholder(part).text}
+    if part.media_type.startswith("audio/") and part.data:
+        audio = {"data": part.data, "format": part.media_type.removeprefix("audio/")}
+        return {"type": "input_audio", "input_audio": audio}
+    url = part.url or f"data:{part.media_type};base64,{part.data}"
+    if part.media_type.startswith("image/"):
+        return {"type": "input_image", "image_url": url}
+    if part.url:
+        return {"type": "input_file", "file_url": url}
+    return {"type": "input_file", "filename": "file", "file_data": url}

@@ -1,0 +1,199 @@
+"""All APIs that clients may speak, and the addresses at which they speak them: data.
+
+Rule: an API is a row of `APIS`; no address and no header of one is known anywhere else. A route that asks for headers
+comes before one that does not.
+Neighbours: the codecs are the rows; `server.app` asks `find_route` for every request.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from fcshim.codecs.anthropic import ANTHROPIC
+from fcshim.codecs.base import ModelCatalogue, Codec, TokenCounter, ModelDescriber, LocalResponder, RequestTarget
+from fcshim.codecs.gemini import GEMINI
+from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.ollama import OLLAMA
+from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.openai_responses import OPENAI_RESPONSES
+
+Operation = Literal["reply", "count", "models", "model", "describe", "local"]
+"""What is served there: a reply of the model; a count of tokens (`Api.counter`); the list of models, or one of them
+(`Api.catalogue`), or more about them (`Api.describer`); an answer of the codec's own (`Api.local`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One address: a path whose `{name}` parts stand for one or more characters; `headers`: only with one of them."""
+
+    method: str
+    path: str
+    operation: Operation
+    headers: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One API. Where no route fits, `prefixes` and `headers` tell who is speaking, so that errors are understood.
+
+    `remembers`: its clients refer to earlier replies, so that one server has to give all of them.
+    """
+
+    codec: Codec
+    routes: tuple[Route, ...]
+    prefixes: tuple[str, ...] = ()
+    headers: tuple[bytes, ...] = ()
+    counter: TokenCounter | None = None
+    catalogue: ModelCatalogue | None = None
+    describer: ModelDescriber | None = None
+    local: LocalResponder | None = None
+    stateful: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RouteMatch:
+    """Who speaks at an address, and what is served there; `operation` is null where nothing is for that method.
+
+    `methods` are those that are served at this path.
+    """
+
+    api: Api
+    operation: Operation | None
+    path_params: dict[str, str]
+    allowed_methods: tuple[str, ...]
+
+    def make_target(self, path: str, query: bytes, reply_store: ReplyStore | None = None, *, stored_upstream: bool = False) -> RequestTarget:
+        """Give the address as codecs read it, with what is remembered of earlier replies."""
+        return RequestTarget(path, query.decode("latin-1"), self.path_params, reply_store, stored_upstream)
+
+
+OPENAI = Api(OPENAI_CHAT, (Route("POST", "/v1/chat/completions", "reply"),))
+"""Whatever else stands below `/v1` is relayed to upstreams of this API; unknown clients hear of errors in its form."""
+
+_ANTHROPIC_CLIENT = (b"anthropic-version",)
+_GOOGLE_CLIENT = (b"x-goog-api-key",)
+
+APIS: tuple[Api, ...] = (
+    OPENAI,
+    Api(
+        OPENAI_RESPONSES,
+        (
+            Route("POST", "/v1/responses", "reply"),
+            Route("POST", "/v1/responses/input_tokens", "count"),
+            Route("GET", "/v1/responses/{response}/input_items", "local"),
+            Route("GET", "/v1/responses/{response}", "local"),
+            Route("DELETE", "/v1/responses/{response}", "local"),
+        ),
+        prefixes=("/v1/responses",),
+        counter=OPENAI_RESPONSES,
+        local=OPENAI_RESPONSES,
+        stateful=True,
+    ),
+    Api(
+        OLLAMA,
+        (
+            Route("POST", "/api/chat", "reply"),
+            Route("POST", "/api/generate", "reply"),
+            Route("GET", "/api/tags", "describe"),
+            Route("GET", "/api/ps", "describe"),
+            Route("POST", "/api/show", "describe"),
+            Route("GET", "/api/version", "local"),
+        ),
+        prefixes=("/api/",),
+        describer=OLLAMA,
+        local=OLLAMA,
+    ),
+    Api(
+        ANTHROPIC,
+        (
+            Route("POST", "/v1/messages", "reply"),
+            Route("POST", "/v1/messages/count_tokens", "count"),
+            Route("GET", "/v1/models", "models", _ANTHROPIC_CLIENT),
+            Route("GET", "/v1/models/{model}", "model", _ANTHROPIC_CLIENT),
+        ),
+        prefixes=("/v1/messages",),
+        headers=_ANTHROPIC_CLIENT,
+        counter=ANTHROPIC,
+        catalogue=ANTHROPIC,
+    ),
+    Api(
+        GEMINI,
+        (
+            Route("POST", "/{version}/models/{model}:generateContent", "reply"),
+            Route("POST", "/{version}/models/{model}:streamGenerateContent", "reply"),
+            Route("POST", "/{version}/models/{model}:countTokens", "count"),
+            Route("POST", "/models/{model}:generateContent", "reply"),  # LiteLLM, given an address without a version
+            Route("POST", "/models/{model}:streamGenerateContent", "reply"),
+            Route("POST", "/models/{model}:countTokens", "count"),
+            Route("GET", "/v1/models", "models", _GOOGLE_CLIENT),
+            Route("GET", "/v1/models/{model}", "model", _GOOGLE_CLIENT),
+            Route("GET", "/{beta}/models", "models"),
+            Route("GET", "/{beta}/models/{model}", "model"),
+        ),
+        prefixes=("/v1beta", "/v1alpha", "/models/"),
+        headers=_GOOGLE_CLIENT,
+        counter=GEMINI,
+        catalogue=GEMINI,
+    ),
+)
+
+OPENAI_MODEL_LISTS = Api(
+    OPENAI_CHAT,
+    (Route("GET", "/v1/models", "models"), Route("GET", "/v1/models/{model}", "model")),
+    catalogue=OPENAI_CHAT,
+)
+"""What is served of OpenAI's other API where the upstream has none of it."""
+
+CODECS: dict[str, Codec] = {api.codec.name: api.codec for api in APIS}
+"""The codecs by name."""
+
+
+_PARAM_PATTERNS = {"version": "v1|v1beta|v1beta1|v1alpha", "beta": "v1beta|v1beta1|v1alpha"}
+"""Parts of a path that are one of a few words: the versions that Google has had."""
+
+
+def _compile_path(path: str) -> re.Pattern[str]:
+    """Make a pattern of a route's path."""
+    return re.compile(
+        re.sub(r"\\{(\w+)\\}", lambda match: f"(?P<{match[1]}>{_PARAM_PATTERNS.get(match[1], '.+')})", re.escape(path))
+    )
+
+
+_CompiledRoutes = list[tuple[re.Pattern[str], Route, Api]]
+
+
+def _compile_routes(*apis: Api) -> _CompiledRoutes:
+    return [(_compile_path(route.path), route, api) for api in apis for route in api.routes]
+
+
+_ROUTES = _compile_routes(*APIS)
+_MODEL_LIST_ROUTES = _compile_routes(OPENAI_MODEL_LISTS)
+
+
+def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model_lists: bool = False) -> RouteMatch:
+    """Find who serves a path; `headers` are the names of those that came, in lower case.
+
+    `lists`: OpenAI's lists of models are to be served too.
+    """
+    fitting = list(_matching_routes(path, headers, _ROUTES + _MODEL_LIST_ROUTES if model_lists else _ROUTES))
+    for match, route, api in fitting:
+        if route.method == method:
+            return RouteMatch(api, route.operation, match.groupdict(), ())
+    if fitting:
+        return RouteMatch(fitting[0][2], None, {}, tuple(route.method for _, route, _ in fitting))
+    return RouteMatch(_guess_api(path, headers), None, {}, ())
+
+
+def _matching_routes(path: str, headers: Collection[bytes], routes: _CompiledRoutes) -> Iterator[tuple[re.Match[str], Route, Api]]:
+    for pattern, route, api in routes:
+        if (match := pattern.fullmatch(path)) and (not route.headers or any(name in headers for name in route.headers)):
+            yield match, route, api
+
+
+def _guess_api(path: str, headers: Collection[bytes]) -> Api:
+    """Tell whose client asks for a path that nobody serves."""
+    for api in APIS:
+        if path.startswith(api.prefixes or ("\0",)) or any(name in headers for name in api.headers):
+            return api
+    return OPENAI

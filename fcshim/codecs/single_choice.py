@@ -1,0 +1,121 @@
+"""The upstream's reply in an API that gives one choice: documents become events.
+
+Rule: the reply ends with one `Stop`, and only if its end came; else with one `Error`. What comes after is ignored.
+Neighbours: `framing` cuts the body, a codec's interpreter reads each document, the exchange drives it.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
+from fcshim.codecs.framing import Framing
+from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.json_writer import repair_surrogates_in
+from fcshim.errors import UpstreamError
+from fcshim.events import Error, Event
+
+T = TypeVar("T")
+
+
+class DocumentDecoder(Protocol):
+    """Knows one API's documents; adds what they say to its choice, which ends when the reply has ended."""
+
+    choice: ChoiceReader
+    done: bool
+    """Whether nothing more is to come."""
+
+    def read(self, document: bytes, out: list[Event], *, whole: bool) -> None:
+        """Read one document of a stream, or the `whole` reply. Raises `UpstreamError` where it tells of a failure."""
+        ...
+
+
+class SingleChoiceDecoder:
+    """Reads one upstream reply, in pieces cut anywhere."""
+
+    def __init__(self, document_decoder: DocumentDecoder, *, line_bytes: int) -> None:
+        self._document_decoder = document_decoder
+        self._framing = Framing(line_bytes=line_bytes)
+        self._done = False
+
+    def feed(self, data: bytes) -> list[tuple[int, Event]]:
+        """Take the next bytes of the body; give the events that they complete."""
+        out: list[Event] = []
+        if not self._done:
+            try:
+                self._read_documents(self._framing.feed(data), out)
+            except UpstreamError as error:
+                self._fail(error, out)
+        return [(0, event) for event in out]
+
+    def close(self) -> list[tuple[int, Event]]:
+        """The body has ended; give what is left: an `Error` where it ended too early."""
+        out: list[Event] = []
+        if not self._done:
+            try:
+                self._read_documents(self._framing.close(), out, closing=True)
+                self._end()
+            except UpstreamError as error:
+                self._fail(error, out)
+        return [(0, event) for event in out]
+
+    def _read_documents(self, documents: list[bytes], out: list[Event], *, closing: bool = False) -> None:
+        for document in documents:
+            if closing and not self._framing.whole and not is_json(document):
+                return  # half an event: the reply broke off
+            self._document_decoder.read(document, out, whole=self._framing.whole)
+            if self._document_decoder.done:
+                self._end()
+                return
+
+    def _end(self) -> None:
+        self._done = True
+        if self._document_decoder.choice.finished:
+            return
+        if self._document_decoder.choice.started:
+            raise UpstreamError("the upstream's reply broke off: it ended without saying why")
+        seen = self._framing.excerpt()
+        raise UpstreamError(
+            f"the upstream's reply holds no answer: {seen}" if seen else "the upstream's reply is empty"
+        )
+
+    def _fail(self, error: UpstreamError, out: list[Event]) -> None:
+        self._done = True
+        if not self._document_decoder.choice.finished:
+            self._document_decoder.choice.fail(Error(error.kind, error.message), out)
+
+
+def read_document(document: bytes, decode: Callable[[bytes], T]) -> T:
+    """Read a JSON document, also one with invalid UTF-8, half surrogates or raw control characters.
+
+    Raises `UpstreamError` where it is no JSON, or of another shape: an error in some other form, often.
+    """
+    try:
+        return decode(document)
+    except (ValueError, RecursionError):
+        pass
+    problem = ""
+    try:
+        value = json.loads(document.decode("utf-8", "replace"), strict=False)
+        problem = find_error_message(value)
+        return decode(msgspec.json.encode(repair_surrogates_in(value)))
+    except (ValueError, RecursionError):
+        if problem:
+            raise upstream_failure(problem) from None
+        raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}") from None
+
+
+def upstream_failure(message: str) -> UpstreamError:
+    """Make the error for a failure that the upstream told of in its reply."""
+    return UpstreamError(f"the upstream failed: {message}", kind=error_kind(message))
+
+
+def is_json(document: bytes) -> bool:
+    """Tell whether a document is complete."""
+    try:
+        msgspec.json.decode(document)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""Who answers at which address."""
+
+import pytest
+
+from fcshim.codecs.routes import APIS, CODECS, OPENAI, RouteMatch, find_route
+
+
+def test_every_api_has_a_codec_of_its_own_name():
+    assert len(APIS) == len(CODECS)
+    assert all(api.codec is CODECS[api.codec.name] for api in APIS)
+
+
+def test_a_path_and_a_method_give_an_api_and_what_is_served():
+    assert RouteMatch(OPENAI, "reply", {}, ()) == find_route("POST", "/v1/chat/completions")
+
+
+def test_another_method_is_told_apart_from_an_unknown_path():
+    assert ("POST",) == find_route("GET", "/v1/chat/completions").allowed_methods
+    assert RouteMatch(OPENAI, None, {}, ()) == find_route("GET", "/v1/nothing")
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.codec.name)
+def test_every_operation_has_somebody_who_does_it(api):
+    needed = {
+        "count": api.counter,
+        "models": api.catalogue,
+        "model": api.catalogue,
+        "describe": api.describer,
+        "local": api.local,
+    }
+
+    assert all(needed.get(route.operation, api) is not None for route in api.routes)
+
+
+@pytest.mark.parametrize(
+    ("api", "route"), [(api, route) for api in APIS for route in api.routes], ids=lambda each: getattr(each, "path", "")
+)
+def test_every_route_is_found_where_it_stands(api, route):
+    path = route.path.replace("{version}", "v1").replace("{beta}", "v1beta1").replace("{model}", "some/model:8b")
+    found = find_route(route.method, path, route.headers[:1])
+
+    assert (api, route.operation) == (found.api, found.operation)
+    assert found.path_params.get("model", "some/model:8b") == "some/model:8b"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"data":{}}', b'{"models":[{}]}', b"[" * 5000])
+@pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
+def test_what_is_no_list_of_models_names_none(codec, body):
+    assert [] == codec.decode_models(body)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "speaker"),
+    [
+        ("/v1/messages/batches", (), "anthropic"),
+        ("/v1/files", (b"anthropic-version",), "anthropic"),
+        ("/v1beta/files", (), "gemini"),
+        ("/v1/files", (b"x-goog-api-key",), "gemini"),
+        ("/api/pull", (), "ollama"),
+        ("/v1/files", (), "openai_chat"),
+    ],
+)
+def test_errors_are_told_in_the_form_of_whoever_asks(path, headers, speaker):
+    found = find_route("PATCH", path, headers)
+
+    assert found.operation is None
+    assert speaker == found.api.codec.name
