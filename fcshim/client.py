@@ -239,7 +239,7 @@ class Client:
             yield asked.close()
 
     async def _read(self, asked: Asked) -> AsyncGenerator[Batch, None]:
-        async with self._upstream.ask(asked.outgoing) as reply:
+        async with self._upstream.send_request(asked.outgoing) as reply:
             if reply.status != 200:
                 raise self._kind.codec.decode_error(reply.status, {}, await reply.read_error())
             async for data in reply:

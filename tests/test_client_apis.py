@@ -11,7 +11,7 @@ from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, Too
 from fcshim.messages import Request
 from fcshim.upstream import api_url, key_header
 from tests.scripted import Script, answering, models, scripted_upstream
-from tests.server.test_pairs import IDENTITY, answered
+from tests.server.test_api_pairs import IDENTITY, reply_script
 
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'
 TOOLS = [{"name": "add", "parameters": {"type": "object", "properties": {"a": {}, "b": {}}}}]
@@ -35,8 +35,8 @@ def native_call(*before):
 @pytest.mark.parametrize("kind", UPSTREAMS.values(), ids=lambda kind: kind.name)
 async def test_the_loop_runs_on_native_tools(kind):
     scripts = [
-        answered(kind.codec, native_call(), 9),
-        answered(kind.codec, [Text("3"), Usage(9, 1), Stop("complete")], 9),
+        reply_script(kind.codec, native_call(), 9),
+        reply_script(kind.codec, [Text("3"), Usage(9, 1), Stop("complete")], 9),
     ]
     async with (
         scripted_upstream(*scripts) as upstream,
@@ -55,7 +55,7 @@ async def test_the_loop_runs_on_native_tools(kind):
 
 @pytest.mark.parametrize("kind", UPSTREAMS.values(), ids=lambda kind: kind.name)
 async def test_by_the_prompt_no_api_needs_tools(kind):
-    script = answered(kind.codec, [Text(CALL), Usage(7, 5), Stop("complete")], 9)
+    script = reply_script(kind.codec, [Text(CALL), Usage(7, 5), Stop("complete")], 9)
     async with scripted_upstream(script) as upstream, Client(upstream.url, api=kind.name, model="m") as client:
         reply = await client.complete("1 + 2?", TOOLS)
 
@@ -67,7 +67,7 @@ async def test_by_the_prompt_no_api_needs_tools(kind):
 async def test_signatures_go_back_to_the_provider_that_made_them(kind, word):
     codec = UPSTREAMS[kind].codec
     signed = native_call(Reasoning("hm", "c2ln"))
-    scripts = [Script((thinking(codec, signed),)), answered(codec, [Text("3"), Usage(9, 1), Stop("complete")], 9)]
+    scripts = [Script((thinking(codec, signed),)), reply_script(codec, [Text("3"), Usage(9, 1), Stop("complete")], 9)]
     async with (
         scripted_upstream(*scripts) as upstream,
         Client(upstream.url, api=kind, tools="native", model="m") as client,
@@ -123,7 +123,7 @@ async def test_auto_raises_what_is_no_refusal_of_tools():
 
 async def test_the_first_model_is_the_default_in_every_api():
     listed = Script((b'{"models":[{"name":"models/g"}]}',))
-    script = answered(UPSTREAMS["gemini"].codec, [Text("Hello"), Usage(1, 1), Stop("complete")], 9)
+    script = reply_script(UPSTREAMS["gemini"].codec, [Text("Hello"), Usage(1, 1), Stop("complete")], 9)
     async with scripted_upstream(listed, script) as upstream, Client(upstream.url, api="gemini") as client:
         assert "Hello" == (await client.complete("Hi")).text
 
@@ -131,7 +131,7 @@ async def test_the_first_model_is_the_default_in_every_api():
 
 
 async def test_no_dialect_is_short_for_native_tools():
-    script = answered(UPSTREAMS["openai"].codec, native_call(), 9)
+    script = reply_script(UPSTREAMS["openai"].codec, native_call(), 9)
     async with scripted_upstream(models("m"), script) as upstream, Client(upstream.url, dialect=None) as client:
         assert 1 == len((await client.complete("1 + 2?", TOOLS)).tool_calls)
 

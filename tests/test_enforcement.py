@@ -6,7 +6,7 @@ from fcshim import Client
 from fcshim.errors import ConfigError, UpstreamError
 from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, completion_reply, model_list, prompt_reply
 from tests.scripted import CUT, Script, answering, scripted_upstream
-from tests.server.front import CHAT, asking, fronting, http
+from tests.server.proxy import CHAT, chat_body, running_proxy, http_client
 
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
 REST = ' {"a": 1}}\n</function_call>'
@@ -150,8 +150,8 @@ async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_rem
     scripts = *refusal, answering(CALL), answering(CALL)
     async with scripted_upstream(*scripts) as upstream:
         if proxied:
-            async with fronting(upstream.url, constrain="llama-server-lazy") as url, http(url) as client:
-                answers = [await client.post(CHAT, json=asking(stream=stream)) for stream in (True, False)]
+            async with running_proxy(upstream.url, constrain="llama-server-lazy") as url, http_client(url) as client:
+                answers = [await client.post(CHAT, json=chat_body(stream=stream)) for stream in (True, False)]
 
             assert [True, True] == ["tool_calls" in answer.text for answer in answers]
         else:
@@ -237,9 +237,9 @@ async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_aga
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_does_the_same(stream):
     scripts = model_list("llamacpp"), GRAMMAR_REFUSED, answering(CALL), answering(REST)
-    async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         for _ in range(2):
-            response = await client.post(CHAT, json=asking(stream=stream, tool_choice="required"))
+            response = await client.post(CHAT, json=chat_body(stream=stream, tool_choice="required"))
 
             assert 200 == response.status_code
             assert "tool_calls" in response.text

@@ -5,7 +5,7 @@ import pytest
 from fcshim.events import Text, ToolCallChunk
 from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, model_list
 from tests.scripted import answering, scripted_upstream
-from tests.server.front import CHAT, asking, fronting, http
+from tests.server.proxy import CHAT, chat_body, running_proxy, http_client
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
@@ -87,10 +87,10 @@ async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(stream):
-    asked = asking(stream=stream, tools=False, response_format=FORMAT)
+    asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
     for owner, expected in [("llamacpp", {"grammar"}), ("vllm", {"response_format"})]:
         scripts = model_list(owner), answering(REPLY), answering(REPLY)
-        async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
+        async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
             responses = [await client.post(CHAT, json=asked) for _ in range(2)]
 
         assert [200, 200] == [response.status_code for response in responses]
@@ -101,8 +101,8 @@ async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(s
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
     scripts = model_list("llamacpp"), GRAMMAR_REFUSED, answering(REPLY), answering(REPLY)
-    async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
-        asked = asking(stream=stream, tools=False, response_format=FORMAT)
+    async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+        asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
         responses = [await client.post(CHAT, json=asked) for _ in range(2)]
 
     assert [200, 200] == [response.status_code for response in responses]
@@ -110,15 +110,15 @@ async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
 
 
 async def test_without_a_format_nobody_is_asked_what_the_server_is():
-    async with scripted_upstream(answering("Hi")) as upstream, fronting(upstream.url) as url, http(url) as client:
-        await client.post(CHAT, json=asking(tools=False))
+    async with scripted_upstream(answering("Hi")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+        await client.post(CHAT, json=chat_body(tools=False))
 
     assert ["POST"] == [asked.method for asked in upstream.asked]
 
 
 async def test_who_wants_probabilities_is_relayed():
-    async with scripted_upstream(answering(REPLY)) as upstream, fronting(upstream.url) as url, http(url) as client:
-        await client.post(CHAT, json=asking(tools=False, response_format=FORMAT, logprobs=True))
+    async with scripted_upstream(answering(REPLY)) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+        await client.post(CHAT, json=chat_body(tools=False, response_format=FORMAT, logprobs=True))
 
     assert [{"response_format"}] == [fields(asked) for asked in upstream.asked]
 
@@ -127,7 +127,7 @@ async def test_a_client_of_another_api_is_held_to_its_format_as_well():
     own = {"output_config": {"format": {"type": "json_schema", "schema": CITY}}}
     body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}], **own}
     scripts = model_list("llamacpp"), answering(REPLY)
-    async with scripted_upstream(*scripts) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         response = await client.post("/v1/messages", json=body)
 
     assert REPLY == response.json()["content"][0]["text"]

@@ -9,7 +9,7 @@ from typing import Literal
 
 from fcshim.codecs.name_rules import NameRules
 from fcshim.codecs.anthropic import ANTHROPIC
-from fcshim.codecs.anthropic.outgoing import VERSION
+from fcshim.codecs.anthropic.upstream_request import VERSION
 from fcshim.codecs.base import Codec
 from fcshim.codecs.gemini import GEMINI
 from fcshim.codecs.ollama import OLLAMA

@@ -60,7 +60,7 @@ async def _names(upstream: Upstream, *, needed: bool) -> list[str]:
         raise UpstreamError(message, status=error.status, kind=error.kind) from error
     names = upstream.kind.codec.decode_models(body) if status == 200 else []
     if (needed and not names) or status in (401, 403):
-        raise UpstreamError(await _explained(upstream, status, upstream.masked(body)))
+        raise UpstreamError(await _explained(upstream, status, upstream.mask_key(body)))
     return names
 
 

@@ -108,7 +108,7 @@ class Patient:
         self.requests += 1
         reading = _Reading(self.upstream, enough)
         try:
-            async with asyncio.timeout(PATIENCE), self.upstream.ask(outgoing) as reply:
+            async with asyncio.timeout(PATIENCE), self.upstream.send_request(outgoing) as reply:
                 reading.status = reply.status
                 if reply.status != 200:
                     error = self.upstream.kind.codec.decode_error(reply.status, {}, await reply.read_error())
@@ -159,7 +159,7 @@ class _Reading:
     def __init__(self, upstream: Upstream, enough: Look | None) -> None:
         self.status = 0
         self.problem = ""
-        self._masked = upstream.masked
+        self._masked = upstream.mask_key
         self._decoder = upstream.kind.codec.decoder()
         self._enough = enough
         self._began = time.monotonic()

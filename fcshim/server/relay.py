@@ -10,7 +10,7 @@ import re
 from fcshim.config import Config
 from fcshim.errors import RequestError, UpstreamError
 from fcshim.server.asgi import Headers, header
-from fcshim.server.line import Line
+from fcshim.server.client_connection import ClientConnection
 from fcshim.upstream import Upstream, UpstreamReply
 
 _HOP_BY_HOP = frozenset(
@@ -19,10 +19,10 @@ _HOP_BY_HOP = frozenset(
         *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"),
     }
 )
-_KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 _VERSION = re.compile(r"^/v1(?:alpha|beta1?)?(?=/)")
-_KEY_REFUSED = frozenset({401, 403})
-_OURS = frozenset(
+_KEY_REFUSED_STATUSES = frozenset({401, 403})
+_NOT_FORWARDED = frozenset(
     {
         *(b"host", b"content-length", b"accept-encoding"),  # of our own connection
         *(b"cookie", b"origin", b"referer"),  # meant for whatever else runs under this host name
@@ -40,78 +40,78 @@ class Relay:
         self._upstream = upstream
         self._codec = upstream.kind.codec
 
-    async def serve(self, line: Line) -> None:
+    async def serve(self, connection: ClientConnection) -> None:
         """Relay a request.
 
         The body is read first: whoever listens for the client's leaving would take parts of it, and only a request
         that is whole can be sent once more where a kept connection turns out to be closed.
         """
-        await self.pass_on(line, await line.body(self._config.max_body))
+        await self.forward(connection, await connection.body(self._config.max_body))
 
-    async def pass_on(self, line: Line, content: bytes) -> None:
+    async def forward(self, connection: ClientConnection, content: bytes) -> None:
         """Relay a request whose body has been read."""
-        headers = self.forwarded(line.headers)
+        headers = self.forwarded_headers(connection.headers)
         async with (
-            line.attended(),
-            self._upstream.send(line.method, self._address(line), headers=headers, content=content) as reply,
+            connection.watch_disconnect(),
+            self._upstream.send(connection.method, self._upstream_path(connection), headers=headers, content=content) as reply,
         ):
-            if reply.status in _KEY_REFUSED and self._config.upstream_key is not None:
+            if reply.status in _KEY_REFUSED_STATUSES and self._config.upstream_key is not None:
                 # The client would look for the fault in its own key, and such messages like to show the key they got.
                 raise self._codec.decode_error(reply.status, {}, b"")
-            line.plan(reply.status, _returned(reply.headers))
-            await line.start()
+            connection.prepare(reply.status, _returned_headers(reply.headers))
+            await connection.start()
             if reply.status >= 400:
-                await line.write(await reply.read_error())
-            await self._copy(reply, line)
+                await connection.write(await reply.read_error())
+            await self._copy_body(reply, connection)
 
-    def _address(self, line: Line) -> str:
+    def _upstream_path(self, connection: ClientConnection) -> str:
         """Give path and query for the upstream, without the client's key. Raises as `_below_version`."""
-        return _below_version(line, with_key=self._config.forward_client_key and self._config.upstream_key is None)
+        return _path_below_version(connection, with_key=self._config.forward_client_key and self._config.upstream_key is None)
 
-    async def _copy(self, reply: UpstreamReply, line: Line) -> None:
+    async def _copy_body(self, reply: UpstreamReply, connection: ClientConnection) -> None:
         tail = b"\n\n"
         try:
             async for data in reply:
-                await line.write(data)
+                await connection.write(data)
                 tail = (tail + data)[-4:] if len(data) < 4 else data[-4:]
         except UpstreamError as error:
-            if not reply.header("content-type").startswith("text/event-stream") or not _between_events(tail):
+            if not reply.header("content-type").startswith("text/event-stream") or not _ends_event(tail):
                 raise
-            await line.write(self._codec.encode_stream_error(error))
-        await line.end()
+            await connection.write(self._codec.encode_stream_error(error))
+        await connection.end()
 
-    def forwarded(self, headers: Headers) -> list[tuple[bytes, bytes]]:
+    def forwarded_headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
         """Give the client's headers that the upstream may see."""
-        dropped = _HOP_BY_HOP | _OURS | _named_by_connection(headers)
+        dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
         if not self._config.forward_client_key or self._config.upstream_key is not None:
-            dropped |= _KEYS
+            dropped |= _KEY_HEADERS
         return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
-def _below_version(line: Line, *, with_key: bool) -> str:
+def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
     """Give path and query below the API's version. Raises `RequestError` where the path leads out of it."""
-    if {".", ".."} & set(line.path.replace("\\", "/").split("/")):
+    if {".", ".."} & set(connection.path.replace("\\", "/").split("/")):
         raise RequestError("the path has dot segments")
-    given = line.raw_path.decode("latin-1")
+    given = connection.raw_path.decode("latin-1")
     path = _VERSION.sub("", given, count=1)
     if path == given and not path.startswith("/models/"):
         path = "/" + given  # beside the versions
-    fields = [field for field in line.query.decode("latin-1").split("&") if with_key or not field.startswith("key=")]
+    fields = [field for field in connection.query.decode("latin-1").split("&") if with_key or not field.startswith("key=")]
     query = "&".join(fields)
     return path + ("?" + query if query else "")
 
 
-def _returned(headers: Headers) -> list[tuple[bytes, bytes]]:
+def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """Give the upstream's headers that the client may see; whether a web page may read them is for us to say."""
-    dropped = _HOP_BY_HOP | {b"date"} | _named_by_connection(headers)
+    dropped = _HOP_BY_HOP | {b"date"} | _connection_options(headers)
     lowered = [(name.lower(), value) for name, value in headers]
     return [(name, value) for name, value in lowered if name not in dropped and not name.startswith(b"access-control-")]
 
 
-def _named_by_connection(headers: Headers) -> frozenset[bytes]:
+def _connection_options(headers: Headers) -> frozenset[bytes]:
     named = header([(name.lower(), value) for name, value in headers], b"connection")
     return frozenset(name.strip().lower() for name in named.split(b","))
 
 
-def _between_events(tail: bytes) -> bool:
+def _ends_event(tail: bytes) -> bool:
     return tail.endswith((b"\n\n", b"\r\r", b"\r\n\r\n"))

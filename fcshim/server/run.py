@@ -18,20 +18,20 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
 from fcshim.server.protocol import limited_protocol
-from fcshim.upstream import reason_of
+from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
 
-_GRACE = 1.0
+_GRACE_PERIOD = 1.0
 """Seconds that streams get to say why they end before their connections are cut."""
 
 
-class Server(uvicorn.Server):
+class ProxyServer(uvicorn.Server):
     """A uvicorn server that drains."""
 
     def __init__(self, config: Config, app: App) -> None:
         self._app = app
-        self._drain = config.drain_timeout
+        self._drain_timeout = config.drain_timeout
         super().__init__(
             uvicorn.Config(
                 app,
@@ -45,7 +45,7 @@ class Server(uvicorn.Server):
             )
         )
 
-    def leave(self) -> None:
+    def request_exit(self) -> None:
         """Finish what runs and exit; called once more, end what runs."""
         if self.should_exit:
             self._end_streams()
@@ -58,7 +58,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close the listeners, then wait for the streams, `drain_timeout` seconds at most."""
-        patience = asyncio.get_running_loop().call_later(self._drain, self._end_streams)
+        patience = asyncio.get_running_loop().call_later(self._drain_timeout, self._end_streams)
         try:
             await super().shutdown(sockets)
         finally:
@@ -66,18 +66,18 @@ class Server(uvicorn.Server):
 
     def _end_streams(self) -> None:
         self._app.stop()
-        asyncio.get_running_loop().call_later(_GRACE, self._cut)
+        asyncio.get_running_loop().call_later(_GRACE_PERIOD, self._force_exit)
 
-    def _cut(self) -> None:
+    def _force_exit(self) -> None:
         self.force_exit = True
 
 
 def serve(config: Config) -> None:
     """Serve until a signal ends it. Raises `ConfigError` where it cannot listen."""
     logging.basicConfig(level=config.log_level.upper(), format="%(levelname)-7s %(message)s")
-    quiet_libraries()
+    silence_library_logs()
     with listen(config) as listener:
-        server = Server(config, create_app(config))
+        server = ProxyServer(config, create_app(config))
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
             runner.run(_serve(server, listener, config))
 
@@ -88,30 +88,30 @@ def listen(config: Config) -> socket.socket:
     try:
         listener = socket.create_server((config.host, config.port), family=family, backlog=2048)
     except OSError as error:
-        raise ConfigError(f"cannot listen on {config.host} port {config.port}: {reason_of(error)}") from error
+        raise ConfigError(f"cannot listen on {config.host} port {config.port}: {os_error_reason(error)}") from error
     # Accepted sockets inherit this. uvloop sets it by itself; asyncio's own loop (Windows) does not where the protocol
     # number is 0, as here, and Nagle's algorithm then delays each reply on a kept connection by 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 
-def quiet_libraries() -> None:
+def silence_library_logs() -> None:
     """Keep the libraries' routine messages out of the log."""
     for name in ("httpx", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def _is_worth_logging(record: logging.LogRecord) -> bool:
     """Drop the report that a response was left unfinished: here that is always done on purpose, and logged."""
     return "without completing response" not in record.msg
 
 
-async def _serve(server: Server, listener: socket.socket, config: Config) -> None:
+async def _serve(server: ProxyServer, listener: socket.socket, config: Config) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(number, server.leave)
+            loop.add_signal_handler(number, server.request_exit)
     host = f"[{config.host}]" if ":" in config.host else config.host
     logger.info("serving http://%s:%d/v1 for %s", host, listener.getsockname()[1], config.upstream)
     await server.serve(sockets=[listener])

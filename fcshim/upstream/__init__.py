@@ -6,7 +6,7 @@ Neighbours: `client` and `server` are loops around it; `detection` and `inquiry`
 
 from fcshim.upstream.address import api_url, root_url
 from fcshim.upstream.endpoint import Upstream, key_header, upstream_for
-from fcshim.upstream.faults import reason_of
+from fcshim.upstream.transport_errors import os_error_reason
 from fcshim.upstream.reply import UpstreamReply
 from fcshim.upstream.timeouts import Timeouts
 
@@ -16,7 +16,7 @@ __all__ = [
     "UpstreamReply",
     "api_url",
     "key_header",
-    "reason_of",
+    "os_error_reason",
     "root_url",
     "upstream_for",
 ]

@@ -22,17 +22,17 @@ from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream.address import api_url, root_url
-from fcshim.upstream.faults import FAULTS, explained
-from fcshim.upstream.patience import Patience
+from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
+from fcshim.upstream.deadline import Deadline
 from fcshim.upstream.reply import Headers, UpstreamReply
-from fcshim.upstream.session import new_session, reused, target
+from fcshim.upstream.session import new_session, connection_reused, request_target
 from fcshim.upstream.timeouts import Timeouts
 
-_SLICE = 2**18
+_WRITE_SIZE = 2**18
 """Bytes of a request body that are written at once."""
-_FETCHED = 4 * 2**20
+_MAX_FETCHED = 4 * 2**20
 """Bytes of a small answer that are read; the longest lists of models in use come to a few hundred KB."""
-_JSON = [(b"content-type", b"application/json")]
+_JSON_HEADERS = [(b"content-type", b"application/json")]
 
 _DEFAULT_TIMEOUTS = Timeouts()
 
@@ -68,30 +68,30 @@ class Upstream:
         if client is not None:
             await client.aclose()
 
-    def ask(
-        self, outgoing: UpstreamRequest, *, headers: Headers = ()
+    def send_request(
+        self, request: UpstreamRequest, *, headers: Headers = ()
     ) -> "contextlib.AbstractAsyncContextManager[UpstreamReply]":
         """Send a codec's request; the reply is meant for an `Exchange`. Raises `UpstreamError`.
 
         Where something is asked first and refused, that is the reply.
         """
-        if outgoing.follow_up is not None:
-            return self._ask_first(outgoing, outgoing.follow_up, headers)
+        if request.follow_up is not None:
+            return self._send_with_follow_up(request, request.follow_up, headers)
         own = [(b"content-type", b"application/json"), (b"accept", b"text/event-stream, application/json")]
-        return self.send("POST", outgoing.path, headers=[*headers, *outgoing.headers, *own], content=outgoing.body)
+        return self.send("POST", request.path, headers=[*headers, *request.headers, *own], content=request.body)
 
     @contextlib.asynccontextmanager
-    async def _ask_first(
-        self, outgoing: UpstreamRequest, then: Callable[[bytes], FollowUp], headers: Headers
+    async def _send_with_follow_up(
+        self, request: UpstreamRequest, then: Callable[[bytes], FollowUp], headers: Headers
     ) -> AsyncIterator["UpstreamReply"]:
-        async with self.ask(msgspec.structs.replace(outgoing, then=None), headers=headers) as reply:
+        async with self.send_request(msgspec.structs.replace(request, then=None), headers=headers) as reply:
             if reply.status != 200:
                 yield reply
                 return
             sequel = then(await reply.read(LINE_BYTES))
-        async with self.ask(sequel.request, headers=headers) as reply:
+        async with self.send_request(sequel.request, headers=headers) as reply:
             if reply.status == 200:
-                reply.lead = sequel.body_prefix
+                reply.prefix = sequel.body_prefix
             yield reply
 
     @contextlib.asynccontextmanager
@@ -102,20 +102,20 @@ class Upstream:
 
         Raises `UpstreamError` where it is unreachable or too slow, redirects, or compresses although asked not to.
         """
-        patience = Patience(self.timeouts.first_chunk)
+        patience = Deadline(self.timeouts.first_chunk)
         try:
             try:
-                response = await self._respond(method, path, headers, content)
+                response = await self._send_with_retry(method, path, headers, content)
             except asyncio.CancelledError:
-                patience.check()
+                patience.raise_if_expired()
                 raise
-            except FAULTS as error:
-                raise explained(error, self.timeouts.connect) from error
+            except TRANSPORT_ERRORS as error:
+                raise to_upstream_error(error, self.timeouts.connect) from error
             reply = UpstreamReply(response, patience, self.timeouts, self._key)
             try:
-                reply.check()
+                reply.validate()
                 yield reply
-                await reply.linger()
+                await reply.wait_for_end()
             finally:
                 await reply.aclose()
         finally:
@@ -126,23 +126,23 @@ class Upstream:
 
         Raises `UpstreamError` as `send` does, and where the answer takes too long.
         """
-        headers = [*self.kind.headers, *(_JSON if content else ())]
+        headers = [*self.kind.headers, *(_JSON_HEADERS if content else ())]
         limit = self.timeouts.page
         try:
             async with (
                 asyncio.timeout(limit),
                 self.send(method, path, headers=headers, content=content) as reply,
             ):
-                return reply.status, await reply.read(_FETCHED)
+                return reply.status, await reply.read(_MAX_FETCHED)
         except TimeoutError as error:
             asked = f"{method} {path.partition('?')[0]}"
             raise UpstreamError(f"no answer to {asked} within {limit:g} s", status=504, kind="timeout") from error
 
-    def masked(self, data: bytes) -> bytes:
+    def mask_key(self, data: bytes) -> bytes:
         """Give what came from there with our key masked in it."""
         return data if self._key is None else self._key.mask(data)
 
-    async def _respond(
+    async def _send_with_retry(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Response:
         """Send, and send again where a kept connection had been closed over there before it was used.
@@ -150,36 +150,36 @@ class Upstream:
         llama-server closes after every stream although its headers promise the opposite, so this is no rare race.
         """
         while True:
-            reused.set(False)
-            target.set("/" + self._address(path).split("/", 3)[3])
+            connection_reused.set(False)
+            request_target.set("/" + self._full_url(path).split("/", 3)[3])
             try:
-                return await self._opened().send(self._request(method, path, headers, content), stream=True)
-            except FAULTS as error:
+                return await self._get_client().send(self._build_request(method, path, headers, content), stream=True)
+            except TRANSPORT_ERRORS as error:
                 hung_up = isinstance(error.__cause__ or error, (aiohttp.ClientConnectionError, OSError))
-                if not (hung_up and reused.get() and isinstance(content, bytes)):
+                if not (hung_up and connection_reused.get() and isinstance(content, bytes)):
                     raise
 
-    def _opened(self) -> httpx.AsyncClient:
+    def _get_client(self) -> httpx.AsyncClient:
         if self._client is None:
             # The session verifies certificates by itself; the transport would load them all once more.
             transport = AiohttpTransport(client=new_session, verify=False)
             self._client = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
         return self._client
 
-    def _request(
+    def _build_request(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Request:
         complete = [*headers, (b"accept-encoding", b"identity")]
         if self._key is not None:
             complete.append(key_header(self.kind, self._key.reveal().encode()))
-        if isinstance(content, bytes) and len(content) > _SLICE:
+        if isinstance(content, bytes) and len(content) > _WRITE_SIZE:
             complete.append((b"content-length", str(len(content)).encode()))
-            content = _slices(content)
+            content = _split_body(content)
         waits = {"connect": self.timeouts.connect, "read": None, "write": None, "pool": None}
         extensions = {"timeout": waits}
-        return httpx.Request(method, self._address(path), headers=complete, content=content, extensions=extensions)
+        return httpx.Request(method, self._full_url(path), headers=complete, content=content, extensions=extensions)
 
-    def _address(self, path: str) -> str:
+    def _full_url(self, path: str) -> str:
         return root_url(self.url) + path[1:] if path.startswith("//") else self.url + path
 
 
@@ -198,6 +198,6 @@ def key_header(kind: UpstreamKind, key: bytes) -> tuple[bytes, bytes]:
     return name, lead + key
 
 
-async def _slices(content: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(content), _SLICE):
-        yield content[start : start + _SLICE]
+async def _split_body(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), _WRITE_SIZE):
+        yield content[start : start + _WRITE_SIZE]

@@ -12,7 +12,7 @@ from fcshim.events import Text
 from fcshim.messages import AssistantMessage, TextPart, ToolMessage, UserMessage
 from fcshim.tools import Permissions, Registry
 from tests.scripted import CUT, HANG, ROLE, Script, answering, said, scripted_upstream
-from tests.server.own import called
+from tests.server.mcp_proxy import call_text
 
 
 def shout(word: str) -> str:
@@ -20,7 +20,7 @@ def shout(word: str) -> str:
     return word.upper()
 
 
-SHOUT = called("shout", word="hey")
+SHOUT = call_text("shout", word="hey")
 
 
 @contextlib.asynccontextmanager

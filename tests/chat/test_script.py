@@ -11,9 +11,9 @@ import pytest
 from tests.cli.command import fcshim
 from tests.mcp.started import listening
 from tests.scripted import CUT, ROLE, Script, answering, said, scripted_upstream
-from tests.server.own import ADD, called, prompts
+from tests.server.mcp_proxy import ADD, call_text, prompts
 
-FAIL = called("mcp__f__fail", message="boom")
+FAIL = call_text("mcp__f__fail", message="boom")
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ async def test_nobody_is_asked(options, runs, friendly, tmp_path):
 
 
 async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
-    async with upstream_and_chat(tmp_path, called("SessionsYield", message="That is all.")) as (chat, _):
+    async with upstream_and_chat(tmp_path, call_text("SessionsYield", message="That is all.")) as (chat, _):
         code, out, _ = await chat("-p", "Go", "--agents")
 
     assert (0, "That is all.\n") == (code, out)
@@ -111,7 +111,7 @@ async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
 
 async def test_our_own_tools_work_in_the_folder_that_is_named(tmp_path):
     (tmp_path / "a.txt").write_text("a secret")
-    async with upstream_and_chat(tmp_path, called("Read", path="a.txt"), "Read it.") as (chat, upstream):
+    async with upstream_and_chat(tmp_path, call_text("Read", path="a.txt"), "Read it.") as (chat, upstream):
         code, out, _ = await chat("-p", "Read a.txt", "--root", str(tmp_path))
 
     assert (0, "Read it.\n") == (code, out)

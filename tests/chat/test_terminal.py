@@ -9,9 +9,9 @@ import pytest
 from tests.chat.pseudo_terminal import CTRL_C, CTRL_D, ENTER, terminal
 from tests.mcp.started import eventually, listening
 from tests.scripted import HANG, ROLE, Script, answering, models, said, scripted_upstream
-from tests.server.own import ADD, called, program, prompts
+from tests.server.mcp_proxy import ADD, call_text, stdio_server, prompts
 
-FAIL = called("mcp__f__fail", message="boom")
+FAIL = call_text("mcp__f__fail", message="boom")
 PROMPT = "›"
 
 
@@ -140,8 +140,8 @@ async def test_ctrl_c_at_a_question_ends_the_turn(friendly, tmp_path):
 
 async def test_ctrl_c_cancels_a_tool_that_runs(tmp_path):
     trace = tmp_path / "trace"
-    call = called("mcp__w__wait", trace=str(trace))
-    servers = {"w": {**program("watched"), "allow": ["wait"]}}
+    call = call_text("mcp__w__wait", trace=str(trace))
+    servers = {"w": {**stdio_server("watched"), "allow": ["wait"]}}
     async with chatting(tmp_path, call, servers=servers) as (screen, _):
         screen.enter("Go")
         await eventually(lambda: trace.exists() and trace.read_text())
@@ -151,7 +151,7 @@ async def test_ctrl_c_cancels_a_tool_that_runs(tmp_path):
 
 
 async def test_progress_and_folded_results_are_shown(friendly, tmp_path):
-    replies = (called("mcp__f__count", to=3), called("mcp__f__mixed"), "Done.")
+    replies = (call_text("mcp__f__count", to=3), call_text("mcp__f__mixed"), "Done.")
     async with chatting(tmp_path, *replies, servers=friendly, options=["--allow", "f:*"]) as (screen, _):
         screen.enter("Go")
         await screen.expect("/3 at ")
@@ -176,8 +176,8 @@ async def test_progress_and_folded_results_are_shown(friendly, tmp_path):
     ],
 )
 async def test_a_server_may_ask_the_person(name, typed, learned, tmp_path):
-    servers = {"f": {**program("friendly"), "handshake": True, "allow": ["ask_*"]}}
-    async with chatting(tmp_path, called(f"mcp__f__{name}", question="Who?"), "So.", servers=servers) as (screen, up):
+    servers = {"f": {**stdio_server("friendly"), "handshake": True, "allow": ["ask_*"]}}
+    async with chatting(tmp_path, call_text(f"mcp__f__{name}", question="Who?"), "So.", servers=servers) as (screen, up):
         screen.enter("Go")
         for expected, text in typed:
             await screen.expect(expected)
@@ -188,8 +188,8 @@ async def test_a_server_may_ask_the_person(name, typed, learned, tmp_path):
 
 
 async def test_a_server_may_ask_the_model_if_the_person_agrees(tmp_path):
-    servers = {"f": {**program("friendly"), "handshake": True, "allow": ["ask_*"]}}
-    call = called("mcp__f__ask_model", question="Who?")
+    servers = {"f": {**stdio_server("friendly"), "handshake": True, "allow": ["ask_*"]}}
+    call = call_text("mcp__f__ask_model", question="Who?")
     async with chatting(tmp_path, call, "It is me.", "So.", servers=servers) as (screen, upstream):
         screen.enter("Go")
         await screen.expect("a server asks the model: Who?")
@@ -202,7 +202,7 @@ async def test_a_server_may_ask_the_model_if_the_person_agrees(tmp_path):
 
 
 async def test_the_model_may_give_a_task_to_another_agent(tmp_path):
-    task = called("spawn_agent", prompt="Look it up.")
+    task = call_text("spawn_agent", prompt="Look it up.")
     options = ["--agents", "--mode", "allow"]
     async with chatting(tmp_path, task, "Found.", "All done.", options=options) as (screen, upstream):
         screen.enter("Go")
@@ -214,7 +214,7 @@ async def test_the_model_may_give_a_task_to_another_agent(tmp_path):
 
 
 async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
-    call = called("SessionsYield", message="That is all.")
+    call = call_text("SessionsYield", message="That is all.")
     async with chatting(tmp_path, call, options=["--agents"]) as (screen, upstream):
         screen.enter("Go")
         await screen.expect("  ⎿ That is all.\nThat is all.\n")
@@ -317,7 +317,7 @@ async def test_a_line_is_edited_and_ctrl_c_at_the_prompt_begins_anew(tmp_path):
 async def test_the_embedded_model_calls_a_server_s_tool(tmp_path):
     """The whole of it, with the trained model: question, call, approval by policy, result, answer."""
     file = tmp_path / "servers.json"
-    file.write_text(json.dumps({"mcpServers": {"calc": program("calc")}}))
+    file.write_text(json.dumps({"mcpServers": {"calc": stdio_server("calc")}}))
     async with terminal("chat", "--mcp", str(file), state=tmp_path) as screen:
         await screen.expect(PROMPT)
         screen.enter("call mcp__calc__add with first=19, second=23")

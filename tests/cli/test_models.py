@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.command import fcshim
 from tests.scripted import Script, answering, models, scripted_upstream
-from tests.server.front import CALL, CHAT, asking, fronting, http
+from tests.server.proxy import CALL, CHAT, chat_body, running_proxy, http_client
 
 PROPS = Script((b'{"chat_template":"{% if tools %}"}',))
 REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)
@@ -46,10 +46,10 @@ async def test_auto_asks_what_each_can(tmp_path):
 async def test_a_running_proxy_tells_what_it_has_learned():
     async with (
         scripted_upstream(PROPS, REFUSAL, answering(CALL), models("m")) as upstream,
-        fronting(upstream.url, tools="auto") as url,
+        running_proxy(upstream.url, tools="auto") as url,
     ):
-        async with http(url) as client:
-            await client.post(CHAT, json=asking())
+        async with http_client(url) as client:
+            await client.post(CHAT, json=chat_body())
         outcome = await shown("--of", url)
 
     assert ["m", "prompt"] == outcome.out.splitlines()[1].split()[:2]

@@ -10,8 +10,8 @@ from fcshim.config import Secret
 from fcshim.demo.serving import serve_model, serve_proxy
 from tests.clients.plain import check_plain
 from tests.scripted import CUT, ROLE, Script, answering, models, said, scripted_upstream
-from tests.server.front import fronting
-from tests.server.raw import raw_upstream, whole
+from tests.server.proxy import running_proxy
+from tests.server.raw_upstream import raw_upstream, fixed_reply
 
 ADD = {
     "name": "add",
@@ -58,7 +58,7 @@ async def stream(url: str, **fields) -> tuple[anthropic.types.Message, list[str]
 
 @pytest.mark.parametrize("ask", [create, stream])
 async def test_text_and_a_call(ask):
-    async with scripted_upstream(answering(*cut("Let me see. " + CALL))) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(answering(*cut("Let me see. " + CALL))) as upstream, running_proxy(upstream.url) as url:
         answer = await ask(url)
         message = answer if ask is create else answer[0]
         (body,) = check_plain(upstream)
@@ -78,7 +78,7 @@ async def test_text_and_a_call(ask):
 async def test_the_arguments_stream_while_they_are_written():
     async with (
         scripted_upstream(answering(*cut(CALL, 3))) as upstream,
-        fronting(upstream.url) as url,
+        running_proxy(upstream.url) as url,
         sdk(url) as client,
     ):
         pieces = [
@@ -96,7 +96,7 @@ async def test_the_arguments_stream_while_they_are_written():
 @pytest.mark.parametrize("ask", [create, stream])
 async def test_parallel_calls_and_one_without_arguments(ask):
     text = CALL + "\n" + called("ping")
-    async with scripted_upstream(answering(*cut(text))) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(answering(*cut(text))) as upstream, running_proxy(upstream.url) as url:
         answer = await ask(url, tools=[ADD, PING])
         message = answer if ask is create else answer[0]
 
@@ -106,7 +106,7 @@ async def test_parallel_calls_and_one_without_arguments(ask):
 
 async def test_one_call_where_only_one_is_allowed():
     text = CALL + "\n" + called("ping")
-    async with scripted_upstream(answering(*cut(text))) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(answering(*cut(text))) as upstream, running_proxy(upstream.url) as url:
         message = await create(url, tools=[ADD, PING], tool_choice={"type": "auto", "disable_parallel_tool_use": True})
 
     assert ["add"] == [use.name for use in message.content]
@@ -115,7 +115,7 @@ async def test_one_call_where_only_one_is_allowed():
 async def test_a_forced_tool_is_asked_for_and_a_forbidden_one_is_not_offered():
     async with (
         scripted_upstream(answering(CALL), answering("No.")) as upstream,
-        fronting(upstream.url, constrain="off") as url,
+        running_proxy(upstream.url, constrain="off") as url,
     ):
         forced = await create(url, tool_choice={"type": "tool", "name": "add"})
         forbidden = await create(url, tool_choice={"type": "none"})
@@ -152,7 +152,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
     ]
     async with (
         scripted_upstream(answering("Three.")) as upstream,
-        fronting(upstream.url, profile="text-only") as url,
+        running_proxy(upstream.url, profile="text-only") as url,
     ):
         message = await create(url, messages=history, system=[{"type": "text", "text": "You add."}])
         (body,) = check_plain(upstream)
@@ -169,7 +169,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
 
 
 async def test_without_tools_the_reply_is_translated():
-    async with scripted_upstream(answering("Hel", "lo")) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(answering("Hel", "lo")) as upstream, running_proxy(upstream.url) as url:
         message, seen = await stream(url, tools=[], stop_sequences=["END"], extra_body={"temperature": 0.5})
         (body,) = check_plain(upstream)
 
@@ -182,7 +182,7 @@ async def test_without_tools_the_reply_is_translated():
 async def test_reasoning_is_shown_to_those_who_ask_for_it():
     thinks = b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
     script = Script((ROLE, thinks, *answering("Hello").pieces))
-    async with scripted_upstream(script, script) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url) as url:
         plain = await create(url)
         thinking, _ = await stream(url, thinking={"type": "enabled", "budget_tokens": 1024})
 
@@ -201,7 +201,7 @@ async def test_reasoning_is_shown_to_those_who_ask_for_it():
     ids=["cut off", "broken off"],
 )
 async def test_a_call_that_ends_badly_is_an_error_in_the_stream(pieces):
-    async with scripted_upstream(Script(pieces)) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(Script(pieces)) as upstream, running_proxy(upstream.url) as url:
         with pytest.raises(anthropic.APIStatusError) as caught:
             await stream(url)
 
@@ -210,7 +210,7 @@ async def test_a_call_that_ends_badly_is_an_error_in_the_stream(pieces):
 
 async def test_a_call_that_is_cut_off_is_left_out_of_a_whole_reply():
     text = 'Well. <function_call>\n{"name": "add", "arguments": {"a": 1, "b'
-    async with scripted_upstream(answering(text, reason="length")) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(answering(text, reason="length")) as upstream, running_proxy(upstream.url) as url:
         message = await create(url)
 
     assert ("max_tokens", ["Well. "]) == (message.stop_reason, [block.text for block in message.content])
@@ -219,7 +219,7 @@ async def test_a_call_that_is_cut_off_is_left_out_of_a_whole_reply():
 async def test_errors_before_the_reply_have_their_status_and_type():
     refused = Script((b'{"error":{"message":"no such model","code":404}}',), status=404)
     busy = Script((b'{"error":{"message":"slow down"}}',), status=429)
-    async with scripted_upstream(refused, busy) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(refused, busy) as upstream, running_proxy(upstream.url) as url:
         with pytest.raises(anthropic.NotFoundError) as missing:
             await create(url)
         with pytest.raises(anthropic.RateLimitError):
@@ -235,7 +235,7 @@ async def test_errors_before_the_reply_have_their_status_and_type():
 async def test_keys_are_taken_in_both_ways():
     async with (
         scripted_upstream(answering("a"), answering("b")) as upstream,
-        fronting(upstream.url, api_keys=(Secret("secret"),)) as url,
+        running_proxy(upstream.url, api_keys=(Secret("secret"),)) as url,
     ):
         async with sdk(url, api_key=None, auth_token="secret") as client:
             await client.messages.create(model="m", max_tokens=9, messages=HI)
@@ -253,7 +253,7 @@ async def test_tokens_are_counted_by_the_upstream_and_else_estimated():
     unknown = Script((b"{}",), status=404)
     async with (
         scripted_upstream(exact, unknown, unknown) as upstream,
-        fronting(upstream.url) as url,
+        running_proxy(upstream.url) as url,
         sdk(url) as client,
     ):
         counted = await client.messages.count_tokens(model="m", messages=HI, tools=[ADD])
@@ -267,7 +267,7 @@ async def test_tokens_are_counted_by_the_upstream_and_else_estimated():
 async def test_models_are_listed_in_the_clients_form():
     async with (
         scripted_upstream(models("one", "two/b"), models("one", "two/b"), models("one")) as upstream,
-        fronting(upstream.url) as url,
+        running_proxy(upstream.url) as url,
         sdk(url) as client,
     ):
         assert ["one", "two/b"] == [model.id async for model in client.models.list()]
@@ -284,7 +284,7 @@ async def test_the_tool_runner_gives_up_threads_and_goes_on():
 
     async with (
         scripted_upstream(answering(CALL), answering("Three.")) as upstream,
-        fronting(upstream.url) as url,
+        running_proxy(upstream.url) as url,
         sdk(url) as client,
     ):
         runner = client.beta.messages.tool_runner(model="m", max_tokens=99, messages=HI, tools=[add])
@@ -303,7 +303,7 @@ async def test_the_synchronous_client_streams_too():
         ):
             return events.get_final_message()
 
-    async with scripted_upstream(answering(*cut(CALL))) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(answering(*cut(CALL))) as upstream, running_proxy(upstream.url) as url:
         message = await asyncio.to_thread(ask, url)
 
     assert {"a": 1, "b": 2} == message.content[0].input
@@ -311,21 +311,21 @@ async def test_the_synchronous_client_streams_too():
 
 async def test_pings_in_a_silent_stream_harm_nobody():
     waits = Script((b": waiting\n\n", *answering("Hello").pieces))
-    async with scripted_upstream(waits) as upstream, fronting(upstream.url, first_ping=0.001, ping=0.001) as url:
+    async with scripted_upstream(waits) as upstream, running_proxy(upstream.url, first_ping=0.001, ping=0.001) as url:
         message, _ = await stream(url)
 
     assert "Hello" == message.content[0].text
 
 
 async def test_an_error_after_a_ping_is_told_in_the_stream():
-    async with raw_upstream(late_refusal) as upstream, fronting(upstream.url, first_ping=0.01) as url:
+    async with raw_upstream(late_refusal) as upstream, running_proxy(upstream.url, first_ping=0.01) as url:
         with pytest.raises(anthropic.APIStatusError, match="out of memory"):
             await stream(url)
 
 
 async def late_refusal(peer):
     await asyncio.sleep(0.3)
-    await whole(500, b'{"error":{"message":"out of memory"}}')(peer)
+    await fixed_reply(500, b'{"error":{"message":"out of memory"}}')(peer)
 
 
 async def test_a_real_model_is_called_and_answered():

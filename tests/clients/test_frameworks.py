@@ -13,7 +13,7 @@ import pytest
 from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, missing
 from tests.clients.plain import check_plain
 from tests.scripted import answering, models, scripted_upstream
-from tests.server.front import CALL, fronting
+from tests.server.proxy import CALL, running_proxy
 
 CASES = [(name, api) for name, environment in ENVIRONMENTS.items() for api in environment.apis]
 FINAL = '<function_call>\n{"name": "final_answer", "arguments": {"answer": "It is 3."}}\n</function_call>'
@@ -39,14 +39,14 @@ def cut(text: str) -> list[str]:
 @pytest.fixture(autouse=True)
 def _slow_clients(monkeypatch):
     """Give programs that import half a world the time for it."""
-    monkeypatch.setattr("tests.server.front.LIMIT", 120.0)
+    monkeypatch.setattr("tests.server.proxy.LIMIT", 120.0)
 
 
 async def converse(name, api, mode, *scripts):
     """Let a framework's program have its conversation; give its status, its last line, its errors, and the upstream."""
     if problem := missing(name):
         pytest.skip(problem)
-    async with scripted_upstream(*scripts, listing=models("m")) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(*scripts, listing=models("m")) as upstream, running_proxy(upstream.url) as url:
         process = await asyncio.create_subprocess_exec(
             *command_for(name),
             *(api, url, mode),

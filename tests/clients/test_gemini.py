@@ -11,9 +11,9 @@ from fcshim.config import Secret
 from fcshim.demo.serving import serve_model, serve_proxy
 from tests.clients.plain import check_plain
 from tests.scripted import CUT, ROLE, Script, answering, models, said, scripted_upstream
-from tests.server.front import fronting, http
-from tests.server.raw import raw_upstream
-from tests.server.raw import whole as answer
+from tests.server.proxy import running_proxy, http_client
+from tests.server.raw_upstream import raw_upstream
+from tests.server.raw_upstream import fixed_reply as answer
 
 pytestmark = [
     # the SDK, where aiohttp is installed, does what aiohttp does not like
@@ -78,7 +78,7 @@ async def both(url: str, **fields) -> list[list[types.GenerateContentResponse]]:
 
 async def test_text_and_a_call():
     script = answering(*cut("Let me see. " + CALL))
-    async with scripted_upstream(script, script) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url) as url:
         answers = await both(url, system_instruction="Be brief.", max_output_tokens=50)
         bodies = check_plain(upstream)
 
@@ -102,7 +102,7 @@ async def test_text_and_a_call():
 
 async def test_parallel_calls_and_one_without_arguments():
     script = answering(*cut(CALL + "\n" + PINGED))
-    async with scripted_upstream(script, script) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url) as url:
         answers = await both(url, declarations=[ADD, PING])
 
     for replies in answers:
@@ -114,7 +114,7 @@ async def test_a_forced_function_is_asked_for_and_a_forbidden_one_is_not_offered
         return {"function_calling_config": {"mode": mode, "allowed_function_names": list(names) or None}}
 
     once = {"constrain": "off", "max_retries": 0}
-    async with scripted_upstream(*[answering("No.")] * 3) as upstream, fronting(upstream.url, **once) as url:
+    async with scripted_upstream(*[answering("No.")] * 3) as upstream, running_proxy(upstream.url, **once) as url:
         await whole(url, declarations=[ADD, PING], tool_config=calling("ANY", "add"))
         await whole(url, declarations=[ADD, PING], tool_config=calling("VALIDATED"))
         await whole(url, declarations=[ADD, PING], tool_config=calling("NONE"))
@@ -129,7 +129,7 @@ async def test_a_forced_function_is_asked_for_and_a_forbidden_one_is_not_offered
 async def test_a_chat_replays_calls_and_results():
     async with (
         scripted_upstream(answering(*cut(CALL)), answering("Three."), answering("Bye.")) as upstream,
-        fronting(upstream.url) as url,
+        running_proxy(upstream.url) as url,
         sdk(url).aio as client,
     ):
         chat = client.chats.create(model="m", config=config())
@@ -171,7 +171,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
     ]
     async with (
         scripted_upstream(answering("Three.")) as upstream,
-        fronting(upstream.url, profile="text-only") as url,
+        running_proxy(upstream.url, profile="text-only") as url,
     ):
         reply = await whole(url, contents)
         (body,) = check_plain(upstream)
@@ -191,7 +191,7 @@ async def test_functions_of_the_program_are_called_by_the_sdk():
         with sdk(url) as client:
             return client.models.generate_content(model="m", contents="Hi", config={"tools": [add]}).text
 
-    async with scripted_upstream(answering(CALL), answering("Three.")) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(answering(CALL), answering("Three.")) as upstream, running_proxy(upstream.url) as url:
         answer = await asyncio.to_thread(ask, url)
         _, second = check_plain(upstream)
 
@@ -203,7 +203,7 @@ async def test_functions_of_the_program_are_called_by_the_sdk():
 async def test_every_version_is_served(version):
     async with (
         scripted_upstream(answering("Hel", "lo")) as upstream,
-        fronting(upstream.url) as url,
+        running_proxy(upstream.url) as url,
         sdk(url, version=version).aio as client,
     ):
         assert "Hello" == (await client.models.generate_content(model="a/b:c", contents="Hi")).text
@@ -212,7 +212,7 @@ async def test_every_version_is_served(version):
 
 async def test_an_address_without_a_version_is_served_too():
     body = {"contents": [{"parts": [{"text": "Hi"}]}]}
-    async with scripted_upstream(answering("Hello")) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with scripted_upstream(answering("Hello")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         reply = (await client.post("/models/m:generateContent", json=body)).json()
 
     assert "Hello" == reply["candidates"][0]["content"]["parts"][0]["text"]
@@ -221,7 +221,7 @@ async def test_an_address_without_a_version_is_served_too():
 async def test_thoughts_are_shown_to_those_who_ask_for_them():
     thinks = b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
     script = Script((ROLE, thinks, *answering("Hello").pieces))
-    async with scripted_upstream(*[script] * 4) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(*[script] * 4) as upstream, running_proxy(upstream.url) as url:
         plain = await both(url)
         shown = await both(url, thinking_config={"include_thoughts": True})
 
@@ -232,7 +232,7 @@ async def test_thoughts_are_shown_to_those_who_ask_for_them():
 
 
 async def test_structured_output_reaches_the_upstream():
-    async with scripted_upstream(answering('{"a":1}')) as upstream, fronting(upstream.url, constrain="off") as url:
+    async with scripted_upstream(answering('{"a":1}')) as upstream, running_proxy(upstream.url, constrain="off") as url:
         schema = {"type": "OBJECT", "properties": {"a": {"type": "INTEGER"}}}
         reply = await whole(url, declarations=[], response_mime_type="application/json", response_schema=schema)
 
@@ -244,7 +244,7 @@ async def test_structured_output_reaches_the_upstream():
 
 async def test_a_call_that_is_cut_off_never_shows():
     script = answering(*cut('Well. <function_call>\n{"name": "add", "arguments": {"a": 1, "b'), reason="length")
-    async with scripted_upstream(script, script) as upstream, fronting(upstream.url, constrain="off") as url:
+    async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url, constrain="off") as url:
         answers = await both(url)
 
     for replies in answers:
@@ -255,7 +255,7 @@ async def test_a_call_that_is_cut_off_never_shows():
 
 async def test_a_stream_that_breaks_off_is_an_error():
     script = Script((ROLE, said("Hel"), CUT))
-    async with scripted_upstream(script) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(script) as upstream, running_proxy(upstream.url) as url:
         with pytest.raises(errors.ServerError) as caught:
             await chunks(url)
 
@@ -265,7 +265,7 @@ async def test_a_stream_that_breaks_off_is_an_error():
 async def test_errors_before_the_reply_have_their_status():
     missing = Script((b'{"error":{"message":"no such model","code":404}}',), status=404)
     busy = Script((b'{"error":{"message":"slow down"}}',), status=429)
-    async with scripted_upstream(missing, busy) as upstream, fronting(upstream.url) as url:
+    async with scripted_upstream(missing, busy) as upstream, running_proxy(upstream.url) as url:
         caught = []
         for ask, contents in ((whole, "Hi"), (chunks, "Hi"), (whole, [{"role": "nobody", "parts": [{"text": "x"}]}])):
             with pytest.raises(errors.ClientError) as each:
@@ -280,8 +280,8 @@ async def test_the_key_is_taken_from_the_header_and_from_the_query():
     path = "/v1beta/models/m:generateContent"
     async with (
         scripted_upstream(answering("a"), answering("b")) as upstream,
-        fronting(upstream.url, api_keys=(Secret("secret"),)) as url,
-        http(url) as client,
+        running_proxy(upstream.url, api_keys=(Secret("secret"),)) as url,
+        http_client(url) as client,
     ):
         async with sdk(url, key="secret").aio as good:
             await good.models.generate_content(model="m", contents="Hi")
@@ -297,8 +297,8 @@ async def test_without_sse_a_stream_is_one_json_array():
     broken = Script((ROLE, said("Hel"), CUT))
     async with (
         scripted_upstream(answering(*cut("Well. " + CALL)), broken) as upstream,
-        fronting(upstream.url) as url,
-        http(url) as client,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
     ):
         good, bad = [await client.post("/v1beta/models/m:streamGenerateContent", json=body) for _ in range(2)]
 
@@ -309,14 +309,14 @@ async def test_without_sse_a_stream_is_one_json_array():
 
 async def test_tokens_are_counted():
     exact = Script((b'{"input_tokens":12}',))
-    async with scripted_upstream(exact) as upstream, fronting(upstream.url) as url, sdk(url).aio as client:
+    async with scripted_upstream(exact) as upstream, running_proxy(upstream.url) as url, sdk(url).aio as client:
         assert 12 == (await client.models.count_tokens(model="m", contents="Hi")).total_tokens
 
 
 async def test_models_are_listed_in_the_clients_form():
     async with (
         scripted_upstream(models("one", "two/b"), models("one", "two/b")) as upstream,
-        fronting(upstream.url) as url,
+        running_proxy(upstream.url) as url,
         sdk(url).aio as client,
     ):
         assert ["models/one", "models/two/b"] == [model.name async for model in await client.models.list()]
@@ -325,12 +325,12 @@ async def test_models_are_listed_in_the_clients_form():
 
 async def test_empty_lines_in_a_silent_stream_harm_nobody():
     waits = Script((b": waiting\n\n", *answering("Hello").pieces))
-    async with scripted_upstream(waits) as upstream, fronting(upstream.url, first_ping=0.001, ping=0.001) as url:
+    async with scripted_upstream(waits) as upstream, running_proxy(upstream.url, first_ping=0.001, ping=0.001) as url:
         assert "Hello" == text(await chunks(url))
 
 
 async def test_an_error_after_an_empty_line_is_told_in_the_stream():
-    async with raw_upstream(late_refusal) as upstream, fronting(upstream.url, first_ping=0.01) as url:
+    async with raw_upstream(late_refusal) as upstream, running_proxy(upstream.url, first_ping=0.01) as url:
         with pytest.raises(errors.ServerError, match="out of memory"):
             await chunks(url)
 

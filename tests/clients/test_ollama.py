@@ -8,8 +8,8 @@ import pytest
 
 from fcshim.demo.serving import serve_model
 from tests.scripted import ROLE, event, said
-from tests.server.front import CALL, fronting, http
-from tests.server.raw import begun, raw, raw_upstream, saying, whole
+from tests.server.proxy import CALL, running_proxy, http_client
+from tests.server.raw_upstream import stream_then, raw_reply, raw_upstream, stream_texts, fixed_reply
 
 MODELS = b'{"object":"list","data":[{"id":"m","object":"model","created":1700000000,"meta":{"n_ctx_train":4096}}]}'
 
@@ -32,7 +32,7 @@ async def talking(*plays, **settings):
     """Give the client of a fcshim in front of an upstream that plays these."""
     async with (
         raw_upstream(*plays) as upstream,
-        fronting(upstream.url, **settings) as url,
+        running_proxy(upstream.url, **settings) as url,
         ollama.AsyncClient(url, trust_env=False) as sdk,
     ):
         yield sdk, upstream
@@ -55,7 +55,7 @@ def plain(heard):
 
 async def test_a_streamed_call_is_executed_and_its_result_goes_back():
     async with (
-        talking(saying("Let me. ", CALL[:30], CALL[30:]), saying("It is 3.")) as (sdk, upstream),
+        talking(stream_texts("Let me. ", CALL[:30], CALL[30:]), stream_texts("It is 3.")) as (sdk, upstream),
     ):
         messages = list(HI)
         parts = [part async for part in await sdk.chat("m", messages, tools=[add], stream=True)]
@@ -64,7 +64,7 @@ async def test_a_streamed_call_is_executed_and_its_result_goes_back():
         result = add(**calls[0].function.arguments)
         messages.append({"role": "tool", "tool_name": "add", "content": str(result)})
         answer = await sdk.chat("m", messages, tools=[add])
-    first, second = upstream.heard
+    first, second = upstream.requests
 
     assert "Let me. " == "".join(part.message.content for part in parts)
     assert [("add", {"a": 1, "b": 2})] == [(call.function.name, call.function.arguments) for call in calls]
@@ -78,22 +78,22 @@ async def test_a_streamed_call_is_executed_and_its_result_goes_back():
     assert "It is 3." == answer.message.content
     assert plain(first)
     assert plain(second)
-    assert "Add two numbers." in first.fields["messages"][0]["content"]
-    assert "3" in second.fields["messages"][-1]["content"]
+    assert "Add two numbers." in first.json_body["messages"][0]["content"]
+    assert "3" in second.json_body["messages"][-1]["content"]
 
 
 async def test_a_whole_reply_holds_its_calls():
-    async with talking(saying(CALL + "\n" + CALL)) as (sdk, upstream):
+    async with talking(stream_texts(CALL + "\n" + CALL)) as (sdk, upstream):
         answer = await sdk.chat("m", HI, tools=[add], options={"num_predict": 50, "temperature": 0})
-    (heard,) = upstream.heard
+    (heard,) = upstream.requests
 
     assert [{"a": 1, "b": 2}] * 2 == [call.function.arguments for call in answer.message.tool_calls]
-    assert (50, 0) == (heard.fields["max_tokens"], heard.fields["temperature"])
-    assert heard.fields["stream"] is True
+    assert (50, 0) == (heard.json_body["max_tokens"], heard.json_body["temperature"])
+    assert heard.json_body["stream"] is True
 
 
 async def test_the_synchronous_client_gets_the_same():
-    async with raw_upstream(saying(CALL)) as upstream, fronting(upstream.url) as url:
+    async with raw_upstream(stream_texts(CALL)) as upstream, running_proxy(upstream.url) as url:
 
         def talk():
             with ollama.Client(url, trust_env=False) as sdk:
@@ -106,7 +106,7 @@ async def test_the_synchronous_client_gets_the_same():
 
 async def test_line_ends_of_unicode_do_not_break_the_client():
     text = "a\u2028b\u2029c\u0085d\n"
-    async with talking(saying(text)) as (sdk, _):
+    async with talking(stream_texts(text)) as (sdk, _):
         parts = [part async for part in await sdk.chat("m", HI, stream=True)]
 
     assert text == "".join(part.message.content for part in parts)
@@ -114,29 +114,29 @@ async def test_line_ends_of_unicode_do_not_break_the_client():
 
 @pytest.mark.parametrize("stream", [True, False])
 async def test_generate_gives_the_text_of_one_prompt(stream):
-    async with talking(saying("Bl", "ue")) as (sdk, upstream):
+    async with talking(stream_texts("Bl", "ue")) as (sdk, upstream):
         answer = await sdk.generate("m", "What colour?", system="Be brief.", stream=stream)
         parts = [part async for part in answer] if stream else [answer]
-    (heard,) = upstream.heard
+    (heard,) = upstream.requests
 
     assert "Blue" == "".join(part.response for part in parts)
     assert parts[-1].done
     assert [("system", "Be brief."), ("user", "What colour?")] == [
-        (message["role"], message["content"]) for message in heard.fields["messages"]
+        (message["role"], message["content"]) for message in heard.json_body["messages"]
     ]
 
 
 async def test_a_schema_reaches_the_upstream_in_its_own_words():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    async with talking(saying('{"a":1}'), constrain="off") as (sdk, upstream):
+    async with talking(stream_texts('{"a":1}'), constrain="off") as (sdk, upstream):
         await sdk.chat("m", HI, format=schema)
-    (heard,) = upstream.heard
+    (heard,) = upstream.requests
 
-    assert schema == heard.fields["response_format"]["json_schema"]["schema"]
+    assert schema == heard.json_body["response_format"]["json_schema"]["schema"]
 
 
 async def test_models_are_listed_and_have_tools():
-    async with talking(whole(200, MODELS)) as (sdk, _):
+    async with talking(fixed_reply(200, MODELS)) as (sdk, _):
         listed = await sdk.list()
         shown = await sdk.show("m")
         running = await sdk.ps()
@@ -150,17 +150,17 @@ async def test_models_are_listed_and_have_tools():
 
 
 async def test_a_model_is_loaded_without_asking_anybody():
-    async with talking(saying("no")) as (sdk, upstream):
+    async with talking(stream_texts("no")) as (sdk, upstream):
         loaded = await sdk.chat("m", [])
         unloaded = await sdk.generate("m", "", keep_alive=0)
 
     assert ("load", "unload") == (loaded.done_reason, unloaded.done_reason)
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 async def test_an_error_before_the_first_word_has_its_status():
     body = b'{"error":{"message":"model \'x\' not found","code":404}}'
-    async with talking(whole(404, body)) as (sdk, _):
+    async with talking(fixed_reply(404, body)) as (sdk, _):
         with pytest.raises(ollama.ResponseError, match="not found") as caught:
             await sdk.chat("x", HI, tools=[add])
         with pytest.raises(ollama.ResponseError, match="not found"):
@@ -170,7 +170,7 @@ async def test_an_error_before_the_first_word_has_its_status():
 
 
 async def test_an_error_in_the_stream_raises_after_what_came():
-    play = begun(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw(b""))
+    play = stream_then(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
     parts = []
     async with talking(play) as (sdk, _):
         answer = await sdk.chat("m", HI, tools=[add], stream=True)
@@ -186,7 +186,7 @@ async def test_an_error_in_the_stream_raises_after_what_came():
     [("/api/chat", "GET", 405), ("/api/pull", "POST", 404), ("/api/generate", "POST", 400), ("/api/show", "POST", 400)],
 )
 async def test_errors_have_ollamas_form(path, method, status):
-    async with raw_upstream(whole(200, MODELS)) as upstream, fronting(upstream.url) as url, http(url) as bare:
+    async with raw_upstream(fixed_reply(200, MODELS)) as upstream, running_proxy(upstream.url) as url, http_client(url) as bare:
         response = await bare.request(method, path, json={"model": 7})
 
     assert status == response.status_code
@@ -194,7 +194,7 @@ async def test_errors_have_ollamas_form(path, method, status):
 
 
 async def test_a_call_that_was_cut_off_is_no_call():
-    async with talking(saying(CALL[:60], reason="length")) as (sdk, _):
+    async with talking(stream_texts(CALL[:60], reason="length")) as (sdk, _):
         streamed = [part async for part in await sdk.chat("m", HI, tools=[add], stream=True)]
         whole_ = await sdk.chat("m", HI, tools=[add])
 
@@ -203,35 +203,35 @@ async def test_a_call_that_was_cut_off_is_no_call():
 
 
 async def test_the_version_is_told():
-    async with raw_upstream(saying("no")) as upstream, fronting(upstream.url) as url, http(url) as bare:
+    async with raw_upstream(stream_texts("no")) as upstream, running_proxy(upstream.url) as url, http_client(url) as bare:
         response = await bare.get("/api/version")
 
     assert {"version"} == set(response.json())
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 LOADED = b'{"model":"m","created_at":"2026-11-20T10:00:00Z","message":{"role":"assistant","content":""},"done":true}'
 
 
 async def test_a_real_ollama_is_asked_to_load_its_model():
-    async with talking(whole(200, LOADED), upstream_api="ollama") as (sdk, upstream):
+    async with talking(fixed_reply(200, LOADED), upstream_api="ollama") as (sdk, upstream):
         loaded = await sdk.chat("m", [], keep_alive="5m")
-    (heard,) = upstream.heard
+    (heard,) = upstream.requests
 
     assert loaded.done
-    assert ("POST /api/chat HTTP/1.1", "5m") == (heard.line, heard.fields["keep_alive"])
+    assert ("POST /api/chat HTTP/1.1", "5m") == (heard.request_line, heard.json_body["keep_alive"])
 
 
 async def test_a_real_ollama_calls_tools_by_itself():
     call = b'{"function":{"name":"add","arguments":{"a":1,"b":2}}}'
     body = b'{"message":{"content":"","tool_calls":[' + call + b']},"done":false}\n{"done":true,"done_reason":"stop"}\n'
-    async with talking(whole(200, body), upstream_api="ollama", tools="native") as (sdk, upstream):
+    async with talking(fixed_reply(200, body), upstream_api="ollama", tools="native") as (sdk, upstream):
         answer = await sdk.chat("m", HI, tools=[add], options={"num_ctx": 8192}, think=False)
-    (heard,) = upstream.heard
+    (heard,) = upstream.requests
 
     assert [{"a": 1, "b": 2}] == [each.function.arguments for each in answer.message.tool_calls]
-    assert ["add"] == [tool["function"]["name"] for tool in heard.fields["tools"]]
-    assert ({"num_ctx": 8192}, False, True) == (heard.fields["options"], heard.fields["think"], heard.fields["stream"])
+    assert ["add"] == [tool["function"]["name"] for tool in heard.json_body["tools"]]
+    assert ({"num_ctx": 8192}, False, True) == (heard.json_body["options"], heard.json_body["think"], heard.json_body["stream"])
 
 
 def add_numbers(first: int, second: int) -> int:
@@ -244,7 +244,7 @@ async def test_a_real_model_is_called_and_answered(stream):
     asked = {"role": "user", "content": "call add_numbers with first=19, second=23"}
     async with (
         serve_model("numpy") as model,
-        fronting(model.url) as url,
+        running_proxy(model.url) as url,
         ollama.AsyncClient(url, trust_env=False) as sdk,
     ):
         reply = await sdk.chat("m", [asked], tools=[add_numbers], stream=stream)

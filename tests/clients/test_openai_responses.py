@@ -15,8 +15,8 @@ from fcshim.demo.serving import serve_model
 from fcshim.events import Stop, Text, Usage
 from fcshim.messages import Request
 from tests.scripted import ROLE, event, said
-from tests.server.front import CALL, fronting
-from tests.server.raw import begun, raw, raw_upstream, saying, streamed, whole
+from tests.server.proxy import CALL, running_proxy
+from tests.server.raw_upstream import stream_then, raw_reply, raw_upstream, stream_texts, stream_chunks, fixed_reply
 
 ADD = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
 NUMBERS = {"type": "object", "properties": {"first": {}, "second": {}}}
@@ -38,7 +38,7 @@ async def talking(*plays, **settings):
     """Give the client of a fcshim in front of an upstream that plays these."""
     async with (
         raw_upstream(*plays) as upstream,
-        fronting(upstream.url, **settings) as url,
+        running_proxy(upstream.url, **settings) as url,
         openai.AsyncOpenAI(base_url=url + "/v1", api_key="x", max_retries=0) as sdk,
     ):
         yield sdk, upstream
@@ -68,44 +68,44 @@ def sent(heard):
 
 @STREAMS
 async def test_a_text_is_a_message(stream):
-    async with talking(saying("Hel", "lo")) as (sdk, upstream):
+    async with talking(stream_texts("Hel", "lo")) as (sdk, upstream):
         response = await create(sdk, stream=stream, instructions="Be brief.", max_output_tokens=50)
-    (heard,) = upstream.heard
+    (heard,) = upstream.requests
 
     assert "Hello" == response.output_text
     assert ("completed", "Be brief.", 50) == (response.status, response.instructions, response.max_output_tokens)
     assert (10, 5, 15) == (response.usage.input_tokens, response.usage.output_tokens, response.usage.total_tokens)
     assert [("system", "Be brief."), ("user", "What is 1 + 2?")] == sent(heard)
-    assert 50 == heard.fields["max_tokens"]
+    assert 50 == heard.json_body["max_tokens"]
 
 
 @STREAMS
 async def test_calls_are_executed_and_their_results_go_back_with_the_whole_history(stream):
-    async with talking(saying("Let me. " + CALL + "\n" + CALL), saying("It is 3.")) as (sdk, upstream):
+    async with talking(stream_texts("Let me. " + CALL + "\n" + CALL), stream_texts("It is 3.")) as (sdk, upstream):
         first = await create(sdk, stream=stream, tools=[ADD])
         calls = [item for item in first.output if item.type == "function_call"]
         results = [{"type": "function_call_output", "call_id": call.call_id, "output": "3"} for call in calls]
         history = [{"role": "user", "content": "What is 1 + 2?"}, *first.output, *results]
         second = await create(sdk, stream=stream, tools=[ADD], input=history)
-    roles = [role for role, _ in sent(upstream.heard[1])]
+    roles = [role for role, _ in sent(upstream.requests[1])]
 
     assert "Let me. " == first.output_text
     assert [{"a": 1, "b": 2}] * 2 == [json.loads(call.arguments) for call in calls]
     assert 2 == len({call.call_id for call in calls} - {call.id for call in calls})
     assert "It is 3." == second.output_text
     assert ["system", "user", "assistant", "user"] == roles
-    assert 2 == sent(upstream.heard[1])[-2][1].count('"a": 1')
+    assert 2 == sent(upstream.requests[1])[-2][1].count('"a": 1')
 
 
 @STREAMS
 async def test_a_previous_response_stands_for_the_history(stream):
-    async with talking(saying(CALL), saying("It is 3."), saying("Bye.")) as (sdk, upstream):
+    async with talking(stream_texts(CALL), stream_texts("It is 3."), stream_texts("Bye.")) as (sdk, upstream):
         first = await create(sdk, stream=stream, tools=[ADD], instructions="Be brief.")
         (call,) = first.output
         output = {"type": "function_call_output", "call_id": call.call_id, "output": "3"}
         second = await create(sdk, stream=stream, tools=[ADD], previous_response_id=first.id, input=[output])
         await create(sdk, stream=stream, previous_response_id=second.id, input="Thanks.")
-    last = sent(upstream.heard[2])
+    last = sent(upstream.requests[2])
 
     assert ["user", "assistant", "user", "assistant", "user"] == [role for role, _ in last][-5:]
     assert [("assistant", "It is 3."), ("user", "Thanks.")] == last[-2:]
@@ -114,7 +114,7 @@ async def test_a_previous_response_stands_for_the_history(stream):
 
 
 async def test_an_item_reference_stands_for_what_was_said():
-    async with talking(saying("It is 3."), saying("Bye.")) as (sdk, upstream):
+    async with talking(stream_texts("It is 3."), stream_texts("Bye.")) as (sdk, upstream):
         first = await create(sdk, stream=True)
         references = [{"type": "item_reference", "id": item_id} for item_id in (first.output[0].id, "msg_unknown")]
         await create(
@@ -123,12 +123,12 @@ async def test_an_item_reference_stands_for_what_was_said():
             input=[{"role": "user", "content": "Hi"}, *references, {"role": "user", "content": "Thanks."}],
         )
 
-    assert [("user", "Hi"), ("assistant", "It is 3."), ("user", "Thanks.")] == sent(upstream.heard[1])
+    assert [("user", "Hi"), ("assistant", "It is 3."), ("user", "Thanks.")] == sent(upstream.requests[1])
 
 
 @STREAMS
 async def test_what_is_kept_can_be_read_and_forgotten(stream):
-    async with talking(saying("It is 3.")) as (sdk, _):
+    async with talking(stream_texts("It is 3.")) as (sdk, _):
         first = await create(sdk, stream=stream)
         again = await sdk.responses.retrieve(first.id)
         items = await sdk.responses.input_items.list(first.id)
@@ -145,7 +145,7 @@ async def test_what_is_kept_can_be_read_and_forgotten(stream):
 
 @pytest.mark.parametrize(("fields", "settings"), [({"store": False}, {}), ({}, {"memory_entries": 0})])
 async def test_what_is_not_to_be_kept_is_not(fields, settings):
-    async with talking(saying("It is 3."), **settings) as (sdk, _):
+    async with talking(stream_texts("It is 3."), **settings) as (sdk, _):
         first = await create(sdk, stream=False, **fields)
         with pytest.raises(openai.NotFoundError):
             await sdk.responses.retrieve(first.id)
@@ -154,42 +154,42 @@ async def test_what_is_not_to_be_kept_is_not(fields, settings):
 @STREAMS
 async def test_a_custom_tool_is_called_with_its_text(stream):
     text = '*** "Begin"\n\\o/ é'
-    async with talking(saying(called("patch", input=text)), saying("Done.")) as (sdk, upstream):
+    async with talking(stream_texts(called("patch", input=text)), stream_texts("Done.")) as (sdk, upstream):
         first = await create(sdk, stream=stream, tools=[PATCH])
         (call,) = first.output
         output = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "ok"}
         await create(sdk, stream=stream, tools=[PATCH], previous_response_id=first.id, input=[output])
 
     assert ("custom_tool_call", "patch", text) == (call.type, call.name, call.input)
-    assert "start: /.+/" in sent(upstream.heard[0])[0][1]
-    assert "ok" in sent(upstream.heard[1])[-1][1]
+    assert "start: /.+/" in sent(upstream.requests[0])[0][1]
+    assert "ok" in sent(upstream.requests[1])[-1][1]
 
 
 @STREAMS
 async def test_a_tool_in_a_namespace_comes_back_under_its_own_name(stream):
-    async with talking(saying(called("mcp__calc__add", a=1)), saying("Done.")) as (sdk, upstream):
+    async with talking(stream_texts(called("mcp__calc__add", a=1)), stream_texts("Done.")) as (sdk, upstream):
         first = await create(sdk, stream=stream, tools=[SPACE])
         (call,) = first.output
         output = {"type": "function_call_output", "call_id": call.call_id, "output": "1"}
         await create(sdk, stream=stream, tools=[SPACE], input=[*first.output, output])
 
     assert ("add", "mcp__calc") == (call.name, call.namespace)
-    assert "mcp__calc__add" in sent(upstream.heard[0])[0][1]
-    assert "mcp__calc__add" in str(sent(upstream.heard[1]))
+    assert "mcp__calc__add" in sent(upstream.requests[0])[0][1]
+    assert "mcp__calc__add" in str(sent(upstream.requests[1]))
 
 
 async def test_hosted_tools_are_left_out_with_a_note(caplog):
     caplog.set_level(logging.INFO, "fcshim.server")
-    async with talking(saying("ok")) as (sdk, upstream):
+    async with talking(stream_texts("ok")) as (sdk, upstream):
         await create(sdk, stream=False, tools=[{"type": "web_search"}, ADD, {"type": "image_generation"}])
 
-    assert "web_search" not in str(sent(upstream.heard[0]))
-    assert "add" in sent(upstream.heard[0])[0][1]
+    assert "web_search" not in str(sent(upstream.requests[0]))
+    assert "add" in sent(upstream.requests[0])[0][1]
     assert any("image_generation, web_search" in record.getMessage() for record in caplog.records)
 
 
 async def test_the_stream_has_every_event_in_its_order():
-    async with talking(saying("Hi ", "you" + CALL)) as (sdk, _):
+    async with talking(stream_texts("Hi ", "you" + CALL)) as (sdk, _):
         events = await kinds(sdk, tools=[ADD])
     deltas = [each for each in events if each.type == "response.function_call_arguments.delta"]
 
@@ -214,7 +214,7 @@ async def test_the_stream_has_every_event_in_its_order():
 
 @STREAMS
 async def test_a_reply_that_was_cut_off_is_incomplete_and_its_call_is_none(stream):
-    async with talking(saying("Ok. " + CALL[:60], reason="length")) as (sdk, _):
+    async with talking(stream_texts("Ok. " + CALL[:60], reason="length")) as (sdk, _):
         if stream:
             response = (await kinds(sdk, tools=[ADD]))[-1].response
         else:
@@ -225,7 +225,7 @@ async def test_a_reply_that_was_cut_off_is_incomplete_and_its_call_is_none(strea
 
 
 async def test_an_error_in_the_stream_raises_after_what_came():
-    play = begun(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw(b""))
+    play = stream_then(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
     seen = []
 
     async def collect(stream):
@@ -244,7 +244,7 @@ async def test_an_error_in_the_stream_raises_after_what_came():
 
 @STREAMS
 async def test_an_error_before_the_first_word_has_its_status(stream):
-    async with talking(whole(404, b'{"error":{"message":"no such model"}}')) as (sdk, _):
+    async with talking(fixed_reply(404, b'{"error":{"message":"no such model"}}')) as (sdk, _):
         with pytest.raises(openai.NotFoundError, match="no such model"):
             await create(sdk, stream=stream, tools=[ADD])
 
@@ -254,15 +254,15 @@ class Sum(pydantic.BaseModel):
 
 
 async def test_structured_output_is_parsed_and_asked_for():
-    async with talking(saying('{"total": 3}'), constrain="off") as (sdk, upstream):
+    async with talking(stream_texts('{"total": 3}'), constrain="off") as (sdk, upstream):
         response = await sdk.responses.parse(model="m", input="1 + 2?", text_format=Sum)
 
     assert Sum(total=3) == response.output_parsed
-    assert "total" in upstream.heard[0].fields["response_format"]["json_schema"]["schema"]["properties"]
+    assert "total" in upstream.requests[0].json_body["response_format"]["json_schema"]["schema"]["properties"]
 
 
 async def test_the_synchronous_client_gets_the_same():
-    async with raw_upstream(saying(CALL)) as upstream, fronting(upstream.url) as url:
+    async with raw_upstream(stream_texts(CALL)) as upstream, running_proxy(upstream.url) as url:
 
         def talk():
             with (
@@ -277,7 +277,7 @@ async def test_the_synchronous_client_gets_the_same():
 
 
 async def test_tokens_are_counted():
-    async with talking(whole(404, b"{}")) as (sdk, _):
+    async with talking(fixed_reply(404, b"{}")) as (sdk, _):
         counted = await sdk.responses.input_tokens.count(model="m", input="Hi", tools=[ADD])
 
     assert counted.input_tokens > 10
@@ -287,17 +287,17 @@ def spoken(text):
     """Answer as an upstream that speaks this API itself."""
     asked = Request(model="m", messages=(), stream=True)
     encoder = OPENAI_RESPONSES.encoder(asked, ReplyIdentity("resp_there", 1700000000, "m"))
-    return streamed(encoder.encode(0, [Text(text), Usage(10, 5), Stop("complete")]) + encoder.close())
+    return stream_chunks(encoder.encode(0, [Text(text), Usage(10, 5), Stop("complete")]) + encoder.close())
 
 
 async def test_an_upstream_that_remembers_by_itself_is_told_what_the_client_refers_to():
     async with talking(spoken("Hi."), upstream_api="responses", tools="native") as (sdk, upstream):
         response = await create(sdk, stream=True, input=[], previous_response_id="resp_there", tools=[ADD])
-    (heard,) = upstream.heard
+    (heard,) = upstream.requests
 
     assert "Hi." == response.output_text
-    assert ("resp_there", []) == (heard.fields["previous_response_id"], heard.fields["input"])
-    assert "store" not in heard.fields
+    assert ("resp_there", []) == (heard.json_body["previous_response_id"], heard.json_body["input"])
+    assert "store" not in heard.json_body
 
 
 async def test_where_tools_go_by_the_prompt_every_reply_is_remembered_here():
@@ -306,12 +306,12 @@ async def test_where_tools_go_by_the_prompt_every_reply_is_remembered_here():
         second = await create(sdk, stream=True, previous_response_id=first.id, tools=[ADD], input="Add.")
         output = {"type": "function_call_output", "call_id": second.output[0].call_id, "output": "3"}
         third = await create(sdk, stream=True, previous_response_id=second.id, tools=[ADD], input=[output])
-    said_ = [item["role"] for item in upstream.heard[2].fields["input"]]
+    said_ = [item["role"] for item in upstream.requests[2].json_body["input"]]
 
     assert "Three." == third.output_text
     assert ["system", "user", "assistant", "user", "assistant", "user"] == said_
-    assert all(heard.fields["store"] is False for heard in upstream.heard)
-    assert not any("previous_response_id" in heard.fields for heard in upstream.heard)
+    assert all(heard.json_body["store"] is False for heard in upstream.requests)
+    assert not any("previous_response_id" in heard.json_body for heard in upstream.requests)
 
 
 @STREAMS
@@ -319,7 +319,7 @@ async def test_a_real_model_is_called_and_answered(stream):
     tool = {"type": "function", "name": "add_numbers", "parameters": NUMBERS, "strict": False}
     async with (
         serve_model("numpy") as model,
-        fronting(model.url) as url,
+        running_proxy(model.url) as url,
         openai.AsyncOpenAI(base_url=url + "/v1", api_key="x", max_retries=0) as sdk,
     ):
         asked = await create(sdk, stream=stream, input="call add_numbers with first=19, second=23", tools=[tool])
@@ -332,7 +332,7 @@ async def test_a_real_model_is_called_and_answered(stream):
 
 
 async def test_nobody_can_guess_the_replies_of_others():
-    async with talking(saying("One.")) as (sdk, _):
+    async with talking(stream_texts("One.")) as (sdk, _):
         first, second = [await create(sdk, stream=False) for _ in range(2)]
 
     assert first.id[:16] != second.id[:16]

@@ -8,8 +8,8 @@ import pytest
 
 from fcshim.demo.serving import serve_model
 from tests.mcp.started import listening
-from tests.server.front import fronting
-from tests.server.own import ADD, helping, mixed, program, prompts
+from tests.server.proxy import running_proxy
+from tests.server.mcp_proxy import ADD, proxy_with_servers, mixed_calls, stdio_server, prompts
 
 STREAMS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 WEATHER = {"name": "weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}
@@ -32,9 +32,9 @@ async def message(sdk, *, stream, **fields):
 
 @STREAMS
 async def test_anthropic_s_client_goes_on_after_a_mixed_turn(stream, friendly, tmp_path):
-    replies = (mixed(), "3 and rain.")
+    replies = (mixed_calls(), "3 and rain.")
     async with (
-        helping(tmp_path, friendly, *replies) as (url, upstream),
+        proxy_with_servers(tmp_path, friendly, *replies) as (url, upstream),
         anthropic.AsyncAnthropic(base_url=url, api_key="x", max_retries=0) as sdk,
     ):
         first = await message(sdk, stream=stream, tools=[WEATHER])
@@ -51,7 +51,7 @@ async def test_anthropic_s_client_goes_on_after_a_mixed_turn(stream, friendly, t
 @STREAMS
 async def test_anthropic_s_client_without_tools_gets_an_agent(stream, friendly, tmp_path):
     async with (
-        helping(tmp_path, friendly, "See. " + ADD, "It is 3.") as (url, _),
+        proxy_with_servers(tmp_path, friendly, "See. " + ADD, "It is 3.") as (url, _),
         anthropic.AsyncAnthropic(base_url=url, api_key="x", max_retries=0) as sdk,
     ):
         reply = await message(sdk, stream=stream)
@@ -62,7 +62,7 @@ async def test_anthropic_s_client_without_tools_gets_an_agent(stream, friendly, 
 
 async def test_the_responses_client_goes_on_by_the_id_of_its_last_response(friendly, tmp_path):
     async with (
-        helping(tmp_path, friendly, "See. " + ADD, "It is 3.", "Yes.") as (url, upstream),
+        proxy_with_servers(tmp_path, friendly, "See. " + ADD, "It is 3.", "Yes.") as (url, upstream),
         openai.AsyncOpenAI(base_url=url + "/v1", api_key="x", max_retries=0) as sdk,
     ):
         first = await sdk.responses.create(model="m", input="How much?")
@@ -75,10 +75,10 @@ async def test_the_responses_client_goes_on_by_the_id_of_its_last_response(frien
 async def test_the_trained_model_calls_a_server_s_tool_for_a_client_without_tools(tmp_path):
     """The demo's model and a real server: the answer holds what only the tool could know."""
     file = tmp_path / "servers.json"
-    file.write_text(json.dumps({"mcpServers": {"calc": program("calc")}}))
+    file.write_text(json.dumps({"mcpServers": {"calc": stdio_server("calc")}}))
     async with (
         serve_model("numpy") as model,
-        fronting(model.url, limit=60, mcp=str(file), pins=str(tmp_path / "pins.json")) as url,
+        running_proxy(model.url, limit=60, mcp=str(file), pins=str(tmp_path / "pins.json")) as url,
         openai.AsyncOpenAI(base_url=url + "/v1", api_key="x", max_retries=0) as sdk,
     ):
         messages = [{"role": "user", "content": "call mcp__calc__add with first=19, second=23"}]

@@ -32,7 +32,7 @@ from fcshim.messages import (
 from fcshim.reply import fold
 from fcshim.shim import Shim
 from tests.codecs.openai_chat.test_encoder import call
-from tests.server.front import CALL
+from tests.server.proxy import CALL
 
 PAIRS = pytest.mark.parametrize(
     ("client", "upstream"),

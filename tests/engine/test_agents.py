@@ -9,7 +9,7 @@ from openai import AsyncOpenAI
 
 from tests.chat.pseudo_terminal import terminal
 from tests.engine.llama_server import LlamaServer
-from tests.server.front import fronting
+from tests.server.proxy import running_proxy
 
 CALC = Path(__file__).parent.parent / "mcp" / "servers" / "calc.py"
 QUESTION = "call mcp__calc__add with first=19, second=23"
@@ -25,7 +25,7 @@ def servers(tmp_path: Path) -> str:
 
 async def test_a_client_without_tools_gets_an_agent(trained_server: LlamaServer, servers: str, tmp_path: Path) -> None:
     async with (
-        fronting(trained_server.url, limit=60, mcp=servers, pins=str(tmp_path / "pins.json")) as url,
+        running_proxy(trained_server.url, limit=60, mcp=servers, pins=str(tmp_path / "pins.json")) as url,
         AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as sdk,
     ):
         stream = await sdk.chat.completions.create(

@@ -7,7 +7,7 @@ import pytest
 from fcshim.codecs.routes import CODECS
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.reply import fold
-from tests.server.front import fronting, http
+from tests.server.proxy import running_proxy, http_client
 
 ADD = Tool("add_numbers", "Add.", {"type": "object", "properties": {"first": {}, "second": {}}})
 ASKED = UserMessage((TextPart("call add_numbers with first=19, second=23"),))
@@ -18,7 +18,7 @@ async def ask(url, codec, *messages):
     outgoing = codec.encode_request(Request(model="m", messages=messages, tools=(ADD,), temperature=0))
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path
     headers = {"content-type": "application/json", **dict(outgoing.headers)}
-    async with http(url) as client:
+    async with http_client(url) as client:
         response = await client.post(path, content=outgoing.body, headers=headers)
     decoder = codec.decoder()
     return fold(event for _, event in decoder.feed(response.content) + decoder.close())
@@ -27,7 +27,7 @@ async def ask(url, codec, *messages):
 @pytest.mark.parametrize("upstream_api", ["llamacpp", "responses", "anthropic"])
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 async def test_a_call_and_its_result(trained_server, codec, upstream_api):
-    async with fronting(trained_server.url, upstream_api=upstream_api, tools="prompt") as url:
+    async with running_proxy(trained_server.url, upstream_api=upstream_api, tools="prompt") as url:
         (call,) = (await ask(url, codec, ASKED)).tool_calls
         arguments = call.tool_call_arguments_complete
         said = AssistantMessage((), (ToolCall(call.tool_call_id, call.tool_call_name, arguments),))

@@ -10,7 +10,7 @@ from tests.engine.llama_server import LlamaServer
 
 async def ask(upstream: Upstream, text: str) -> bytes:
     body = {"messages": [{"role": "user", "content": text}], "max_tokens": 3, "stream": True}
-    async with upstream.ask(UpstreamRequest("/chat/completions", json.dumps(body).encode())) as reply:
+    async with upstream.send_request(UpstreamRequest("/chat/completions", json.dumps(body).encode())) as reply:
         return b"".join([piece async for piece in reply])
 
 

@@ -11,7 +11,7 @@ from fcshim.schema.validate import first_violation
 from tests.engine.llama_server import LlamaServer
 from tests.engine.proxy import proxying
 from tests.engine.test_constrained import in_turns
-from tests.server.front import http
+from tests.server.proxy import http_client
 
 JSON = Any
 CITY = {
@@ -112,7 +112,7 @@ async def test_every_client_gets_its_document(
     random_server: LlamaServer, tmp_path_factory: pytest.TempPathFactory, path: str, body: JSON
 ) -> None:
     with proxying(random_server.url, tmp_path_factory.mktemp("proxy")) as url:
-        async with http(url) as client:
+        async with http_client(url) as client:
             response = await client.post(path, json={"model": "m", **body})
 
     assert 200 == response.status_code, response.text

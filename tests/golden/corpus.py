@@ -13,7 +13,7 @@ from pathlib import Path
 from fcshim.config import ModelOverrides
 from fcshim.parse.dialects import DIALECTS
 from tests.scripted import Script, answering, models, scripted_upstream
-from tests.server.front import CHAT, fronting, http
+from tests.server.proxy import CHAT, running_proxy, http_client
 
 DATA = Path(__file__).parent
 SCENARIOS = ("text", "call", "two_calls", "text_and_call", "reasoning", "cut_off", "error", "broken", "usage")
@@ -66,8 +66,8 @@ async def wire(upstream: Upstream) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {client: {} for client in clients}
     async with (
         scripted_upstream(*scripts, listing=models("m")) as scripted,
-        fronting(scripted.url, limit=LIMIT, upstream_api=upstream.api, tools=upstream.tools, max_retries=0) as url,
-        http(url) as http_client,
+        running_proxy(scripted.url, limit=LIMIT, upstream_api=upstream.api, tools=upstream.tools, max_retries=0) as url,
+        http_client(url) as http_client,
     ):
         for client, scenario, mode in cases:
             request = clients[client]
@@ -89,8 +89,8 @@ async def prompts() -> dict[str, str]:
     pages: dict[str, list[str]] = {dialect: [] for dialect in DIALECTS}
     async with (
         scripted_upstream(*[answering("Ok.")] * len(asked), listing=models("m")) as scripted,
-        fronting(scripted.url, limit=LIMIT, models=overrides, max_retries=0) as url,
-        http(url) as client,
+        running_proxy(scripted.url, limit=LIMIT, models=overrides, max_retries=0) as url,
+        http_client(url) as client,
     ):
         for dialect, name in asked:
             response = await client.post(CHAT, json={"model": dialect, **conversations[name]})

@@ -7,42 +7,42 @@ import pytest
 
 from fcshim.config import ModelOverrides, Secret
 from tests.scripted import ROLE, event, said
-from tests.server.front import CALL, CHAT, ask, asking, events, fronting, http
-from tests.server.raw import begun, hang, raw, raw_upstream, saying, whole
+from tests.server.proxy import CALL, CHAT, post_chat, chat_body, stream_documents, running_proxy, http_client
+from tests.server.raw_upstream import stream_then, hang, raw_reply, raw_upstream, stream_texts, fixed_reply
 
 CANARIES = ("canary-upstream", "canary-client", "canary-proxy")
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v2/chat/completions", "/slots", "/V1/models"])
 async def test_outside_v1_there_is_nothing(path):
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         response = await client.get(path)
 
     assert 404 == response.status_code
     assert "the API is at /v1" in response.json()["error"]["message"]
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
 async def test_another_method_than_post_is_not_for_chat(method):
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         response = await client.request(method, CHAT)
 
     assert (405, "invalid_request_error") == (response.status_code, response.json()["error"]["type"])
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 async def test_the_models_own_settings_hold_for_it_and_for_no_other():
     overrides = ModelOverrides(profile="no-system", upstream_model="real-name", rescue=False, tools_style="signature")
     async with (
-        raw_upstream(saying("ok")) as upstream,
-        fronting(upstream.url, models={"tuned*": overrides}) as url,
-        http(url) as client,
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, models={"tuned*": overrides}) as url,
+        http_client(url) as client,
     ):
-        tuned = await client.post(CHAT, json=asking(stream=False, model="tuned-1"))
-        await client.post(CHAT, json=asking(stream=False, tools=False, model="tuned-1"))
-        other = await client.post(CHAT, json=asking(stream=False, model="other"))
-    first, relayed, last = (heard.fields for heard in upstream.heard)
+        tuned = await client.post(CHAT, json=chat_body(stream=False, model="tuned-1"))
+        await client.post(CHAT, json=chat_body(stream=False, tools=False, model="tuned-1"))
+        other = await client.post(CHAT, json=chat_body(stream=False, model="other"))
+    first, relayed, last = (heard.json_body for heard in upstream.requests)
 
     assert ["real-name", "real-name", "other"] == [first["model"], relayed["model"], last["model"]]
     assert ["user"] == [message["role"] for message in first["messages"]]
@@ -53,8 +53,8 @@ async def test_the_models_own_settings_hold_for_it_and_for_no_other():
 
 async def test_what_the_prompt_has_no_room_for_is_logged(caplog):
     caplog.set_level("INFO", "fcshim.stages")
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url, prompt_budget=100) as url:
-        await ask(url, model="m")
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, prompt_budget=100) as url:
+        await post_chat(url, model="m")
 
     assert "m: the prompt's budget has room for " in caplog.text
 
@@ -68,21 +68,21 @@ async def test_what_the_prompt_has_no_room_for_is_logged(caplog):
     ],
 )
 async def test_the_dialect_follows_the_upstreams_models_name_unless_one_is_set(model, settings, marker):
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url, **settings) as url:
-        await ask(url, model=model)
-    (heard,) = upstream.heard
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, **settings) as url:
+        await post_chat(url, model=model)
+    (heard,) = upstream.requests
 
-    assert marker in json.dumps(heard.fields["messages"])
+    assert marker in json.dumps(heard.json_body["messages"])
 
 
 async def test_calls_in_reasoning_can_be_promoted_for_one_model():
     async with (
-        raw_upstream(saying(f"<think>\n{CALL}\n</think>\nDone.")) as upstream,
-        fronting(upstream.url, models={"thinker": ModelOverrides(reasoning="promote")}) as url,
-        http(url) as client,
+        raw_upstream(stream_texts(f"<think>\n{CALL}\n</think>\nDone.")) as upstream,
+        running_proxy(upstream.url, models={"thinker": ModelOverrides(reasoning="promote")}) as url,
+        http_client(url) as client,
     ):
         replies = [
-            (await client.post(CHAT, json=asking(stream=False, model=name))).json()["choices"][0]
+            (await client.post(CHAT, json=chat_body(stream=False, model=name))).json()["choices"][0]
             for name in ("thinker", "other")
         ]
 
@@ -91,7 +91,7 @@ async def test_calls_in_reasoning_can_be_promoted_for_one_model():
 
 def echoing(status):
     """Answer with what a careless upstream says: the key that it got."""
-    return whole(status, json.dumps({"error": {"message": "Incorrect API key: canary-upstream"}}).encode())
+    return fixed_reply(status, json.dumps({"error": {"message": "Incorrect API key: canary-upstream"}}).encode())
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def echoing(status):
     [
         echoing(401),
         echoing(403),
-        raw(b""),
-        raw(b"junk\r\n\r\n"),
+        raw_reply(b""),
+        raw_reply(b"junk\r\n\r\n"),
         hang,
-        whole(302, b"", "Location: http://127.0.0.1:9/"),
-        whole(200, b"<html>"),
-        whole(500, b""),
-        begun(ROLE, said("Once"), then=raw(b"")),
-        begun(ROLE, said("Once"), event(error={"message": "lost"}), then=raw(b"")),
+        fixed_reply(302, b"", "Location: http://127.0.0.1:9/"),
+        fixed_reply(200, b"<html>"),
+        fixed_reply(500, b""),
+        stream_then(ROLE, said("Once"), then=raw_reply(b"")),
+        stream_then(ROLE, said("Once"), event(error={"message": "lost"}), then=raw_reply(b"")),
     ],
     ids=["401", "403", "closed", "junk", "silent", "redirect", "HTML", "500", "FIN", "error"],
 )
@@ -119,15 +119,15 @@ async def test_no_key_shows_in_a_log_or_an_error(play, caplog):
         "chunk_timeout": 0.1,
     }
     said_to_clients = []
-    async with raw_upstream(play) as upstream, fronting(upstream.url, **settings) as url, http(url) as client:
+    async with raw_upstream(play) as upstream, running_proxy(upstream.url, **settings) as url, http_client(url) as client:
         for key in ("canary-proxy", "canary-client"):
             for stream in (True, False):
                 headers = {"Authorization": f"Bearer {key}", "X-Api-Key": key}
-                response = await client.post(CHAT, json=asking(stream=stream), headers=headers)
+                response = await client.post(CHAT, json=chat_body(stream=stream), headers=headers)
                 said_to_clients.append(response.text + str(response.headers))
     shown = "\n".join([*said_to_clients, *(record.getMessage() for record in caplog.records), caplog.text])
 
-    assert "canary" in upstream.heard[0].head.decode()
+    assert "canary" in upstream.requests[0].head.decode()
     assert any(record.name == "fcshim.server" for record in caplog.records)
     assert not [canary for canary in CANARIES if canary in shown]
 
@@ -136,10 +136,10 @@ async def test_no_key_shows_in_a_log_or_an_error(play, caplog):
 async def test_a_relayed_client_is_not_told_that_its_key_is_wrong_when_ours_is(status):
     async with (
         raw_upstream(echoing(status)) as upstream,
-        fronting(upstream.url, upstream_key=Secret("canary-upstream")) as url,
-        http(url) as client,
+        running_proxy(upstream.url, upstream_key=Secret("canary-upstream")) as url,
+        http_client(url) as client,
     ):
-        answers = [await client.post(CHAT, json=asking(tools=False)), await client.get("/v1/models")]
+        answers = [await client.post(CHAT, json=chat_body(tools=False)), await client.get("/v1/models")]
 
     assert {502} == {answer.status_code for answer in answers}
     assert not any("canary" in answer.text for answer in answers)
@@ -147,9 +147,9 @@ async def test_a_relayed_client_is_not_told_that_its_key_is_wrong_when_ours_is(s
 
 async def test_a_relayed_client_that_sends_its_own_key_is_told_about_it():
     async with (
-        raw_upstream(whole(401, b'{"error":{"message":"bad key"}}')) as upstream,
-        fronting(upstream.url, forward_client_key=True) as url,
-        http(url) as client,
+        raw_upstream(fixed_reply(401, b'{"error":{"message":"bad key"}}')) as upstream,
+        running_proxy(upstream.url, forward_client_key=True) as url,
+        http_client(url) as client,
     ):
         answer = await client.get("/v1/models", headers={"Authorization": "Bearer mine"})
 
@@ -159,15 +159,15 @@ async def test_a_relayed_client_that_sends_its_own_key_is_told_about_it():
 async def test_a_request_is_logged_with_its_outcome_and_without_its_texts(caplog):
     caplog.set_level(logging.INFO, "fcshim.server")
     async with (
-        raw_upstream(saying("the reply"), raw(b"")) as upstream,
-        fronting(upstream.url) as url,
-        http(url) as client,
+        raw_upstream(stream_texts("the reply"), raw_reply(b"")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
     ):
-        ok, broken = [await client.post(CHAT + "?secret=1", json=asking()) for _ in range(2)]
+        ok, broken = [await client.post(CHAT + "?secret=1", json=chat_body()) for _ in range(2)]
     first, second = [record.getMessage() for record in caplog.records if record.name == "fcshim.server"]
 
     assert (200, 502) == (ok.status_code, broken.status_code)
-    assert "DONE" == events(ok)[-1]
+    assert "DONE" == stream_documents(ok)[-1]
     assert f"POST {CHAT} 200 in" in first
     assert "closed the connection" in second
     assert not [text for text in ("the reply", "secret", "Hi") if text in first + second]

@@ -11,8 +11,8 @@ from fcshim.reply import fold
 from tests.codecs.helpers import cut
 from tests.codecs.test_pairs import REQUEST, reply_summary
 from tests.scripted import ROLE, ended, event, said
-from tests.server.front import CALL, fronting, http
-from tests.server.raw import END, begun, raw, raw_upstream, streamed
+from tests.server.proxy import CALL, running_proxy, http_client
+from tests.server.raw_upstream import LAST_CHUNK, stream_then, raw_reply, raw_upstream, stream_chunks
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 CALLS = ROLE + said("Let me. ") + said(CALL[:25]) + said(CALL[25:] + "\n" + CALL) + ended()
@@ -24,13 +24,13 @@ async def post(url, codec):
     outgoing = codec.encode_request(REQUEST)
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path
     headers = {"content-type": "application/json", **dict(outgoing.headers)}
-    async with http(url) as client:
+    async with http_client(url) as client:
         return await client.post(path, content=outgoing.body, headers=headers)
 
 
 async def ask(codec, *plays, **settings):
     """Ask in front of an upstream that plays these; give the response, and the events that it holds."""
-    async with raw_upstream(*plays) as upstream, fronting(upstream.url, **settings) as url:
+    async with raw_upstream(*plays) as upstream, running_proxy(upstream.url, **settings) as url:
         response = await post(url, codec)
     decoder = codec.decoder()
     return response, [found for _, found in decoder.feed(response.content) + decoder.close()]
@@ -40,7 +40,7 @@ async def ask(codec, *plays, **settings):
 @pytest.mark.parametrize("most", [len(CALLS), 200, 20, 3])
 async def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(codec, most):
     random_ = random.Random(most)
-    response, events = await ask(codec, streamed(*cut(CALLS, lambda: random_.randint(1, most))))
+    response, events = await ask(codec, stream_chunks(*cut(CALLS, lambda: random_.randint(1, most))))
 
     assert 200 == response.status_code
     assert EXPECTED == reply_summary(events)
@@ -48,7 +48,7 @@ async def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(cod
 
 @APIS
 async def test_a_stream_that_breaks_is_an_error_and_no_end(codec):
-    play = begun(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw(b""))
+    play = stream_then(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
     response, events = await ask(codec, play)
     reply = fold(events)
 
@@ -60,7 +60,7 @@ async def test_a_stream_that_breaks_is_an_error_and_no_end(codec):
 
 @APIS
 async def test_a_call_that_is_cut_off_is_never_a_finished_one(codec):
-    _, events = await ask(codec, streamed(ROLE, said("Ok. "), said(CALL[:60]), ended("length")))
+    _, events = await ask(codec, stream_chunks(ROLE, said("Ok. "), said(CALL[:60]), ended("length")))
     reply = fold(events)
 
     assert "Ok. " == reply.text
@@ -71,12 +71,12 @@ async def test_a_call_that_is_cut_off_is_never_a_finished_one(codec):
 async def late(peer):
     await asyncio.sleep(0.2)
     await peer.chunk(said(CALL + "\n" + CALL) + ended())
-    await peer.send(END)
+    await peer.send(LAST_CHUNK)
 
 
 @APIS
 async def test_what_keeps_a_silent_stream_alive_is_nothing_to_its_client(codec):
-    response, events = await ask(codec, begun(ROLE, said("Let me. "), then=late), ping=0.02, first_ping=0.02)
+    response, events = await ask(codec, stream_then(ROLE, said("Let me. "), then=late), ping=0.02, first_ping=0.02)
 
     assert 200 == response.status_code
     assert EXPECTED == reply_summary(events)
@@ -84,7 +84,7 @@ async def test_what_keeps_a_silent_stream_alive_is_nothing_to_its_client(codec):
 
 @APIS
 async def test_an_upstream_that_is_not_there_is_an_error_of_this_api(codec):
-    async with fronting("http://127.0.0.1:9") as url:
+    async with running_proxy("http://127.0.0.1:9") as url:
         response = await post(url, codec)
     error = codec.decode_error(response.status_code, {}, response.content)
 

@@ -4,8 +4,8 @@ import pytest
 
 from fcshim.config import Secret
 from fcshim.server.guard import client_key, is_loopback
-from tests.server.front import CHAT, asking, exchange, fronting, http, posted
-from tests.server.raw import raw_upstream, saying
+from tests.server.proxy import CHAT, chat_body, send_raw, running_proxy, http_client, post_request
+from tests.server.raw_upstream import raw_upstream, stream_texts
 
 KEYS = {"api_keys": (Secret("first-key"), Secret("second-key"))}
 
@@ -27,10 +27,10 @@ KEYS = {"api_keys": (Secret("first-key"), Secret("second-key"))}
     ids=str,
 )
 async def test_a_foreign_host_or_origin_is_forbidden(headers):
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         answers = [
-            await client.post(CHAT, json=asking(tools=True), headers=headers),
-            await client.post(CHAT, json=asking(tools=False), headers=headers),
+            await client.post(CHAT, json=chat_body(tools=True), headers=headers),
+            await client.post(CHAT, json=chat_body(tools=False), headers=headers),
             await client.get("/v1/models", headers=headers),
             await client.get("/health", headers=headers),
             await client.options(CHAT, headers={**headers, "Access-Control-Request-Method": "POST"}),
@@ -39,20 +39,20 @@ async def test_a_foreign_host_or_origin_is_forbidden(headers):
     assert {403} == {answer.status_code for answer in answers}
     assert all("forbidden" in answer.json()["error"].values() for answer in answers)
     assert not [name for answer in answers for name in answer.headers if name.startswith("access-control-")]
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 async def test_a_request_without_a_host_is_forbidden():
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url) as url:
-        answer = await exchange(url, b"GET /v1/models HTTP/1.0\r\n\r\n")
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
+        answer = await send_raw(url, b"GET /v1/models HTTP/1.0\r\n\r\n")
 
     assert b" 403 " in answer.partition(b"\r\n")[0]
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8181", "127.0.0.1:1", "[::1]:8181", "shim.example"])
 async def test_loopback_names_and_allowed_names_are_served(host):
-    async with fronting("http://127.0.0.1:9", allowed_hosts=("shim.example",)) as url, http(url) as client:
+    async with running_proxy("http://127.0.0.1:9", allowed_hosts=("shim.example",)) as url, http_client(url) as client:
         assert 200 == (await client.get("/health", headers={"Host": host})).status_code
 
 
@@ -64,15 +64,15 @@ async def test_an_allowed_origin_may_read_and_no_other():
         "Access-Control-Request-Headers": "authorization, content-type",
     }
     async with (
-        raw_upstream(saying("ok")) as upstream,
-        fronting(upstream.url, **settings, **KEYS) as url,
-        http(url) as client,
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, **settings, **KEYS) as url,
+        http_client(url) as client,
     ):
         preflight = await client.options(CHAT, headers=asked)
         headers = {"Origin": "http://app.example", "Authorization": "Bearer first-key"}
-        answer = await client.post(CHAT, json=asking(), headers=headers)
-        refused = await client.post(CHAT, json=asking(), headers={"Origin": "http://app.example"})
-        foreign = await client.post(CHAT, json=asking(), headers={**headers, "Origin": "http://evil.example"})
+        answer = await client.post(CHAT, json=chat_body(), headers=headers)
+        refused = await client.post(CHAT, json=chat_body(), headers={"Origin": "http://app.example"})
+        foreign = await client.post(CHAT, json=chat_body(), headers={**headers, "Origin": "http://evil.example"})
 
     assert (204, "http://app.example") == (preflight.status_code, preflight.headers["access-control-allow-origin"])
     assert "authorization, content-type" == preflight.headers["access-control-allow-headers"]
@@ -80,7 +80,7 @@ async def test_an_allowed_origin_may_read_and_no_other():
     assert (200, "http://app.example") == (answer.status_code, answer.headers["access-control-allow-origin"])
     assert (401, "http://app.example") == (refused.status_code, refused.headers["access-control-allow-origin"])
     assert 403 == foreign.status_code
-    assert 1 == len(upstream.heard)
+    assert 1 == len(upstream.requests)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ async def test_an_allowed_origin_may_read_and_no_other():
 )
 async def test_without_one_of_the_keys_nothing_is_served(headers):
     raw_headers = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url, **KEYS) as url, http(url) as client:
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, **KEYS) as url, http_client(url) as client:
         paths = (CHAT, "/v1/models", "/v1/nope")
-        answers = [await client.post(path, json=asking(), headers=raw_headers) for path in paths]
+        answers = [await client.post(path, json=chat_body(), headers=raw_headers) for path in paths]
 
     assert {401} == {answer.status_code for answer in answers}
     assert all("authentication_error" in answer.json()["error"].values() for answer in answers)
     assert not any("first-key" in answer.text for answer in answers)
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ async def test_without_one_of_the_keys_nothing_is_served(headers):
     ids=str,
 )
 async def test_each_of_the_keys_opens_the_door_in_either_form(headers):
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url, **KEYS) as url, http(url) as client:
-        assert 200 == (await client.post(CHAT, json=asking(), headers=headers)).status_code
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, **KEYS) as url, http_client(url) as client:
+        assert 200 == (await client.post(CHAT, json=chat_body(), headers=headers)).status_code
 
 
 async def test_health_needs_no_key():
-    async with fronting("http://127.0.0.1:9", **KEYS) as url, http(url) as client:
+    async with running_proxy("http://127.0.0.1:9", **KEYS) as url, http_client(url) as client:
         answer = await client.get("/health")
 
     assert (200, {"status": "ok"}) == (answer.status_code, answer.json())
@@ -137,11 +137,11 @@ async def test_health_needs_no_key():
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
 )
 async def test_a_body_that_a_web_page_may_send_unasked_is_refused(kind):
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         answer = await client.post(CHAT, content=b"{}", headers={"Content-Type": kind})
 
     assert 415 == answer.status_code
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 @pytest.mark.parametrize(
@@ -162,23 +162,23 @@ async def test_a_body_that_a_web_page_may_send_unasked_is_refused(kind):
 )
 async def test_a_request_that_could_be_read_in_two_ways_reaches_nobody(framing):
     head = "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url) as url:
-        answer = await exchange(url, (head + framing).encode())
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
+        answer = await send_raw(url, (head + framing).encode())
 
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 async def test_a_head_that_is_too_large_is_refused_whole_and_endless():
-    async with raw_upstream(saying("ok")) as upstream, fronting(upstream.url, max_headers=4096) as url:
-        complete = await exchange(url, posted(url, asking(), CHAT, "X-Long: " + "x" * 5000, "Connection: close"))
-        endless = await exchange(url, b"GET /v1/models HTTP/1.1\r\nX-Long: " + b"x" * 100_000)
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, max_headers=4096) as url:
+        complete = await send_raw(url, post_request(url, chat_body(), CHAT, "X-Long: " + "x" * 5000, "Connection: close"))
+        endless = await send_raw(url, b"GET /v1/models HTTP/1.1\r\nX-Long: " + b"x" * 100_000)
 
     assert complete.startswith(b"HTTP/1.1 431 ")
     assert endless.startswith(b"HTTP/1.1 431 ")
     assert b'"headers_too_large"' in complete
     assert b'"headers_too_large"' in endless
-    assert not upstream.heard
+    assert not upstream.requests
 
 
 @pytest.mark.parametrize(

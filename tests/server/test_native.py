@@ -8,8 +8,8 @@ from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import ModelOverrides, Secret
 from fcshim.events import Stop, Text, Usage
 from tests.scripted import Script, answering, scripted_upstream
-from tests.server.front import CALL, CHAT, asking, fronting, http
-from tests.server.test_pairs import answered, natively
+from tests.server.proxy import CALL, CHAT, chat_body, running_proxy, http_client
+from tests.server.test_api_pairs import reply_script, native_events
 from tests.test_client_apis import native_call
 
 ADD = {"name": "add", "input_schema": {"type": "object"}}
@@ -22,8 +22,8 @@ async def test_a_faithful_upstream_answers_clients_of_its_own_api_verbatim():
     body = b'event: message_start\ndata: {"type":"message_start","of_the_future":true}\n\n'
     async with (
         scripted_upstream(Script((body,))) as upstream,
-        fronting(upstream.url, upstream_api="anthropic", tools="native", upstream_key=Secret("ours")) as url,
-        http(url) as client,
+        running_proxy(upstream.url, upstream_api="anthropic", tools="native", upstream_key=Secret("ours")) as url,
+        http_client(url) as client,
     ):
         sent = {**MESSAGES, "tools": [ADD], "stream": True, "of_the_future": 1}
         headers = {"x-api-key": "theirs", "anthropic-version": "2026-10-21", "anthropic-beta": "b"}
@@ -43,8 +43,8 @@ async def test_threads_are_left_to_an_upstream_that_has_them():
     body = {**MESSAGES, "thread": {"type": "continue", "previous_message_id": "msg_1"}, "tools": [ADD]}
     async with (
         scripted_upstream(Script((b"{}",))) as upstream,
-        fronting(upstream.url, upstream_api="anthropic", tools="native") as url,
-        http(url) as client,
+        running_proxy(upstream.url, upstream_api="anthropic", tools="native") as url,
+        http_client(url) as client,
     ):
         assert 200 == (await client.post("/v1/messages", json=body)).status_code
 
@@ -55,8 +55,8 @@ async def test_other_questions_of_such_clients_are_relayed_too():
     script = Script((b'{"totalTokens":8}',))
     async with (
         scripted_upstream(script, script) as upstream,
-        fronting(upstream.url, upstream_api="gemini", tools="native") as url,
-        http(url) as client,
+        running_proxy(upstream.url, upstream_api="gemini", tools="native") as url,
+        http_client(url) as client,
     ):
         paths = ("/v1beta/models/m:countTokens?key=k", "/models/m:countTokens")
         answers = [await client.post(path, json={"contents": []}) for path in paths]
@@ -68,8 +68,8 @@ async def test_other_questions_of_such_clients_are_relayed_too():
 async def test_by_the_prompt_tokens_are_counted_here():
     async with (
         scripted_upstream() as upstream,
-        fronting(upstream.url, upstream_api="anthropic") as url,
-        http(url) as client,
+        running_proxy(upstream.url, upstream_api="anthropic") as url,
+        http_client(url) as client,
     ):
         response = await client.post("/v1/messages/count_tokens", json={**MESSAGES, "tools": [ADD]})
 
@@ -87,8 +87,8 @@ async def test_openai_clients_see_the_models_of_other_upstreams(kind):
     script = Script((json.dumps(listed[kind]).encode(),))
     async with (
         scripted_upstream(script, script, script) as upstream,
-        fronting(upstream.url, upstream_api=kind) as url,
-        http(url) as client,
+        running_proxy(upstream.url, upstream_api=kind) as url,
+        http_client(url) as client,
     ):
         answers = [
             await client.get(path) for path in ("/v1/models", "/v1/models/a/b", "/v1/models/c", "/v1/embeddings")
@@ -102,10 +102,10 @@ async def test_openai_clients_see_the_models_of_other_upstreams(kind):
 async def test_auto_takes_the_prompt_once_the_upstream_has_refused_tools():
     async with (
         scripted_upstream(PROPS, REFUSAL, answering(CALL), answering(CALL)) as upstream,
-        fronting(upstream.url, tools="auto") as url,
-        http(url) as client,
+        running_proxy(upstream.url, tools="auto") as url,
+        http_client(url) as client,
     ):
-        replies = [(await client.post(CHAT, json=asking(stream=stream))) for stream in (True, False)]
+        replies = [(await client.post(CHAT, json=chat_body(stream=stream))) for stream in (True, False)]
 
     assert [200, 200] == [reply.status_code for reply in replies]
     assert all('"name":"add"' in reply.text for reply in replies)
@@ -114,13 +114,13 @@ async def test_auto_takes_the_prompt_once_the_upstream_has_refused_tools():
 
 
 async def test_auto_stays_native_where_tools_work():
-    script = answered(UPSTREAMS["openai"].codec, native_call(), 9)
+    script = reply_script(UPSTREAMS["openai"].codec, native_call(), 9)
     async with (
         scripted_upstream(PROPS, script, script) as upstream,
-        fronting(upstream.url, tools="auto") as url,
-        http(url) as client,
+        running_proxy(upstream.url, tools="auto") as url,
+        http_client(url) as client,
     ):
-        replies = [(await client.post(CHAT, json=asking())) for _ in range(2)]
+        replies = [(await client.post(CHAT, json=chat_body())) for _ in range(2)]
 
     assert all('"finish_reason":"tool_calls"' in reply.text for reply in replies)
     assert [False, True, True] == ["tools" in asked.body for asked in upstream.asked]
@@ -131,10 +131,10 @@ async def test_auto_takes_the_prompt_from_the_next_request_on_where_tools_are_ma
     first = answering(CALL if tool_choice == "auto" else "I have no tools.")
     async with (
         scripted_upstream(PROPS, first, answering(CALL)) as upstream,
-        fronting(upstream.url, tools="auto", constrain="off") as url,
-        http(url) as client,
+        running_proxy(upstream.url, tools="auto", constrain="off") as url,
+        http_client(url) as client,
     ):
-        replies = [(await client.post(CHAT, json=asking(stream=False, tool_choice=tool_choice))) for _ in range(2)]
+        replies = [(await client.post(CHAT, json=chat_body(stream=False, tool_choice=tool_choice))) for _ in range(2)]
         before, after = [reply.json()["choices"][0]["message"] for reply in replies]
 
     assert (CALL if tool_choice == "auto" else "I have no tools.") == before["content"]
@@ -146,22 +146,22 @@ async def test_auto_tells_of_other_errors():
     busy = Script((b'{"error":{"message":"slow down"}}',), status=429)
     async with (
         scripted_upstream(PROPS, busy) as upstream,
-        fronting(upstream.url, tools="auto") as url,
-        http(url) as client,
+        running_proxy(upstream.url, tools="auto") as url,
+        http_client(url) as client,
     ):
-        assert 429 == (await client.post(CHAT, json=asking())).status_code
+        assert 429 == (await client.post(CHAT, json=chat_body())).status_code
 
 
 async def test_a_model_may_have_tools_of_its_own_where_others_have_not():
     overrides = {"able": ModelOverrides(tools="native", upstream_model="there")}
-    script = answered(UPSTREAMS["openai"].codec, natively(UPSTREAMS["openai"]), 9)
+    script = reply_script(UPSTREAMS["openai"].codec, native_events(UPSTREAMS["openai"]), 9)
     async with (
         scripted_upstream(script, answering(CALL)) as upstream,
-        fronting(upstream.url, models=overrides) as url,
-        http(url) as client,
+        running_proxy(upstream.url, models=overrides) as url,
+        http_client(url) as client,
     ):
-        await client.post(CHAT, json=asking(model="able"))
-        await client.post(CHAT, json=asking(model="other"))
+        await client.post(CHAT, json=chat_body(model="able"))
+        await client.post(CHAT, json=chat_body(model="other"))
 
     assert [("there", True), ("other", False)] == [
         (asked.body["model"], "tools" in asked.body) for asked in upstream.asked
@@ -169,12 +169,12 @@ async def test_a_model_may_have_tools_of_its_own_where_others_have_not():
 
 
 async def test_a_gemini_clients_model_is_renamed_in_the_address():
-    script = answered(UPSTREAMS["gemini"].codec, [Text("Hello"), Usage(1, 1), Stop("complete")], 9)
+    script = reply_script(UPSTREAMS["gemini"].codec, [Text("Hello"), Usage(1, 1), Stop("complete")], 9)
     settings = {"upstream_api": "gemini", "tools": "native", "models": {"m": ModelOverrides(upstream_model="there")}}
     async with (
         scripted_upstream(script) as upstream,
-        fronting(upstream.url, **settings) as url,
-        http(url) as client,
+        running_proxy(upstream.url, **settings) as url,
+        http_client(url) as client,
     ):
         body = {"contents": [{"parts": [{"text": "Hi"}]}]}
         response = await client.post("/v1beta/models/m:generateContent", json=body)
@@ -185,11 +185,11 @@ async def test_a_gemini_clients_model_is_renamed_in_the_address():
 
 @pytest.mark.parametrize("kind", UPSTREAMS.values(), ids=lambda kind: kind.name)
 async def test_a_clients_key_that_is_forwarded_goes_where_the_api_wants_it(kind):
-    script = answered(kind.codec, [Text("Hello"), Usage(1, 1), Stop("complete")], 99)
+    script = reply_script(kind.codec, [Text("Hello"), Usage(1, 1), Stop("complete")], 99)
     async with (
         scripted_upstream(script) as upstream,
-        fronting(upstream.url, upstream_api=kind.name, forward_client_key=True) as url,
-        http(url) as client,
+        running_proxy(upstream.url, upstream_api=kind.name, forward_client_key=True) as url,
+        http_client(url) as client,
     ):
         path, key = (
             ("/v1/messages", {"x-api-key": "k"}) if kind.name != "anthropic" else (CHAT, {"authorization": "Bearer k"})

@@ -6,18 +6,18 @@ import pytest
 
 from fcshim.config import Secret
 from tests.scripted import ROLE, ended, said
-from tests.server.front import CHAT, asking, connected, exchange, fronting, http, posted
-from tests.server.raw import END, SSE, begun, chunked, half_close, hang, raw, raw_upstream, reset, whole
+from tests.server.proxy import CHAT, chat_body, raw_connection, send_raw, running_proxy, http_client, post_request
+from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, stream_then, http_chunk, half_close, hang, raw_reply, raw_upstream, reset, fixed_reply
 
 ODD = b'{ "model" :"m","messages":[{"role":"user","content":"\\u00e9"}] , "zzz": 1.0e0, "stream":true}\n'
 
 
 async def test_a_request_without_tools_goes_up_byte_for_byte():
-    async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url) as url:
-        await exchange(url, posted(url, ODD, CHAT + "?a=%2B%26&b", "Connection: close"))
+    async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
+        await send_raw(url, post_request(url, ODD, CHAT + "?a=%2B%26&b", "Connection: close"))
 
-    assert ODD == upstream.heard[0].body
-    assert "POST /v1/chat/completions?a=%2B%26&b HTTP/1.1" == upstream.heard[0].line
+    assert ODD == upstream.requests[0].body
+    assert "POST /v1/chat/completions?a=%2B%26&b HTTP/1.1" == upstream.requests[0].request_line
 
 
 async def test_a_stream_comes_down_byte_for_byte_and_each_piece_at_once():
@@ -25,17 +25,17 @@ async def test_a_stream_comes_down_byte_for_byte_and_each_piece_at_once():
     seen = asyncio.Queue()
 
     async def in_step(peer):
-        await peer.send(SSE)
+        await peer.send(SSE_HEAD)
         for piece in pieces:
             await peer.chunk(piece)
             assert piece == await asyncio.wait_for(seen.get(), 2)
-        await peer.send(END)
+        await peer.send(LAST_CHUNK)
 
-    async with raw_upstream(in_step) as upstream, fronting(upstream.url) as url, http(url) as client:
-        async with client.stream("POST", CHAT, json=asking(tools=False)) as response:
+    async with raw_upstream(in_step) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+        async with client.stream("POST", CHAT, json=chat_body(tools=False)) as response:
             async for data in response.aiter_raw():
                 seen.put_nowait(data)
-        assert 1 == len(upstream.heard)
+        assert 1 == len(upstream.requests)
 
     assert response.extensions["http_version"] == b"HTTP/1.1"
     assert seen.empty()
@@ -49,14 +49,14 @@ async def test_headers_pass_up_but_for_those_of_one_connection_one_key_or_one_br
         *("Accept-Encoding: gzip, br", "Expect: 100-continue"),
     ]
     for tools in (True, False):
-        async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url) as url:
-            await exchange(url, posted(url, asking(tools=tools), CHAT, *kept, *dropped))
-        headers = upstream.heard[0].headers
+        async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
+            await send_raw(url, post_request(url, chat_body(tools=tools), CHAT, *kept, *dropped))
+        headers = upstream.requests[0].headers
 
         assert ("7", "odd/1", "org") == (headers["x-trace"], headers["user-agent"], headers["openai-organization"])
         assert upstream.url.removeprefix("http://") == headers["host"]
         assert "identity" == headers["accept-encoding"]
-        assert b"client-key" not in upstream.heard[0].head
+        assert b"client-key" not in upstream.requests[0].head
         assert not {"x-conversation-id", "x-hop", "te", "referer", "cookie", "expect"} & set(headers)
 
 
@@ -64,13 +64,13 @@ async def test_headers_pass_up_but_for_those_of_one_connection_one_key_or_one_br
 async def test_the_clients_key_goes_up_only_when_told_to(tools):
     headers = {"Authorization": "Bearer client-key"}
     async with (
-        raw_upstream(whole(200, b"{}")) as upstream,
-        fronting(upstream.url, forward_client_key=True) as url,
-        http(url) as client,
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url, forward_client_key=True) as url,
+        http_client(url) as client,
     ):
-        await client.post(CHAT, json=asking(tools=tools), headers=headers)
+        await client.post(CHAT, json=chat_body(tools=tools), headers=headers)
 
-    assert "Bearer client-key" == upstream.heard[0].headers["authorization"]
+    assert "Bearer client-key" == upstream.requests[0].headers["authorization"]
 
 
 @pytest.mark.parametrize("forward", [True, False])
@@ -79,12 +79,12 @@ async def test_the_upstreams_own_key_is_sent_and_always_wins(tools, forward):
     settings = {"upstream_key": Secret("upstream-key"), "forward_client_key": forward}
     headers = {"Authorization": "Bearer client-key", "X-Api-Key": "client-key"}
     async with (
-        raw_upstream(whole(200, b"{}")) as upstream,
-        fronting(upstream.url, **settings) as url,
-        http(url) as client,
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url, **settings) as url,
+        http_client(url) as client,
     ):
-        await client.post(CHAT, json=asking(tools=tools), headers=headers)
-    (heard,) = upstream.heard
+        await client.post(CHAT, json=chat_body(tools=tools), headers=headers)
+    (heard,) = upstream.requests
 
     assert 1 == heard.head.lower().count(b"authorization:")
     assert "Bearer upstream-key" == heard.headers["authorization"]
@@ -94,9 +94,9 @@ async def test_the_upstreams_own_key_is_sent_and_always_wins(tools, forward):
 async def test_headers_pass_down_but_for_those_of_one_connection_and_of_cors():
     sent = ["X-Request-Id: 9", "Retry-After: 3", "Access-Control-Allow-Origin: *", "Keep-Alive: timeout=5"]
     async with (
-        raw_upstream(whole(418, b'{"a":1}', *sent)) as upstream,
-        fronting(upstream.url) as url,
-        http(url) as client,
+        raw_upstream(fixed_reply(418, b'{"a":1}', *sent)) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
     ):
         response = await client.post("/v1/embeddings", json={})
 
@@ -108,24 +108,24 @@ async def test_headers_pass_down_but_for_those_of_one_connection_and_of_cors():
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 async def test_whatever_else_is_below_v1_is_the_upstreams_to_answer(method):
     async with (
-        raw_upstream(whole(404, b'{"error":{"message":"File Not Found"}}')) as upstream,
-        fronting(upstream.url) as url,
-        http(url) as client,
+        raw_upstream(fixed_reply(404, b'{"error":{"message":"File Not Found"}}')) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
     ):
         response = await client.request(method, "/v1/files/a%2Fb?x=1")
 
     assert (404, "File Not Found") == (response.status_code, response.json()["error"]["message"])
-    assert f"{method} /v1/files/a%2Fb?x=1 HTTP/1.1" == upstream.heard[0].line
+    assert f"{method} /v1/files/a%2Fb?x=1 HTTP/1.1" == upstream.requests[0].request_line
 
 
 @pytest.mark.parametrize(
     "path", ["/files/a%2Fb?c=%2F&d=%252F&e=a%20b+c&f=%e2%82%ac", "/x?", "/a//b?a=b=c&&d", "/%7Ea/~b?:@"]
 )
 async def test_an_address_goes_up_as_the_client_wrote_it(path):
-    async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url) as url:
-        await exchange(url, f"GET /v1{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
+        await send_raw(url, f"GET /v1{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
 
-    assert f"GET /v1{path.removesuffix('?')} HTTP/1.1" == upstream.heard[0].line
+    assert f"GET /v1{path.removesuffix('?')} HTTP/1.1" == upstream.requests[0].request_line
 
 
 @pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
@@ -133,11 +133,11 @@ async def test_an_address_goes_up_as_the_client_wrote_it(path):
 async def test_an_error_that_shows_the_upstreams_key_is_told_without_it(status, tools):
     body = b'{"error":{"message":"no quota for the key sk-upstream-key"}}'
     async with (
-        raw_upstream(whole(status, body)) as upstream,
-        fronting(upstream.url, upstream_key=Secret("sk-upstream-key")) as url,
-        http(url) as client,
+        raw_upstream(fixed_reply(status, body)) as upstream,
+        running_proxy(upstream.url, upstream_key=Secret("sk-upstream-key")) as url,
+        http_client(url) as client,
     ):
-        response = await client.post(CHAT, json=asking(tools=tools))
+        response = await client.post(CHAT, json=chat_body(tools=tools))
 
     assert "sk-upstream-key" not in response.text
     assert "no quota for the key ***************" in response.json()["error"]["message"]
@@ -145,7 +145,7 @@ async def test_an_error_that_shows_the_upstreams_key_is_told_without_it(status, 
 
 async def test_a_long_error_answer_is_relayed_whole():
     body = b"x" * 300_000
-    async with raw_upstream(whole(500, body)) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with raw_upstream(fixed_reply(500, body)) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         response = await client.get("/v1/models")
 
     assert (500, body) == (response.status_code, response.content)
@@ -153,22 +153,22 @@ async def test_a_long_error_answer_is_relayed_whole():
 
 @pytest.mark.parametrize("path", ["/v1/../slots", "/v1/%2e%2e/slots", "/v1/a/..%2f..%2fslots", "/v1/..%5cslots"])
 async def test_a_path_that_leads_out_of_v1_is_refused(path):
-    async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url) as url:
+    async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
         head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        answer = await exchange(url, head.encode())
+        answer = await send_raw(url, head.encode())
 
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert not upstream.heard
+    assert not upstream.requests
 
 
-@pytest.mark.parametrize("fault", [raw(b""), reset, half_close, raw(b"zz\r\n")], ids=["FIN", "RST", "half", "framing"])
+@pytest.mark.parametrize("fault", [raw_reply(b""), reset, half_close, raw_reply(b"zz\r\n")], ids=["FIN", "RST", "half", "framing"])
 async def test_a_stream_that_breaks_between_events_says_so_in_band(fault):
     async with (
-        raw_upstream(begun(ROLE, said("Once"), then=fault)) as upstream,
-        fronting(upstream.url) as url,
-        http(url) as client,
+        raw_upstream(stream_then(ROLE, said("Once"), then=fault)) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
     ):
-        response = await client.post(CHAT, json=asking(tools=False))
+        response = await client.post(CHAT, json=chat_body(tools=False))
 
     assert (ROLE + said("Once")).decode() == response.text[: len(ROLE + said("Once"))]
     assert '"error"' in response.text.rstrip().rpartition("\n")[2]
@@ -178,18 +178,18 @@ async def test_a_stream_that_breaks_between_events_says_so_in_band(fault):
 @pytest.mark.parametrize(
     "play",
     [
-        begun(ROLE, said("Once")[:-1], then=raw(b"")),
-        raw(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"),
-        raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(b"{")),
+        stream_then(ROLE, said("Once")[:-1], then=raw_reply(b"")),
+        raw_reply(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"),
+        raw_reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + http_chunk(b"{")),
     ],
     ids=["inside an event", "length", "chunks"],
 )
 async def test_what_breaks_where_nothing_can_be_said_is_never_ended_as_if_it_were_whole(play):
-    async with raw_upstream(play) as upstream, fronting(upstream.url) as url:
-        answer = await exchange(url, posted(url, asking(tools=False)))
+    async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
+        answer = await send_raw(url, post_request(url, chat_body(tools=False)))
 
     assert b" 200 " in answer.partition(b"\r\n")[0]
-    assert not answer.endswith(END)
+    assert not answer.endswith(LAST_CHUNK)
     assert b"error" not in answer
 
 
@@ -197,17 +197,17 @@ async def test_what_breaks_where_nothing_can_be_said_is_never_ended_as_if_it_wer
     ("play", "status", "message"),
     [
         (hang, 504, "sent nothing"),
-        (raw(b""), 502, "closed the connection"),
-        (whole(301, b"", "Location: http://evil.example/"), 502, "redirects"),
-        (whole(200, b"\x1f\x8b" + b"\0" * 1000, "Content-Encoding: gzip"), 502, "compressed"),
+        (raw_reply(b""), 502, "closed the connection"),
+        (fixed_reply(301, b"", "Location: http://evil.example/"), 502, "redirects"),
+        (fixed_reply(200, b"\x1f\x8b" + b"\0" * 1000, "Content-Encoding: gzip"), 502, "compressed"),
     ],
     ids=["silent", "closed", "redirect", "gzip"],
 )
 async def test_what_fails_before_the_answer_is_an_error_in_openais_form(play, status, message):
     async with (
         raw_upstream(play) as upstream,
-        fronting(upstream.url, first_chunk_timeout=0.2) as url,
-        http(url) as client,
+        running_proxy(upstream.url, first_chunk_timeout=0.2) as url,
+        http_client(url) as client,
     ):
         response = await client.get("/v1/models")
 
@@ -217,33 +217,33 @@ async def test_what_fails_before_the_answer_is_an_error_in_openais_form(play, st
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/", "/proxy/v1"])
 async def test_the_upstream_may_be_given_with_and_without_v1(suffix):
-    async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url + suffix) as url, http(url) as client:
+    async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url + suffix) as url, http_client(url) as client:
         await client.get("/v1/models")
     path = "/proxy/v1/models" if "proxy" in suffix else "/v1/models"
 
-    assert f"GET {path} HTTP/1.1" == upstream.heard[0].line
+    assert f"GET {path} HTTP/1.1" == upstream.requests[0].request_line
 
 
 async def test_an_upload_and_its_answer_pass_at_any_size():
     content = bytes(range(256)) * 8192
     async with (
-        raw_upstream(whole(200, content, kind="audio/wav")) as upstream,
-        fronting(upstream.url) as url,
-        http(url) as client,
+        raw_upstream(fixed_reply(200, content, kind="audio/wav")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
     ):
         response = await client.post(
             "/v1/audio/transcriptions", content=content, headers={"Content-Type": "multipart/form-data; boundary=x"}
         )
 
-    assert content == upstream.heard[0].body == response.content
+    assert content == upstream.requests[0].body == response.content
 
 
 async def test_a_kept_connection_that_was_closed_meanwhile_costs_no_request():
     async def once(peer):
-        await whole(200, b"{}")(peer)
+        await fixed_reply(200, b"{}")(peer)
         peer.half_close()
 
-    async with raw_upstream(once) as upstream, fronting(upstream.url) as url, http(url) as client:
+    async with raw_upstream(once) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         answers = [await client.get("/v1/models") for _ in range(5)]
 
     assert {200} == {answer.status_code for answer in answers}
@@ -251,19 +251,19 @@ async def test_a_kept_connection_that_was_closed_meanwhile_costs_no_request():
 
 async def test_a_pipelined_second_request_is_not_heard_as_the_first_ones_body():
     async with (
-        raw_upstream(whole(200, b"{}")) as upstream,
-        fronting(upstream.url) as url,
-        connected(url) as (_, writer),
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url) as url,
+        raw_connection(url) as (_, writer),
     ):
-        writer.write(posted(url, b"{}", "/v1/a") + posted(url, b"[]", "/v1/b", "Connection: close"))
-        await upstream.asked.wait()
+        writer.write(post_request(url, b"{}", "/v1/a") + post_request(url, b"[]", "/v1/b", "Connection: close"))
+        await upstream.request_received.wait()
         await asyncio.sleep(0.1)
 
-        assert [b"{}", b"[]"] == [heard.body for heard in upstream.heard]
+        assert [b"{}", b"[]"] == [heard.body for heard in upstream.requests]
 
 
 async def test_a_key_in_the_query_goes_no_further():
-    async with raw_upstream(whole(200, b"{}")) as upstream, fronting(upstream.url) as url:
-        await exchange(url, posted(url, ODD, CHAT + "?a=1&key=secret&b", "Connection: close"))
+    async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
+        await send_raw(url, post_request(url, ODD, CHAT + "?a=1&key=secret&b", "Connection: close"))
 
-    assert "POST /v1/chat/completions?a=1&b HTTP/1.1" == upstream.heard[0].line
+    assert "POST /v1/chat/completions?a=1&b HTTP/1.1" == upstream.requests[0].request_line

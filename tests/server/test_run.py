@@ -13,8 +13,8 @@ from fcshim.errors import ConfigError
 from fcshim.server.run import listen
 from tests.engine.process import free_port
 from tests.scripted import ROLE, ended, said
-from tests.server.front import CHAT, asking, connected, http, posted
-from tests.server.raw import END, SSE, begun, hang, raw_upstream
+from tests.server.proxy import CHAT, chat_body, raw_connection, http_client, post_request
+from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, stream_then, hang, raw_upstream
 
 
 @contextlib.asynccontextmanager
@@ -42,15 +42,15 @@ async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(too
     go_on = asyncio.Event()
 
     async def patient(peer):
-        await peer.send(SSE)
+        await peer.send(SSE_HEAD)
         await peer.chunk(ROLE, said("Once"))
         await go_on.wait()
         await peer.chunk(said(" upon"), ended())
-        await peer.send(END)
+        await peer.send(LAST_CHUNK)
 
     async with raw_upstream(patient) as upstream, serving(upstream.url) as (process, url):
-        async with connected(url) as (reader, writer):
-            writer.write(posted(url, asking(tools=tools)))
+        async with raw_connection(url) as (reader, writer):
+            writer.write(post_request(url, chat_body(tools=tools)))
             begin = await reader.readuntil(b'"Once"')
             process.send_signal(signal.SIGTERM)
             await refused(url)
@@ -61,9 +61,9 @@ async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(too
     assert b" 200 " in begin
     assert b" upon" in rest
     assert b"data: [DONE]\n\n" in rest
-    assert rest.endswith(END)
+    assert rest.endswith(LAST_CHUNK)
     assert 0 == code
-    assert 1 == len(upstream.heard)
+    assert 1 == len(upstream.requests)
 
 
 async def refused(url):
@@ -71,16 +71,16 @@ async def refused(url):
     async with asyncio.timeout(3):
         with contextlib.suppress(ConnectionError):
             while True:
-                async with connected(url) as (_, writer):
+                async with raw_connection(url) as (_, writer):
                     writer.write(b"")
                 await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
-    async with raw_upstream(begun(ROLE, said("Once"), then=hang)) as upstream, serving(upstream.url) as (process, url):
-        async with connected(url) as (reader, writer):
-            writer.write(posted(url, asking()))
+    async with raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as upstream, serving(upstream.url) as (process, url):
+        async with raw_connection(url) as (reader, writer):
+            writer.write(post_request(url, chat_body()))
             await reader.readuntil(b'"Once"')
             process.send_signal(number)
             await refused(url)
@@ -89,7 +89,7 @@ async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
             process.send_signal(number)
             rest = await asyncio.wait_for(reader.read(), 3)
         code = await asyncio.wait_for(process.wait(), 3)
-        await asyncio.wait_for(upstream.gone.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 1)
 
     assert b"the proxy is shutting down" in rest
     assert b"[DONE]" not in rest
@@ -98,29 +98,29 @@ async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
 
 async def test_after_the_drain_timeout_a_silent_relayed_stream_is_cut():
     async with (
-        raw_upstream(begun(ROLE, said("Once"), then=hang)) as upstream,
+        raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as upstream,
         serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
-        connected(url) as (reader, writer),
+        raw_connection(url) as (reader, writer),
     ):
-        writer.write(posted(url, asking(tools=False)))
+        writer.write(post_request(url, chat_body(tools=False)))
         await reader.readuntil(b'"Once"')
         process.send_signal(signal.SIGTERM)
         rest = await asyncio.wait_for(reader.read(), 3)
         code = await asyncio.wait_for(process.wait(), 3)
 
     assert b"[DONE]" not in rest
-    assert not rest.endswith(END)
+    assert not rest.endswith(LAST_CHUNK)
     assert 0 == code
 
 
 async def test_a_client_that_waits_for_a_whole_reply_is_told_that_the_proxy_ends():
     async with (
-        raw_upstream(begun(ROLE, said("Once"), then=hang)) as upstream,
+        raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as upstream,
         serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
-        http(url) as client,
+        http_client(url) as client,
     ):
-        answer = asyncio.create_task(client.post(CHAT, json=asking(stream=False)))
-        await upstream.asked.wait()
+        answer = asyncio.create_task(client.post(CHAT, json=chat_body(stream=False)))
+        await upstream.request_received.wait()
         process.send_signal(signal.SIGTERM)
         response = await answer
         await asyncio.wait_for(process.wait(), 3)

@@ -11,7 +11,7 @@ from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream, api_url
 from tests.scripted import ROLE, said
-from tests.server.raw import SSE, begun, chunked, hang, raw, raw_upstream, reset, saying, whole
+from tests.server.raw_upstream import SSE_HEAD, stream_then, http_chunk, hang, raw_reply, raw_upstream, reset, stream_texts, fixed_reply
 
 ASKED = UpstreamRequest("/chat/completions", b"{}")
 
@@ -41,16 +41,16 @@ def test_v1_is_added_where_no_version_is_named(given, expected):
 
 async def test_a_codecs_request_goes_out_with_its_headers_and_the_key():
     async with (
-        raw_upstream(saying("ok")) as server,
+        raw_upstream(stream_texts("ok")) as server,
         Upstream(server.url, key=Secret("key")) as upstream,
-        upstream.ask(ASKED, headers=[(b"x-trace", b"7")]) as reply,
+        upstream.send_request(ASKED, headers=[(b"x-trace", b"7")]) as reply,
     ):
         body = b"".join([data async for data in reply])
-    (heard,) = server.heard
+    (heard,) = server.requests
 
     assert (200, "text/event-stream") == (reply.status, reply.header("Content-Type"))
     assert body.endswith(b"data: [DONE]\n\n")
-    assert ("POST /v1/chat/completions HTTP/1.1", b"{}") == (heard.line, heard.body)
+    assert ("POST /v1/chat/completions HTTP/1.1", b"{}") == (heard.request_line, heard.body)
     assert ("Bearer key", "7", "identity") == tuple(
         heard.headers[name] for name in ("authorization", "x-trace", "accept-encoding")
     )
@@ -64,19 +64,19 @@ def asking_first(lead=b""):
 
 
 async def test_what_is_asked_first_makes_what_is_asked_next_and_the_reply_is_to_that():
-    page = whole(200, b"a page " * 100_000)
+    page = fixed_reply(200, b"a page " * 100_000)
     async with (
-        raw_upstream(page, saying("ok")) as server,
+        raw_upstream(page, stream_texts("ok")) as server,
         Upstream(server.url, key=Secret("key")) as upstream,
-        upstream.ask(asking_first(), headers=[(b"x-trace", b"7")]) as reply,
+        upstream.send_request(asking_first(), headers=[(b"x-trace", b"7")]) as reply,
     ):
         body = b"".join([data async for data in reply])
-    first, second = server.heard
+    first, second = server.requests
 
-    assert ["POST /page HTTP/1.1", "POST /rest HTTP/1.1"] == [first.line, second.line]
+    assert ["POST /page HTTP/1.1", "POST /rest HTTP/1.1"] == [first.request_line, second.request_line]
     assert (b"[1]", b"<" + b"a page " * 100_000 + b">") == (first.body, second.body)
     assert {("Bearer key", "7")} == {
-        (heard.headers["authorization"], heard.headers["x-trace"]) for heard in server.heard
+        (heard.headers["authorization"], heard.headers["x-trace"]) for heard in server.requests
     }
     assert body.startswith(ROLE[:5])
     assert body.endswith(b"data: [DONE]\n\n")
@@ -85,13 +85,13 @@ async def test_what_is_asked_first_makes_what_is_asked_next_and_the_reply_is_to_
 @pytest.mark.parametrize("poured", [False, True])
 async def test_a_reply_may_begin_with_what_follows_from_the_first_answer(poured):
     async with (
-        raw_upstream(whole(200, b"page"), saying("ok")) as server,
+        raw_upstream(fixed_reply(200, b"page"), stream_texts("ok")) as server,
         Upstream(server.url) as upstream,
-        upstream.ask(asking_first(lead=b"data: 1\n\n")) as reply,
+        upstream.send_request(asking_first(lead=b"data: 1\n\n")) as reply,
     ):
         got = []
         if poured:
-            await reply.pour(lambda data: got.append(data) is None)
+            await reply.read_into(lambda data: got.append(data) is None)
         else:
             got = [data async for data in reply]
 
@@ -100,22 +100,22 @@ async def test_a_reply_may_begin_with_what_follows_from_the_first_answer(poured)
 
 
 async def test_a_first_question_that_is_refused_is_the_reply():
-    refused = whole(404, b"no such page")
+    refused = fixed_reply(404, b"no such page")
     async with (
         raw_upstream(refused) as server,
         Upstream(server.url) as upstream,
-        upstream.ask(asking_first(lead=b"x")) as reply,
+        upstream.send_request(asking_first(lead=b"x")) as reply,
     ):
         assert (404, b"no such page") == (reply.status, await reply.read_error())
-    assert 1 == len(server.heard)
+    assert 1 == len(server.requests)
 
 
 async def test_a_second_question_that_is_refused_is_told_as_it_is():
-    refused = whole(400, b"bad grammar")
+    refused = fixed_reply(400, b"bad grammar")
     async with (
-        raw_upstream(whole(200, b"page"), refused) as server,
+        raw_upstream(fixed_reply(200, b"page"), refused) as server,
         Upstream(server.url) as upstream,
-        upstream.ask(asking_first(lead=b"x")) as reply,
+        upstream.send_request(asking_first(lead=b"x")) as reply,
     ):
         assert (400, b"bad grammar") == (reply.status, await reply.read_error())
 
@@ -123,11 +123,11 @@ async def test_a_second_question_that_is_refused_is_told_as_it_is():
 async def test_leaving_during_the_first_question_closes_the_connection():
     async with raw_upstream(hang) as server, Upstream(server.url) as upstream:
         asked = asyncio.create_task(anext(aiter(_replies(upstream))))
-        await asyncio.wait_for(server.asked.wait(), 1)
+        await asyncio.wait_for(server.request_received.wait(), 1)
         asked.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await asked
-        await asyncio.wait_for(server.gone.wait(), 0.5)
+        await asyncio.wait_for(server.client_left.wait(), 0.5)
 
 
 async def _replies(upstream):
@@ -137,9 +137,9 @@ async def _replies(upstream):
 
 async def test_pieces_arrive_as_they_are_sent():
     async with (
-        raw_upstream(begun(ROLE, said("Once"), then=hang)) as server,
+        raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as server,
         Upstream(server.url) as upstream,
-        upstream.ask(ASKED) as reply,
+        upstream.send_request(ASKED) as reply,
     ):
         got = b""
         while said("Once") not in got:
@@ -149,10 +149,10 @@ async def test_pieces_arrive_as_they_are_sent():
 
 
 async def test_leaving_early_closes_the_connection():
-    async with raw_upstream(begun(ROLE, then=hang)) as server, Upstream(server.url) as upstream:
-        async with upstream.ask(ASKED) as reply:
+    async with raw_upstream(stream_then(ROLE, then=hang)) as server, Upstream(server.url) as upstream:
+        async with upstream.send_request(ASKED) as reply:
             await anext(reply)
-        await asyncio.wait_for(server.gone.wait(), 0.5)
+        await asyncio.wait_for(server.client_left.wait(), 0.5)
 
 
 async def test_a_body_that_was_read_leaves_its_connection_to_the_next_request():
@@ -160,19 +160,19 @@ async def test_a_body_that_was_read_leaves_its_connection_to_the_next_request():
 
     async def noting(peer):
         ports.add(peer._writer.get_extra_info("peername"))
-        await whole(200, b"{}")(peer)
+        await fixed_reply(200, b"{}")(peer)
 
     async with raw_upstream(noting) as server, Upstream(server.url) as upstream:
         for _ in range(3):
             await read(upstream)
 
-    assert 3 == len(server.heard)
+    assert 3 == len(server.requests)
     assert 1 == len(ports)
 
 
 async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced():
     async def once(peer):
-        await whole(200, b"{}")(peer)
+        await fixed_reply(200, b"{}")(peer)
         peer.reset()
 
     async with raw_upstream(once) as server, Upstream(server.url) as upstream:
@@ -180,38 +180,38 @@ async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced():
 
 
 async def test_a_request_that_was_heard_is_not_sent_twice():
-    async with raw_upstream(raw(b"")) as server, Upstream(server.url) as upstream:
+    async with raw_upstream(raw_reply(b"")) as server, Upstream(server.url) as upstream:
         with pytest.raises(UpstreamError, match="closed the connection"):
-            async with upstream.ask(ASKED):
+            async with upstream.send_request(ASKED):
                 pass
 
-    assert 1 == len(server.heard)
+    assert 1 == len(server.requests)
 
 
 async def test_large_bodies_go_out_whole():
     content = bytes(range(256)) * 4096
     async with (
-        raw_upstream(whole(200, b"{}")) as server,
+        raw_upstream(fixed_reply(200, b"{}")) as server,
         Upstream(server.url) as upstream,
         upstream.send("POST", "/files", content=content) as reply,
     ):
         assert 200 == reply.status
 
-    assert content == server.heard[0].body
+    assert content == server.requests[0].body
 
 
 @pytest.mark.parametrize(
     ("play", "message"),
     [
-        (raw(b"junk\r\n\r\n"), "not HTTP"),
+        (raw_reply(b"junk\r\n\r\n"), "not HTTP"),
         (reset, "closed the connection"),
-        (whole(307, b"", "Location: /elsewhere"), "redirects"),
-        (whole(200, b"\x1f\x8b", "Content-Encoding: gzip"), "compressed"),
-        (begun(ROLE, then=raw(b"")), "broke off"),
-        (begun(ROLE, then=reset), "broke off: the connection was closed before its end"),
-        (begun(ROLE, then=raw(b"zz\r\n")), "framing is malformed"),
-        (begun(ROLE, then=raw(b"5\r\nhello, world\r\n")), "framing is malformed"),
-        (raw(SSE + chunked(b"a") + b"zz\r\n"), "not HTTP"),
+        (fixed_reply(307, b"", "Location: /elsewhere"), "redirects"),
+        (fixed_reply(200, b"\x1f\x8b", "Content-Encoding: gzip"), "compressed"),
+        (stream_then(ROLE, then=raw_reply(b"")), "broke off"),
+        (stream_then(ROLE, then=reset), "broke off: the connection was closed before its end"),
+        (stream_then(ROLE, then=raw_reply(b"zz\r\n")), "framing is malformed"),
+        (stream_then(ROLE, then=raw_reply(b"5\r\nhello, world\r\n")), "framing is malformed"),
+        (raw_reply(SSE_HEAD + http_chunk(b"a") + b"zz\r\n"), "not HTTP"),
     ],
 )
 async def test_whatever_goes_wrong_is_one_kind_of_error(play, message):
@@ -246,20 +246,20 @@ def full_backlog():
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("play", [hang, begun(then=hang)], ids=["no answer", "no body"])
+@pytest.mark.parametrize("play", [hang, stream_then(then=hang)], ids=["no answer", "no body"])
 async def test_the_first_byte_of_the_body_has_a_limit(play):
     async with raw_upstream(play) as server, Upstream(server.url, timeouts=Timeouts(first_chunk=0.1)) as upstream:
         with pytest.raises(UpstreamError, match=r"sent nothing for 0\.1 s"):
             await read(upstream)
-        await asyncio.wait_for(server.gone.wait(), 0.5)
+        await asyncio.wait_for(server.client_left.wait(), 0.5)
 
 
-@pytest.mark.parametrize("play", [hang, begun(b"[", then=hang)], ids=["no answer", "half an answer"])
+@pytest.mark.parametrize("play", [hang, stream_then(b"[", then=hang)], ids=["no answer", "half an answer"])
 async def test_something_small_is_not_waited_for_as_a_model_is(play):
     async with raw_upstream(play) as server, Upstream(server.url, timeouts=Timeouts(page=0.1)) as upstream:
         with pytest.raises(UpstreamError, match=r"no answer to GET /models within 0\.1 s") as caught:
             await upstream.fetch("GET", "/models?limit=3")
-        await asyncio.wait_for(server.gone.wait(), 0.5)
+        await asyncio.wait_for(server.client_left.wait(), 0.5)
 
     assert (504, "timeout") == (caught.value.status, caught.value.kind)
 
@@ -267,16 +267,16 @@ async def test_something_small_is_not_waited_for_as_a_model_is(play):
 async def test_a_slow_consumer_is_not_the_upstreams_fault():
     timeouts = Timeouts(first_chunk=0.2, chunk=0.1)
     async with (
-        raw_upstream(saying("ok")) as server,
+        raw_upstream(stream_texts("ok")) as server,
         Upstream(server.url, timeouts=timeouts) as upstream,
-        upstream.ask(ASKED) as reply,
+        upstream.send_request(ASKED) as reply,
     ):
         async for _ in reply:
             await asyncio.sleep(0.15)
 
 
 async def test_an_upstream_can_be_used_again_after_it_was_closed():
-    async with raw_upstream(whole(200, b"{}")) as server:
+    async with raw_upstream(fixed_reply(200, b"{}")) as server:
         upstream = Upstream(server.url)
         first = await read(upstream)
         await upstream.aclose()
@@ -289,7 +289,7 @@ async def test_an_upstream_can_be_used_again_after_it_was_closed():
 
 async def test_an_error_body_is_read_as_far_as_it_is_for_people():
     async with (
-        raw_upstream(whole(500, b"x" * 10**6)) as server,
+        raw_upstream(fixed_reply(500, b"x" * 10**6)) as server,
         Upstream(server.url) as upstream,
         upstream.send("GET", "/models") as reply,
     ):

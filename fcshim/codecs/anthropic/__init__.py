@@ -15,11 +15,11 @@ How a client sees a call that ends with an error after its start was sent: never
 
 from collections.abc import Callable, Sequence
 
-from fcshim.codecs.anthropic.encoder import MessagesEncoder, write_break
+from fcshim.codecs.anthropic.encoder import MessagesEncoder, write_error_event
 from fcshim.codecs.anthropic.errors import write_error
-from fcshim.codecs.anthropic.interpreter import MessagesInterpreter
+from fcshim.codecs.anthropic.decoder import MessagesDecoder
 from fcshim.codecs.anthropic.models import MODELS_PATH, read_models, write_model, write_models
-from fcshim.codecs.anthropic.outgoing import write_request
+from fcshim.codecs.anthropic.upstream_request import write_request
 from fcshim.codecs.anthropic.reply import write_reply
 from fcshim.codecs.anthropic.request import read_request
 from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
@@ -63,15 +63,15 @@ class Anthropic:
 
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
-        return read_request(body, self._request_limits, elsewhere=target.stored_upstream)
+        return read_request(body, self._request_limits, stored_upstream=target.stored_upstream)
 
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
-        return SingleChoiceDecoder(MessagesInterpreter(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
+        return SingleChoiceDecoder(MessagesDecoder(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""
-        return write_break(write_error(error))
+        return write_error_event(write_error(error))
 
     def decode_count(self, body: bytes, target: RequestTarget) -> Request:
         """Read a request whose tokens are to be counted. Raises `RequestError`."""

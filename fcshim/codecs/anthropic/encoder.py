@@ -9,10 +9,10 @@ Neighbours: `reply` writes the same as one body; the exchange drives it, one cal
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
-from fcshim.codecs.anthropic.blocks import REDACTED
+from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.reply import message_dict, stop_fields, usage_dict
-from fcshim.codecs.anthropic.style import style_from_text
+from fcshim.codecs.anthropic.client_options import read_client_options
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.sse import EVENT_STREAM
 from fcshim.codecs.json_writer import write_json
@@ -34,7 +34,7 @@ from fcshim.messages import Request
 
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
 
-_UNFINISHED = Error("upstream_error", "the reply broke off before it was finished")
+_INCOMPLETE_REPLY = Error("upstream_error", "the reply broke off before it was finished")
 
 
 class MessagesEncoder:
@@ -45,108 +45,108 @@ class MessagesEncoder:
     def __init__(self, request: Request, identity: ReplyIdentity) -> None:
         self._request = request
         self._identity = identity
-        self._thinking = style_from_text(request.style).thinking
+        self._thinking = read_client_options(request.style).thinking
         self._usage = Usage()
-        self._block = -1
-        self._kind = ""  # of the block that is open
-        self._before = b""  # what stands before each piece of the open block
-        self._begun = False
-        self._good = False  # a call has ended well
-        self._bad: CallError | None = None  # of a call that was left out
+        self._block_index = -1
+        self._block_kind = ""  # of the block that is open
+        self._delta_prefix = b""  # what stands before each piece of the open block
+        self._started = False
+        self._has_valid_call = False  # a call has ended well
+        self._dropped_call_error: CallError | None = None  # of a call that was left out
         self._stopped = False
-        self._over = False
+        self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
         """Give the bytes for these events; the API has one choice, so others are left out."""
-        if self._over or choice or not events:
+        if self._done or choice or not events:
             return b""
         out: list[bytes] = []
-        if not self._begun:
-            self._begin(out)
-        for event in self._without_bad_calls(events):
-            if type(event) is Text and self._kind == "text":
-                out.append(self._before + write_json(event.text) + b"}}\n\n")
+        if not self._started:
+            self._write_message_start(out)
+        for event in self._without_failed_calls(events):
+            if type(event) is Text and self._block_kind == "text":
+                out.append(self._delta_prefix + write_json(event.text) + b"}}\n\n")
             else:
                 failure = self._write(event, out)
                 if failure is not None:
-                    self._over = True
-                    out.append(_broken(failure))
+                    self._done = True
+                    out.append(_error_event(failure))
                     break
         return b"".join(out)
 
     def close(self) -> bytes:
         """Give the bytes that end a stream cleanly; an error where the reply has not ended; nothing after an error."""
-        if self._over:
+        if self._done:
             return b""
-        self._over = True
-        return _event("message_stop", {}) if self._stopped else _broken(_UNFINISHED)
+        self._done = True
+        return _write_event("message_stop", {}) if self._stopped else _error_event(_INCOMPLETE_REPLY)
 
     def ping(self) -> bytes:
         """Give a `ping` event."""
         return PING
 
-    def _begin(self, out: list[bytes]) -> None:
-        self._begun = True
+    def _write_message_start(self, out: list[bytes]) -> None:
+        self._started = True
         message = message_dict(self._identity, [], {"stop_reason": None, "stop_sequence": None}, Usage(output_tokens=1))
-        out.append(_event("message_start", {"message": message}))
+        out.append(_write_event("message_start", {"message": message}))
 
     def _write(self, event: Event, out: list[bytes]) -> Error | None:
         """Write one event; give the error that must end the stream, if there is one."""
         match event:
             case Text():
-                self._open("text", {"type": "text", "text": ""}, "text_delta", "text", out)
-                out.append(self._before + write_json(event.text) + b"}}\n\n")
+                self._open_block("text", {"type": "text", "text": ""}, "text_delta", "text", out)
+                out.append(self._delta_prefix + write_json(event.text) + b"}}\n\n")
             case Reasoning():
-                self._think(event, out)
+                self._write_reasoning(event, out)
             case ToolCallStart():
                 block = {"type": "tool_use", "id": event.tool_call_id, "name": event.tool_call_name, "input": {}}
-                self._open("tool_use", block, "input_json_delta", "partial_json", out)
+                self._open_block("tool_use", block, "input_json_delta", "partial_json", out)
             case ToolCallChunk():
-                out.append(self._before + write_json(event.tool_call_arguments_chunk) + b"}}\n\n")
+                out.append(self._delta_prefix + write_json(event.tool_call_arguments_chunk) + b"}}\n\n")
             case ToolCallEnd():
                 return self._end_call(event, out)
             case Usage():
                 self._usage = event
             case Stop():
-                return self._stop(event, out)
+                return self._write_stop(event, out)
             case Error():
                 return event
             case _:
                 assert_never(event)
         return None
 
-    def _think(self, event: Reasoning, out: list[bytes]) -> None:
+    def _write_reasoning(self, event: Reasoning, out: list[bytes]) -> None:
         if not self._thinking:
             return
-        if event.signature and event.signature.startswith(REDACTED):
-            data = event.signature.removeprefix(REDACTED)
-            self._open("redacted", {"type": "redacted_thinking", "data": data}, "", "", out)
+        if event.signature and event.signature.startswith(REDACTED_PREFIX):
+            data = event.signature.removeprefix(REDACTED_PREFIX)
+            self._open_block("redacted", {"type": "redacted_thinking", "data": data}, "", "", out)
             self._close_block(out)
             return
-        if self._kind != "thinking":
+        if self._block_kind != "thinking":
             block = {"type": "thinking", "thinking": "", "signature": ""}
-            self._open("thinking", block, "thinking_delta", "thinking", out)
+            self._open_block("thinking", block, "thinking_delta", "thinking", out)
         if event.text:
-            out.append(self._before + write_json(event.text) + b"}}\n\n")
+            out.append(self._delta_prefix + write_json(event.text) + b"}}\n\n")
         if event.signature:
             delta = {"type": "signature_delta", "signature": event.signature}
-            out.append(_event("content_block_delta", {"index": self._block, "delta": delta}))
+            out.append(_write_event("content_block_delta", {"index": self._block_index, "delta": delta}))
             self._close_block(out)
 
-    def _open(self, kind: str, block: dict[str, JSON], delta: str, field: str, out: list[bytes]) -> None:
+    def _open_block(self, kind: str, block: dict[str, JSON], delta: str, field: str, out: list[bytes]) -> None:
         self._close_block(out)
-        self._block += 1
-        self._kind = kind
-        lead = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,' % self._block
-        self._before = lead + f'"delta":{{"type":"{delta}","{field}":'.encode()
-        out.append(_event("content_block_start", {"index": self._block, "content_block": block}))
+        self._block_index += 1
+        self._block_kind = kind
+        lead = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,' % self._block_index
+        self._delta_prefix = lead + f'"delta":{{"type":"{delta}","{field}":'.encode()
+        out.append(_write_event("content_block_start", {"index": self._block_index, "content_block": block}))
 
     def _close_block(self, out: list[bytes]) -> None:
-        if self._kind:
-            self._kind = ""
-            out.append(_event("content_block_stop", {"index": self._block}))
+        if self._block_kind:
+            self._block_kind = ""
+            out.append(_write_event("content_block_stop", {"index": self._block_index}))
 
-    def _without_bad_calls(self, events: Sequence[Event]) -> Iterable[Event]:
+    def _without_failed_calls(self, events: Sequence[Event]) -> Iterable[Event]:
         """Leave out the calls that begin here and end badly: of these nothing has to be told."""
         if len(events) < 2:  # nearly every read of a live stream
             return events
@@ -155,45 +155,45 @@ class MessagesEncoder:
         bad = {event.tool_call_id: event.error for event in ends if event.error is not None}
         if not bad:
             return events
-        self._bad = next(iter(bad.values()))
+        self._dropped_call_error = next(iter(bad.values()))
         calls = (ToolCallStart, ToolCallChunk, ToolCallEnd)
         return [event for event in events if not (isinstance(event, calls) and event.tool_call_id in bad)]
 
     def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> Error | None:
         if event.error is not None:
-            return Error("model_output_error", bad_call(event.error))
-        self._good = True
+            return Error("model_output_error", call_error_message(event.error))
+        self._has_valid_call = True
         self._close_block(out)
         return None
 
-    def _stop(self, event: Stop, out: list[bytes]) -> Error | None:
+    def _write_stop(self, event: Stop, out: list[bytes]) -> Error | None:
         if event.stop_reason == "error":
             return Error("upstream_error", "the upstream ended the reply with an error")
-        if self._bad is not None and not self._good:
-            return Error("model_output_error", bad_call(self._bad))
+        if self._dropped_call_error is not None and not self._has_valid_call:
+            return Error("model_output_error", call_error_message(self._dropped_call_error))
         self._close_block(out)
         self._stopped = True
         delta = stop_fields(event.stop_reason, self._request)
-        out.append(_event("message_delta", {"delta": delta, "usage": usage_dict(self._usage)}))
+        out.append(_write_event("message_delta", {"delta": delta, "usage": usage_dict(self._usage)}))
         return None
 
 
-def bad_call(error: CallError) -> str:
+def call_error_message(error: CallError) -> str:
     """Say why a call cannot be used."""
     if error.kind == "truncated":
         return f"the reply ended inside a tool call: {error.message}; more max_tokens may help"
     return f"the model wrote a tool call that cannot be used: {error.message}"
 
 
-def write_break(error: bytes) -> bytes:
+def write_error_event(error: bytes) -> bytes:
     """Give the event that carries an error body."""
     return b"event: error\ndata: " + error + b"\n\n"
 
 
-def _broken(error: Error) -> bytes:
-    return write_break(write_error(UpstreamError(error.message, kind=error.kind)))
+def _error_event(error: Error) -> bytes:
+    return write_error_event(write_error(UpstreamError(error.message, kind=error.kind)))
 
 
-def _event(kind: str, fields: dict[str, JSON]) -> bytes:
+def _write_event(kind: str, fields: dict[str, JSON]) -> bytes:
     name = kind.encode()
     return b"event: " + name + b"\ndata: " + write_json({"type": kind, **fields}) + b"\n\n"

@@ -10,10 +10,10 @@ from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.errors import FcshimError, RequestError
 from fcshim.events import JSON
 
-THREADS = "thread_unsupported_request"
+THREAD_UNSUPPORTED = "thread_unsupported_request"
 """The kind of the refusal upon which the SDKs send the whole history instead of a thread's next message."""
 
-_TYPES = {
+_ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     402: "billing_error",
@@ -32,12 +32,12 @@ _TYPES = {
 def error_dict(error: FcshimError) -> dict[str, JSON]:
     """Give `{"type": "error", "error": {"type", "message"}}`."""
     asked_wrongly = isinstance(error, RequestError) or error.kind == CONTEXT_LENGTH
-    kind = _TYPES.get(error.status, "invalid_request_error" if asked_wrongly and error.status < 500 else "api_error")
+    kind = _ERROR_TYPES.get(error.status, "invalid_request_error" if asked_wrongly and error.status < 500 else "api_error")
     # Claude Code makes the conversation shorter when it reads these words.
     lead = "prompt is too long: " if error.kind == CONTEXT_LENGTH else ""
     told: dict[str, JSON] = {"type": kind, "message": lead + error.message}
-    if error.kind == THREADS:
-        told["details"] = {"error_code": THREADS, "unsupported": ["threads"]}
+    if error.kind == THREAD_UNSUPPORTED:
+        told["details"] = {"error_code": THREAD_UNSUPPORTED, "unsupported": ["threads"]}
     return {"type": "error", "error": told, "request_id": None}
 
 

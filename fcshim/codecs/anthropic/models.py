@@ -14,12 +14,12 @@ from fcshim.events import JSON
 MODELS_PATH = "/models"
 
 
-class _Model(msgspec.Struct):
+class _AnthropicModel(msgspec.Struct):
     id: str
 
 
-class _Models(msgspec.Struct):
-    data: list[_Model]
+class _AnthropicModelList(msgspec.Struct):
+    data: list[_AnthropicModel]
 
 
 def write_models(names: Sequence[str]) -> bytes:
@@ -36,7 +36,7 @@ def write_model(name: str) -> bytes:
 def read_models(body: bytes) -> list[str]:
     """Give the names in a list; none where the body is something else."""
     try:
-        return [model.id for model in msgspec.json.decode(body, type=_Models).data]
+        return [model.id for model in msgspec.json.decode(body, type=_AnthropicModelList).data]
     except (ValueError, RecursionError):
         return []
 

@@ -10,7 +10,7 @@ from fcshim.messages import Request
 
 API = "anthropic"
 
-_NAMED = frozenset(
+_KNOWN_FIELDS = frozenset(
     [
         *("model", "messages", "system", "stream", "stop_sequences", "max_tokens", "temperature", "top_p"),
         *("tools", "tool_choice", "thread"),
@@ -33,7 +33,7 @@ def read_extra(source: dict[str, JSON]) -> dict[str, JSON]:
 
 def read_verbatim(source: dict[str, JSON]) -> dict[str, dict[str, JSON]]:
     """Give the fields that only this API has."""
-    return {API: {name: value for name, value in source.items() if name not in _NAMED}}
+    return {API: {name: value for name, value in source.items() if name not in _KNOWN_FIELDS}}
 
 
 def write_options(request: Request) -> dict[str, JSON]:

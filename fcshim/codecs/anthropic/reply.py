@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.anthropic.blocks import REDACTED
-from fcshim.codecs.anthropic.style import style_from_text
+from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
+from fcshim.codecs.anthropic.client_options import read_client_options
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
@@ -63,7 +63,7 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
     good = [call for call in reply.tool_calls if call.error is None]
     content: list[JSON] = []
-    if style_from_text(request.style).thinking:
+    if read_client_options(request.style).thinking:
         content += _thinking(reply)
     text = reply.text
     if not text and not good:
@@ -71,13 +71,13 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     if text:
         content.append({"type": "text", "text": text})
     content += map(_tool_use, good)
-    reason = _reason(reply, any_good=bool(good))
+    reason = _stop_reason(reply, any_valid=bool(good))
     return write_json(message_dict(identity, content, stop_fields(reason, request), reply.usage or Usage()))
 
 
 def _thinking(reply: Reply) -> list[JSON]:
-    if reply.signature.startswith(REDACTED):
-        return [{"type": "redacted_thinking", "data": reply.signature.removeprefix(REDACTED)}]
+    if reply.signature.startswith(REDACTED_PREFIX):
+        return [{"type": "redacted_thinking", "data": reply.signature.removeprefix(REDACTED_PREFIX)}]
     if not reply.reasoning and not reply.signature:
         return []
     return [{"type": "thinking", "thinking": reply.reasoning, "signature": reply.signature}]
@@ -92,9 +92,9 @@ def _tool_use(call: ToolCallEnd) -> dict[str, JSON]:
     }
 
 
-def _reason(reply: Reply, *, any_good: bool) -> StopReason | None:
+def _stop_reason(reply: Reply, *, any_valid: bool) -> StopReason | None:
     """Give the stop reason; a reply whose only call was cut off was cut off, whatever the upstream says."""
     truncated = any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
-    if truncated and not any_good and reply.stop_reason in ("complete", "stop_sequence"):
+    if truncated and not any_valid and reply.stop_reason in ("complete", "stop_sequence"):
         return "max_tokens"
     return reply.stop_reason

@@ -5,11 +5,11 @@ never an error. What is refused is refused in the API's documented words.
 Neighbours: `request_messages` and `request_tools` read the two large parts; `outgoing` is the way back.
 """
 
-from fcshim.codecs.anthropic.errors import THREADS
+from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
 from fcshim.codecs.anthropic.options import read_extra, read_verbatim
 from fcshim.codecs.anthropic.request_messages import read_messages
 from fcshim.codecs.anthropic.request_tools import read_tool_choice, read_tools
-from fcshim.codecs.anthropic.style import Style
+from fcshim.codecs.anthropic.client_options import AnthropicClientOptions
 from fcshim.codecs.fields import expect, read_object, read_field, read_integer, read_number
 from fcshim.codecs.limits import RequestLimits
 from fcshim.errors import RequestError
@@ -17,15 +17,15 @@ from fcshim.events import JSON
 from fcshim.messages import Request
 
 
-def read_request(body: bytes, limits: RequestLimits, *, elsewhere: bool = False) -> Request:
+def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = False) -> Request:
     """Read a request; `elsewhere`: what is referred to is known to the upstream, which gets the request as it came.
 
     Raises `RequestError` with the offending field in `param`.
     """
     source = read_object(body)
-    if source.get("thread") is not None and not elsewhere:
-        raise RequestError("threads are not supported here; send the whole history", param="thread", kind=THREADS)
-    messages, loaded = read_messages(source, whole=not elsewhere)
+    if source.get("thread") is not None and not stored_upstream:
+        raise RequestError("threads are not supported here; send the whole history", param="thread", kind=THREAD_UNSUPPORTED)
+    messages, loaded = read_messages(source, complete_history=not stored_upstream)
     tools, notes = read_tools(source, loaded, limits)
     choice, parallel = read_tool_choice(source, tools)
     return Request(
@@ -36,18 +36,18 @@ def read_request(body: bytes, limits: RequestLimits, *, elsewhere: bool = False)
         parallel_tool_calls=parallel,
         stream=read_field(source, "stream", bool, default=False),
         include_usage=True,
-        stop=_stop(source),
+        stop=_read_stop(source),
         max_tokens=read_integer(source, "max_tokens", minimum=0),
         temperature=read_number(source, "temperature"),
         top_p=read_number(source, "top_p"),
         extra=read_extra(source),
         verbatim=read_verbatim(source),
-        style=Style(thinking=_thinks(source.get("thinking"))).to_text(),
+        style=AnthropicClientOptions(thinking=_is_thinking_enabled(source.get("thinking"))).to_text(),
         notes=notes,
     )
 
 
-def _stop(source: dict[str, JSON]) -> tuple[str, ...]:
+def _read_stop(source: dict[str, JSON]) -> tuple[str, ...]:
     """Read stop sequences; an empty one would stop everything and is left out."""
     listed = read_field(source, "stop_sequences", list, [])
     return tuple(
@@ -55,5 +55,5 @@ def _stop(source: dict[str, JSON]) -> tuple[str, ...]:
     )
 
 
-def _thinks(thinking: JSON) -> bool:
+def _is_thinking_enabled(thinking: JSON) -> bool:
     return isinstance(thinking, dict) and thinking.get("type") not in (None, "disabled")

@@ -5,7 +5,7 @@ not known here is left out. As in the API itself, a result must answer a call, a
 Neighbours: `request` calls this, `blocks` reads single blocks; `outgoing` writes messages again.
 """
 
-from fcshim.codecs.anthropic.blocks import read_content, read_parts, signed
+from fcshim.codecs.anthropic.blocks import read_content, read_parts, read_signature
 from fcshim.codecs.fields import expect, read_field, field_error
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
@@ -23,7 +23,7 @@ from fcshim.messages import (
 _ROLES = "'user', 'assistant' or 'system'"
 
 
-def read_messages(source: dict[str, JSON], *, whole: bool = True) -> tuple[tuple[Message, ...], frozenset[str]]:
+def read_messages(source: dict[str, JSON], *, complete_history: bool = True) -> tuple[tuple[Message, ...], frozenset[str]]:
     """Read `system` and `messages`; give them with the names of tools that tool references have loaded.
 
     `whole`: the history is, so that a result must answer one of its calls.
@@ -31,94 +31,94 @@ def read_messages(source: dict[str, JSON], *, whole: bool = True) -> tuple[tuple
     listed = expect(source.get("messages"), list, "messages")
     if not listed:
         raise RequestError("messages: at least one message is required", param="messages")
-    reader = _Reader(whole=whole)
+    reader = _AnthropicMessageReader(complete_history=complete_history)
     if source.get("system") is not None:
-        content = read_content(source["system"], "system", reader.loaded)
+        content = read_content(source["system"], "system", reader.loaded_tools)
         reader.messages += [SystemMessage(content)] if content else []
     for position, item in enumerate(listed):
         reader.read(expect(item, dict, f"messages.{position}"), f"messages.{position}")
-    return tuple(reader.messages), frozenset(reader.loaded)
+    return tuple(reader.messages), frozenset(reader.loaded_tools)
 
 
-class _Reader:
+class _AnthropicMessageReader:
     """Reads messages in order; remembers the calls, which results must answer."""
 
-    def __init__(self, *, whole: bool) -> None:
-        self._whole = whole
+    def __init__(self, *, complete_history: bool) -> None:
+        self._complete_history = complete_history
         self.messages: list[Message] = []
-        self.loaded: set[str] = set()
-        self._calls: dict[str, str] = {}
+        self.loaded_tools: set[str] = set()
+        self._call_names: dict[str, str] = {}
 
-    def read(self, message: dict[str, JSON], place: str) -> None:
+    def read(self, message: dict[str, JSON], path: str) -> None:
         match message.get("role"):
             case "user":
-                self._user(_blocks(message, place), place)
+                self._read_user(_blocks(message, path), path)
             case "assistant":
-                self._assistant(_blocks(message, place), place)
+                self._read_assistant(_blocks(message, path), path)
             case "system":
-                self.messages.append(SystemMessage(read_content(message.get("content"), place, self.loaded)))
+                self.messages.append(SystemMessage(read_content(message.get("content"), path, self.loaded_tools)))
             case role:
-                raise field_error(role, _ROLES, f"{place}.role")
+                raise field_error(role, _ROLES, f"{path}.role")
 
-    def _user(self, blocks: list[JSON], place: str) -> None:
+    def _read_user(self, blocks: list[JSON], path: str) -> None:
         said: list[Part] = []
         for at, item in enumerate(blocks):
-            where = f"{place}.content.{at}"
+            where = f"{path}.content.{at}"
             block = expect(item, dict, where)
             if block.get("type") == "tool_result":
                 self._end_user(said)
-                self._result(block, where)
+                self._read_result(block, where)
             else:
-                said += read_parts(block, where, self.loaded)
+                said += read_parts(block, where, self.loaded_tools)
         self._end_user(said)
 
-    def _end_user(self, said: list[Part]) -> None:
-        if said:
-            self.messages.append(UserMessage(tuple(said)))
-            said.clear()
+    def _end_user(self, parts: list[Part]) -> None:
+        if parts:
+            self.messages.append(UserMessage(tuple(parts)))
+            parts.clear()
 
-    def _result(self, block: dict[str, JSON], place: str) -> None:
-        call_id = expect(block.get("tool_use_id"), str, f"{place}.tool_use_id")
-        if call_id not in self._calls and self._whole:
+    def _read_result(self, block: dict[str, JSON], path: str) -> None:
+        call_id = expect(block.get("tool_use_id"), str, f"{path}.tool_use_id")
+        if call_id not in self._call_names and self._complete_history:
             raise RequestError(
-                f"{place}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id[:80]}. Each `tool_result` "
+                f"{path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id[:80]}. Each `tool_result` "
                 "block must have a corresponding `tool_use` block in the previous message.",
-                param=f"{place}.tool_use_id",
+                param=f"{path}.tool_use_id",
             )
-        content = read_content(block.get("content"), place, self.loaded)
-        is_error = read_field(block, "is_error", bool, False, f"{place}.")  # noqa: FBT003  # the default of a field
-        self.messages.append(ToolMessage(call_id, content, self._calls.get(call_id, ""), is_error))
+        content = read_content(block.get("content"), path, self.loaded_tools)
+        is_error = read_field(block, "is_error", bool, False, f"{path}.")  # noqa: FBT003  # the default of a field
+        self.messages.append(ToolMessage(call_id, content, self._call_names.get(call_id, ""), is_error))
 
-    def _assistant(self, blocks: list[JSON], place: str) -> None:
+    def _read_assistant(self, blocks: list[JSON], path: str) -> None:
         said: list[Part] = []
         calls: list[ToolCall] = []
         thoughts: list[str] = []
         signature = ""
         for at, item in enumerate(blocks):
-            where = f"{place}.content.{at}"
+            where = f"{path}.content.{at}"
             block = expect(item, dict, where)
             match block.get("type"):
                 case "tool_use":
-                    calls.append(self._call(block, where))
+                    calls.append(self._read_call(block, where))
                 case "thinking" | "redacted_thinking":
                     thoughts.append(read_field(block, "thinking", str, "", f"{where}."))
-                    signature = signature or signed(block)
+                    signature = signature or read_signature(block)
                 case _:
-                    said += read_parts(block, where, self.loaded)
+                    said += read_parts(block, where, self.loaded_tools)
         reasoning = "\n\n".join(filter(None, thoughts))
         self.messages.append(AssistantMessage(tuple(said), tuple(calls), reasoning, signature))
 
-    def _call(self, block: dict[str, JSON], place: str) -> ToolCall:
-        call_id = expect(block.get("id"), str, f"{place}.id")
-        if call_id in self._calls:
-            raise RequestError(f"{place}: `tool_use` ids must be unique, {call_id[:80]} comes twice", param=place)
-        name = expect(block.get("name"), str, f"{place}.name")
-        self._calls[call_id] = name
-        return ToolCall(call_id, name, write_json(read_field(block, "input", dict, {}, f"{place}.")).decode())
+    def _read_call(self, block: dict[str, JSON], path: str) -> ToolCall:
+        call_id = expect(block.get("id"), str, f"{path}.id")
+        if call_id in self._call_names:
+            raise RequestError(f"{path}: `tool_use` ids must be unique, {call_id[:80]} comes twice", param=path)
+        name = expect(block.get("name"), str, f"{path}.name")
+        self._call_names[call_id] = name
+        return ToolCall(call_id, name, write_json(read_field(block, "input", dict, {}, f"{path}.")).decode())
 
 
-def _blocks(message: dict[str, JSON], place: str) -> list[JSON]:
+def _blocks(message: dict[str, JSON], path: str) -> list[JSON]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    return expect(content, list, f"{place}.content")
+    return expect(content, list, f"{path}.content")

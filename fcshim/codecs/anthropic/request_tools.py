@@ -14,12 +14,12 @@ from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
 
-_NAME = re.compile(r"[\w.:/-]{1,128}")
+_VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
 """Wider than the API's `[a-zA-Z0-9_-]{1,128}`, as everywhere in fcshim."""
 
 
 def read_tools(
-    source: dict[str, JSON], loaded: Collection[str], limits: RequestLimits
+    source: dict[str, JSON], loaded_tools: Collection[str], limits: RequestLimits
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
     """Read `tools`; `loaded` are the names of deferred tools that the history refers to.
 
@@ -32,29 +32,29 @@ def read_tools(
         tool = expect(item, dict, place)
         if tool.get("type") not in (None, "custom"):
             notes.append(f"the tool {str(tool.get('name', tool['type']))[:80]!r} is the provider's own, and left out")
-        elif _is_offered(tool, loaded):
-            tools.append(_tool(tool, place))
+        elif _is_offered(tool, loaded_tools):
+            tools.append(_read_tool(tool, place))
     check_tools(tools, limits)
     return as_tools(tools), tuple(notes[:MAX_NOTES])
 
 
-def _is_offered(tool: dict[str, JSON], loaded: Collection[str]) -> bool:
+def _is_offered(tool: dict[str, JSON], loaded_tools: Collection[str]) -> bool:
     """Tell whether the model may call a tool now: loaded, and not only from code that the provider runs."""
     callers = tool.get("allowed_callers")
     if isinstance(callers, list) and "direct" not in callers:
         return False
-    return tool.get("defer_loading") is not True or tool.get("name") in loaded
+    return tool.get("defer_loading") is not True or tool.get("name") in loaded_tools
 
 
-def _tool(tool: dict[str, JSON], place: str) -> Tool:
-    name = expect(tool.get("name"), str, f"{place}.name")
-    if not _NAME.fullmatch(name):
-        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{place}.name")
+def _read_tool(tool: dict[str, JSON], path: str) -> Tool:
+    name = expect(tool.get("name"), str, f"{path}.name")
+    if not _VALID_NAME.fullmatch(name):
+        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
     return Tool(
         name=name,
-        description=read_field(tool, "description", str, "", f"{place}."),
-        parameters=read_field(tool, "input_schema", dict, None, f"{place}."),
-        strict=read_field(tool, "strict", bool, False, f"{place}."),  # noqa: FBT003  # the default of a field
+        description=read_field(tool, "description", str, "", f"{path}."),
+        parameters=read_field(tool, "input_schema", dict, None, f"{path}."),
+        strict=read_field(tool, "strict", bool, False, f"{path}."),  # noqa: FBT003  # the default of a field
     )
 
 
@@ -62,10 +62,10 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> tuple[
     """Read `tool_choice`; give it, and whether several calls at once are allowed."""
     value = read_field(source, "tool_choice", dict, {})
     parallel = not read_field(value, "disable_parallel_tool_use", bool, False, "tool_choice.")  # noqa: FBT003  # as above
-    return _choice(value, source, {tool.name for tool in tools}), parallel
+    return _read_choice(value, source, {tool.name for tool in tools}), parallel
 
 
-def _choice(value: dict[str, JSON], source: dict[str, JSON], offered: set[str]) -> ToolChoice:
+def _read_choice(value: dict[str, JSON], source: dict[str, JSON], offered: set[str]) -> ToolChoice:
     match value.get("type", "auto"):
         case "auto":
             return AUTO
@@ -76,12 +76,12 @@ def _choice(value: dict[str, JSON], source: dict[str, JSON], offered: set[str]) 
                 raise RequestError("tool_choice: a call is required but no tools are offered", param="tool_choice")
             return ToolChoice("required") if offered else AUTO
         case "tool":
-            return _named(expect(value.get("name"), str, "tool_choice.name"), source, offered)
+            return _read_named_choice(expect(value.get("name"), str, "tool_choice.name"), source, offered)
         case kind:
             raise field_error(kind, "'auto', 'any', 'tool' or 'none'", "tool_choice.type")
 
 
-def _named(name: str, source: dict[str, JSON], offered: set[str]) -> ToolChoice:
+def _read_named_choice(name: str, source: dict[str, JSON], offered: set[str]) -> ToolChoice:
     """Choose one tool; one that was given but is not offered here leaves the model free."""
     if name in offered:
         return ToolChoice("required", (name,))

@@ -9,7 +9,7 @@ import msgspec
 from fcshim.events import JSON
 
 
-class Block(msgspec.Struct, gc=False):
+class ContentBlock(msgspec.Struct, gc=False):
     """A content block: its beginning in a stream, or all of it."""
 
     type: str = ""
@@ -22,7 +22,7 @@ class Block(msgspec.Struct, gc=False):
     input: dict[str, JSON] | None = None
 
 
-class Delta(msgspec.Struct, gc=False):
+class MessagesDelta(msgspec.Struct, gc=False):
     """What an event adds to a block, or to the message."""
 
     type: str = ""
@@ -34,25 +34,25 @@ class Delta(msgspec.Struct, gc=False):
     stop_sequence: str | None = None
 
 
-class Message(msgspec.Struct, gc=False):
+class InitialMessage(msgspec.Struct, gc=False):
     """The message that a stream begins with."""
 
     usage: dict[str, JSON] | None = None
 
 
-class Piece(msgspec.Struct, gc=False):
+class MessagesEvent(msgspec.Struct, gc=False):
     """One event of a stream, or a whole message."""
 
     type: str = ""
     index: int = 0
-    message: Message | None = None
-    content_block: Block | None = None
-    delta: Delta | None = None
+    message: InitialMessage | None = None
+    content_block: ContentBlock | None = None
+    delta: MessagesDelta | None = None
     usage: dict[str, JSON] | None = None
-    content: list[Block] | None = None
+    content: list[ContentBlock] | None = None
     stop_reason: str | None = None
     stop_sequence: str | None = None
     error: JSON = None
 
 
-read_piece = msgspec.json.Decoder(Piece).decode
+read_event = msgspec.json.Decoder(MessagesEvent).decode

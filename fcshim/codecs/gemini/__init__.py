@@ -15,9 +15,9 @@ from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
 from fcshim.codecs.upstream_errors import read_error
 from fcshim.codecs.gemini.encoder import GeminiEncoder
 from fcshim.codecs.gemini.errors import write_error
-from fcshim.codecs.gemini.interpreter import GeminiInterpreter
+from fcshim.codecs.gemini.decoder import GeminiDecoder
 from fcshim.codecs.gemini.models import MODELS_PATH, read_models, write_model, write_models
-from fcshim.codecs.gemini.outgoing import write_request
+from fcshim.codecs.gemini.upstream_request import write_request
 from fcshim.codecs.gemini.reply import write_reply
 from fcshim.codecs.gemini.request import read_count_request, read_request
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
@@ -63,7 +63,7 @@ class Gemini:
 
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
-        return SingleChoiceDecoder(GeminiInterpreter(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
+        return SingleChoiceDecoder(GeminiDecoder(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""

@@ -7,7 +7,7 @@ Neighbours: the codec; errors of upstreams are read by the reader that all codec
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import FcshimError
 
-_WORDS = {
+_STATUS_NAMES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -24,5 +24,5 @@ _WORDS = {
 
 def write_error(error: FcshimError) -> bytes:
     """Give the error body `{"error": {code, message, status, details}}`."""
-    word = _WORDS.get(error.status, "INTERNAL" if error.status >= 500 else "FAILED_PRECONDITION")
+    word = _STATUS_NAMES.get(error.status, "INTERNAL" if error.status >= 500 else "FAILED_PRECONDITION")
     return write_json({"error": {"code": error.status, "message": error.message, "status": word, "details": []}})

@@ -4,23 +4,23 @@ Rule: the client's own part is kept beside what is read, for an upstream of this
 Neighbours: `request_contents` and `results` read parts with this, `outgoing` writes them.
 """
 
-from fcshim.codecs.gemini.spelling import take_either
+from fcshim.codecs.gemini.field_names import take_field
 from fcshim.events import JSON
 from fcshim.messages import MediaPart, placeholder
 
-_ANY = "application/octet-stream"
+_DEFAULT_MEDIA_TYPE = "application/octet-stream"
 
 
-def read_media(part: dict[str, JSON], place: str) -> MediaPart | None:
+def read_media(part: dict[str, JSON], path: str) -> MediaPart | None:
     """Read a part; null where it is of another kind."""
-    blob = take_either(part, "inlineData", dict, None, f"{place}.")
+    blob = take_field(part, "inlineData", dict, None, f"{path}.")
     if blob is not None:
-        kind = take_either(blob, "mimeType", str, _ANY, f"{place}.inlineData.")
-        return MediaPart(kind, data=take_either(blob, "data", str, "", f"{place}.inlineData."), raw=part)
-    file = take_either(part, "fileData", dict, None, f"{place}.")
+        kind = take_field(blob, "mimeType", str, _DEFAULT_MEDIA_TYPE, f"{path}.inlineData.")
+        return MediaPart(kind, data=take_field(blob, "data", str, "", f"{path}.inlineData."), raw=part)
+    file = take_field(part, "fileData", dict, None, f"{path}.")
     if file is not None:
-        kind = take_either(file, "mimeType", str, _ANY, f"{place}.fileData.")
-        return MediaPart(kind, url=take_either(file, "fileUri", str, "", f"{place}.fileData."), raw=part)
+        kind = take_field(file, "mimeType", str, _DEFAULT_MEDIA_TYPE, f"{path}.fileData.")
+        return MediaPart(kind, url=take_field(file, "fileUri", str, "", f"{path}.fileData."), raw=part)
     return None
 
 

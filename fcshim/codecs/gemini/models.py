@@ -16,12 +16,12 @@ MODELS_PATH = "/models"
 _PREFIX = "models/"
 
 
-class _Model(msgspec.Struct):
+class _GeminiModel(msgspec.Struct):
     name: str
 
 
-class _Models(msgspec.Struct):
-    models: list[_Model]
+class _GeminiModelList(msgspec.Struct):
+    models: list[_GeminiModel]
 
 
 def write_models(names: Sequence[str]) -> bytes:
@@ -37,7 +37,7 @@ def write_model(name: str) -> bytes:
 def read_models(body: bytes) -> list[str]:
     """Give the names in a list; none where the body is something else."""
     try:
-        return [model.name.removeprefix(_PREFIX) for model in msgspec.json.decode(body, type=_Models).models]
+        return [model.name.removeprefix(_PREFIX) for model in msgspec.json.decode(body, type=_GeminiModelList).models]
     except (ValueError, RecursionError):
         return []
 

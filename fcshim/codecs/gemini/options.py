@@ -8,7 +8,7 @@ Neighbours: `request` reads them, `outgoing` writes them.
 import msgspec
 
 from fcshim.codecs.fields import expect, read_integer, read_number
-from fcshim.codecs.gemini.spelling import either, others, take_either
+from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
 from fcshim.codecs.limits import DEFAULT_LIMITS
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -19,12 +19,12 @@ from fcshim.schema.openapi import from_openapi
 API = "gemini"
 
 _CONFIG = "generationConfig"
-_NAMED = ("contents", "systemInstruction", "tools", "toolConfig", "model", _CONFIG)
-_NAMED_IN_CONFIG = ("temperature", "topP", "seed", "maxOutputTokens", "stopSequences", "candidateCount")
-_SHARED = {"topK": "top_k", "presencePenalty": "presence_penalty", "frequencyPenalty": "frequency_penalty"}
+_KNOWN_FIELDS = ("contents", "systemInstruction", "tools", "toolConfig", "model", _CONFIG)
+_KNOWN_CONFIG_FIELDS = ("temperature", "topP", "seed", "maxOutputTokens", "stopSequences", "candidateCount")
+_CHAT_API_NAMES = {"topK": "top_k", "presencePenalty": "presence_penalty", "frequencyPenalty": "frequency_penalty"}
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class GeminiSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What `generationConfig` says, and the fields that only this API has."""
 
     n: int
@@ -37,35 +37,35 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     verbatim: dict[str, dict[str, JSON]]
 
 
-def read_settings(source: dict[str, JSON]) -> Settings:
+def read_settings(source: dict[str, JSON]) -> GeminiSettings:
     """Read the settings. Raises `RequestError`."""
-    config = take_either(source, _CONFIG, dict, {})
-    plain = {name: either(config, name) for name in (*_NAMED_IN_CONFIG, *_SHARED)}
-    extra = {name: plain[own] for own, name in _SHARED.items() if read_number(plain, own) is not None}
-    return Settings(
+    config = take_field(source, _CONFIG, dict, {})
+    plain = {name: get_field(config, name) for name in (*_KNOWN_CONFIG_FIELDS, *_CHAT_API_NAMES)}
+    extra = {name: plain[own] for own, name in _CHAT_API_NAMES.items() if read_number(plain, own) is not None}
+    return GeminiSettings(
         n=read_integer(plain, "candidateCount", minimum=1, maximum=DEFAULT_LIMITS.choices) or 1,
-        stop=_stop(plain["stopSequences"]),
+        stop=_read_stop(plain["stopSequences"]),
         max_tokens=read_integer(plain, "maxOutputTokens", minimum=0),
         temperature=read_number(plain, "temperature"),
         top_p=read_number(plain, "topP"),
         seed=read_integer(plain, "seed", minimum=-(2**63)),
         extra={**extra, **_response_format(config)},
-        verbatim={API: {**others(source, _NAMED), _CONFIG: others(config, _NAMED_IN_CONFIG)}},
+        verbatim={API: {**other_fields(source, _KNOWN_FIELDS), _CONFIG: other_fields(config, _KNOWN_CONFIG_FIELDS)}},
     )
 
 
-def _stop(value: JSON) -> tuple[str, ...]:
+def _read_stop(value: JSON) -> tuple[str, ...]:
     listed = [] if value is None else expect(value, list, "stopSequences")
     return tuple(text for at, text in enumerate(listed) if expect(text, str, f"stopSequences[{at}]"))
 
 
 def _response_format(config: dict[str, JSON]) -> dict[str, JSON]:
     """Give the Chat API's form of a demand for JSON."""
-    if either(config, "responseMimeType") != "application/json":
+    if get_field(config, "responseMimeType") != "application/json":
         return {}
-    schema = either(config, "responseJsonSchema")
+    schema = get_field(config, "responseJsonSchema")
     if schema is None:
-        schema = either(config, "responseSchema")
+        schema = get_field(config, "responseSchema")
         if exceeds_depth(schema, DEFAULT_LIMITS.schema_depth):
             raise RequestError("responseSchema: it is nested too deeply", param="responseSchema")
         schema = from_openapi(schema)
@@ -78,7 +78,7 @@ def _response_format(config: dict[str, JSON]) -> dict[str, JSON]:
 def write_settings(request: Request) -> dict[str, JSON]:
     """Give `generationConfig` and the other fields for an upstream of this API."""
     own = request.verbatim.get(API)
-    body = dict(own) if own is not None else {_CONFIG: _translated(request)}
+    body = dict(own) if own is not None else {_CONFIG: _translate_extra(request)}
     given = {
         "temperature": request.temperature,
         "topP": request.top_p,
@@ -90,8 +90,8 @@ def write_settings(request: Request) -> dict[str, JSON]:
     return {**body, _CONFIG: config} if config else body
 
 
-def _translated(request: Request) -> dict[str, JSON]:
-    config = {own: request.extra[name] for own, name in _SHARED.items() if name in request.extra}
+def _translate_extra(request: Request) -> dict[str, JSON]:
+    config = {own: request.extra[name] for own, name in _CHAT_API_NAMES.items() if name in request.extra}
     match request.extra.get("response_format"):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
             return {**config, "responseMimeType": "application/json", "responseJsonSchema": schema}

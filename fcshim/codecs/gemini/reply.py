@@ -10,7 +10,7 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini.signatures import wrap
-from fcshim.codecs.gemini.style import style_from_text
+from fcshim.codecs.gemini.client_options import read_client_options
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, CallError, StopReason, ToolCallEnd, Usage
@@ -18,31 +18,31 @@ from fcshim.messages import Request
 from fcshim.reply import Reply
 
 
-class Ending:
+class CallOutcomes:
     """How the calls of a choice ended, as far as its finish reason depends on it."""
 
-    __slots__ = ("bad", "good", "stopped")
+    __slots__ = ("call_error", "valid_calls", "stopped")
 
     def __init__(self) -> None:
-        self.good = 0
-        self.bad: CallError | None = None
+        self.valid_calls = 0
+        self.call_error: CallError | None = None
         self.stopped = False
 
-    def note(self, call: ToolCallEnd) -> None:
+    def record(self, call: ToolCallEnd) -> None:
         """Take note of a call that has ended."""
-        self.good += call.error is None
-        self.bad = call.error or self.bad
+        self.valid_calls += call.error is None
+        self.call_error = call.error or self.call_error
 
 
-def finish(reason: StopReason | None, ending: Ending) -> dict[str, JSON]:
+def finish_fields(reason: StopReason | None, outcomes: CallOutcomes) -> dict[str, JSON]:
     """Give `finishReason`, which is STOP also where functions are called, and a message where it needs one."""
     if reason in ("max_tokens", "content_filter"):
         return {"finishReason": "MAX_TOKENS" if reason == "max_tokens" else "SAFETY"}
-    if ending.bad is None or ending.good:
+    if outcomes.call_error is None or outcomes.valid_calls:
         return {"finishReason": "STOP"}
-    if ending.bad.kind == "truncated":
+    if outcomes.call_error.kind == "truncated":
         return {"finishReason": "MAX_TOKENS"}
-    message = f"the model wrote a function call that cannot be used: {ending.bad.message}"
+    message = f"the model wrote a function call that cannot be used: {outcomes.call_error.message}"
     return {"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message}
 
 
@@ -69,14 +69,14 @@ def call_part(call: ToolCallEnd) -> dict[str, JSON]:
     }
 
 
-def signed(part: dict[str, JSON], signature: str) -> dict[str, JSON]:
+def with_signature(part: dict[str, JSON], signature: str) -> dict[str, JSON]:
     """Give the part with the signature that belongs to it, if there is one."""
     return {**part, "thoughtSignature": wrap(signature)} if signature else part
 
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply, one candidate per `Reply`. Raises `UpstreamError` where one of them broke."""
-    thoughts = style_from_text(request.style).thoughts
+    thoughts = read_client_options(request.style).thoughts
     body: dict[str, JSON] = {
         "candidates": [_candidate(index, reply, thoughts=thoughts) for index, reply in enumerate(replies)],
         "modelVersion": identity.model,
@@ -91,15 +91,15 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
 def _candidate(index: int, reply: Reply, *, thoughts: bool) -> dict[str, JSON]:
     if reply.error is not None:
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    ending = Ending()
+    ending = CallOutcomes()
     for call in reply.tool_calls:
-        ending.note(call)
+        ending.record(call)
     parts = [{"text": reply.text}] if reply.text else []
     calls = [call_part(call) for call in reply.tool_calls if call.error is None]
     if calls:
-        calls[0] = signed(calls[0], reply.signature)
+        calls[0] = with_signature(calls[0], reply.signature)
     elif parts:
-        parts[-1] = signed(parts[-1], reply.signature)
+        parts[-1] = with_signature(parts[-1], reply.signature)
     thought = [{"text": reply.reasoning, "thought": True}] if thoughts and reply.reasoning else []
     content = {"parts": [*thought, *parts, *calls] or [{"text": ""}], "role": "model"}
-    return {"content": content, **finish(reply.stop_reason, ending), "index": index}
+    return {"content": content, **finish_fields(reply.stop_reason, ending), "index": index}

@@ -12,8 +12,8 @@ from fcshim.codecs.fields import expect, read_object
 from fcshim.codecs.gemini.options import read_settings
 from fcshim.codecs.gemini.request_contents import read_contents
 from fcshim.codecs.gemini.request_tools import read_tool_choice, read_tools
-from fcshim.codecs.gemini.spelling import either, take_either
-from fcshim.codecs.gemini.style import Style
+from fcshim.codecs.gemini.field_names import get_field, take_field
+from fcshim.codecs.gemini.client_options import GeminiClientOptions
 from fcshim.codecs.limits import RequestLimits
 from fcshim.events import JSON
 from fcshim.messages import Request
@@ -29,7 +29,7 @@ def read_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> R
 def read_count_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> Request:
     """Read a request whose tokens are to be counted: contents, or a whole request inside one field."""
     source = read_object(body)
-    inner = either(source, "generateContentRequest")
+    inner = get_field(source, "generateContentRequest")
     return _request(source if inner is None else expect(inner, dict, "generateContentRequest"), target, limits)
 
 
@@ -37,7 +37,7 @@ def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimi
     tools, notes = read_tools(source, limits)
     settings = read_settings(source)
     stream = target.path.endswith(STREAM)
-    style = Style(
+    style = GeminiClientOptions(
         array=stream and "sse" not in parse_qs(target.query).get("alt", ()),
         thoughts=_wants_thoughts(source),
     )
@@ -62,6 +62,6 @@ def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimi
 
 
 def _wants_thoughts(source: dict[str, JSON]) -> bool:
-    config = take_either(source, "generationConfig", dict, {})
-    thinking = take_either(config, "thinkingConfig", dict, {}, "generationConfig.")
-    return either(thinking, "includeThoughts") is True
+    config = take_field(source, "generationConfig", dict, {})
+    thinking = take_field(config, "thinkingConfig", dict, {}, "generationConfig.")
+    return get_field(thinking, "includeThoughts") is True

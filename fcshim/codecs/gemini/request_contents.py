@@ -7,9 +7,9 @@ Neighbours: `request` calls this, `results` reads responses; `outgoing` writes c
 
 from fcshim.codecs.fields import expect, read_field, field_error
 from fcshim.codecs.gemini.media import read_media
-from fcshim.codecs.gemini.results import read_result
+from fcshim.codecs.gemini.function_responses import read_result
 from fcshim.codecs.gemini.signatures import unwrap
-from fcshim.codecs.gemini.spelling import either, take_either
+from fcshim.codecs.gemini.field_names import get_field, take_field
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -27,12 +27,12 @@ from fcshim.messages import (
 
 def read_contents(source: dict[str, JSON]) -> tuple[Message, ...]:
     """Read `systemInstruction` and `contents`. Raises `RequestError`."""
-    listed = either(source, "contents")
+    listed = get_field(source, "contents")
     listed = [listed] if isinstance(listed, dict) else expect(listed, list, "contents")
     if not listed:
         raise RequestError("contents: expected at least one content, got an empty array", param="contents")
-    reader = _Reader()
-    system = either(source, "systemInstruction")
+    reader = _GeminiContentReader()
+    system = get_field(source, "systemInstruction")
     if system is not None:
         parts = [part for part in _parts(system, "systemInstruction") if part.get("text")]
         reader.messages.append(
@@ -43,13 +43,13 @@ def read_contents(source: dict[str, JSON]) -> tuple[Message, ...]:
     return tuple(reader.messages)
 
 
-class _Reader:
+class _GeminiContentReader:
     """Reads contents in order; remembers the calls, which responses must answer."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self._names: dict[str, str] = {}  # of all calls so far, by id
-        self._open: list[str] = []  # ids of calls without an answer
+        self._call_names: dict[str, str] = {}  # of all calls so far, by id
+        self._open_call_ids: list[str] = []  # ids of calls without an answer
 
     def read(self, item: JSON, position: int) -> None:
         place = f"contents[{position}]"
@@ -57,90 +57,90 @@ class _Reader:
         parts = _parts(item, place)
         match role:
             case None | "" | "user" | "function":
-                self._user(parts, place)
+                self._read_user(parts, place)
             case "model":
-                self._model(parts, position, place)
+                self._read_model(parts, position, place)
             case _:
                 raise field_error(role, "'user' or 'model'", f"{place}.role")
 
-    def _user(self, parts: list[dict[str, JSON]], place: str) -> None:
+    def _read_user(self, parts: list[dict[str, JSON]], path: str) -> None:
         said: list[Part] = []
         for at, part in enumerate(parts):
-            where = f"{place}.parts[{at}]"
-            response = take_either(part, "functionResponse", dict, None, f"{where}.")
+            where = f"{path}.parts[{at}]"
+            response = take_field(part, "functionResponse", dict, None, f"{where}.")
             if response is None:
-                said += _said(part, where)
+                said += _read_content_part(part, where)
                 continue
             self._end_user(said)
-            self._response(response, f"{where}.functionResponse")
+            self._read_response(response, f"{where}.functionResponse")
         self._end_user(said)
 
-    def _end_user(self, said: list[Part]) -> None:
-        if said:
-            self.messages.append(UserMessage(tuple(said)))
-            said.clear()
+    def _end_user(self, content: list[Part]) -> None:
+        if content:
+            self.messages.append(UserMessage(tuple(content)))
+            content.clear()
 
-    def _response(self, response: dict[str, JSON], place: str) -> None:
-        name = expect(response.get("name"), str, f"{place}.name")
-        call_id = read_field(response, "id", str, "", f"{place}.") or self._waiting(name)
-        if call_id not in self._names:
+    def _read_response(self, response: dict[str, JSON], path: str) -> None:
+        name = expect(response.get("name"), str, f"{path}.name")
+        call_id = read_field(response, "id", str, "", f"{path}.") or self._find_open_call(name)
+        if call_id not in self._call_names:
             raise RequestError(
-                f"{place}: there is no function call named {name[:80]!r} that it answers. Please ensure that a "
+                f"{path}: there is no function call named {name[:80]!r} that it answers. Please ensure that a "
                 "function response turn comes immediately after a function call turn.",
-                param=place,
+                param=path,
             )
-        if call_id in self._open:
-            self._open.remove(call_id)
-        content, is_error = read_result(response, place)
+        if call_id in self._open_call_ids:
+            self._open_call_ids.remove(call_id)
+        content, is_error = read_result(response, path)
         self.messages.append(ToolMessage(call_id, content, name, is_error))
 
-    def _waiting(self, name: str) -> str:
-        return next((each for each in self._open if self._names[each] == name), "")
+    def _find_open_call(self, name: str) -> str:
+        return next((each for each in self._open_call_ids if self._call_names[each] == name), "")
 
-    def _model(self, parts: list[dict[str, JSON]], position: int, place: str) -> None:
+    def _read_model(self, parts: list[dict[str, JSON]], position: int, path: str) -> None:
         said: list[Part] = []
         calls: list[ToolCall] = []
         thoughts: list[str] = []
         signature = ""
         for at, part in enumerate(parts):
-            where = f"{place}.parts[{at}]"
-            signature = signature or unwrap(take_either(part, "thoughtSignature", str, "", f"{where}."))
-            call = take_either(part, "functionCall", dict, None, f"{where}.")
+            where = f"{path}.parts[{at}]"
+            signature = signature or unwrap(take_field(part, "thoughtSignature", str, "", f"{where}."))
+            call = take_field(part, "functionCall", dict, None, f"{where}.")
             if call is not None:
-                calls.append(self._call(call, f"call_{position}_{at}", f"{where}.functionCall"))
+                calls.append(self._read_call(call, f"call_{position}_{at}", f"{where}.functionCall"))
             elif part.get("thought") is True:
                 thoughts.append(read_field(part, "text", str, "", f"{where}."))
             else:
-                said += _said(part, where)
+                said += _read_content_part(part, where)
         self.messages.append(AssistantMessage(tuple(said), tuple(calls), "".join(thoughts), signature))
 
-    def _call(self, call: dict[str, JSON], made: str, place: str) -> ToolCall:
-        call_id = read_field(call, "id", str, "", f"{place}.")
-        if not call_id or call_id in self._names:
-            call_id = made
-        name = expect(call.get("name"), str, f"{place}.name")
-        self._names[call_id] = name
-        self._open.append(call_id)
-        return ToolCall(call_id, name, write_json(read_field(call, "args", dict, {}, f"{place}.")).decode())
+    def _read_call(self, call: dict[str, JSON], default_id: str, path: str) -> ToolCall:
+        call_id = read_field(call, "id", str, "", f"{path}.")
+        if not call_id or call_id in self._call_names:
+            call_id = default_id
+        name = expect(call.get("name"), str, f"{path}.name")
+        self._call_names[call_id] = name
+        self._open_call_ids.append(call_id)
+        return ToolCall(call_id, name, write_json(read_field(call, "args", dict, {}, f"{path}.")).decode())
 
 
-def _parts(item: JSON, place: str) -> list[dict[str, JSON]]:
+def _parts(item: JSON, path: str) -> list[dict[str, JSON]]:
     """Give the parts of a content; a bare string, part or array of parts is one too."""
     if isinstance(item, str):
         return [{"text": item}]
     if isinstance(item, dict) and ("parts" in item or "role" in item):
-        item = read_field(item, "parts", list, [], f"{place}.")
-    listed = [item] if isinstance(item, dict) else expect(item, list, place)
+        item = read_field(item, "parts", list, [], f"{path}.")
+    listed = [item] if isinstance(item, dict) else expect(item, list, path)
     return [
-        {"text": part} if isinstance(part, str) else expect(part, dict, f"{place}.parts[{at}]")
+        {"text": part} if isinstance(part, str) else expect(part, dict, f"{path}.parts[{at}]")
         for at, part in enumerate(listed)
     ]
 
 
-def _said(part: dict[str, JSON], place: str) -> list[Part]:
+def _read_content_part(part: dict[str, JSON], path: str) -> list[Part]:
     """Read a part that is no call and no response; one of an unknown kind says nothing."""
     if part.get("text") is not None:
-        text = expect(part["text"], str, f"{place}.text")
+        text = expect(part["text"], str, f"{path}.text")
         return [TextPart(text)] if text else []
-    media = read_media(part, place)
+    media = read_media(part, path)
     return [] if media is None else [media]

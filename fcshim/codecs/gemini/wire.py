@@ -20,7 +20,7 @@ class PartialArg(msgspec.Struct, gc=False, rename="camel"):
     will_continue: bool = False
 
 
-class FunctionCall(msgspec.Struct, gc=False, rename="camel"):
+class GeminiFunctionCall(msgspec.Struct, gc=False, rename="camel"):
     """A call, or a piece of one."""
 
     id: str | None = None
@@ -30,39 +30,39 @@ class FunctionCall(msgspec.Struct, gc=False, rename="camel"):
     will_continue: bool = False
 
 
-class Part(msgspec.Struct, gc=False, rename="camel"):
+class GeminiPart(msgspec.Struct, gc=False, rename="camel"):
     """A part of the model's turn."""
 
     text: str | None = None
     thought: bool = False
     thought_signature: str | None = None
-    function_call: FunctionCall | None = None
+    function_call: GeminiFunctionCall | None = None
 
 
-class Content(msgspec.Struct, gc=False):
+class GeminiContent(msgspec.Struct, gc=False):
     """The model's turn, or what a chunk adds to it."""
 
-    parts: list[Part] | None = None
+    parts: list[GeminiPart] | None = None
 
 
-class Candidate(msgspec.Struct, gc=False, rename="camel"):
+class GeminiCandidate(msgspec.Struct, gc=False, rename="camel"):
     """A choice."""
 
     index: int = 0
-    content: Content | None = None
+    content: GeminiContent | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
 
 
-class Chunk(msgspec.Struct, gc=False, rename="camel"):
+class GeminiChunk(msgspec.Struct, gc=False, rename="camel"):
     """One chunk of a stream, or a whole reply."""
 
-    candidates: list[Candidate] | None = None
+    candidates: list[GeminiCandidate] | None = None
     usage_metadata: dict[str, JSON] | None = None
     prompt_feedback: dict[str, JSON] | None = None
     error: JSON = None
 
 
-read_chunk = msgspec.json.Decoder(Chunk).decode
-read_chunks = msgspec.json.Decoder(list[Chunk]).decode
+read_chunk = msgspec.json.Decoder(GeminiChunk).decode
+read_chunks = msgspec.json.Decoder(list[GeminiChunk]).decode
 """A stream that was not sent as events is one array."""

@@ -25,21 +25,21 @@ from fcshim.codecs.ndjson import write_line
 from fcshim.codecs.ollama.decoder import OllamaDecoder
 from fcshim.codecs.ollama.encoder import OllamaEncoder
 from fcshim.codecs.ollama.errors import write_error
-from fcshim.codecs.ollama.listing import (
+from fcshim.codecs.ollama.models import (
     MODELS_PATH,
-    Model,
+    OllamaModel,
     find_model,
-    read_asked_model,
+    read_requested_model,
     read_models,
     write_running,
     write_show,
     write_tags,
     write_version,
 )
-from fcshim.codecs.ollama.outgoing import write_request
+from fcshim.codecs.ollama.upstream_request import write_request
 from fcshim.codecs.ollama.reply import write_reply
 from fcshim.codecs.ollama.request import read_request
-from fcshim.codecs.ollama.style import style_from_text
+from fcshim.codecs.ollama.client_options import read_client_options
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.errors import FcshimError
 from fcshim.ids import id_source
@@ -48,7 +48,7 @@ from fcshim.reply import Reply
 
 __all__ = ["OLLAMA", "Ollama", "OllamaDecoder", "OllamaEncoder"]
 
-_GENERATE = "/api/generate"
+_GENERATE_PATH = "/api/generate"
 
 
 class Ollama:
@@ -76,7 +76,7 @@ class Ollama:
 
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request; one that only loads the model has no messages. Raises `RequestError`."""
-        return read_request(body, self._request_limits, generate=target.path == _GENERATE)
+        return read_request(body, self._request_limits, generate=target.path == _GENERATE_PATH)
 
     def decoder(self) -> Decoder:
         """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
@@ -84,11 +84,11 @@ class Ollama:
 
     def encoder(self, request: Request, identity: ReplyIdentity) -> Encoder:
         """Make a writer for one streamed reply to this request."""
-        return OllamaEncoder(style_from_text(request.style), identity)
+        return OllamaEncoder(read_client_options(request.style), identity)
 
     def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
         """Write a whole reply; without any, that the model is loaded. Raises `UpstreamError` where it broke."""
-        return write_reply(style_from_text(request.style), identity, replies)
+        return write_reply(read_client_options(request.style), identity, replies)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a stream that is under way."""
@@ -105,10 +105,10 @@ class Ollama:
     def describe(self, target: RequestTarget, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
         """Tell of the models that the upstream has listed: all, those in use, or one. Raises `RequestError`."""
         known = {model.name: model for model in read_models(listed)}
-        models = [known.get(name, Model(name=name)) for name in names]
+        models = [known.get(name, OllamaModel(name=name)) for name in names]
         match target.path:
             case "/api/show":
-                return write_show(find_model(models, read_asked_model(body)))
+                return write_show(find_model(models, read_requested_model(body)))
             case "/api/ps":
                 return write_running(models)
             case _:

@@ -11,7 +11,7 @@ import msgspec
 
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.codecs.ndjson import NDJSONSplitter
-from fcshim.codecs.ollama.wire import Call, Function, Line, read_line
+from fcshim.codecs.ollama.wire import OllamaToolCall, OllamaFunction, OllamaReplyLine, read_line
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.errors import UpstreamError
 from fcshim.events import (
@@ -39,17 +39,17 @@ class OllamaDecoder:
         self._new_id = new_id
         self._lines = NDJSONSplitter(line_bytes=line_bytes)
         self._ids: set[str] = set()
-        self._calls = 0
-        self._good = 0
-        self._over = False
-        self._begun = False
+        self._call_count = 0
+        self._valid_calls = 0
+        self._done = False
+        self._started = False
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
         """Take the next bytes of the body; give the events that they complete, each with its choice."""
         out: list[Event] = []
-        if not self._over:
+        if not self._done:
             try:
-                self._read(self._lines.feed(data), out)
+                self._read_lines(self._lines.feed(data), out)
             except UpstreamError as error:
                 self._fail(error.message, out)
         return [(0, event) for event in out]
@@ -57,24 +57,24 @@ class OllamaDecoder:
     def close(self) -> list[tuple[int, Event]]:
         """The body has ended; give what is left: an `Error` where it ended too early."""
         out: list[Event] = []
-        if not self._over:
-            self._rest(out)
+        if not self._done:
+            self._read_last_line(out)
         return [(0, event) for event in out]
 
-    def _rest(self, out: list[Event]) -> None:
+    def _read_last_line(self, out: list[Event]) -> None:
         """Read a line without its end; half a line is a reply that broke off."""
         try:
             lines = self._lines.close()
         except UpstreamError as error:
             self._fail(error.message, out)
             return
-        if not self._begun or (lines and read_line(lines[0]) is not None):
-            self._read(lines, out)
-        if not self._over:
-            reason = "broke off: it ended before it was done" if self._begun else "is empty"
+        if not self._started or (lines and read_line(lines[0]) is not None):
+            self._read_lines(lines, out)
+        if not self._done:
+            reason = "broke off: it ended before it was done" if self._started else "is empty"
             self._fail(f"the upstream's reply {reason}", out)
 
-    def _read(self, lines: list[bytes], out: list[Event]) -> None:
+    def _read_lines(self, lines: list[bytes], out: list[Event]) -> None:
         for written in lines:
             line = read_line(written)
             if line is None:
@@ -83,12 +83,12 @@ class OllamaDecoder:
                 problem = find_error_message({"error": line.error}) or excerpt(written)
                 self._fail(f"the upstream failed: {problem}", out, error_kind(problem))
             else:
-                self._begun = True
-                self._line(line, out)
-            if self._over:
+                self._started = True
+                self._decode_line(line, out)
+            if self._done:
                 return
 
-    def _line(self, line: Line, out: list[Event]) -> None:
+    def _decode_line(self, line: OllamaReplyLine, out: list[Event]) -> None:
         said = line.message
         if thinking := (said.thinking if said else None) or line.thinking:
             out.append(Reasoning(thinking))
@@ -96,37 +96,37 @@ class OllamaDecoder:
             out.append(Text(text))
         if said is not None and said.tool_calls:
             for call in said.tool_calls:
-                self._call(call, out)
+                self._decode_call(call, out)
         if line.done:
-            self._over = True
+            self._done = True
             out += [*_usage(line), Stop(self._stop_reason(line.done_reason))]
 
     def _stop_reason(self, reason: str | None) -> StopReason:
         if reason == "length":
             return "max_tokens"
-        return "tool_use" if self._good else "complete"
+        return "tool_use" if self._valid_calls else "complete"
 
-    def _call(self, call: Call, out: list[Event]) -> None:
-        function = call.function or Function()
+    def _decode_call(self, call: OllamaToolCall, out: list[Event]) -> None:
+        function = call.function or OllamaFunction()
         call_id = call.id if call.id and call.id not in self._ids else self._new_id()
-        name, index = function.name or "", self._calls
-        arguments, error = _arguments(function.arguments)
+        name, index = function.name or "", self._call_count
+        arguments, error = _check_arguments(function.arguments)
         if not name:
             error = CallError("malformed", "the upstream sent a call without a name", arguments[:_EXCERPT])
         self._ids.add(call_id)
-        self._calls += 1
-        self._good += error is None
+        self._call_count += 1
+        self._valid_calls += error is None
         out.append(ToolCallStart(call_id, name, index))
         if arguments:
             out.append(ToolCallChunk(call_id, arguments, index))
         out.append(ToolCallEnd(call_id, name, arguments, index, error=error))
 
     def _fail(self, message: str, out: list[Event], kind: str = UpstreamError.kind) -> None:
-        self._over = True
+        self._done = True
         out.append(Error(kind, message))
 
 
-def _arguments(raw: msgspec.Raw) -> tuple[str, CallError | None]:
+def _check_arguments(raw: msgspec.Raw) -> tuple[str, CallError | None]:
     """Give the arguments' text, and what is wrong with it."""
     text = bytes(raw).decode("utf-8", "replace")
     value = parse_strict_json(text)
@@ -139,7 +139,7 @@ def _arguments(raw: msgspec.Raw) -> tuple[str, CallError | None]:
     return text, CallError("malformed", "the arguments are not one JSON object", text[:_EXCERPT])
 
 
-def _usage(line: Line) -> list[Usage]:
+def _usage(line: OllamaReplyLine) -> list[Usage]:
     """Give the token counts, where there are any."""
     if line.prompt_eval_count is None and line.eval_count is None:
         return []

@@ -12,9 +12,9 @@ from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Request
 
-NAMED = frozenset(["num_predict", "temperature", "top_p", "seed", "stop"])
+KNOWN_OPTIONS = frozenset(["num_predict", "temperature", "top_p", "seed", "stop"])
 """Options with a field of their own in `Request`."""
-SHARED = frozenset(
+ENGINE_OPTIONS = frozenset(
     [
         *("top_k", "min_p", "typical_p", "presence_penalty", "frequency_penalty", "repeat_penalty", "repeat_last_n"),
         *("mirostat", "mirostat_tau", "mirostat_eta"),
@@ -23,10 +23,10 @@ SHARED = frozenset(
 """Options that engines behind the Chat API take under the same names."""
 
 _EFFORTS = ("low", "medium", "high")
-_THINK: dict[str, JSON] = {"none": False, "minimal": "low", "xhigh": "high", "max": "high"}
+_THINK_LEVELS: dict[str, JSON] = {"none": False, "minimal": "low", "xhigh": "high", "max": "high"}
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class OllamaSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What a request's settings come to."""
 
     max_tokens: int | None
@@ -35,30 +35,30 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None
     stop: tuple[str, ...]
     extra: dict[str, JSON]
-    left: dict[str, JSON]
+    ollama_options: dict[str, JSON]
     """Options that only Ollama has."""
 
 
-def read_settings(source: dict[str, JSON]) -> Settings:
+def read_settings(source: dict[str, JSON]) -> OllamaSettings:
     """Read the settings of a request body. Raises `RequestError`."""
     options = read_field(source, "options", dict, {})
-    limit = _whole(options, "num_predict")
-    return Settings(
+    limit = _take_integer(options, "num_predict")
+    return OllamaSettings(
         max_tokens=limit if limit is None or limit >= 0 else None,  # -1 and -2: as much as there is room for
         temperature=read_number(options, "temperature", "options."),
         top_p=read_number(options, "top_p", "options."),
-        seed=_whole(options, "seed"),
-        stop=_stop(options.get("stop")),
+        seed=_take_integer(options, "seed"),
+        stop=_read_stop(options.get("stop")),
         extra={
-            **{name: value for name, value in options.items() if name in SHARED and value is not None},
+            **{name: value for name, value in options.items() if name in ENGINE_OPTIONS and value is not None},
             **_response_format(source.get("format")),
-            **_effort(source.get("think")),
+            **_read_effort(source.get("think")),
         },
-        left={name: value for name, value in options.items() if name not in NAMED},
+        ollama_options={name: value for name, value in options.items() if name not in KNOWN_OPTIONS},
     )
 
 
-def _whole(options: dict[str, JSON], name: str) -> int | None:
+def _take_integer(options: dict[str, JSON], name: str) -> int | None:
     """Take an integer, which Ollama's clients may write as 128.0."""
     value = read_number(options, name, "options.")
     if isinstance(value, float) and not value.is_integer():
@@ -66,7 +66,7 @@ def _whole(options: dict[str, JSON], name: str) -> int | None:
     return None if value is None else int(value)
 
 
-def _stop(value: JSON) -> tuple[str, ...]:
+def _read_stop(value: JSON) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, str | list):
@@ -88,7 +88,7 @@ def _response_format(form: JSON) -> dict[str, JSON]:
             raise field_error(form, "'json' or a JSON Schema", "format")
 
 
-def _effort(think: JSON) -> dict[str, JSON]:
+def _read_effort(think: JSON) -> dict[str, JSON]:
     if think is None or isinstance(think, bool):
         return {}
     if think not in _EFFORTS:
@@ -99,7 +99,7 @@ def _effort(think: JSON) -> dict[str, JSON]:
 def write_settings(request: Request) -> dict[str, JSON]:
     """Give `options`, `format` and `think` for an upstream; a client of this API had its own, which are kept."""
     own = request.verbatim.get("ollama")
-    settings = dict(own) if own is not None else _translated(request)
+    settings = dict(own) if own is not None else _translate_extra(request)
     options = {
         **settings.get("options", {}),
         "num_predict": request.max_tokens,
@@ -112,9 +112,9 @@ def write_settings(request: Request) -> dict[str, JSON]:
     return settings if settings["options"] else {name: settings[name] for name in settings if name != "options"}
 
 
-def _translated(request: Request) -> dict[str, JSON]:
+def _translate_extra(request: Request) -> dict[str, JSON]:
     settings: dict[str, JSON] = {
-        "options": {name: value for name, value in request.extra.items() if name in SHARED},
+        "options": {name: value for name, value in request.extra.items() if name in ENGINE_OPTIONS},
     }
     match request.extra.get("response_format"):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
@@ -122,8 +122,8 @@ def _translated(request: Request) -> dict[str, JSON]:
         case {"type": "json_object"}:
             settings["format"] = "json"
     effort = request.extra.get("reasoning_effort")
-    if isinstance(effort, str) and (effort in _EFFORTS or effort in _THINK):
-        settings["think"] = _THINK.get(effort, effort)
+    if isinstance(effort, str) and (effort in _EFFORTS or effort in _THINK_LEVELS):
+        settings["think"] = _THINK_LEVELS.get(effort, effort)
     return settings
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.ollama.style import Style
+from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.codecs.ollama.times import timestamp
 from fcshim.codecs.json_writer import repair_surrogates_in
 from fcshim.errors import UpstreamError
@@ -34,12 +34,12 @@ class Elapsed(msgspec.Struct, frozen=True, kw_only=True):
         return {**fields, "eval_duration": max(total - prompt, 1)}
 
 
-def opening(identity: ReplyIdentity) -> dict[str, JSON]:
+def common_fields(identity: ReplyIdentity) -> dict[str, JSON]:
     """Give the fields that every line begins with."""
     return {"model": identity.model, "created_at": timestamp(identity.created)}
 
 
-def closing(reason: StopReason | None, usage: Usage | None, elapsed: Elapsed) -> dict[str, JSON]:
+def final_fields(reason: StopReason | None, usage: Usage | None, elapsed: Elapsed) -> dict[str, JSON]:
     """Give the fields that end a reply."""
     counts = {} if usage is None else {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
     done_reason = "length" if reason == "max_tokens" else "stop"
@@ -49,19 +49,19 @@ def closing(reason: StopReason | None, usage: Usage | None, elapsed: Elapsed) ->
 def write_call(call: ToolCallEnd, position: int) -> dict[str, JSON]:
     """Give one call; its arguments keep their bytes, line ends between them aside."""
     arguments = call.tool_call_arguments_complete.replace("\n", " ").replace("\r", " ")
-    function = {"index": position, "name": call.tool_call_name, "arguments": msgspec.Raw(as_bytes(arguments))}
+    function = {"index": position, "name": call.tool_call_name, "arguments": msgspec.Raw(to_utf8(arguments))}
     return {"id": call.tool_call_id, "function": function}
 
 
-def as_bytes(text: str) -> bytes:
+def to_utf8(text: str) -> bytes:
     """Write text as UTF-8; half surrogates, which it cannot say, become U+FFFD."""
     return text.encode("utf-8", "replace") if not text.isascii() else text.encode()
 
 
-def write_reply(style: Style, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
+def write_reply(options: OllamaClientOptions, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply; this API knows one choice only. Raises `UpstreamError` where it broke."""
     if not replies:
-        return _write_loaded(style, identity)
+        return _write_loaded(options, identity)
     reply = replies[0]
     if reply.error is not None:
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
@@ -71,16 +71,16 @@ def write_reply(style: Style, identity: ReplyIdentity, replies: Sequence[Reply])
     reason = reply.stop_reason
     if not good and any(error.kind == "truncated" for error in bad):
         reason = "max_tokens"
-    content = _content(style, text, reply.reasoning if style.thinking else "", good)
-    body = {**opening(identity), **content, **closing(reason, reply.usage, Elapsed(total=identity.elapsed()))}
+    content = _content(options, text, reply.reasoning if options.thinking else "", good)
+    body = {**common_fields(identity), **content, **final_fields(reason, reply.usage, Elapsed(total=identity.elapsed()))}
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
         return msgspec.json.encode(repair_surrogates_in(body))
 
 
-def _content(style: Style, text: str, thinking: str, calls: Sequence[ToolCallEnd]) -> dict[str, JSON]:
-    if style.generate:
+def _content(options: OllamaClientOptions, text: str, thinking: str, calls: Sequence[ToolCallEnd]) -> dict[str, JSON]:
+    if options.generate:
         return {"response": text, **({"thinking": thinking} if thinking else {})}
     message: dict[str, JSON] = {"role": "assistant", "content": text}
     if thinking:
@@ -90,9 +90,9 @@ def _content(style: Style, text: str, thinking: str, calls: Sequence[ToolCallEnd
     return {"message": message}
 
 
-def _write_loaded(style: Style, identity: ReplyIdentity) -> bytes:
+def _write_loaded(options: OllamaClientOptions, identity: ReplyIdentity) -> bytes:
     """Answer a request that has no prompt: the model is loaded, or unloaded, whenever its server likes."""
-    reason = "unload" if style.unload else "load"
+    reason = "unload" if options.unload else "load"
     return msgspec.json.encode(
-        {**opening(identity), **_content(style, "", "", ()), "done": True, "done_reason": reason}
+        {**common_fields(identity), **_content(options, "", "", ()), "done": True, "done_reason": reason}
     )

@@ -9,13 +9,13 @@ from fcshim.codecs.fields import expect, read_object, read_field
 from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.ollama.options import read_settings, refuse_unsupported
 from fcshim.codecs.ollama.request_messages import read_messages, read_prompt
-from fcshim.codecs.ollama.style import Style
+from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.codecs.openai_chat.request_tools import read_tools
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
 
-_KEPT = ("format", "think", "keep_alive", "logprobs", "top_logprobs", "truncate", "shift")
-_UNLOAD = frozenset([0, "0", "0s", "0m", "0h"])
+_VERBATIM_FIELDS = ("format", "think", "keep_alive", "logprobs", "top_logprobs", "truncate", "shift")
+_UNLOAD_VALUES = frozenset([0, "0", "0s", "0m", "0h"])
 
 
 def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Request:
@@ -25,8 +25,8 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
         refuse_unsupported(source)
     messages = read_prompt(source) if generate else read_messages(source)
     settings = read_settings(source)
-    kept = {name: source[name] for name in _KEPT if source.get(name) is not None}
-    style = Style(generate=generate, thinking=source.get("think") is not False, unload=_is_unloading(source))
+    kept = {name: source[name] for name in _VERBATIM_FIELDS if source.get(name) is not None}
+    style = OllamaClientOptions(generate=generate, thinking=source.get("think") is not False, unload=_is_unloading(source))
     return Request(
         model=expect(source.get("model"), str, "model"),
         messages=messages,
@@ -39,7 +39,7 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
         top_p=settings.top_p,
         seed=settings.seed,
         extra=settings.extra,
-        verbatim={"ollama": {**kept, **({"options": settings.left} if settings.left else {})}},
+        verbatim={"ollama": {**kept, **({"options": settings.ollama_options} if settings.ollama_options else {})}},
         style=style.to_text(),
     )
 
@@ -54,4 +54,4 @@ def _tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[Tool, ...]:
 
 def _is_unloading(source: dict[str, JSON]) -> bool:
     keep_alive = source.get("keep_alive")
-    return isinstance(keep_alive, int | float | str) and keep_alive in _UNLOAD
+    return isinstance(keep_alive, int | float | str) and keep_alive in _UNLOAD_VALUES

@@ -24,13 +24,13 @@ from fcshim.messages import (
 )
 
 _ROLES = "'system', 'user', 'assistant' or 'tool'"
-_SIGNATURES = {"iVBORw0K": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
+_IMAGE_SIGNATURES = {"iVBORw0K": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 """How the base64 form of each kind of image begins."""
 
 
 def read_messages(source: dict[str, JSON]) -> tuple[Message, ...]:
     """Read `messages`; none at all is a request to load the model. Raises `RequestError`."""
-    reader = _Reader()
+    reader = _OllamaMessageReader()
     listed = read_field(source, "messages", list, [])
     return tuple(reader.read(expect(item, dict, f"messages[{at}]"), at) for at, item in enumerate(listed))
 
@@ -45,11 +45,11 @@ def read_prompt(source: dict[str, JSON]) -> tuple[Message, ...]:
     return (*before, UserMessage(content))
 
 
-class _Reader:
+class _OllamaMessageReader:
     """Reads messages in order; remembers the calls that have no result yet."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, str] = OrderedDict()  # the name of each, by its id
+        self._open_calls: OrderedDict[str, str] = OrderedDict()  # the name of each, by its id
         self._by_name: defaultdict[str, deque[str]] = defaultdict(deque)
 
     def read(self, message: dict[str, JSON], position: int) -> Message:
@@ -62,14 +62,14 @@ class _Reader:
                 return UserMessage(content)
             case "assistant":
                 calls = read_field(message, "tool_calls", list, [], place)
-                read = tuple(self._call(call, position, at) for at, call in enumerate(calls))
+                read = tuple(self._read_call(call, position, at) for at, call in enumerate(calls))
                 return AssistantMessage(content, read, read_field(message, "thinking", str, "", place))
             case "tool":
-                return self._result(message, content, position, place)
+                return self._read_result(message, content, position, place)
             case role:
                 raise field_error(role, _ROLES, f"{place}role")
 
-    def _call(self, call: JSON, position: int, at: int) -> ToolCall:
+    def _read_call(self, call: JSON, position: int, at: int) -> ToolCall:
         place = f"messages[{position}].tool_calls[{at}]"
         fields = expect(call, dict, place)
         function = expect(fields.get("function"), dict, f"{place}.function")
@@ -78,36 +78,36 @@ class _Reader:
         if not isinstance(arguments, str):
             arguments = msgspec.json.encode(arguments or {}).decode()
         call_id = read_field(fields, "id", str, "", f"{place}.") or f"call_{position}_{at}"
-        self._open[call_id] = name
+        self._open_calls[call_id] = name
         self._by_name[name].append(call_id)
         return ToolCall(call_id, name, arguments)
 
-    def _result(self, message: dict[str, JSON], content: Content, position: int, place: str) -> ToolMessage:
-        name = read_field(message, "tool_name", str, "", place) or read_field(message, "name", str, "", place)
-        call_id = read_field(message, "tool_call_id", str, "", place) or self._answered(name) or f"call_{position}"
-        called = self._open.pop(call_id, "")
+    def _read_result(self, message: dict[str, JSON], content: Content, position: int, prefix: str) -> ToolMessage:
+        name = read_field(message, "tool_name", str, "", prefix) or read_field(message, "name", str, "", prefix)
+        call_id = read_field(message, "tool_call_id", str, "", prefix) or self._find_open_call(name) or f"call_{position}"
+        called = self._open_calls.pop(call_id, "")
         return ToolMessage(call_id, content, name or called)
 
-    def _answered(self, name: str) -> str:
+    def _find_open_call(self, name: str) -> str:
         """Find the first open call of that name, or the first of all where the result names none."""
         if not name:
-            return next(iter(self._open), "")
+            return next(iter(self._open_calls), "")
         ids = self._by_name[name]
         while ids:
-            if (call_id := ids.popleft()) in self._open:
+            if (call_id := ids.popleft()) in self._open_calls:
                 return call_id
         return ""
 
 
-def _content(message: dict[str, JSON], name: str, place: str) -> Content:
-    text = read_field(message, name, str, "", place)
-    images = read_field(message, "images", list, [], place)
-    media = (_image(expect(image, str, f"{place}images[{at}]")) for at, image in enumerate(images))
+def _content(message: dict[str, JSON], name: str, prefix: str) -> Content:
+    text = read_field(message, name, str, "", prefix)
+    images = read_field(message, "images", list, [], prefix)
+    media = (_image(expect(image, str, f"{prefix}images[{at}]")) for at, image in enumerate(images))
     return (*((TextPart(text),) if text else ()), *media)
 
 
 def _image(data: str) -> MediaPart:
     """Take base64; some clients send a `data:` URL."""
     data = data.partition(";base64,")[2] or data
-    kind = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), "image/png")
+    kind = next((kind for start, kind in _IMAGE_SIGNATURES.items() if data.startswith(start)), "image/png")
     return MediaPart(kind, data=data)

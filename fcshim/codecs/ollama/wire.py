@@ -14,32 +14,32 @@ from fcshim.events import JSON
 _NOTHING = msgspec.Raw(b"")
 
 
-class Function(msgspec.Struct):
+class OllamaFunction(msgspec.Struct):
     """The called function; `arguments` is an object, or in imitations of Ollama a string that holds one."""
 
     name: str | None = None
     arguments: msgspec.Raw = _NOTHING
 
 
-class Call(msgspec.Struct):
+class OllamaToolCall(msgspec.Struct):
     """One call, which always comes whole."""
 
     id: str | None = None
-    function: Function | None = None
+    function: OllamaFunction | None = None
 
 
-class Said(msgspec.Struct):
+class OllamaMessage(msgspec.Struct):
     """What a line adds to the message."""
 
     content: str | None = None
     thinking: str | None = None
-    tool_calls: list[Call] | None = None
+    tool_calls: list[OllamaToolCall] | None = None
 
 
-class Line(msgspec.Struct):
+class OllamaReplyLine(msgspec.Struct):
     """One line of a stream, or one whole reply; `response` and `thinking` are those of `/api/generate`."""
 
-    message: Said | None = None
+    message: OllamaMessage | None = None
     response: str | None = None
     thinking: str | None = None
     done: bool | None = False
@@ -49,18 +49,18 @@ class Line(msgspec.Struct):
     error: JSON = None
 
 
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(OllamaReplyLine).decode
 
 
-def read_line(line: bytes) -> Line | None:
+def read_line(line: bytes) -> OllamaReplyLine | None:
     """Read one line; None where it is no JSON object, or is of another shape."""
     try:
         return _decode(line)
     except (ValueError, RecursionError):
-        return _read_mended(line)
+        return _read_lenient(line)
 
 
-def _read_mended(line: bytes) -> Line | None:
+def _read_lenient(line: bytes) -> OllamaReplyLine | None:
     """Read what strict readers refuse: invalid UTF-8, half surrogates, raw control characters."""
     try:
         value = json.loads(line.decode("utf-8", "replace"), strict=False)

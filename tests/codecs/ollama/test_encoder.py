@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.ollama import OLLAMA, Ollama
-from fcshim.codecs.ollama.style import Style
+from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
 from tests.codecs.helpers import merge_events, cut, decode_body
@@ -18,7 +18,7 @@ KNOWN = {"model": "llama3.2", "created_at": "2023-11-14T22:13:20Z"}
 
 
 def request(**style):
-    return Request(model="llama3.2", messages=(UserMessage(()),), stream=True, style=Style(**style).to_text())
+    return Request(model="llama3.2", messages=(UserMessage(()),), stream=True, style=OllamaClientOptions(**style).to_text())
 
 
 def stream(*events, close=True, identity=IDENTITY, **style):

@@ -1,0 +1,118 @@
+"""The upstream's reply: events of the Messages API become events of ours.
+
+Rule: blocks are taken by their index, so that interleaved ones stay apart; the stop reason ends the choice, and the
+token counts come with it.
+Neighbours: `single` drives it, `wire` types what it reads, the shared choice reader puts calls in order.
+"""
+
+from collections.abc import Callable
+
+from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
+from fcshim.codecs.anthropic.wire import ContentBlock, MessagesDelta, MessagesEvent, read_event
+from fcshim.codecs.upstream_errors import find_error_message
+from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.openai_chat.wire import ChatDelta as ChatDelta
+from fcshim.codecs.openai_chat.wire import FunctionDelta, ToolCallDelta
+from fcshim.codecs.single_choice import upstream_failure, read_document
+from fcshim.events import JSON, Event, Reasoning, Usage
+
+_FINISH_REASONS = {
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+"""The API's stop reasons in the words that the choice reader knows; any other means that the reply is complete."""
+
+
+class MessagesDecoder:
+    """Reads the events of one reply."""
+
+    def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
+        self.choice = ChoiceReader(new_id, call_chars)
+        self.done = False
+        self._usage: dict[str, JSON] = {}
+
+    def read(self, document: bytes, out: list[Event], *, whole: bool) -> None:
+        """Read one event, or a whole message. Raises `UpstreamError`."""
+        piece = read_document(document, read_event)
+        match piece.type:
+            case "content_block_delta" if piece.delta is not None:
+                self._read_delta(piece.index, piece.delta, out)
+            case "content_block_start" if piece.content_block is not None:
+                self._read_block(piece.index, piece.content_block, out)
+            case "message_start" if piece.message is not None:
+                self._usage |= piece.message.usage or {}
+                self.choice.started = True
+            case "message_delta" if piece.delta is not None:
+                self._usage |= _reported_counts(piece.usage)
+                self._finish(piece.delta.stop_reason, piece.delta.stop_sequence, out)
+            case "message_stop":
+                self.done = True
+            case "message" if whole:
+                self._read_message(piece, out)
+            case "error":
+                raise upstream_failure(find_error_message({"error": piece.error}) or "no reason given")
+            case _ if whole:
+                raise upstream_failure(find_error_message({"error": piece.error}) or "its answer is no message")
+
+    def _read_message(self, piece: MessagesEvent, out: list[Event]) -> None:
+        for index, block in enumerate(piece.content or ()):
+            self._read_block(index, block, out)
+        self._usage |= _reported_counts(piece.usage)
+        self._finish(piece.stop_reason or "end_turn", piece.stop_sequence, out)
+        self.done = True
+
+    def _read_block(self, index: int, block: ContentBlock, out: list[Event]) -> None:
+        match block.type:
+            case "text":
+                self.choice.read(ChatDelta(content=block.text), out)
+            case "thinking":
+                self.choice.emit_text(Reasoning(block.thinking or "", block.signature or None), out)
+            case "redacted_thinking":
+                self.choice.emit_text(Reasoning("", REDACTED_PREFIX + (block.data or "")), out)
+            case "tool_use":
+                self._read_call(index, block.id or "", FunctionDelta(block.name, block.input or None), out)
+
+    def _read_delta(self, index: int, delta: MessagesDelta, out: list[Event]) -> None:
+        match delta.type:
+            case "text_delta":
+                self.choice.read(ChatDelta(content=delta.text), out)
+            case "input_json_delta":
+                self._read_call(index, "", FunctionDelta(None, delta.partial_json), out)
+            case "thinking_delta":
+                self.choice.emit_text(Reasoning(delta.thinking or ""), out)
+            case "signature_delta":
+                self.choice.emit_text(Reasoning("", delta.signature or None), out)
+
+    def _read_call(self, index: int, call_id: str, function: FunctionDelta, out: list[Event]) -> None:
+        self.choice.read(ChatDelta(tool_calls=[ToolCallDelta(index, call_id, function)]), out)
+
+    def _finish(self, reason: str | None, matched: str | None, out: list[Event]) -> None:
+        if reason is None or self.choice.finished:
+            return
+        events: list[Event] = []
+        self.choice.finish(_FINISH_REASONS.get(reason, "stop"), matched if reason == "stop_sequence" else None, events)
+        stop = events.pop()
+        out += [*events, read_usage(self._usage), stop]
+
+
+def read_usage(usage: dict[str, JSON]) -> Usage:
+    """Read token counts; whatever is missing or no number counts as 0. The API counts cached tokens apart."""
+    read = _count(usage, "cache_read_input_tokens")
+    return Usage(
+        input_tokens=_count(usage, "input_tokens") + read + _count(usage, "cache_creation_input_tokens"),
+        output_tokens=_count(usage, "output_tokens"),
+        cached_tokens=read,
+        reasoning_tokens=_count(usage.get("output_tokens_details"), "thinking_tokens"),
+    )
+
+
+def _count(counts: JSON, name: str) -> int:
+    value = counts.get(name) if isinstance(counts, dict) else None
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _reported_counts(usage: dict[str, JSON] | None) -> dict[str, JSON]:
+    """Give the counts of a later report that say something: an absent one leaves the earlier standing."""
+    return {name: value for name, value in (usage or {}).items() if value is not None}

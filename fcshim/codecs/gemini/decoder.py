@@ -1,0 +1,136 @@
+"""The upstream's reply: chunks of the API become events of ours.
+
+Rule: every call is whole, put together from its pieces where Vertex sends such; STOP with calls is `tool_use`.
+Neighbours: `single` drives it, `wire` types what it reads, the shared choice reader puts calls in order.
+"""
+
+from collections.abc import Callable
+
+from fcshim.codecs.upstream_errors import find_error_message
+from fcshim.codecs.gemini.partial_arguments import PartialArguments
+from fcshim.codecs.gemini.wire import GeminiCandidate, GeminiChunk, GeminiFunctionCall, GeminiPart, read_chunk, read_chunks
+from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
+from fcshim.codecs.single_choice import upstream_failure, read_document
+from fcshim.codecs.json_writer import write_json
+from fcshim.events import JSON, Event, Reasoning, Usage
+
+_FINISH_REASONS = {
+    "MAX_TOKENS": "length",
+    **dict.fromkeys(
+        (
+            *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
+            *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+        ),
+        "content_filter",
+    ),
+}
+"""The API's finish reasons in the words that the choice reader knows; STOP and new ones: the reply is complete."""
+
+_FAILURES = frozenset(
+    {
+        *("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"),
+        *("MALFORMED_RESPONSE", "OTHER", "NO_IMAGE", "IMAGE_OTHER"),
+    }
+)
+
+
+class GeminiDecoder:
+    """Reads the chunks of one reply."""
+
+    def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
+        self.choice = ChoiceReader(new_id, call_chars)
+        self.done = False
+        self._call_count = 0
+        self._usage: dict[str, JSON] | None = None
+        self._partial_call: tuple[GeminiFunctionCall, PartialArguments] | None = None
+
+    def read(self, document: bytes, out: list[Event], *, whole: bool) -> None:
+        """Read one chunk, or a whole reply. Raises `UpstreamError`."""
+        if whole and document.startswith(b"["):
+            chunks = read_document(document, read_chunks)
+        else:
+            chunks = [read_document(document, read_chunk)]
+        for chunk in chunks:
+            self._read_chunk(chunk, out)
+
+    def _read_chunk(self, chunk: GeminiChunk, out: list[Event]) -> None:
+        if chunk.error is not None:
+            raise upstream_failure(find_error_message({"error": chunk.error}) or "no reason given")
+        self._usage = chunk.usage_metadata or self._usage
+        for candidate in chunk.candidates or ():
+            if candidate.index == 0 and not self.choice.finished:
+                self._read_candidate(candidate, out)
+        if chunk.prompt_feedback and chunk.prompt_feedback.get("blockReason") and not self.choice.finished:
+            self._finish("SAFETY", out)
+
+    def _read_candidate(self, candidate: GeminiCandidate, out: list[Event]) -> None:
+        self.choice.started = True
+        for part in (candidate.content.parts or ()) if candidate.content else ():
+            self._read_part(part, out)
+        reason = candidate.finish_reason
+        if reason in _FAILURES:
+            raise upstream_failure(candidate.finish_message or f"it ended with {reason}")
+        if reason and reason != "FINISH_REASON_UNSPECIFIED":
+            self._finish(reason, out)
+
+    def _read_part(self, part: GeminiPart, out: list[Event]) -> None:
+        if part.thought:
+            self.choice.emit_text(Reasoning(part.text or "", part.thought_signature), out)
+            return
+        if part.thought_signature:
+            self.choice.emit_text(Reasoning("", part.thought_signature), out)
+        if part.text:
+            self.choice.read(ChatDelta(content=part.text), out)
+        if part.function_call is not None:
+            self._read_call(part.function_call, out)
+
+    def _read_call(self, call: GeminiFunctionCall, out: list[Event]) -> None:
+        """Read a call; one in pieces is kept until the piece that is its last."""
+        if self._partial_call is None and not (call.partial_args or call.will_continue):
+            self._add_call(call.id, call.name, write_json(call.args or {}).decode(), out)
+            return
+        first, arguments = self._partial_call or (call, PartialArguments())
+        for piece in call.partial_args or ():
+            arguments.add(piece)
+        self._partial_call = (first, arguments)
+        if not call.will_continue:
+            self._end_partial_call(out)
+
+    def _end_partial_call(self, out: list[Event], *, truncated: bool = False) -> None:
+        if self._partial_call is None:
+            return
+        first, arguments = self._partial_call
+        self._partial_call = None
+        arguments.finish()
+        text = write_json(arguments.value).decode()
+        # Half of a call must not pass for one: without its last brace it is not.
+        self._add_call(first.id, first.name, text[:-1] if truncated or arguments.invalid else text, out)
+
+    def _add_call(self, call_id: str | None, name: str | None, arguments: str, out: list[Event]) -> None:
+        delta = ToolCallDelta(self._call_count, call_id, FunctionDelta(name, arguments))
+        self._call_count += 1
+        self.choice.read(ChatDelta(tool_calls=[delta]), out)
+
+    def _finish(self, reason: str, out: list[Event]) -> None:
+        self._end_partial_call(out, truncated=True)
+        events: list[Event] = []
+        self.choice.finish(_FINISH_REASONS.get(reason, "stop"), None, events)
+        stop = events.pop()
+        out += [*events, *([read_usage(self._usage)] if self._usage else ()), stop]
+
+
+def read_usage(usage: dict[str, JSON]) -> Usage:
+    """Read token counts; whatever is missing or no number counts as 0."""
+    thoughts = _count(usage, "thoughtsTokenCount")
+    return Usage(
+        input_tokens=_count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount"),
+        output_tokens=_count(usage, "candidatesTokenCount") + thoughts,
+        cached_tokens=_count(usage, "cachedContentTokenCount"),
+        reasoning_tokens=thoughts,
+    )
+
+
+def _count(counts: dict[str, JSON], name: str) -> int:
+    value = counts.get(name)
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,137 @@
+"""The request for an upstream that speaks the API.
+
+Rule: always a stream of events. Schemas go into `parametersJsonSchema`; a response is always an object; the first call
+of a turn carries its thought signature, or the one that Google documents for calls that have none.
+Neighbours: the shim gives a request without tools, a native upstream gets the tools as they are.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from urllib.parse import quote
+
+from fcshim.codecs.base import UpstreamRequest
+from fcshim.codecs.gemini.media import write_media
+from fcshim.codecs.gemini.options import write_settings
+from fcshim.codecs.gemini.function_responses import write_result
+from fcshim.codecs.gemini.signatures import SKIP_VALIDATION
+from fcshim.codecs.json_writer import write_json
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+from fcshim.messages import (
+    AssistantMessage,
+    Content,
+    MediaPart,
+    Message,
+    Request,
+    SystemMessage,
+    Tool,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+    text_of,
+)
+from fcshim.prompt.history import OPENING
+from fcshim.schema.providers import for_gemini
+
+
+def write_request(request: Request) -> UpstreamRequest:
+    """Write a request. Raises `RequestError` for several choices, which are not read here, and for odd names."""
+    if request.n > 1:
+        raise RequestError("n: the upstream is asked for one choice at a time; ask again for more", param="n")
+    leading = next(
+        (at for at, each in enumerate(request.messages) if not isinstance(each, SystemMessage)), len(request.messages)
+    )
+    system = "\n\n".join(filter(None, (text_of(message.content) for message in request.messages[:leading])))
+    body: dict[str, JSON] = {
+        **write_settings(request),
+        **_tools(request),
+        "contents": _contents(request.messages[leading:]),
+    }
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": system}]}
+    return UpstreamRequest(f"/models/{_model_path(request.model)}:streamGenerateContent?alt=sse", write_json(body))
+
+
+def _model_path(model: str) -> str:
+    """Give a model's name as a part of the path, which it must not lead out of. Raises `RequestError`."""
+    if {".", ".."} & set(model.split("/")):
+        raise RequestError(f"model: expected a name, got the path {model[:80]!r}", param="model")
+    return quote(model.removeprefix("models/"), safe="/:@")
+
+
+def _tools(request: Request) -> dict[str, JSON]:
+    if not request.tools:
+        return {}
+    config = {"functionCallingConfig": _calling_config(request.tool_choice)}
+    return {
+        "tools": [{"functionDeclarations": [_declaration(tool) for tool in request.tools]}],
+        **({} if request.tool_choice.mode == "auto" and not request.tool_choice.names else {"toolConfig": config}),
+    }
+
+
+def _declaration(tool: Tool) -> dict[str, JSON]:
+    declared: dict[str, JSON] = {"name": tool.name, "description": tool.description or tool.name}
+    if isinstance(tool.parameters, dict) and tool.parameters.get("properties"):
+        declared["parametersJsonSchema"] = for_gemini(tool.parameters)
+    return declared
+
+
+def _calling_config(choice: ToolChoice) -> dict[str, JSON]:
+    mode = {"auto": "VALIDATED" if choice.names else "AUTO", "none": "NONE", "required": "ANY"}[choice.mode]
+    names = {"allowedFunctionNames": list(choice.names)} if choice.names and choice.mode != "none" else {}
+    return {"mode": mode, **names}
+
+
+def _contents(messages: Sequence[Message]) -> list[JSON]:
+    """Write the contents; neighbours of one role become one, so that a turn's responses stand together."""
+    contents: list[dict[str, JSON]] = []
+    names: dict[str, str] = {}
+    for message in messages:
+        role, parts = _turn(message, names)
+        if contents and contents[-1]["role"] == role:
+            contents[-1]["parts"] += parts
+        elif parts:
+            contents.append({"role": role, "parts": parts})
+    if not contents or contents[0]["role"] == "model":
+        contents.insert(0, {"role": "user", "parts": [{"text": OPENING}]})
+    return contents
+
+
+def _turn(message: Message, names: dict[str, str]) -> tuple[str, list[JSON]]:
+    match message:
+        case SystemMessage():
+            return "user", [{"text": f"<system_note>\n{text_of(message.content)}\n</system_note>"}]
+        case UserMessage():
+            return "user", _parts(message.content)
+        case ToolMessage():
+            name = message.name or names.get(message.tool_call_id, "unknown")
+            response = {"id": message.tool_call_id, "name": name, "response": write_result(message)}
+            media = (part for part in message.content if isinstance(part, MediaPart))
+            return "user", [{"functionResponse": response}, *map(write_media, media)]
+        case AssistantMessage():
+            names |= {call.id: call.name for call in message.tool_calls}
+            return "model", [*_parts(message.content), *_calls(message)]
+
+
+def _calls(message: AssistantMessage) -> Iterable[JSON]:
+    for position, call in enumerate(message.tool_calls):
+        part: dict[str, JSON] = {"functionCall": {"id": call.id, "name": call.name, "args": _arguments_object(call.arguments)}}
+        yield {**part, "thoughtSignature": message.signature or SKIP_VALIDATION} if position == 0 else part
+
+
+def _arguments_object(arguments: str) -> dict[str, JSON]:
+    """Read a call's arguments; what is no object cannot be said to this API."""
+    try:
+        value = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _parts(content: Content) -> list[JSON]:
+    """Write text and media; an empty text says nothing and is refused."""
+    return [
+        write_media(part) if isinstance(part, MediaPart) else {"text": part.text}
+        for part in content
+        if isinstance(part, MediaPart) or part.text
+    ]

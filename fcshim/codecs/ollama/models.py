@@ -1,0 +1,158 @@
+"""What Ollama's clients ask about models: the list, one model's details, the version.
+
+Rule: names, sizes and context lengths are the upstream's where it tells them; every model is said to have tools,
+because behind fcshim every model has.
+Neighbours: the server asks the upstream for its list and answers with what is written here.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from fcshim.codecs.ollama.times import timestamp
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+
+MODELS_PATH = "//api/tags"
+
+VERSION = "0.13.0"
+"""The release of Ollama whose API is spoken here: clients compare it before they use tools, thinking or schemas."""
+
+_ARCHITECTURE = "llama"
+"""Clients look up `<architecture>.context_length`; which word it is does not matter to them."""
+
+
+class OllamaModel(msgspec.Struct, frozen=True, kw_only=True):
+    """One model of the upstream; 0 where it does not tell."""
+
+    name: str
+    created: int = 0
+    size: int = 0
+    parameter_count: int = 0
+    context_length: int = 0
+    vision: bool = False
+
+
+def read_models(body: bytes) -> tuple[OllamaModel, ...]:
+    """Read the upstream's list: OpenAI's `{data: [...]}` with llama-server's and vLLM's additions, or Ollama's own."""
+    try:
+        source = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(source, dict):
+        return ()
+    described = {_name(entry): entry for entry in _entries(source, "models")}
+    listed = _entries(source, "data") or _entries(source, "models")
+    return tuple(_model(entry, described.get(_name(entry), {})) for entry in listed if _name(entry))
+
+
+def _entries(source: dict[str, JSON], name: str) -> list[dict[str, JSON]]:
+    listed = source.get(name)
+    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+
+
+def _name(entry: dict[str, JSON]) -> str:
+    name = entry.get("id") or entry.get("model") or entry.get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _model(entry: dict[str, JSON], described: dict[str, JSON]) -> OllamaModel:
+    known = entry.get("meta")
+    meta = known if isinstance(known, dict) else {}
+    capabilities = described.get("capabilities")
+    return OllamaModel(
+        name=_name(entry),
+        created=_count(entry, "created"),
+        size=_count(meta, "size") or _count(entry, "size"),
+        parameter_count=_count(meta, "n_params"),
+        context_length=_count(meta, "n_ctx") or _count(meta, "n_ctx_train") or _count(entry, "max_model_len"),
+        vision=isinstance(capabilities, list) and bool({"multimodal", "vision"} & set(map(str, capabilities))),
+    )
+
+
+def _count(source: dict[str, JSON], name: str) -> int:
+    value = source.get(name)
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def read_requested_model(body: bytes) -> str:
+    """Read the model that `/api/show` is asked about. Raises `RequestError`."""
+    try:
+        source = msgspec.json.decode(body, type=dict[str, JSON])
+    except (ValueError, RecursionError):
+        raise RequestError("the request body is not a JSON object") from None
+    name = source.get("model") or source.get("name")
+    if not isinstance(name, str):
+        raise RequestError("model: expected the name of a model", param="model")
+    return name
+
+
+def find_model(models: Sequence[OllamaModel], name: str) -> OllamaModel:
+    """Find a model, `:latest` being the tag of those without one. Raises `RequestError` (404)."""
+    for model in models:
+        if model.name.removesuffix(":latest") == name.removesuffix(":latest"):
+            return model
+    raise RequestError(f"model {name[:200]!r} not found", param="model", status=404, kind="not_found")
+
+
+def write_version() -> bytes:
+    """Answer `/api/version`."""
+    return msgspec.json.encode({"version": VERSION})
+
+
+def write_tags(models: Sequence[OllamaModel]) -> bytes:
+    """Answer `/api/tags`."""
+    return msgspec.json.encode({"models": [_model_entry(model) for model in models]})
+
+
+def write_running(models: Sequence[OllamaModel]) -> bytes:
+    """Answer `/api/ps`: what the upstream lists is ready to be used."""
+    forever = {"expires_at": timestamp(2**33), "size_vram": 0}
+    return msgspec.json.encode(
+        {"models": [{**_model_entry(model), **forever, "context_length": model.context_length} for model in models]}
+    )
+
+
+def write_show(model: OllamaModel) -> bytes:
+    """Answer `/api/show`."""
+    info: dict[str, JSON] = {"general.architecture": _ARCHITECTURE, "general.basename": model.name}
+    if model.parameter_count:
+        info["general.parameter_count"] = model.parameter_count
+    if model.context_length:
+        info[f"{_ARCHITECTURE}.context_length"] = model.context_length
+    return msgspec.json.encode(
+        {
+            "modelfile": "",
+            "parameters": "",
+            "template": "",
+            "details": _details(model),
+            "model_info": info,
+            "capabilities": ["completion", "tools", *(["vision"] if model.vision else [])],
+            "modified_at": timestamp(model.created),
+        }
+    )
+
+
+def _model_entry(model: OllamaModel) -> dict[str, JSON]:
+    """Give a list's entry; the digest is of the name, since there is no file to take it of."""
+    return {
+        "name": model.name,
+        "model": model.name,
+        "modified_at": timestamp(model.created),
+        "size": model.size,
+        "digest": hashlib.sha256(model.name.encode("utf-8", "replace")).hexdigest(),
+        "details": _details(model),
+    }
+
+
+def _details(model: OllamaModel) -> dict[str, JSON]:
+    size = f"{model.parameter_count / 1e9:.1f}B" if model.parameter_count >= 10**9 else f"{model.parameter_count / 1e6:.0f}M"
+    return {
+        "parent_model": "",
+        "format": "gguf",
+        "family": _ARCHITECTURE,
+        "families": [_ARCHITECTURE],
+        "parameter_size": size if model.parameter_count else "",
+        "quantization_level": "",
+    }

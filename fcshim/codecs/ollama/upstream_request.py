@@ -1,0 +1,112 @@
+"""The request for an upstream that is Ollama.
+
+Rule: always a stream; arguments are objects; what Ollama cannot say (a forced call, images by address) is left out or
+described, never an error.
+Neighbours: the shim gives a request without tools, a native upstream gets the tools as they are.
+"""
+
+import json
+
+import msgspec
+
+from fcshim.codecs.base import UpstreamRequest
+from fcshim.codecs.ollama.options import write_settings
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+from fcshim.messages import (
+    AssistantMessage,
+    Content,
+    MediaPart,
+    Message,
+    Request,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from fcshim.schema.providers import as_object
+
+PATH = "//api/chat"
+
+
+def write_request(request: Request) -> UpstreamRequest:
+    """Write a request. Raises `RequestError` for several choices, which the API does not give."""
+    if request.n > 1:
+        raise RequestError("n: the upstream's API gives one choice; ask again for more", param="n")
+    body: dict[str, JSON] = {"model": request.model, "messages": _messages(request)}
+    if tools := _allowed_tools(request):
+        body["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
+    return UpstreamRequest(PATH, msgspec.json.encode({**body, **write_settings(request), "stream": True}))
+
+
+def _allowed_tools(request: Request) -> list[Tool]:
+    """Give the tools that may be called: Ollama has no `tool_choice`, it can only be told of fewer tools."""
+    choice = request.tool_choice
+    if choice.mode == "none":
+        return []
+    return [tool for tool in request.tools if not choice.names or tool.name in choice.names]
+
+
+def _function(tool: Tool) -> dict[str, JSON]:
+    return {"name": tool.name, "description": tool.description, "parameters": as_object(tool.parameters)}
+
+
+def _messages(request: Request) -> list[dict[str, JSON]]:
+    names: dict[str, str] = {}
+    return [_message(message, names) for message in request.messages]
+
+
+def _message(message: Message, names: dict[str, str]) -> dict[str, JSON]:
+    match message:
+        case SystemMessage():
+            return {"role": "system", **_content(message.content)}
+        case UserMessage():
+            return {"role": "user", **_content(message.content)}
+        case ToolMessage():
+            name = message.name or names.get(message.tool_call_id, "")
+            ids = {"tool_call_id": message.tool_call_id}
+            return {"role": "tool", **_content(message.content), **({"tool_name": name} if name else {}), **ids}
+        case AssistantMessage():
+            return _assistant(message, names)
+
+
+def _assistant(message: AssistantMessage, names: dict[str, str]) -> dict[str, JSON]:
+    written: dict[str, JSON] = {"role": "assistant", **_content(message.content)}
+    if message.reasoning:
+        written["thinking"] = message.reasoning
+    if message.tool_calls:
+        names.update((call.id, call.name) for call in message.tool_calls)
+        written["tool_calls"] = [
+            {"id": call.id, "function": {"name": call.name, "arguments": _arguments(call)}}
+            for call in message.tool_calls
+        ]
+    return written
+
+
+def _arguments(call: ToolCall) -> JSON:
+    """Give the arguments as an object; what never was one travels inside one."""
+    try:
+        value = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return msgspec.Raw((call.arguments or "{}").encode("utf-8", "replace"))
+    return {"arguments": call.arguments}
+
+
+def _content(content: Content) -> dict[str, JSON]:
+    """Give text and images; whatever else there is becomes a line that says so."""
+    texts = [part.text if isinstance(part, TextPart) else _media_note(part) for part in content if not _is_image(part)]
+    images = [part.data for part in content if isinstance(part, MediaPart) and _is_image(part)]
+    return {"content": "".join(texts), **({"images": images} if images else {})}
+
+
+def _is_image(part: TextPart | MediaPart) -> bool:
+    return isinstance(part, MediaPart) and part.media_type.startswith("image/") and bool(part.data)
+
+
+def _media_note(part: MediaPart) -> str:
+    kind = part.media_type.partition("/")[0] or "media"
+    return f"[{kind}: {part.url}]" if part.url and not part.url.startswith("data:") else f"[{kind}: {part.media_type}]"

@@ -1,0 +1,224 @@
+"""The line to one client: its request's body in, the response out, and an ear for whether it is still there.
+
+Rule: when the client leaves, the task that serves it is cancelled at once, and whatever it holds open upstream closes.
+Neighbours: `chat` and `relay` write here, `app` makes one per request.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Generator
+
+from fcshim.errors import RequestError
+from fcshim.events import JSON
+from fcshim.server.asgi import Headers, Receive, Scope, Send, header
+
+_MAX_BODY_WAIT = 1.0
+"""Seconds that a refused client gets to send the rest of its body."""
+
+
+class ClientGone(Exception):  # noqa: N818 - nobody did anything wrong
+    """The client has left; there is nobody to answer."""
+
+
+class PingSchedule:
+    """What to write into a silent stream, and how many seconds of silence it takes: before and after it has begun."""
+
+    __slots__ = ("first_interval", "make_ping", "interval")
+
+    def __init__(self, make_ping: Callable[[], bytes], *, first_interval: float, interval: float) -> None:
+        self.make_ping = make_ping
+        self.first_interval = first_interval or float("inf")
+        self.interval = interval or float("inf")
+
+
+class _SuspendedSend:
+    """What is left of something awaitable whose first step was taken outside of a task: `waiting` is what it gave."""
+
+    def __init__(self, steps: Generator[JSON, None, None], first_yield: JSON) -> None:
+        self._steps = steps
+        self._first_yield = first_yield
+
+    def __await__(self) -> Generator[JSON, None, None]:
+        with contextlib.closing(self._steps):
+            yield self._first_yield
+            yield from self._steps
+
+
+class ClientConnection:
+    """One request. Read its body first, then serve it inside `attended`."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
+        self.query: bytes = scope.get("query_string", b"")
+        self.headers: Headers = scope["headers"]
+        self.extra_headers: list[tuple[bytes, bytes]] = []
+        self.status = 0
+        self._receive = receive
+        self._send = send
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self._last_write = self._loop.time()
+        self._write_lock = asyncio.Lock()
+        self._head: tuple[int, Headers] = (200, ())
+        self._interrupt_cause: Exception | None = None
+        self._more_body = True
+        self._unsent = b""
+        self._suspended_send: _SuspendedSend | None = None
+        self._ended = False
+
+    @property
+    def started(self) -> bool:
+        """Whether the status has been sent: from then on an error can only be told in the body."""
+        return self.status != 0
+
+    def header(self, name: bytes) -> bytes:
+        """Give a request header, by its lower-case name; empty where it is missing."""
+        return header(self.headers, name)
+
+    async def body(self, limit: int) -> bytes:
+        """Read the whole body. Raises `RequestError` (413) beyond `limit` bytes, `ClientGone`."""
+        return b"".join([part async for part in self.body_chunks(limit)])
+
+    async def body_chunks(self, limit: int) -> AsyncIterator[bytes]:
+        """Read the body as it comes. Raises `RequestError` (413) beyond `limit` bytes, `ClientGone`."""
+        declared = self.header(b"content-length")
+        size = int(declared) if declared.isdigit() else 0
+        while size <= limit:
+            if not self._more_body:
+                return
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            part: bytes = message.get("body", b"")
+            self._more_body = message.get("more_body", False)
+            size = size if declared else size + len(part)
+            if part and size <= limit:
+                yield part
+        raise RequestError(f"the request's body is larger than {limit} bytes", status=413, kind="request_too_large")
+
+    @contextlib.asynccontextmanager
+    async def watch_disconnect(self, pings: PingSchedule | None = None) -> AsyncIterator[None]:
+        """Listen for the client's leaving while the block runs; the block then ends with `ClientGone`."""
+        ear = self._loop.create_task(self._watch_client(pings))
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self._interrupt_cause is None or self._task.uncancel() > 0:
+                raise
+            raise self._interrupt_cause from None
+        finally:
+            ear.cancel()
+
+    def interrupt(self, cause: Exception) -> None:
+        """End the block inside `attended` with `cause`."""
+        if not self._ended and self._interrupt_cause is None:
+            self._interrupt_cause = cause
+            self._task.cancel()
+
+    def prepare(self, status: int, headers: Headers) -> None:
+        """Say how the response will begin, when there is something to write."""
+        self._head = (status, headers)
+
+    async def start(self) -> None:
+        """Send status and headers now."""
+        async with self._write_lock:
+            await self._send_head()
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece of the body; waits while the client is slow to read."""
+        if data and not self._ended:
+            if not self.status:
+                async with self._write_lock:
+                    if not self.status:
+                        await self._send_head()
+            # Each piece goes out whole, also beside a ping: only the beginning and the end take turns.
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+            self._last_write = self._loop.time()
+
+    def write_nowait(self, data: bytes) -> bool:
+        """Send a piece of the body without waiting; where it is false, `settle` must be awaited before the next one."""
+        if not data or self._ended:
+            return True
+        if not self.status:
+            self._unsent = data
+            return False
+        steps = self._send({"type": "http.response.body", "body": data, "more_body": True}).__await__()
+        try:
+            waiting = next(steps)
+        except StopIteration:
+            self._last_write = self._loop.time()
+            return True
+        self._suspended_send = _SuspendedSend(steps, waiting)
+        return False
+
+    async def drain(self) -> None:
+        """Wait until what was pushed has been taken."""
+        unsent, rest = self._unsent, self._suspended_send
+        self._unsent, self._suspended_send = b"", None
+        if rest is not None:
+            await rest
+        await self.write(unsent)
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece of the body, or all of it."""
+        await self.drain()
+        async with self._write_lock:
+            self._ended = True
+            if not self.status:
+                status, headers = self._head
+                self._head = (status, [*headers, (b"content-length", str(len(data)).encode())])
+                await self._send_head()
+            await self._send({"type": "http.response.body", "body": data, "more_body": False})
+
+    async def respond(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+        """Send a whole JSON response."""
+        self.prepare(status, [(b"content-type", b"application/json"), *headers])
+        await self.end(body)
+
+    async def respond_before_body(self, status: int, body: bytes) -> None:
+        """Send a whole JSON response to a request whose body is still coming, and let it come for a moment.
+
+        A connection that is closed with bytes unread is reset, and the client would lose the response.
+        """
+        size = (b"content-length", str(len(body)).encode())
+        self.prepare(status, [(b"content-type", b"application/json"), (b"connection", b"close"), size])
+        await self.write(body)
+        self._ended = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_MAX_BODY_WAIT):
+                while self._more_body:
+                    message = await self._receive()
+                    self._more_body = message.get("more_body", False)
+        await self.end()
+
+    async def _send_head(self) -> None:
+        status, headers = self._head
+        self.status = status
+        await self._send({"type": "http.response.start", "status": status, "headers": [*headers, *self.extra_headers]})
+
+    async def _watch_client(self, pings: PingSchedule | None) -> None:
+        while True:
+            try:
+                async with asyncio.timeout_at(self._next_check(pings)):
+                    message = await self._receive()
+            except TimeoutError:
+                if pings is not None and self._loop.time() >= self._ping_due(pings):
+                    await self.write(pings.make_ping())
+                continue
+            if message["type"] == "http.disconnect":
+                self.interrupt(ClientGone())
+                return
+
+    def _next_check(self, pings: PingSchedule | None) -> float | None:
+        """Give the time to look at the pulse again: the stream may begin meanwhile, so never later than `running`."""
+        if pings is None:
+            return None
+        when = min(self._ping_due(pings), max(self._last_write, self._loop.time()) + pings.interval)
+        return None if when == float("inf") else when
+
+    def _ping_due(self, pings: PingSchedule) -> float:
+        return self._last_write + (pings.interval if self.status else pings.first_interval)

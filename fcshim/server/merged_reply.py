@@ -1,0 +1,149 @@
+"""What a client sees of a reply for which the model was asked several times, because it called tools that run here.
+
+Rule: calls of our own tools never reach the client; the text of all rounds does, an empty line between two, and so do
+calls of the client's tools, counted on. One `Usage`, the sum of all, and one `Stop` end the reply.
+Neighbours: `course` answers the calls of each round; `exchange` makes the events of a round.
+"""
+
+from collections.abc import Collection
+from typing import TypeVar
+
+import msgspec
+
+from fcshim.agent.loop import meant_calls
+from fcshim.errors import UpstreamError
+from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
+from fcshim.exchange import Batch
+from fcshim.messages import AssistantMessage, TextPart, ToolCall
+from fcshim.reply import Reply, fold, total_usage
+
+_SEPARATOR = "\n\n"
+
+_CallEventT = TypeVar("_OfCall", ToolCallStart, ToolCallChunk, ToolCallEnd)
+
+
+class MergedReply:
+    """One reply, of one choice. `ours` are the names of the tools that run here.
+
+    `over` becomes true with the stop, or the error, that the client sees. `max_reply`: characters of all rounds
+    together; they are kept, to be told to the model again.
+    """
+
+    def __init__(self, server_tools: Collection[str], *, max_reply: int) -> None:
+        self.finished = False
+        self.last_round = Reply()
+        """What the model said in the last round that ended."""
+        self.server_calls: tuple[ToolCallEnd, ...] = ()
+        """The calls of that round that are to be answered here."""
+        self.has_client_calls = False
+        """Whether the client has calls of that round to answer, too."""
+        self._server_tools = frozenset(server_tools)
+        self._chars_left = max_reply
+        self._round_events: list[Event] = []
+        self._usages: list[Usage | None] = []
+        self._hidden_ids: set[str] = set()  # ids of calls
+        self._client_indexes: dict[str, int] = {}  # of the client's calls, by id
+        self._client_call_count = 0  # how many of them there were
+        self._visible_text: list[str] = []
+        self._visible_calls: list[ToolCall] = []
+        self._is_separated = True  # nothing needs to stand before the next text
+
+    def feed(self, batch: Batch) -> Batch:
+        """Take the events of one upstream read; give those that the client sees.
+
+        The stop of a round with calls of ours is kept back. Raises `UpstreamError` beyond `max_reply`.
+        """
+        return [(0, seen) for _, event in batch for seen in self._visible_events(event)]
+
+    @property
+    def visible_message(self) -> AssistantMessage:
+        """The turn as the client knows it, and will send it back."""
+        text = "".join(self._visible_text)
+        return AssistantMessage((TextPart(text),) if text else (), tuple(self._visible_calls))
+
+    def start_round(self) -> None:
+        """Begin another round."""
+        self._round_events = []
+        self._hidden_ids = set()  # some upstreams begin to count their calls anew
+        self._is_separated = not self._visible_text or self._visible_text[-1][-1:].isspace()
+
+    def close(self) -> Batch:
+        """End the reply: give usage and stop."""
+        self.finished = True
+        usage = total_usage(self._usages)
+        stop = Stop(stop_reason=self.last_round.stop_reason or "complete")
+        return [(0, stop)] if usage is None else [(0, usage), (0, stop)]
+
+    def _visible_events(self, event: Event) -> list[Event]:
+        match event:
+            case Text():
+                return [self._take_text(event)]
+            case Reasoning():
+                self._record(event, event.text)
+                return [event]
+            case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
+                return self._take_call(event)
+            case Usage():
+                self._record(event)
+                return []
+            case Stop():
+                return self._end_round(event)
+            case Error():
+                self.finished = True
+                return [event]
+
+    def _take_call(self, event: ToolCallStart | ToolCallChunk | ToolCallEnd) -> list[Event]:
+        match event:
+            case ToolCallStart():
+                return self._start_call(event)
+            case ToolCallChunk():
+                self._count_chars(event.tool_call_arguments_chunk)
+                return [] if event.tool_call_id in self._hidden_ids else [self._with_client_index(event)]
+            case ToolCallEnd():
+                return self._end_call(event)
+
+    def _take_text(self, event: Text) -> Text:
+        self._record(event, event.text)
+        if not self._is_separated and not event.text[:1].isspace():
+            event = Text(_SEPARATOR + event.text)
+        self._is_separated = True
+        self._visible_text.append(event.text)
+        return event
+
+    def _start_call(self, event: ToolCallStart) -> list[Event]:
+        if event.tool_call_name in self._server_tools:
+            self._hidden_ids.add(event.tool_call_id)
+            return []
+        self._client_indexes[event.tool_call_id] = self._client_call_count
+        self._client_call_count += 1
+        return [self._with_client_index(event)]
+
+    def _end_call(self, event: ToolCallEnd) -> list[Event]:
+        self._record(event)
+        if event.tool_call_id in self._hidden_ids:
+            return []
+        if event.error is None:
+            arguments = event.tool_call_arguments_complete or "{}"
+            self._visible_calls.append(ToolCall(event.tool_call_id, event.tool_call_name, arguments))
+        return [self._with_client_index(event)]
+
+    def _end_round(self, event: Stop) -> list[Event]:
+        self.last_round = fold([*self._round_events, event])
+        self._usages.append(self.last_round.usage)
+        calls = meant_calls(self.last_round)
+        self.server_calls = tuple(call for call in calls if call.tool_call_id in self._hidden_ids)
+        self.has_client_calls = any(call.error is None and call not in self.server_calls for call in calls)
+        return [] if self.server_calls else [made for _, made in self.close()]
+
+    def _with_client_index(self, event: _CallEventT) -> _CallEventT:
+        number = self._client_indexes[event.tool_call_id]
+        return event if event.index == number else msgspec.structs.replace(event, index=number)
+
+    def _record(self, event: Event, text: str = "") -> None:
+        self._round_events.append(event)
+        self._count_chars(text)
+
+    def _count_chars(self, text: str) -> None:
+        self._chars_left -= len(text)
+        if self._chars_left < 0:
+            raise UpstreamError("the upstream's reply is longer than the limit for a reply with tools that run here")

@@ -1,0 +1,75 @@
+"""What clients ask besides replies: which models there are, how many tokens a request has, and the like.
+
+Rule: the upstream is asked where it can tell; where it cannot, a count is an estimate, and a header says so.
+Neighbours: `app` sends requests here, `counting` asks the upstream, the codecs write the answers.
+"""
+
+import time
+
+import msgspec
+
+from fcshim.codecs.base import ModelCatalogue, TokenCounter, ModelDescriber, RequestTarget
+from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.routes import RouteMatch
+from fcshim.config import Config
+from fcshim.errors import RequestError
+from fcshim.inquiry import list_models
+from fcshim.messages import uses_tools
+from fcshim.server.token_count import count_tokens
+from fcshim.server.client_connection import ClientConnection
+from fcshim.server.server_tools import ServerTools
+from fcshim.stages import shim_for
+from fcshim.upstream import Upstream
+
+COUNT_HEADER = b"x-fcshim-count"
+"""Tells whether a count of tokens is `exact` or an `estimate`."""
+
+
+class MetadataEndpoints:
+    """Answers every client API's smaller questions in front of one upstream."""
+
+    def __init__(self, config: Config, upstream: Upstream, reply_store: ReplyStore, server_tools: ServerTools) -> None:
+        self._config = config
+        self._reply_store = reply_store
+        self._upstream = upstream
+        self._server_tools = server_tools
+
+    async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
+        """Answer one request. Raises `FcshimError`."""
+        body = await connection.body(self._config.max_body)
+        api = route.api
+        async with connection.watch_disconnect():
+            if route.operation == "count" and api.counter is not None:
+                await self._count(connection, route, api.counter, body)
+            elif route.operation in ("models", "model") and api.catalogue is not None:
+                await self._list_models(connection, route, api.catalogue)
+            elif route.operation == "describe" and api.describer is not None:
+                await self._describe(connection, route, api.describer, body)
+            elif api.local is not None:
+                await connection.respond(200, api.local.respond(connection.method, self._target(connection, route), body))
+
+    async def _count(self, connection: ClientConnection, route: RouteMatch, counter: TokenCounter, body: bytes) -> None:
+        request, _ = self._server_tools.add_to_request(counter.decode_count(body, self._target(connection, route)), connection)
+        model = self._config.for_model(request.model)
+        asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style="")
+        sent = shim_for(asked, model).prepare() if uses_tools(asked) and model.tools != "native" else asked
+        tokens, exact = await count_tokens(sent, self._upstream)
+        await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
+
+    async def _list_models(self, connection: ClientConnection, route: RouteMatch, catalogue: ModelCatalogue) -> None:
+        names, _ = await list_models(self._upstream)
+        now = int(time.time())
+        if route.operation == "models":
+            await connection.respond(200, catalogue.encode_models(names, now))
+            return
+        name = route.path_params["model"]
+        if name not in names and self._config.for_model(name).upstream_model not in names:
+            raise RequestError(f"there is no model {name!r:.200}", status=404, kind="not_found")
+        await connection.respond(200, catalogue.encode_model(name, now, self._target(connection, route)))
+
+    async def _describe(self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes) -> None:
+        names, listed = await list_models(self._upstream)
+        await connection.respond(200, describer.describe(self._target(connection, route), body, names, listed))
+
+    def _target(self, connection: ClientConnection, route: RouteMatch) -> RequestTarget:
+        return route.make_target(connection.path, connection.query, self._reply_store)

@@ -1,0 +1,59 @@
+"""A limit on waiting: cancels its task when one wait lasts too long.
+
+Rule: one timer per reply, not one per read: a read only moves the deadline, the timer finds that out when it fires.
+Neighbours: `reply` waits with it.
+"""
+
+import asyncio
+
+from fcshim.errors import UpstreamError
+
+
+class Deadline:
+    """Cancels the task that made it when the time is up; whoever catches the cancellation calls `check`.
+
+    Time counts from the start until the first `pause`, and after that only between `resume` and `pause`: a client that
+    reads slowly is not the upstream's fault. Whoever waits for many things in a row may move the `deadline` himself.
+    """
+
+    __slots__ = ("_expired", "_loop", "_task", "_timer", "expires_at", "limit")
+
+    def __init__(self, limit: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.limit = limit
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self.expires_at: float | None = self._loop.time() + limit
+        self._expired = False
+        self._timer = self._loop.call_at(self.expires_at, self._on_timer)
+
+    def pause(self, limit: float) -> None:
+        """The wait is over; the next one may last `limit` seconds."""
+        self.expires_at = None
+        if limit != self.limit:
+            self.limit = limit
+            self._timer.cancel()
+            self._timer = self._loop.call_at(self._loop.time() + limit, self._on_timer)
+
+    def resume(self) -> None:
+        """A wait begins, unless one is under way."""
+        if self.expires_at is None:
+            self.expires_at = self._loop.time() + self.limit
+
+    def raise_if_expired(self) -> None:
+        """Turn the cancellation into an `UpstreamError` if it was ours, that is, if the time was up."""
+        if self._expired and self._task.uncancel() == 0:
+            raise UpstreamError(f"the upstream sent nothing for {self.limit:g} s", status=504, kind="timeout")
+
+    def close(self) -> None:
+        """Stop counting."""
+        self._timer.cancel()
+
+    def _on_timer(self) -> None:
+        now = self._loop.time()
+        if self.expires_at is not None and self.expires_at <= now:
+            self._expired = True
+            self._task.cancel()
+        else:
+            self._timer = self._loop.call_at(self.expires_at or now + self.limit, self._on_timer)

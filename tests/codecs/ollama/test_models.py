@@ -1,0 +1,91 @@
+import json
+
+import pytest
+
+from fcshim.codecs.base import RequestTarget
+from fcshim.codecs.ollama import OLLAMA
+from fcshim.codecs.ollama.models import VERSION, OllamaModel, read_models
+from fcshim.errors import RequestError
+
+LLAMA_SERVER = json.dumps(
+    {
+        "models": [{"name": "tiny", "model": "tiny", "capabilities": ["completion", "multimodal"]}],
+        "object": "list",
+        "data": [
+            {
+                "id": "tiny",
+                "object": "model",
+                "created": 1700000000,
+                "owned_by": "llamacpp",
+                "meta": {"n_ctx": 4096, "n_ctx_train": 8192, "n_params": 596_000_000, "size": 12345},
+            }
+        ],
+    }
+).encode()
+TAGS = json.dumps({"models": [{"name": "a:latest", "model": "a:latest", "size": 5}, {"name": "b:8b"}, 7]}).encode()
+
+
+def described(path, listed, body=b""):
+    return json.loads(OLLAMA.describe(RequestTarget(path), body, OLLAMA.decode_models(listed), listed))
+
+
+def test_a_list_of_llama_server_tells_more_than_names():
+    model = OllamaModel(name="tiny", created=1700000000, size=12345, parameter_count=596_000_000, context_length=4096, vision=True)
+
+    assert (model,) == read_models(LLAMA_SERVER)
+
+
+def test_other_lists_are_read_too():
+    assert ["a:latest", "b:8b"] == OLLAMA.decode_models(TAGS)
+    assert (OllamaModel(name="m", context_length=512),) == read_models(b'{"data":[{"id":"m","max_model_len":512,"created":null}]}')
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"[" * 100_000, b'{"data":7}', b'{"data":[{}, 3, {"id": 4}]}', b"<html>"])
+def test_what_is_no_list_has_no_models(body):
+    assert () == read_models(body)
+
+
+def test_tags_are_what_a_client_lists():
+    (model,) = described("/api/tags", LLAMA_SERVER)["models"]
+
+    assert ("tiny", "tiny", 12345, "2023-11-14T22:13:20Z", 64) == (
+        model["name"],
+        model["model"],
+        model["size"],
+        model["modified_at"],
+        len(model["digest"]),
+    )
+    assert "596M" == model["details"]["parameter_size"]
+
+
+def test_what_runs_is_what_the_upstream_has():
+    (model,) = described("/api/ps", LLAMA_SERVER)["models"]
+
+    assert ("tiny", 4096) == (model["model"], model["context_length"])
+
+
+@pytest.mark.parametrize("name", ["a", "a:latest"])
+def test_a_model_without_a_tag_is_the_latest(name):
+    assert "tools" in described("/api/show", TAGS, json.dumps({"model": name}).encode())["capabilities"]
+
+
+def test_show_tells_tools_context_and_size():
+    shown = described("/api/show", LLAMA_SERVER, b'{"name":"tiny"}')
+
+    assert ["completion", "tools", "vision"] == shown["capabilities"]
+    assert 4096 == shown["model_info"][shown["model_info"]["general.architecture"] + ".context_length"]
+    assert 596_000_000 == shown["model_info"]["general.parameter_count"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [(b'{"model":"nope"}', 404), (b"{}", 400), (b"", 400), (b'{"model":7}', 400)]
+)
+def test_a_model_that_is_not_there_is_not_found(body, status):
+    with pytest.raises(RequestError) as caught:
+        described("/api/show", TAGS, body)
+
+    assert status == caught.value.status
+
+
+def test_the_version_is_that_of_the_api():
+    assert {"version": VERSION} == json.loads(OLLAMA.respond("GET", RequestTarget("/api/version"), b""))

@@ -1,0 +1,60 @@
+"""fcshim with MCP servers of its own, in front of an upstream that writes what a test says.
+
+Rule: the servers are real programs made with the SDK, over stdio or HTTP; one over HTTP serves a whole module.
+Neighbours: `front` runs fcshim, `tests.mcp.started` the servers.
+"""
+
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from tests.mcp.started import command
+from tests.scripted import Script, ScriptedUpstream, answering, scripted_upstream
+from tests.server.proxy import running_proxy
+
+WEATHER = {
+    "type": "function",
+    "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
+}
+
+
+def call_text(name: str, /, **arguments: object) -> str:
+    """Write a call as the model does."""
+    return f"<function_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</function_call>"
+
+
+ADD = call_text("mcp__f__add", a=1, b=2)
+
+
+def stdio_server(name: str) -> dict:
+    """Give the entry of a server over stdio."""
+    reach = command(name)
+    return {"command": reach.command, "args": list(reach.args)}
+
+
+@contextlib.asynccontextmanager
+async def proxy_with_servers(
+    folder: Path, servers: dict, *scripts: Script | str, **settings: object
+) -> AsyncIterator[tuple[str, ScriptedUpstream]]:
+    """Serve fcshim with these servers; give its URL and the upstream, which says the scripts."""
+    file = folder / "servers.json"
+    file.write_text(json.dumps({"mcpServers": servers}))
+    played = (answering(each) if isinstance(each, str) else each for each in scripts)
+    own = {"mcp": str(file), "pins": str(folder / "pins.json")}
+    async with scripted_upstream(*played) as upstream, running_proxy(upstream.url, **own, **settings) as url:
+        yield url, upstream
+
+
+def mixed_calls(city: str = "Oslo") -> str:
+    """Write a reply that calls a tool of ours and one of the client's."""
+    return f"See. {ADD}\n{call_text('weather', city=city)}"
+
+
+def prompts(upstream: ScriptedUpstream) -> list[str]:
+    """Give the conversation of each request that came, as one text."""
+    return [
+        "\n".join(f"{each['role']}: {each['content']}" for each in got.body["messages"])
+        for got in upstream.asked
+        if got.body
+    ]

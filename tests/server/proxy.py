@@ -1,0 +1,118 @@
+"""fcshim's own server in the test's loop, and clients for it: httpx, and a bare socket.
+
+Rule: the server is the one that `fcshim serve` runs, on a port of its own; only signals are left out.
+Neighbours: `raw` and `tests.scripted` are what stands behind it.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import httpx
+
+from fcshim.config import Config
+from fcshim.server.app import create_app
+from fcshim.server.run import ProxyServer, listen
+
+TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'
+CHAT = "/v1/chat/completions"
+LIMIT = 10.0
+"""Seconds for whatever a test does with one server: a stream that never ends fails its test instead of stopping all."""
+
+
+class QuickServer(ProxyServer):
+    """A server that says when it has started, and leaves at once when told instead of at uvicorn's next tick."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config, create_app(config))
+        self.ready = asyncio.Event()
+        self.exit_requested = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        self.ready.set()
+        await self.exit_requested.wait()
+
+
+@contextlib.asynccontextmanager
+async def running_proxy(upstream: str, *, limit: float = LIMIT, **settings: object) -> AsyncIterator[str]:
+    """Serve fcshim in front of `upstream`; give its URL without a path. The block may take `limit` seconds."""
+    config = Config(upstream=upstream, port=0, **{"drain_timeout": 0.0, **settings})
+    with listen(config) as listener:
+        server = QuickServer(config)
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        await server.ready.wait()
+        try:
+            async with asyncio.timeout(limit):
+                yield f"http://{config.host}:{listener.getsockname()[1]}"
+        finally:
+            server.request_exit()
+            server.exit_requested.set()
+            await task
+
+
+def http_client(url: str, **options: object) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=url, trust_env=False, timeout=20, limits=httpx.Limits(), **options)
+
+
+def chat_body(*, stream: bool = True, tools: bool = True, **fields: object) -> dict:
+    """Make the body of a chat request."""
+    offered = {"tools": TOOLS} if tools else {}
+    return {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": stream, **offered, **fields}
+
+
+async def post_chat(url: str, *, headers: dict | None = None, **fields: object) -> httpx.Response:
+    async with http_client(url) as client:
+        return await client.post(CHAT, json=chat_body(**fields), headers=headers)
+
+
+def stream_documents(response: httpx.Response) -> list:
+    """Read a stream: its JSON documents, and the word DONE where it ended cleanly."""
+    payloads = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line.startswith("data: ")]
+    return ["DONE" if payload == "[DONE]" else json.loads(payload) for payload in payloads]
+
+
+def streamed_text(documents: list, choice: int = 0) -> str:
+    deltas = [
+        each["delta"]
+        for document in documents
+        if document != "DONE"
+        for each in document.get("choices", ())
+        if each["index"] == choice
+    ]
+    return "".join(delta.get("content") or "" for delta in deltas)
+
+
+@contextlib.asynccontextmanager
+async def raw_connection(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Open a bare connection."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+def post_request(url: str, body: dict | bytes, path: str = CHAT, *headers: str) -> bytes:
+    """Write a POST request down."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: {urlsplit(url).netloc}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(content)}",
+        *headers,
+    ]
+    return "\r\n".join([*lines, "", ""]).encode() + content
+
+
+async def send_raw(url: str, request: bytes) -> bytes:
+    """Send raw bytes and give everything that comes back until the proxy closes, which it must."""
+    async with raw_connection(url) as (reader, writer):
+        writer.write(request)
+        return await asyncio.wait_for(reader.read(), 10)

@@ -1,0 +1,55 @@
+"""How many tokens a request has: by an engine's own count, by its template and tokeniser, or by a guess."""
+
+import json
+
+import pytest
+
+from fcshim.codecs.upstreams import UPSTREAMS
+from fcshim.messages import Request, TextPart, UserMessage
+from fcshim.server.token_count import count_tokens
+from fcshim.upstream import Upstream
+from tests.scripted import Script, scripted_upstream
+
+HELLO = Request(model="m", messages=(UserMessage((TextPart("x" * 40),)),))
+NOTHING = Script((b"{}",), status=404)
+
+
+def page(value, status=200):
+    return Script((json.dumps(value).encode(),), status=status)
+
+
+async def counted(*scripts, kind="openai"):
+    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url, kind=UPSTREAMS[kind]) as asked:
+        return await count_tokens(HELLO, asked), [each.path for each in upstream.asked]
+
+
+async def test_an_engine_that_counts_is_believed():
+    assert ((7, True), ["/v1/chat/completions/input_tokens"]) == await counted(page({"input_tokens": 7}))
+
+
+async def test_an_older_engine_writes_the_prompt_and_cuts_it_up():
+    found, paths = await counted(NOTHING, page({"prompt": "<|im_start|>..."}), page({"tokens": [1, 2, 3]}))
+
+    assert (3, True) == found
+    assert ["/apply-template", "/tokenize"] == paths[1:]
+
+
+@pytest.mark.parametrize(
+    "scripts",
+    [
+        (NOTHING, NOTHING),
+        (page({"input_tokens": "many"}), page({"prompt": 5})),
+        (page([]), page({"prompt": "p"}), page({"tokens": 3})),
+        (Script((b"{",)), Script((b"[" * 5000,))),
+    ],
+)
+async def test_where_nobody_counts_it_is_a_guess(scripts):
+    found, _ = await counted(*scripts)
+
+    assert (10, False) == found
+
+
+async def test_an_upstream_that_is_away_or_of_another_kind_is_no_error():
+    async with Upstream("http://127.0.0.1:9") as away:
+        assert (10, False) == await count_tokens(HELLO, away)
+    assert ((10, False), []) == await counted(kind="gemini")

@@ -1,0 +1,73 @@
+"""A limit on waiting, in real time, with waits of some hundredths of a second."""
+
+import asyncio
+
+import pytest
+
+from fcshim.errors import UpstreamError
+from fcshim.upstream.deadline import Deadline
+
+
+async def waiting(patience, seconds):
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        patience.check()
+        raise
+
+
+async def test_a_first_wait_that_is_too_long_is_an_error():
+    patience = Deadline(0.02)
+
+    with pytest.raises(UpstreamError, match=r"sent nothing for 0\.02 s") as caught:
+        await waiting(patience, 5)
+    assert (504, "timeout") == (caught.value.status, caught.value.kind)
+    assert 0 == asyncio.current_task().cancelling()
+    patience.close()
+
+
+async def test_a_later_wait_has_the_limit_that_was_set_last():
+    patience = Deadline(5)
+    patience.pause(0.02)
+    patience.resume()
+
+    with pytest.raises(UpstreamError, match=r"0\.02 s"):
+        await waiting(patience, 5)
+    patience.close()
+
+
+async def test_many_short_waits_are_not_one_long_one():
+    patience = Deadline(0.1)
+    for _ in range(8):
+        patience.pause(0.1)
+        patience.resume()
+        await waiting(patience, 0.03)
+    patience.close()
+
+
+async def test_time_between_the_waits_does_not_count():
+    patience = Deadline(0.05)
+    patience.pause(0.05)
+    await asyncio.sleep(0.15)
+    patience.resume()
+    await waiting(patience, 0.01)
+    patience.close()
+
+
+async def test_a_cancellation_by_others_stays_one():
+    patience = Deadline(5)
+    task = asyncio.current_task()
+    asyncio.get_running_loop().call_later(0.02, task.cancel)
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting(patience, 5)
+    assert 1 == task.cancelling()
+    task.uncancel()
+    patience.close()
+
+
+async def test_after_close_nothing_is_cancelled():
+    patience = Deadline(0.02)
+    patience.close()
+
+    await asyncio.sleep(0.05)

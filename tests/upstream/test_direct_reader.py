@@ -1,0 +1,189 @@
+"""A body that is poured: each read at once, in order, to its end; what is not wanted waits upstream."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from fcshim.errors import UpstreamError
+from fcshim.upstream import Timeouts, Upstream
+from tests.scripted import ROLE, ended, said
+from tests.server.raw_upstream import SSE_HEAD, stream_then, http_chunk, half_close, hang, raw_reply, raw_upstream, reset, stream_chunks, fixed_reply
+
+PIECES = [ROLE, *(said(f"word {number} ") for number in range(50)), ended()]
+
+
+@contextlib.asynccontextmanager
+async def replying(play, **timeouts):
+    async with (
+        raw_upstream(play) as server,
+        Upstream(server.url, timeouts=Timeouts(**timeouts)) as upstream,
+        upstream.send("GET", "/stream") as reply,
+        asyncio.timeout(5),
+    ):
+        yield server, upstream, reply
+
+
+class Bucket:
+    """A sink that says after every so many reads that it wants no more for now."""
+
+    def __init__(self, size: int = 10**6) -> None:
+        self.size = size
+        self.stops = 0
+        self.reads: list[bytes] = []
+
+    def take(self, data: bytes) -> bool:
+        self.reads.append(data)
+        return len(self.reads) % self.size != 0
+
+    @property
+    def content(self) -> bytes:
+        return b"".join(self.reads)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+@pytest.mark.parametrize(
+    ("play", "content"),
+    [
+        (stream_chunks(*PIECES), b"".join(PIECES)),
+        (fixed_reply(200, b"x" * 1_000_000), b"x" * 1_000_000),
+        (fixed_reply(200, b""), b""),
+        (raw_reply(b"HTTP/1.1 200 OK\r\n\r\nuntil the end"), b"until the end"),
+    ],
+    ids=["chunked", "whole", "empty", "to the end of the connection"],
+)
+async def test_a_body_comes_whole_however_often_the_sink_has_enough(play, content, size):
+    bucket = Bucket(size)
+    async with replying(play) as (_, _, reply):
+        while not await reply.read_into(bucket.take):
+            bucket.stops += 1
+
+    assert content == bucket.content
+    assert len(bucket.reads) // size == bucket.stops
+
+
+async def test_a_read_is_poured_before_any_other_task_has_its_turn():
+    order = []
+
+    async def play(peer):
+        await peer.send(SSE_HEAD + http_chunk(ROLE))
+        await asyncio.sleep(0.05)
+        await peer.chunk(said("a"))
+        await peer.hang()
+
+    def take(data):
+        order.append((data, asyncio.current_task()))
+        return b'"a"' not in data
+
+    async with replying(play) as (_, _, reply):
+        await reply.read_into(take)
+
+    assert [ROLE, said("a")] == [data for data, _ in order]
+    assert order[-1][1] is None
+
+
+async def test_all_that_one_read_brings_is_poured_at_once():
+    bucket = Bucket()
+
+    async def play(peer):
+        await peer.send(SSE_HEAD + http_chunk(ROLE))
+        await asyncio.sleep(0.05)
+        await peer.chunk(said("a"), said("b"), said("c"))
+        await peer.send(b"0\r\n\r\n")
+
+    async with replying(play) as (_, _, reply):
+        assert await reply.read_into(bucket.take)
+
+    assert [ROLE, said("a") + said("b") + said("c")] == bucket.reads
+
+
+async def test_what_is_not_wanted_stops_the_upstream():
+    sent = 0
+
+    async def play(peer):
+        nonlocal sent
+        await peer.send(SSE_HEAD)
+        while True:
+            await peer.chunk(b"x" * 60_000)
+            sent += 60_000
+
+    async with replying(play) as (_, _, reply):
+        assert not await reply.read_into(Bucket(1).take)
+        await asyncio.sleep(0.3)
+        stalled = sent
+        await asyncio.sleep(0.3)
+
+        assert stalled == sent < 32 * 2**20
+
+
+async def test_after_its_end_the_connection_is_used_again():
+    ports = set()
+
+    async def noting(peer):
+        ports.add(peer._writer.get_extra_info("peername"))
+        await stream_chunks(*PIECES)(peer)
+
+    async with replying(noting) as (server, upstream, reply):
+        await reply.read_into(Bucket().take)
+        for _ in range(2):
+            async with upstream.send("GET", "/stream") as again:
+                await again.read_into(Bucket().take)
+
+    assert 3 == len(server.requests)
+    assert 1 == len(ports)
+
+
+async def test_what_the_sink_raises_is_raised_where_it_is_poured():
+    def refuse(data):
+        if data != ROLE:
+            raise UpstreamError("no more")
+        return True
+
+    async with replying(stream_then(ROLE, said("a"), then=hang)) as (_, _, reply):
+        with pytest.raises(UpstreamError, match="no more"):
+            await reply.read_into(refuse)
+
+
+@pytest.mark.parametrize(
+    ("then", "message"),
+    [
+        (raw_reply(b""), "broke off"),
+        (half_close, "broke off"),
+        (reset, "broke off"),
+        (raw_reply(b"zz\r\n"), "framing is malformed"),
+        (raw_reply(b"5\r\nhello, world\r\n"), "framing is malformed"),
+    ],
+    ids=["closed", "half-closed", "reset", "no size", "wrong size"],
+)
+async def test_a_body_that_breaks_off_is_an_error_after_all_that_came(then, message):
+    bucket = Bucket()
+    async with replying(stream_then(ROLE, said("a"), then=then)) as (_, _, reply):
+        with pytest.raises(UpstreamError, match=message):
+            await reply.read_into(bucket.take)
+
+    assert bucket.content.startswith(ROLE + said("a"))
+
+
+async def test_a_silence_in_the_body_has_a_limit_that_every_read_renews():
+    async def play(peer):
+        await peer.send(SSE_HEAD)
+        for _ in range(6):
+            await peer.chunk(said("a"))
+            await asyncio.sleep(0.2)
+        await peer.hang()
+
+    bucket = Bucket()
+    async with replying(play, chunk=1.0) as (_, _, reply):
+        with pytest.raises(UpstreamError, match=r"sent nothing for 1 s"):
+            await reply.read_into(bucket.take)
+
+    assert said("a") * 6 == bucket.content
+
+
+async def test_leaving_while_it_pours_closes_the_connection():
+    async with replying(stream_then(ROLE, then=hang)) as (server, upstream, _):
+        async with upstream.send("GET", "/stream") as reply:
+            pouring = asyncio.create_task(reply.read_into(Bucket().take))
+            await asyncio.sleep(0.05)
+            pouring.cancel()
+        await asyncio.wait_for(server.client_left.wait(), 0.5)
