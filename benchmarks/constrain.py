@@ -21,10 +21,10 @@ from benchmarks.proxy.processes import Process, proxy, scripted_upstream
 from benchmarks.proxy.upstream import CALL
 from benchmarks.report import Report, arguments
 from fcshim import Client
-from fcshim.constrain.avoiding import avoiding
+from fcshim.constrain.excluded_markers import text_excluding
 from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.fitting import fitted
-from fcshim.constrain.frames import frames_of
+from fcshim.constrain.token_limit import limit_tokens
+from fcshim.constrain.call_template import call_template_of
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, Dialect
@@ -120,12 +120,12 @@ def milliseconds(tools: list[Tool], dialect: Dialect) -> float:
     """Give the best time of some, since the machine may be busy; each begins with nothing known of the dialect."""
     times = []
     for _ in range(ROUNDS):
-        for known in (frames_of, avoiding, compile_tags):
+        for known in (call_template_of, text_excluding, compile_tags):
             known.cache_clear()
         started = time.process_time()
         grammar = grammar_of_calls(dialect, tools)
         assert grammar is not None
-        write_gbnf(fitted(grammar, 4_096))
+        write_gbnf(limit_tokens(grammar, 4_096))
         times.append(time.process_time() - started)
     return min(times) * 1_000
 

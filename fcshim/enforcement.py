@@ -6,7 +6,7 @@ Neighbours: `detection` finds the kind of server; `client` and `server` ask by w
 """
 
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
-from fcshim.constrain.response_format import wanted_document
+from fcshim.constrain.response_format import requested_schema
 from fcshim.detection import detect
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request
@@ -89,7 +89,7 @@ def _by_setting(setting: str, upstream: Upstream) -> Server | None:
 def _matters(request: Request) -> bool:
     """Tell whether there is something to hold the reply to."""
     demanded = request.tool_choice.mode == "required" and bool(request.tools)
-    return demanded or any(tool.strict for tool in request.tools) or wanted_document(request) is not None
+    return demanded or any(tool.strict for tool in request.tools) or requested_schema(request) is not None
 
 
 def may_refuse_constraint(error: FcshimError) -> bool:

@@ -9,7 +9,7 @@ import fnmatch
 from dataclasses import dataclass, fields
 
 from fcshim.errors import ConfigError
-from fcshim.prompt.turns import Replay
+from fcshim.prompt.turns import ReasoningReplay
 
 AUTO = "auto"
 """The setting that goes by the model's name."""
@@ -35,7 +35,7 @@ class Profile:
     system_role: bool = True
     alternate: bool = True
     media: bool = True
-    reasoning: Replay = "all"
+    reasoning: ReasoningReplay = "all"
     reasoning_tag: str = ""
     reminder: int = 0
     models: tuple[str, ...] = ()

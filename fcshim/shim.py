@@ -10,8 +10,8 @@ from typing import Literal
 import msgspec
 
 from fcshim.codecs.llama_completion import LlamaCompletion
-from fcshim.constrain.constraint import Constraint, constrained, constraint_for
-from fcshim.constrain.response_format import wanted_document, without_format
+from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for
+from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
@@ -21,11 +21,11 @@ from fcshim.parse.sink import ArgumentsMode
 from fcshim.parse.defect import CallDefect
 from fcshim.parse.stream import StreamParser
 from fcshim.profiles import DEFAULT, Profile, get_profile
-from fcshim.prompt.budget import DEFAULT_ROOM, Room
+from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
 from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
-from fcshim.prompt.neutralise import Neutraliser, map_strings
-from fcshim.prompt.restoration import Restoration
+from fcshim.prompt.escape import Escaper, map_strings
+from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.servers import OFF, Server
 from fcshim.stops import StopSearch
@@ -55,14 +55,14 @@ class Shim:
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         server: Server = OFF,
-        room: Room = DEFAULT_ROOM,
+        room: PromptBudget = DEFAULT_BUDGET,
     ) -> None:
         """Write the prompt; where `server` can hold the model to calls or to a form of text, say so in the request.
 
         Raises `RequestError` where the choice names no offered tool or a schema is too deep.
         """
         row = find_dialect(dialect)
-        self.neutralise = neutralise = Neutraliser()
+        self.neutralise = neutralise = Escaper()
         tools = _neutralised_tools(request, neutralise)
         self.tools = _callable_tools(request, tools)
         """The tools that may be called, as the model knows them."""
@@ -76,19 +76,19 @@ class Shim:
             _neutralised_choice(request, neutralise),
             neutralise,
             dialect=self.dialect,
-            manners=get_profile(profile),
+            profile=get_profile(profile),
             style=tools_style,
-            room=room,
+            budget=room,
         )
         self.free = _prepared(request, prompt.messages, stop=() if tools else request.stop)
         """The request for the upstream without a constraint."""
-        self._prepared = self.free if constraint is None else constrained(self.free, constraint)
+        self._prepared = self.free if constraint is None else apply_constraint(self.free, constraint)
         self.constraint = "" if constraint is None else constraint.key
         self.codec = LlamaCompletion(starts_in_reasoning=bool(in_reasoning)) if constraint is not None and constraint.lazy else None
         """By what the upstream is asked, where that is not its API's codec."""
         self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
         """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
-        self.held = constraint is not None and constraint.held
+        self.held = constraint is not None and constraint.covers_all_calls
         """Whether the model can only make calls that are valid."""
         self.request = request
         self.server = server
@@ -134,14 +134,14 @@ class Shim:
                 marked=hear is not None,
                 held=self.held if held is None else held,
             ),
-            restoration=Restoration() if self.neutralise.touched else None,
+            restoration=EventUnescaper() if self.neutralise.changed else None,
             stops=self.request.stop,
             parallel=self.request.parallel_tool_calls,
             hear=hear,
         )
 
 
-def _neutralised_tools(request: Request, neutralise: Neutraliser) -> tuple[Tool, ...]:
+def _neutralised_tools(request: Request, neutralise: Escaper) -> tuple[Tool, ...]:
     """Give the tools that are offered. The model and the parser know them by their neutralised names and schemas."""
     if request.tool_choice.mode == "none":
         return ()
@@ -184,11 +184,11 @@ def _constraint(
             in_reasoning=in_reasoning,
         )
     # A server that heeds the client's format takes one that lets calls through as well as one that does not.
-    formatted = server.formats and wanted_document(request) is not None
+    formatted = server.formats and requested_schema(request) is not None
     return constraint_for("json_schema", dialect, tools, request) if formatted else None
 
 
-def _neutralised_choice(request: Request, neutralise: Neutraliser) -> ToolChoice:
+def _neutralised_choice(request: Request, neutralise: Escaper) -> ToolChoice:
     choice = request.tool_choice
     return msgspec.structs.replace(choice, names=tuple(map(neutralise, choice.names)))
 
@@ -215,7 +215,7 @@ class ShimStream:
         self,
         parser: StreamParser,
         *,
-        restoration: Restoration | None = None,
+        restoration: EventUnescaper | None = None,
         stops: Sequence[str] = (),
         parallel: bool = True,
         hear: Callable[[str], None] | None = None,

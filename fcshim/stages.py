@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from fcshim.asking import Asked
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
-from fcshim.constrain.constraint import is_document_held
+from fcshim.constrain.constraint import constrains_document
 from fcshim.doubt import Doubted
 from fcshim.inquiry import Aptitude
 from fcshim.messages import Request, uses_tools
 from fcshim.native import Native
 from fcshim.profiles import chosen_profile
-from fcshim.prompt.budget import Room
+from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.retry import tried
 from fcshim.servers import OFF, Server
@@ -54,7 +54,7 @@ class Making:
         request = self.request
         if native and uses_tools(request):
             return self._native()
-        if not (self.translated or uses_tools(request) or is_document_held(server.form, request)):
+        if not (self.translated or uses_tools(request) or constrains_document(server.form, request)):
             return None
         shim = shim_for(request, self.model, self.new_id, server)
         if shim.notes:
@@ -83,7 +83,7 @@ def shim_for(
         reasoning=model.reasoning,
         in_reasoning=model.in_reasoning,
         arguments=model.arguments,
-        room=Room(model.max_tools, model.prompt_budget, model.max_result),
+        room=PromptBudget(model.max_tools, model.prompt_budget, model.max_result),
         new_id=new_id,
         server=server,
     )

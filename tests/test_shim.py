@@ -37,7 +37,7 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.budget import Room
+from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.render import render_call, render_result, render_system
 from fcshim.reply import Reply, fold
 from fcshim.servers import get_server
@@ -458,7 +458,7 @@ def test_the_template_may_have_opened_the_reasoning() -> None:
 
 
 def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> None:
-    shim = Shim(request(UserMessage((TextPart("look up the weather"),))), room=Room(max_tools=1), new_id=ids())
+    shim = Shim(request(UserMessage((TextPart("look up the weather"),))), room=PromptBudget(max_tools=1), new_id=ids())
     prompt = text_of(shim.prepare().messages[0].content)
     call = render_call(FUNCTION_CALL, "write", '{"text": "x"}')
     folded = fold([*fed(way := shim.stream(), [Text(call)]), *way.feed(Stop("complete")), *way.close()])
@@ -471,7 +471,7 @@ def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> Non
 
 def test_what_has_no_room_is_noted() -> None:
     assert ("the prompt's budget has room for 1 of 2 tools, by signature",) == Shim(
-        request(), room=Room(prompt_budget=200)
+        request(), room=PromptBudget(prompt_budget=200)
     ).notes[:1]
 
 

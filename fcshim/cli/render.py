@@ -19,7 +19,7 @@ from fcshim.events import JSON
 from fcshim.messages import Message, Request, SystemMessage, UserMessage, text_of
 from fcshim.parse.dialects import DIALECTS
 from fcshim.profiles import PROFILES
-from fcshim.prompt.budget import Room
+from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.shim import Shim
 
@@ -89,9 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _room(arguments: argparse.Namespace) -> Room:
+def _room(arguments: argparse.Namespace) -> PromptBudget:
     given = {name: getattr(arguments, name) for name in ("max_tools", "prompt_budget", "max_result")}
-    return Room(**{name: max(value, 0) for name, value in given.items() if value is not None})
+    return PromptBudget(**{name: max(value, 0) for name, value in given.items() if value is not None})
 
 
 def _request(arguments: argparse.Namespace) -> Request:

@@ -6,30 +6,30 @@ Neighbours: `values` writes arguments and documents, `prose` text; `constraint` 
 
 from collections.abc import Sequence
 
-from fcshim.constrain.frames import Frames, frames_of
+from fcshim.constrain.call_template import CallTemplate, call_template_of
 from fcshim.constrain.grammar import (
     EMPTY,
     ROOT,
     Expression,
     Grammar,
-    Limits,
+    GrammarLimits,
     Repeat,
     Series,
-    Text,
+    LiteralText,
     choice,
     one_of_texts,
     series,
 )
-from fcshim.constrain.notation import Notation
-from fcshim.constrain.prose import prose, text_that_begins_otherwise
+from fcshim.constrain.value_syntax import ValueSyntax
+from fcshim.constrain.free_text import free_text, text_not_starting_with
 from fcshim.constrain.rules import Rules
-from fcshim.constrain.thoughts import Thoughts
+from fcshim.constrain.reasoning import ReasoningSyntax
 from fcshim.constrain.values import arguments, document
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 
-_ROOMY = Limits(characters=32_768, items=512, further=7)
+_DOCUMENT_LIMITS = GrammarLimits(characters=32_768, items=512, further=7)
 """For replies that are documents. Whoever wants one counts on all of it, and on being told where tokens run out."""
 
 
@@ -39,7 +39,7 @@ def grammar_of_calls(
     *,
     parallel: bool = True,
     text: bool = False,
-    thoughts: Thoughts | None = None,
+    reasoning: ReasoningSyntax | None = None,
 ) -> Grammar | None:
     """Give the grammar of replies that call, with `text` also of text, which goes up to the first call.
 
@@ -51,15 +51,15 @@ def grammar_of_calls(
     if calls is None:
         return None
     if text:
-        marker = marker_of(dialect)
-        within = prose(marker, _behind(calls, marker), rules) if marker else None
-        if within is not None and thoughts is not None:
-            within = thoughts.before_text(within, rules)
-        first = frames_of(dialect)
+        marker = call_marker(dialect)
+        within = free_text(marker, _after_marker(calls, marker), rules) if marker else None
+        if within is not None and reasoning is not None:
+            within = reasoning.before_text(within, rules)
+        first = call_template_of(dialect)
         assert first is not None
-        calls = within or choice([calls, text_that_begins_otherwise(first.first[0])])
-    elif thoughts is not None:
-        calls = series(thoughts.expression(rules), calls)
+        calls = within or choice([calls, text_not_starting_with(first.opening[0])])
+    elif reasoning is not None:
+        calls = series(reasoning.expression(rules), calls)
     return Grammar({**rules.rules, ROOT: calls}, tuple(rules.notes))
 
 
@@ -69,7 +69,7 @@ def grammar_of_document(
     tools: Sequence[Tool] = (),
     *,
     parallel: bool = True,
-    thoughts: Thoughts | None = None,
+    reasoning: ReasoningSyntax | None = None,
 ) -> Grammar | None:
     """Give the grammar of replies that are JSON as the schema has it, or calls where there are tools.
 
@@ -82,57 +82,57 @@ def grammar_of_document(
         if calls is None:
             return None
         options.append(calls)
-    before = EMPTY if thoughts is None else thoughts.expression(rules)
-    return Grammar({**rules.rules, ROOT: series(before, choice(options))}, tuple(rules.notes), _ROOMY)
+    before = EMPTY if reasoning is None else reasoning.expression(rules)
+    return Grammar({**rules.rules, ROOT: series(before, choice(options))}, tuple(rules.notes), _DOCUMENT_LIMITS)
 
 
-def marker_of(dialect: Dialect) -> str:
+def call_marker(dialect: Dialect) -> str:
     """Give the marker with which calls of this dialect begin wherever they stand, as its templates write it.
 
     "" where it has none, or one that is easily meant as text.
     """
-    frames = None if dialect.bare else frames_of(dialect)
+    frames = None if dialect.bare else call_template_of(dialect)
     markers = [dialect.section_open, dialect.open]
-    return next((each for each in markers if each and frames is not None and frames.first.startswith(each)), "")
+    return next((each for each in markers if each and frames is not None and frames.opening.startswith(each)), "")
 
 
 def _calls(dialect: Dialect, tools: Sequence[Tool], rules: Rules, *, parallel: bool) -> Expression | None:
-    frames = frames_of(dialect)
+    frames = call_template_of(dialect)
     if frames is None or not tools:
         return None
-    written = {tool.name: rules.share(_arguments(tool, rules, frames.notation)) for tool in tools}
-    return series(_call(frames, 0, written), *_further(frames, written, parallel=parallel), Text(frames.end))
+    written = {tool.name: rules.share(_arguments(tool, rules, frames.syntax)) for tool in tools}
+    return series(_call(frames, 0, written), *_further_calls(frames, written, parallel=parallel), LiteralText(frames.closing))
 
 
-def _behind(calls: Expression, marker: str) -> Expression:
+def _after_marker(calls: Expression, marker: str) -> Expression:
     """Give what follows the marker with which calls begin."""
     first, *rest = calls.parts if isinstance(calls, Series) else (calls,)
-    assert isinstance(first, Text)
-    return series(Text(first.text.removeprefix(marker)), *rest)
+    assert isinstance(first, LiteralText)
+    return series(LiteralText(first.text.removeprefix(marker)), *rest)
 
 
-def _arguments(tool: Tool, rules: Rules, notation: Notation) -> Expression:
+def _arguments(tool: Tool, rules: Rules, syntax: ValueSyntax) -> Expression:
     known = set(rules.notes)
-    found = arguments(tool.parameters, rules, notation)
+    found = arguments(tool.parameters, rules, syntax)
     for note in [note for note in rules.notes if note not in known and not note.startswith("tool ")]:
         del rules.notes[note]
         rules.note(f"tool {tool.name!r:.80}: {note}")
     return found
 
 
-def _further(frames: Frames, written: dict[str, Expression], *, parallel: bool) -> list[Expression]:
+def _further_calls(template: CallTemplate, written: dict[str, Expression], *, parallel: bool) -> list[Expression]:
     """Give the calls after the first."""
-    if not parallel or not frames.more:
+    if not parallel or not template.separators:
         return []
-    if len(set(frames.more)) == 1:
-        return [Repeat(_call(frames, 1, written), 0, len(frames.more), "further")]
-    tail: Expression = Text("")
-    for at in range(len(frames.more), 0, -1):
-        tail = Repeat(series(_call(frames, at, written), tail), 0, 1, "further", at - 1)
+    if len(set(template.separators)) == 1:
+        return [Repeat(_call(template, 1, written), 0, len(template.separators), "further")]
+    tail: Expression = LiteralText("")
+    for at in range(len(template.separators), 0, -1):
+        tail = Repeat(series(_call(template, at, written), tail), 0, 1, "further", at - 1)
     return [tail]
 
 
-def _call(frames: Frames, at: int, written: dict[str, Expression]) -> Expression:
-    head = frames.head(at)
-    named = [(frames.behind(at, name), rule) for name, rule in written.items()]
-    return series(Text(head), one_of_texts(named))
+def _call(template: CallTemplate, at: int, written: dict[str, Expression]) -> Expression:
+    head = template.before_name(at)
+    named = [(template.name_to_arguments(at, name), rule) for name, rule in written.items()]
+    return series(LiteralText(head), one_of_texts(named))

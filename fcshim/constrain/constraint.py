@@ -13,18 +13,18 @@ from typing import Literal
 
 import msgspec
 
-from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, marker_of
+from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, call_marker
 from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
-from fcshim.constrain.fitting import fitted
-from fcshim.constrain.frames import frames_of
+from fcshim.constrain.token_limit import limit_tokens
+from fcshim.constrain.call_template import call_template_of
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import ROOT, Grammar, Text, series
+from fcshim.constrain.grammar import ROOT, Grammar, LiteralText, series
 from fcshim.constrain.lark import write_lark
-from fcshim.constrain.prose import is_told
-from fcshim.constrain.residue import residue
-from fcshim.constrain.response_format import FIELD, is_any_object, wanted_document, without_format
-from fcshim.constrain.thoughts import Thoughts, thoughts_of
-from fcshim.constrain.triggers import lazy_fields, within
+from fcshim.constrain.free_text import is_unambiguous_marker
+from fcshim.constrain.derivative import derivative
+from fcshim.constrain.response_format import FIELD, is_any_object, requested_schema, without_format
+from fcshim.constrain.reasoning import ReasoningSyntax, reasoning_of
+from fcshim.constrain.triggers import lazy_fields, partial_marker_trigger
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
 from fcshim.parse.dialect import Dialect
@@ -35,11 +35,11 @@ Form = Literal["gbnf", "llguidance", "guidance", "structural_tag", "json_schema"
 Lark for vLLM with that backend. `structural_tag`: tags with a JSON Schema inside, as xgrammar has them, or a grammar.
 `json_schema`: the whole reply is JSON, so that calls are asked for without tags."""
 
-_GRAMMARS: frozenset[Form] = frozenset({"gbnf", "llguidance", "guidance"})
+_GRAMMAR_FORMS: frozenset[Form] = frozenset({"gbnf", "llguidance", "guidance"})
 """The forms that are grammars."""
 
 
-_THEIR_OWN = frozenset(
+_CLIENT_CONSTRAINT_FIELDS = frozenset(
     [
         *("grammar", "json_schema", "structured_outputs", "ebnf", "regex"),
         *("guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar_lazy"),
@@ -61,12 +61,12 @@ class Constraint:
     fields: dict[str, JSON]
     key: str
     notes: tuple[str, ...] = ()
-    held: bool = True
+    covers_all_calls: bool = True
     lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _ConstraintSpec:
     """What a constraint depends on, to be remembered by."""
 
     form: Form
@@ -80,10 +80,10 @@ class _Wanted:
     document: bytes = b""
     """The schema of JSON that may stand instead of calls."""
     tokens: int | None = None
-    thoughts: Thoughts | None = None
+    reasoning: ReasoningSyntax | None = None
 
     @property
-    def listed(self) -> list[Tool]:
+    def tool_list(self) -> list[Tool]:
         """The tools, without what a constraint does not depend on."""
         return [Tool(name, "", parameters) for name, parameters in msgspec.json.decode(self.tools)]
 
@@ -106,61 +106,61 @@ def constraint_for(
     reasoning that its prompt has opened. None where nothing needs to be held, where the client has a constraint of its
     own or the server's is as good, and where the dialect has no grammar here.
     """
-    if has_its_own(request):
+    if has_client_constraint(request):
         return None
     demanded = request.tool_choice.mode == "required"
-    document = None if demanded and tools else wanted_document(request)
-    thoughts = thoughts_of(request.model, in_reasoning) if form in _GRAMMARS else None
-    wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls, thoughts=thoughts)
+    document = None if demanded and tools else requested_schema(request)
+    thoughts = reasoning_of(request.model, in_reasoning) if form in _GRAMMAR_FORMS else None
+    wanted = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls, reasoning=thoughts)
     if document is not None:
-        return _with_document(dataclasses.replace(wanted, document=msgspec.json.encode(document)), request)
+        return _document_constraint(dataclasses.replace(wanted, document=msgspec.json.encode(document)), request)
     if not tools or not (demanded or eager or any(tool.strict for tool in tools)):
         return None
     if demanded:
-        return _made(dataclasses.replace(wanted, tokens=_tokens(request)))
-    waits = lazy and form == "gbnf" and is_told(marker_of(dialect))
-    return _made(dataclasses.replace(wanted, text=True, lazy=waits))
+        return _build(dataclasses.replace(wanted, tokens=_token_limit(request)))
+    waits = lazy and form == "gbnf" and is_unambiguous_marker(call_marker(dialect))
+    return _build(dataclasses.replace(wanted, text=True, lazy=waits))
 
 
-def has_its_own(request: Request) -> bool:
+def has_client_constraint(request: Request) -> bool:
     """Tell whether the client constrains the reply by itself."""
-    return not _THEIR_OWN.isdisjoint(request.extra)
+    return not _CLIENT_CONSTRAINT_FIELDS.isdisjoint(request.extra)
 
 
-def is_document_held(form: Form | None, request: Request) -> bool:
+def constrains_document(form: Form | None, request: Request) -> bool:
     """Tell whether a reply without calls is held to the client's `response_format` here, not by the server.
 
     llama-server holds replies to it as well, but fails (500) where such a reply is cut off by the token limit.
     """
-    theirs = has_its_own(request)
-    return form in _GRAMMARS and not theirs and wanted_document(request) is not None
+    theirs = has_client_constraint(request)
+    return form in _GRAMMAR_FORMS and not theirs and requested_schema(request) is not None
 
 
 def constraint_for_rest(
-    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, prefix: str, blank: str = ""
+    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, prefix: str, whitespace: str = ""
 ) -> Constraint | None:
     """Give what holds a reply to what may follow `prefix`, with which it began to call (`beginning_of_calls`).
 
     `blank`, white space that was cut off behind that, has to come first, where it may stand there. None where
     `constraint_for` gives none, where a form is no grammar, and where no valid calls begin so.
     """
-    if form not in _GRAMMARS or not tools or has_its_own(request):
+    if form not in _GRAMMAR_FORMS or not tools or has_client_constraint(request):
         return None
-    wanted = _Wanted(form, dialect, _told(tools), request.parallel_tool_calls)
+    wanted = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls)
     grammar = _grammar(wanted)
-    rest = None if grammar is None else _rest(grammar, prefix, blank)
-    return None if rest is None else _as_grammar(wanted, fitted(rest, _tokens(request)))
+    rest = None if grammar is None else _derived(grammar, prefix, whitespace)
+    return None if rest is None else _constraint_of_grammar(wanted, limit_tokens(rest, _token_limit(request)))
 
 
-def _rest(grammar: Grammar, prefix: str, blank: str) -> Grammar | None:
-    rest = residue(grammar, prefix + blank) if blank else None
+def _derived(grammar: Grammar, prefix: str, whitespace: str) -> Grammar | None:
+    rest = derivative(grammar, prefix + whitespace) if whitespace else None
     if rest is None:
-        return residue(grammar, prefix)
-    first = series(Text(blank), rest.rules[ROOT])
+        return derivative(grammar, prefix)
+    first = series(LiteralText(whitespace), rest.rules[ROOT])
     return Grammar({**rest.rules, ROOT: first}, rest.notes, rest.limits)
 
 
-def constrained(request: Request, constraint: Constraint) -> Request:
+def apply_constraint(request: Request, constraint: Constraint) -> Request:
     """Give the request with the constraint in it; a client of Ollama's API has its fields for one apart."""
     if not constraint.fields:
         return request
@@ -173,83 +173,83 @@ def constrained(request: Request, constraint: Constraint) -> Request:
     return msgspec.structs.replace(request, extra={**request.extra, **constraint.fields}, verbatim=verbatim)
 
 
-def _told(tools: Sequence[Tool]) -> bytes:
+def _encoded_tools(tools: Sequence[Tool]) -> bytes:
     """Write what a grammar depends on; descriptions are not part of it, and often change."""
     return msgspec.json.encode([(tool.name, tool.parameters) for tool in tools])
 
 
-def _tokens(request: Request) -> int | None:
+def _token_limit(request: Request) -> int | None:
     return None if request.max_tokens is None else max(request.max_tokens, 1)
 
 
-def _with_document(wanted: _Wanted, request: Request) -> Constraint | None:
+def _document_constraint(spec: _ConstraintSpec, request: Request) -> Constraint | None:
     """Give what holds the reply to a document, or calls where there are tools.
 
     A server without grammars holds replies to documents by itself: only calls have to be let through.
     """
-    if wanted.form in _GRAMMARS:
-        return _made(wanted) or _made(dataclasses.replace(wanted, dialect=BARE_JSON))
-    if wanted.tools == _NO_TOOLS:
+    if spec.form in _GRAMMAR_FORMS:
+        return _build(spec) or _build(dataclasses.replace(spec, dialect=BARE_JSON))
+    if spec.tools == _NO_TOOLS:
         return None
-    if wanted.form == "json_schema" and is_any_object(wanted_document(request)):
-        return Constraint(BARE_JSON, {}, "", held=False)  # a call in JSON is an object, too
-    return _made(wanted) or _made(dataclasses.replace(wanted, form="json_schema"))
+    if spec.form == "json_schema" and is_any_object(requested_schema(request)):
+        return Constraint(BARE_JSON, {}, "", covers_all_calls=False)  # a call in JSON is an object, too
+    return _build(spec) or _build(dataclasses.replace(spec, form="json_schema"))
 
 
 @functools.lru_cache(maxsize=64)
-def _made(wanted: _Wanted) -> Constraint | None:
-    match wanted.form:
+def _build(spec: _ConstraintSpec) -> Constraint | None:
+    match spec.form:
         case "structural_tag":
-            return _structural_tag(wanted)
+            return _structural_tag(spec)
         case "json_schema":
-            if wanted.text:
+            if spec.text:
                 return None
-            schema = schema_of_calls(wanted.listed, parallel=wanted.parallel, document=_decoded(wanted.document))
+            schema = schema_of_calls(spec.tool_list, parallel=spec.parallel, document=_decoded(spec.document))
             described = {"name": "reply", "schema": schema}
-            return _constraint(BARE_JSON, {FIELD: {"type": "json_schema", "json_schema": described}})
+            return _make_constraint(BARE_JSON, {FIELD: {"type": "json_schema", "json_schema": described}})
         case _:
-            return _of_grammar(wanted)
+            return _grammar_constraint(spec)
 
 
-def _structural_tag(wanted: _Wanted) -> Constraint | None:
+def _structural_tag(spec: _ConstraintSpec) -> Constraint | None:
     """Give tags with schemas inside; where calls are no such tags, one grammar that says all of them."""
-    frames = frames_of(wanted.dialect)
+    frames = call_template_of(spec.dialect)
     if frames is None:
         return None
-    marker = marker_of(wanted.dialect) if wanted.text else ""
+    marker = call_marker(spec.dialect) if spec.text else ""
     tag = None
-    if frames.is_json and (marker or not wanted.text):
+    if frames.is_json and (marker or not spec.text):
         tag = structural_tag_of_calls(
-            frames, wanted.listed, parallel=wanted.parallel, trigger=marker, document=_decoded(wanted.document)
+            frames, spec.tool_list, parallel=spec.parallel, trigger=marker, document=_decoded(spec.document)
         )
-    return _of_grammar(wanted) if tag is None else _constraint(wanted.dialect, {FIELD: tag})
+    return _grammar_constraint(spec) if tag is None else _make_constraint(spec.dialect, {FIELD: tag})
 
 
-def _of_grammar(wanted: _Wanted) -> Constraint | None:
-    grammar = _grammar(dataclasses.replace(wanted, tokens=None))
-    return None if grammar is None else _as_grammar(wanted, fitted(grammar, wanted.tokens))
+def _grammar_constraint(spec: _ConstraintSpec) -> Constraint | None:
+    grammar = _grammar(dataclasses.replace(spec, tokens=None))
+    return None if grammar is None else _constraint_of_grammar(spec, limit_tokens(grammar, spec.tokens))
 
 
 @functools.lru_cache(maxsize=64)
-def _grammar(wanted: _Wanted) -> Grammar | None:
-    tools, parallel, thoughts = wanted.listed, wanted.parallel, wanted.thoughts
-    if wanted.document:
-        document = _decoded(wanted.document)
-        return grammar_of_document(document, wanted.dialect, tools, parallel=parallel, thoughts=thoughts)
-    return grammar_of_calls(wanted.dialect, tools, parallel=parallel, text=wanted.text, thoughts=thoughts)
+def _grammar(spec: _ConstraintSpec) -> Grammar | None:
+    tools, parallel, thoughts = spec.tool_list, spec.parallel, spec.reasoning
+    if spec.document:
+        document = _decoded(spec.document)
+        return grammar_of_document(document, spec.dialect, tools, parallel=parallel, reasoning=thoughts)
+    return grammar_of_calls(spec.dialect, tools, parallel=parallel, text=spec.text, reasoning=thoughts)
 
 
-def _as_grammar(wanted: _Wanted, grammar: Grammar) -> Constraint:
-    marker = marker_of(wanted.dialect)
-    held = not wanted.text or is_told(marker)
-    fields = _fields(wanted.form, grammar)
-    if wanted.lazy:
-        triggers = [within(marker)] if wanted.thoughts is None else wanted.thoughts.triggers(marker)
-        fields |= lazy_fields(wanted.dialect, triggers)
-    return _constraint(wanted.dialect, fields, grammar.notes, held=held, lazy=wanted.lazy)
+def _constraint_of_grammar(spec: _ConstraintSpec, grammar: Grammar) -> Constraint:
+    marker = call_marker(spec.dialect)
+    held = not spec.text or is_unambiguous_marker(marker)
+    fields = _grammar_fields(spec.form, grammar)
+    if spec.lazy:
+        triggers = [partial_marker_trigger(marker)] if spec.reasoning is None else spec.reasoning.triggers(marker)
+        fields |= lazy_fields(spec.dialect, triggers)
+    return _make_constraint(spec.dialect, fields, grammar.notes, held=held, lazy=spec.lazy)
 
 
-def _fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
+def _grammar_fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
     """Give the fields of a request that say a grammar."""
     match form:
         case "llguidance":
@@ -267,10 +267,10 @@ def _decoded(document: bytes) -> JSON:
     return msgspec.json.decode(document) if document else None
 
 
-_NO_TOOLS = _told(())
+_NO_TOOLS = _encoded_tools(())
 
 
-def _constraint(
+def _make_constraint(
     dialect: Dialect,
     fields: dict[str, JSON],
     notes: tuple[str, ...] = (),

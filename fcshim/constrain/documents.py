@@ -6,7 +6,7 @@ Neighbours: `frames` says what stands around arguments; `constraint` picks the f
 
 from collections.abc import Sequence
 
-from fcshim.constrain.frames import MOST_CALLS, Frames
+from fcshim.constrain.call_template import MOST_CALLS, CallTemplate
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.schema.providers import as_object
@@ -18,7 +18,7 @@ def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = N
     With `document`, a reply may be what that schema has instead.
     """
     schemas = enumerate(as_object(tool.parameters) for tool in tools)
-    definitions = {f"tool{at}": _moved(schema, f"#/$defs/tool{at}") for at, schema in schemas}
+    definitions = {f"tool{at}": _rebased(schema, f"#/$defs/tool{at}") for at, schema in schemas}
     calls = [
         {
             "type": "object",
@@ -32,35 +32,35 @@ def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = N
     several = {"type": "array", "items": call, "minItems": 1, "maxItems": MOST_CALLS}
     reply = several if parallel else call
     if document is not None:
-        definitions["document"] = _moved(document, "#/$defs/document")
+        definitions["document"] = _rebased(document, "#/$defs/document")
         reply = {"anyOf": [{"$ref": "#/$defs/document"}, reply]}
     return {**reply, "$defs": definitions}
 
 
 def structural_tag_of_calls(
-    frames: Frames, tools: Sequence[Tool], *, parallel: bool, trigger: str = "", document: JSON = None
+    template: CallTemplate, tools: Sequence[Tool], *, parallel: bool, trigger: str = "", document: JSON = None
 ) -> dict[str, JSON] | None:
     """Give the structural tag of a reply that is nothing but calls, None where they share a frame.
 
     Each call is a tag of its own, from its opening marker to its closing one. With `trigger`, the beginning of all
     these markers, there may be text around calls; with `document`, a reply may be what that schema has instead.
     """
-    if frames.end and frames.more and not frames.more[0].startswith(frames.end):
+    if template.closing and template.separators and not template.separators[0].startswith(template.closing):
         return None
     tags = [
         {
             "type": "tag",
-            "begin": frames.head(0) + frames.behind(0, tool.name),
+            "begin": template.before_name(0) + template.name_to_arguments(0, tool.name),
             "content": {"type": "json_schema", "json_schema": as_object(tool.parameters)},
-            "end": frames.end,
+            "end": template.closing,
         }
         for tool in tools
     ]
     last: dict[str, JSON] = {"stop_after_first": not parallel}
     if trigger:
         return _tag({"type": "triggered_tags", "triggers": [trigger], "tags": tags, **last})
-    rest = frames.more[0][len(frames.end) :] if frames.more else frames.first
-    separator = rest[: len(rest) - len(frames.first)] if rest.endswith(frames.first) else ""
+    rest = template.separators[0][len(template.closing) :] if template.separators else template.opening
+    separator = rest[: len(rest) - len(template.opening)] if rest.endswith(template.opening) else ""
     calls = {"type": "tags_with_separator", "tags": tags, "separator": separator, "at_least_one": True, **last}
     if document is None:
         return _tag(calls)
@@ -71,17 +71,17 @@ def _tag(form: dict[str, JSON]) -> dict[str, JSON]:
     return {"type": "structural_tag", "format": form}
 
 
-def _moved(value: JSON, place: str) -> JSON:
+def _rebased(value: JSON, pointer: str) -> JSON:
     """Give a schema whose own references lead to where it is now; what leads elsewhere is left out."""
     if isinstance(value, list):
-        return [_moved(inner, place) for inner in value]
+        return [_rebased(inner, pointer) for inner in value]
     if not isinstance(value, dict):
         return value
-    moved = {key: _moved(inner, place) for key, inner in value.items() if key not in _RENAMED}
+    moved = {key: _rebased(inner, pointer) for key, inner in value.items() if key not in _IDENTITY_KEYWORDS}
     reference = value.get("$ref")
     if isinstance(reference, str):
-        return {**moved, "$ref": place + reference[1:]} if reference.startswith("#") else moved
-    return moved if reference is None else {**moved, "$ref": _moved(reference, place)}
+        return {**moved, "$ref": pointer + reference[1:]} if reference.startswith("#") else moved
+    return moved if reference is None else {**moved, "$ref": _rebased(reference, pointer)}
 
 
-_RENAMED = frozenset({"$ref", "$id", "$schema"})
+_IDENTITY_KEYWORDS = frozenset({"$ref", "$id", "$schema"})

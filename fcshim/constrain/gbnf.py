@@ -5,7 +5,7 @@ repeats is a rule of its own, because with a group all that repeats inside is mu
 Neighbours: `grammar` is what is written; `lark` writes the same for llguidance.
 """
 
-from fcshim.constrain.grammar import Chars, Grammar, Repeat, most_of
+from fcshim.constrain.grammar import Chars, Grammar, Repeat, repeat_limit
 from fcshim.constrain.writer import RuleWriter
 
 _BLOCK = 64
@@ -13,20 +13,20 @@ _BLOCK = 64
 
 def write_gbnf(grammar: Grammar) -> str:
     """Write it; the rules that nothing leads to are left out."""
-    return "".join(f"{name} ::= {text}\n" for name, text in _Writer(grammar).write_rules().items())
+    return "".join(f"{name} ::= {text}\n" for name, text in _GbnfWriter(grammar).write_rules().items())
 
 
-class _Writer(RuleWriter):
+class _GbnfWriter(RuleWriter):
     def __init__(self, grammar: Grammar) -> None:
         super().__init__(grammar)
         self._blocks: dict[str, str] = {}
         self._groups: dict[str, str] = {}
 
-    def _named(self, name: str) -> str:
+    def _rule_name(self, name: str) -> str:
         return name
 
-    def _repeated(self, inner: str, part: Repeat) -> str:
-        least, most = part.least, most_of(part, self._limits)
+    def _repetition(self, inner: str, part: Repeat) -> str:
+        least, most = part.least, repeat_limit(part, self._limits)
         if inner.startswith("(") and (most != 1 or "{" in inner):
             inner = self._group(inner)
         if most is None:
@@ -58,13 +58,13 @@ class _Writer(RuleWriter):
             self._lines[name] = f"{inner}{{{_BLOCK}}}"
         return self._blocks[inner]
 
-    def _class(self, part: Chars) -> str:
+    def _char_class(self, part: Chars) -> str:
         return f"[{self._ranges(part)}]"
 
-    def _point(self, point: int) -> str:
+    def _range_end(self, point: int) -> str:
         char = chr(point)
-        return char if char.isascii() and char.isalnum() else self._numbered(point)
+        return char if char.isascii() and char.isalnum() else self._escaped_code_point(point)
 
-    def _numbered(self, point: int) -> str:
+    def _escaped_code_point(self, point: int) -> str:
         # Not as two digits: xgrammar, which reads GBNF as well, takes letters that follow them for more.
         return f"\\u{point:04X}" if point < 0x10000 else f"\\U{point:08X}"

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 
-class Text(Struct, frozen=True, cache_hash=True, gc=False):
+class LiteralText(Struct, frozen=True, cache_hash=True, gc=False):
     """Exactly this."""
 
     text: str
@@ -33,13 +33,13 @@ class Series(Struct, frozen=True, cache_hash=True, gc=False):
     parts: tuple["Expression", ...]
 
 
-class Choice(Struct, frozen=True, cache_hash=True, gc=False):
+class Alternation(Struct, frozen=True, cache_hash=True, gc=False):
     """One of them."""
 
     options: tuple["Expression", ...]
 
 
-Counts: TypeAlias = Literal["", "characters", "items", "further", "thoughts"]
+CountedUnit: TypeAlias = Literal["", "characters", "items", "further", "thoughts"]
 
 
 class Repeat(Struct, frozen=True, cache_hash=True, gc=False):
@@ -48,25 +48,25 @@ class Repeat(Struct, frozen=True, cache_hash=True, gc=False):
     part: "Expression"
     least: int
     most: int | None
-    counts: Counts = ""
-    before: int = 0
+    counts: CountedUnit = ""
+    preceding: int = 0
     """How many of what is counted stand before it."""
 
 
-class Rule(Struct, frozen=True, cache_hash=True, gc=False):
+class RuleRef(Struct, frozen=True, cache_hash=True, gc=False):
     """What a named rule says."""
 
     name: str
 
 
-Expression: TypeAlias = Text | Chars | Series | Choice | Repeat | Rule
+Expression: TypeAlias = LiteralText | Chars | Series | Alternation | Repeat | RuleRef
 
-EMPTY = Text("")
+EMPTY = LiteralText("")
 ROOT = "root"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GrammarLimits:
     """How much of what a schema leaves open may be written."""
 
     characters: int
@@ -82,7 +82,7 @@ class Limits:
         return 4 * self.characters
 
 
-LOOSE = Limits(characters=8_192, items=32, further=7)
+DEFAULT_LIMITS = GrammarLimits(characters=8_192, items=32, further=7)
 """Where nothing says how many tokens there are: room for a file of two hundred lines."""
 
 
@@ -95,7 +95,7 @@ class Grammar:
 
     rules: Mapping[str, Expression]
     notes: tuple[str, ...] = ()
-    limits: Limits = field(default=LOOSE)
+    limits: GrammarLimits = field(default=DEFAULT_LIMITS)
 
 
 def series(*parts: Expression) -> Expression:
@@ -103,10 +103,10 @@ def series(*parts: Expression) -> Expression:
     joined: list[Expression] = []
     for part in parts:
         for inner in part.parts if isinstance(part, Series) else (part,):
-            if not isinstance(inner, Text):
+            if not isinstance(inner, LiteralText):
                 joined.append(inner)
-            elif joined and isinstance(joined[-1], Text):
-                joined[-1] = Text(joined[-1].text + inner.text)
+            elif joined and isinstance(joined[-1], LiteralText):
+                joined[-1] = LiteralText(joined[-1].text + inner.text)
             elif inner.text:
                 joined.append(inner)
     if not joined:
@@ -118,9 +118,9 @@ def choice(options: Iterable[Expression]) -> Expression:
     """Admit one of `options`, of which there must be one at least."""
     flat: list[Expression] = []
     for option in options:
-        flat += option.options if isinstance(option, Choice) else (option,)
+        flat += option.options if isinstance(option, Alternation) else (option,)
     assert flat
-    return flat[0] if len(flat) == 1 else Choice(tuple(flat))
+    return flat[0] if len(flat) == 1 else Alternation(tuple(flat))
 
 
 def optional(part: Expression) -> Expression:
@@ -150,17 +150,17 @@ def without(ranges: Ranges, holes: Iterable[int | tuple[int, int]]) -> Ranges:
     return tuple(left)
 
 
-def common(one: Ranges, other: Ranges) -> Ranges:
+def intersection(one: Ranges, other: Ranges) -> Ranges:
     """Give the characters that are in both."""
     parts = ((max(low, first), min(high, last)) for low, high in one for first, last in other)
     return tuple((low, high) for low, high in parts if low <= high)
 
 
-_DEEPEST_SHARED = 32
+_MAX_PREFIX_DEPTH = 32
 """Beginnings inside one another that texts have in common and that are written once."""
 
 
-def one_of_texts(branches: Sequence[tuple[str, Expression]], depth: int = _DEEPEST_SHARED) -> Expression:
+def one_of_texts(branches: Sequence[tuple[str, Expression]], depth: int = _MAX_PREFIX_DEPTH) -> Expression:
     """Admit one of the texts, each with what follows it; what they begin with in common is written once.
 
     A sampler keeps one state for each option that is open: a hundred names would be a hundred.
@@ -168,25 +168,25 @@ def one_of_texts(branches: Sequence[tuple[str, Expression]], depth: int = _DEEPE
     groups: dict[str, list[tuple[str, Expression]]] = {}
     for text, rest in branches:
         groups.setdefault(text[:1], []).append((text, rest))
-    return choice(_group(group, depth) for group in groups.values())
+    return choice(_with_common_prefix(group, depth) for group in groups.values())
 
 
-def _group(branches: Sequence[tuple[str, Expression]], depth: int) -> Expression:
+def _with_common_prefix(branches: Sequence[tuple[str, Expression]], depth: int) -> Expression:
     if len(branches) == 1 or not branches[0][0] or not depth:
-        return choice(series(Text(text), rest) for text, rest in branches)
-    shared = _shared_start([text for text, _ in branches])
+        return choice(series(LiteralText(text), rest) for text, rest in branches)
+    shared = _common_prefix([text for text, _ in branches])
     inner = [(text[len(shared) :], rest) for text, rest in branches]
-    return series(Text(shared), one_of_texts(inner, depth - 1))
+    return series(LiteralText(shared), one_of_texts(inner, depth - 1))
 
 
-def _shared_start(texts: Sequence[str]) -> str:
+def _common_prefix(texts: Sequence[str]) -> str:
     first, last = min(texts), max(texts)
     size = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
     return first[:size]
 
 
-def most_of(repeat: Repeat, limits: Limits) -> int | None:
+def repeat_limit(repeat: Repeat, limits: GrammarLimits) -> int | None:
     """Give how often a repetition may repeat within the limits; never less than it must."""
-    limit = max(getattr(limits, repeat.counts) - repeat.before, 0) if repeat.counts else None
+    limit = max(getattr(limits, repeat.counts) - repeat.preceding, 0) if repeat.counts else None
     ends = [end for end in (repeat.most, limit) if end is not None]
     return max(repeat.least, min(ends)) if ends else None

@@ -8,10 +8,10 @@ from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
 from fcshim.schema.node import has_lone_surrogate
 
-OF_NAMES = ("patternProperties", "propertyNames")
-_OF_ALL_NAMES = frozenset({"", "^", "$", ".*", "^.*", ".*$", "^.*$", "^(.*)$", ".+", "^.+$", "^(.+)$"})
+NAME_KEYWORDS = ("patternProperties", "propertyNames")
+_MATCH_ALL_PATTERNS = frozenset({"", "^", "$", ".*", "^.*", ".*$", "^.*$", "^(.*)$", ".+", "^.+$", "^(.+)$"})
 """Patterns that every name matches, the empty one apart; some generators write dictionaries so."""
-_SAYS_NOTHING = frozenset({"type", "title", "description"})
+_NEUTRAL_KEYWORDS = frozenset({"type", "title", "description"})
 """Keywords that say nothing of names, which are strings anyway."""
 
 
@@ -21,9 +21,9 @@ def named_members(parts: Alternative) -> dict[str, tuple[JSON, ...]]:
     keys = {key: None for part in parts for key in _dict(part, "properties")}
     keys.update(dict.fromkeys(key for names in listed for key in names))
     keys.update(dict.fromkeys(required_members(parts)))
-    free = [_free(part) for part in parts]
+    free = [_unnamed_schema(part) for part in parts]
     found = {
-        key: tuple(each for part, other in zip(parts, free, strict=True) for each in _of_member(part, key, other))
+        key: tuple(each for part, other in zip(parts, free, strict=True) for each in _member_schemas(part, key, other))
         for key in keys
         if not has_lone_surrogate(key) and all(key in names for names in listed)
     }
@@ -45,30 +45,30 @@ def other_members(parts: Alternative) -> tuple[JSON, ...] | None:
         return None
     if any(_listed_names(part) is not None for part in parts):
         return None
-    schemas = tuple(map(_free, parts))
+    schemas = tuple(map(_unnamed_schema, parts))
     return None if any(schema is False for schema in schemas) else schemas
 
 
-def relaxed_of_names(part: dict[str, JSON]) -> list[str]:
+def relaxed_name_keywords(part: dict[str, JSON]) -> list[str]:
     """Give the keywords that say more of names than is held to."""
     names = part.get("propertyNames", True)
     plain = (
-        names is True or _listed_names(part) is not None or (isinstance(names, dict) and names.keys() <= _SAYS_NOTHING)
+        names is True or _listed_names(part) is not None or (isinstance(names, dict) and names.keys() <= _NEUTRAL_KEYWORDS)
     )
-    patterns = _dict(part, "patternProperties").keys() <= _OF_ALL_NAMES
+    patterns = _dict(part, "patternProperties").keys() <= _MATCH_ALL_PATTERNS
     return [*([] if patterns else ["patternProperties"]), *([] if plain else ["propertyNames"])]
 
 
-def _of_member(part: dict[str, JSON], key: str, other: JSON) -> list[JSON]:
+def _member_schemas(part: dict[str, JSON], key: str, other: JSON) -> list[JSON]:
     properties = _dict(part, "properties")
     if key not in properties:
         return [other]
-    return [properties[key], *_of_all_names(part)]
+    return [properties[key], *_match_all_schemas(part)]
 
 
-def _free(part: dict[str, JSON]) -> JSON:
+def _unnamed_schema(part: dict[str, JSON]) -> JSON:
     """Give the schema of members that are not named. Which patterns a name matches is left open."""
-    of_all = _of_all_names(part)
+    of_all = _match_all_schemas(part)
     if of_all:
         return of_all[0] if len(of_all) == 1 else {"allOf": of_all}
     patterns = list(_dict(part, "patternProperties").values())
@@ -79,8 +79,8 @@ def _free(part: dict[str, JSON]) -> JSON:
     return possible[0] if len(possible) == 1 else {"anyOf": possible} if possible else False
 
 
-def _of_all_names(part: dict[str, JSON]) -> list[JSON]:
-    return [schema for name, schema in _dict(part, "patternProperties").items() if name in _OF_ALL_NAMES]
+def _match_all_schemas(part: dict[str, JSON]) -> list[JSON]:
+    return [schema for name, schema in _dict(part, "patternProperties").items() if name in _MATCH_ALL_PATTERNS]
 
 
 def _listed_names(part: dict[str, JSON]) -> list[str] | None:

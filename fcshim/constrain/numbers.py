@@ -7,19 +7,19 @@ Neighbours: `values` asks for the numbers of a schema.
 import math
 from fractions import Fraction
 
-from fcshim.constrain.grammar import Expression, Repeat, Text, chars, choice, one_of_texts, optional, series
+from fcshim.constrain.grammar import Expression, Repeat, LiteralText, chars, choice, one_of_texts, optional, series
 
 DIGIT = chars("09")
-_DIGITS = 15
+_MAX_DIGITS = 15
 """Digits of a whole number without bounds: as many as a double holds exactly."""
-_LONGEST = 40
+_MAX_BOUND_DIGITS = 40
 """Digits of a bound that is heeded."""
-_PLACES = 4
+_MAX_DECIMALS = 4
 
-_NATURAL = series(chars("19"), Repeat(DIGIT, 0, _DIGITS - 1))
-INTEGER = choice([Text("0"), series(optional(Text("-")), _NATURAL)])
+_NATURAL = series(chars("19"), Repeat(DIGIT, 0, _MAX_DIGITS - 1))
+INTEGER = choice([LiteralText("0"), series(optional(LiteralText("-")), _NATURAL)])
 NUMBER = series(
-    optional(Text("-")), choice([Text("0"), _NATURAL]), optional(series(Text("."), Repeat(DIGIT, 1, _PLACES)))
+    optional(LiteralText("-")), choice([LiteralText("0"), _NATURAL]), optional(series(LiteralText("."), Repeat(DIGIT, 1, _MAX_DECIMALS)))
 )
 
 
@@ -29,20 +29,20 @@ def integers(least: Fraction | None, most: Fraction | None) -> Expression | None
         return INTEGER
     low = None if least is None else math.ceil(least)
     high = None if most is None else math.floor(most)
-    reach = 10**_DIGITS - 1
+    reach = 10**_MAX_DIGITS - 1
     if low is None:
         assert high is not None
         low = min(-reach, high * 10 if high < 0 else high)
     if high is None:
         high = max(reach, low * 10 if low > 0 else low)
-    return _between(low, high)
+    return _integer_range(low, high)
 
 
 def numbers(least: Fraction | None, most: Fraction | None) -> Expression | None:
     """Admit numbers between two bounds, with and without a fraction; None where none is found."""
     if least is None and most is None:
         return NUMBER
-    reach = Fraction(10**_DIGITS)
+    reach = Fraction(10**_MAX_DIGITS)
     low = min(-reach, most * 2 if most is not None else -reach) if least is None else least
     high = max(reach, low * 2) if most is None else most
     whole = integers(low, high)
@@ -54,10 +54,10 @@ def multiples(step: Fraction, low: Fraction | None, high: Fraction | None) -> Ex
     if low is not None and high is not None and (high - low) / step <= 256:
         first, last = -(-low // step), high // step
         texts = [_decimal(step * at) for at in range(int(first), int(last) + 1)]
-        return one_of_texts([(text, Text("")) for text in texts]) if texts and all(texts) else None
+        return one_of_texts([(text, LiteralText("")) for text in texts]) if texts and all(texts) else None
     size = step.numerator
     if low is None and high is None and step.denominator == 1 and str(size).strip("0") == "1":
-        return choice([Text("0"), series(INTEGER, Text("0" * (len(str(size)) - 1)))]) if size > 1 else None
+        return choice([LiteralText("0"), series(INTEGER, LiteralText("0" * (len(str(size)) - 1)))]) if size > 1 else None
     return None
 
 
@@ -79,13 +79,13 @@ def _alternatives(options: list[Expression | None]) -> Expression | None:
 
 def _fractions(low: Fraction, high: Fraction) -> Expression | None:
     """Admit `n.d` where all that begin with `n` lie within the bounds."""
-    places = series(Text("."), Repeat(DIGIT, 1, _PLACES))
-    above = _between(max(0, math.ceil(low)), math.floor(high) - 1)
-    below = _between(max(0, math.ceil(-high)), math.floor(-low) - 1)
+    places = series(LiteralText("."), Repeat(DIGIT, 1, _MAX_DECIMALS))
+    above = _integer_range(max(0, math.ceil(low)), math.floor(high) - 1)
+    below = _integer_range(max(0, math.ceil(-high)), math.floor(-low) - 1)
     return _alternatives(
         [
             None if above is None else series(above, places),
-            None if below is None else series(Text("-"), below, places),
+            None if below is None else series(LiteralText("-"), below, places),
         ]
     )
 
@@ -97,21 +97,21 @@ def _near_bounds(low: Fraction, high: Fraction, *, whole: Expression | None) -> 
     if abs(low) > 10**6 or abs(high) > 10**6:
         return []
     for places in range(1, 12):
-        found = [_shifted(low, high, places)]
+        found = [_fixed_point(low, high, places)]
         if found != [None] and (places > 1 or whole is not None or high - low >= Fraction(1, 2)):
             return found
     return []
 
 
-def _shifted(low: Fraction, high: Fraction, places: int) -> Expression | None:
+def _fixed_point(low: Fraction, high: Fraction, places: int) -> Expression | None:
     scale = 10**places
     first, last = math.ceil(low * scale), math.floor(high * scale)
-    positive = _placed(max(first, 0), last, places)
-    negative = _placed(max(-last, 1), -first, places)
-    return _alternatives([positive, None if negative is None else series(Text("-"), negative)])
+    positive = _fixed_point_range(max(first, 0), last, places)
+    negative = _fixed_point_range(max(-last, 1), -first, places)
+    return _alternatives([positive, None if negative is None else series(LiteralText("-"), negative)])
 
 
-def _placed(first: int, last: int, places: int) -> Expression | None:
+def _fixed_point_range(first: int, last: int, places: int) -> Expression | None:
     """Admit the whole numbers from `first` to `last` with a point before their last `places` digits."""
     if first > last:
         return None
@@ -119,37 +119,37 @@ def _placed(first: int, last: int, places: int) -> Expression | None:
     while first <= last:
         size = max(len(str(first)), places + 1)
         end = min(last, 10**size - 1)
-        options.append(_pointed(str(first).zfill(size), str(end).zfill(size), size - places))
+        options.append(_with_decimal_point(str(first).zfill(size), str(end).zfill(size), size - places))
         first = end + 1
     return choice(options)
 
 
-def _pointed(first: str, last: str, point: int) -> Expression:
+def _with_decimal_point(first: str, last: str, point: int) -> Expression:
     if point == 0:
-        return series(Text("."), _same_length(first, last))
+        return series(LiteralText("."), _same_length(first, last))
     if first[0] == last[0]:
-        return series(Text(first[0]), _pointed(first[1:], last[1:], point - 1))
+        return series(LiteralText(first[0]), _with_decimal_point(first[1:], last[1:], point - 1))
     rest = len(first) - 1
     middle = chr(ord(first[0]) + 1), chr(ord(last[0]) - 1)
-    options = [series(Text(first[0]), _pointed(first[1:], "9" * rest, point - 1))]
+    options = [series(LiteralText(first[0]), _with_decimal_point(first[1:], "9" * rest, point - 1))]
     if middle[0] <= middle[1]:
-        options.append(series(chars("".join(middle)), _pointed("0" * rest, "9" * rest, point - 1)))
-    options.append(series(Text(last[0]), _pointed("0" * rest, last[1:], point - 1)))
+        options.append(series(chars("".join(middle)), _with_decimal_point("0" * rest, "9" * rest, point - 1)))
+    options.append(series(LiteralText(last[0]), _with_decimal_point("0" * rest, last[1:], point - 1)))
     return choice(options)
 
 
-def _between(low: int, high: int) -> Expression | None:
-    if low > high or len(str(low)) > _LONGEST or len(str(high)) > _LONGEST:
+def _integer_range(low: int, high: int) -> Expression | None:
+    if low > high or len(str(low)) > _MAX_BOUND_DIGITS or len(str(high)) > _MAX_BOUND_DIGITS:
         return None
     options: list[Expression] = []
     if low < 0:
-        options += [series(Text("-"), part) for part in _naturals(max(-high, 1), -low)]
+        options += [series(LiteralText("-"), part) for part in _natural_ranges(max(-high, 1), -low)]
     if high >= 0:
-        options += _naturals(max(low, 0), high)
+        options += _natural_ranges(max(low, 0), high)
     return choice(options)
 
 
-def _naturals(low: int, high: int) -> list[Expression]:
+def _natural_ranges(low: int, high: int) -> list[Expression]:
     options: list[Expression] = []
     while low <= high:
         end = min(high, 10 ** len(str(low)) - 1)
@@ -162,25 +162,25 @@ def _same_length(low: str, high: str) -> Expression:
     """Admit the digits from `low` to `high`, which have the same length."""
     size = len(low)
     if low == high:
-        return Text(low)
+        return LiteralText(low)
     if low == "0" * size and high == "9" * size:
         return Repeat(DIGIT, size, size)
     if low[0] == high[0]:
-        return series(Text(low[0]), _same_length(low[1:], high[1:]))
+        return series(LiteralText(low[0]), _same_length(low[1:], high[1:]))
     first, last = low[0], high[0]
     options: list[Expression] = []
     if low[1:] != "0" * (size - 1):
-        options.append(series(Text(first), _same_length(low[1:], "9" * (size - 1))))
+        options.append(series(LiteralText(first), _same_length(low[1:], "9" * (size - 1))))
         first = chr(ord(first) + 1)
     below: list[Expression] = []
     if high[1:] != "9" * (size - 1):
-        below = [series(Text(last), _same_length("0" * (size - 1), high[1:]))]
+        below = [series(LiteralText(last), _same_length("0" * (size - 1), high[1:]))]
         last = chr(ord(last) - 1)
     if first <= last:
-        options.append(_digits(first, last, size - 1))
+        options.append(_first_digit_range(first, last, size - 1))
     return choice([*options, *below])
 
 
-def _digits(first: str, last: str, rest: int) -> Expression:
-    lead = Text(first) if first == last else chars(first + last)
+def _first_digit_range(first: str, last: str, rest: int) -> Expression:
+    lead = LiteralText(first) if first == last else chars(first + last)
     return series(lead, Repeat(DIGIT, rest, rest)) if rest else lead

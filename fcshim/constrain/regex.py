@@ -8,11 +8,11 @@ Neighbours: `patterns` asks what a pattern admits, `clarity` whether a sampler c
 
 import re
 
-from fcshim.constrain.grammar import Chars, Expression, Ranges, Repeat, Series, Text, choice, series, without
+from fcshim.constrain.grammar import Chars, Expression, Ranges, Repeat, Series, LiteralText, choice, series, without
 from fcshim.schema.node import has_lone_surrogate
 
-_DEEPEST = 20
-_MOST = 2_000
+_MAX_DEPTH = 20
+_MAX_REPEATS = 2_000
 """Repetitions that a pattern may demand, or bound."""
 
 _ALL: Ranges = ((0x20, 0xD7FF), (0xE000, 0x10FFFF))
@@ -29,45 +29,45 @@ ANYTHING = (_ANY, Repeat(Chars(_ALL), 1, None, "characters"))
 _COUNT = re.compile(r"\{(\d{1,5})(,?)(\d{0,5})\}")
 _GROUP = re.compile(r"\((?:\?:|\?P?<[A-Za-z_]\w{0,63}>)?")
 _CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})")
-_REST = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
+_CHARACTER_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0": "\0"}
 
 
-class UnreadError(Exception):
+class UnsupportedRegexError(Exception):
     """This is none of what is read."""
 
 
 def read_regex(text: str) -> Expression:
     """Give the strings that match; in linear time. Raises `UnreadError`."""
-    return _Reader(text).whole()
+    return _RegexReader(text).read()
 
 
-class _Reader:
+class _RegexReader:
     """Reads one expression."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
-    def whole(self) -> Expression:
+    def read(self) -> Expression:
         """Read all of it. A part that is not anchored may have any text beside it."""
         options = [self._anchored()]
-        while self._take("|"):
+        while self._accept("|"):
             options.append(self._anchored())
         if self._at < len(self._text):
-            raise UnreadError
+            raise UnsupportedRegexError
         return choice(options)
 
     def _anchored(self) -> Expression:
-        begins = self._take("^")
+        begins = self._accept("^")
         inner = self._series(0)
-        ends = self._take("$")
+        ends = self._accept("$")
         parts = inner.parts if isinstance(inner, Series) else (inner,)
         before = [] if begins or parts[0] in ANYTHING else [_ANY]
         return series(*before, inner, *([] if ends or parts[-1] in ANYTHING else [_ANY]))
 
-    def _options(self, depth: int) -> Expression:
+    def _alternatives(self, depth: int) -> Expression:
         options = [self._series(depth)]
-        while self._take("|"):
+        while self._accept("|"):
             options.append(self._series(depth))
         return choice(options)
 
@@ -81,11 +81,11 @@ class _Reader:
         group = _GROUP.match(self._text, self._at)
         if group:
             self._at = group.end()
-            if depth == _DEEPEST or self._text[self._at : self._at + 1] == "?":
-                raise UnreadError
-            inner = self._options(depth + 1)
-            if not self._take(")"):
-                raise UnreadError
+            if depth == _MAX_DEPTH or self._text[self._at : self._at + 1] == "?":
+                raise UnsupportedRegexError
+            inner = self._alternatives(depth + 1)
+            if not self._accept(")"):
+                raise UnsupportedRegexError
             return inner
         char = self._text[self._at]
         self._at += 1
@@ -95,11 +95,11 @@ class _Reader:
             case "[":
                 return Chars(self._class())
             case "\\":
-                found = self._escaped()
-                return Text(found) if isinstance(found, str) else Chars(found)
+                found = self._escape()
+                return LiteralText(found) if isinstance(found, str) else Chars(found)
             case "*" | "+" | "?" | "^" | "{":
-                raise UnreadError
-        return Text(char)
+                raise UnsupportedRegexError
+        return LiteralText(char)
 
     def _repeated(self, part: Expression) -> Expression:
         count = _COUNT.match(self._text, self._at)
@@ -112,45 +112,45 @@ class _Reader:
             self._at += 1
         else:
             return part
-        self._take("?")  # a lazy one admits the same
-        if max(least, most or 0) > _MOST or (most is not None and most < least):
-            raise UnreadError
+        self._accept("?")  # a lazy one admits the same
+        if max(least, most or 0) > _MAX_REPEATS or (most is not None and most < least):
+            raise UnsupportedRegexError
         return Repeat(part, least, most, "characters" if most is None else "")
 
     def _class(self) -> Ranges:
-        outside = self._take("^")
+        outside = self._accept("^")
         found: list[tuple[int, int]] = []
-        while not self._take("]"):
-            first = self._member()
+        while not self._accept("]"):
+            first = self._class_member()
             if self._text[self._at : self._at + 1] != "-" or self._text[self._at + 1 : self._at + 2] == "]":
                 found += first if isinstance(first, tuple) else ((ord(first), ord(first)),)
                 continue
             self._at += 1
-            last = self._member()
+            last = self._class_member()
             if not isinstance(first, str) or not isinstance(last, str) or last < first:
-                raise UnreadError
+                raise UnsupportedRegexError
             found.append((ord(first), ord(last)))
         found += _SPACES if outside and _SPACE[0] in found else ()
         left = without(_ALL, found) if outside else tuple(sorted(found))
         if not left:
-            raise UnreadError
+            raise UnsupportedRegexError
         return left
 
-    def _member(self) -> str | Ranges:
+    def _class_member(self) -> str | Ranges:
         if self._at >= len(self._text):
-            raise UnreadError
+            raise UnsupportedRegexError
         char = self._text[self._at]
         self._at += 1
-        return self._escaped() if char == "\\" else char
+        return self._escape() if char == "\\" else char
 
-    def _escaped(self) -> str | Ranges:
+    def _escape(self) -> str | Ranges:
         """Read what follows a backslash."""
         code = _CODE.match(self._text, self._at)
         if code:
             self._at = code.end()
             read = chr(int(code[1] or code[2], 16))
             if has_lone_surrogate(read):
-                raise UnreadError
+                raise UnsupportedRegexError
             return read
         char = self._text[self._at : self._at + 1]
         self._at += 1
@@ -164,11 +164,11 @@ class _Reader:
         }
         if char in sets:
             return sets[char]
-        if not char or (char.isalnum() and char not in _REST):
-            raise UnreadError
-        return _REST.get(char, char)
+        if not char or (char.isalnum() and char not in _CHARACTER_ESCAPES):
+            raise UnsupportedRegexError
+        return _CHARACTER_ESCAPES.get(char, char)
 
-    def _take(self, char: str) -> bool:
+    def _accept(self, char: str) -> bool:
         taken = self._text.startswith(char, self._at)
         self._at += taken
         return taken

@@ -14,7 +14,7 @@ FIELD = "response_format"
 _ANY_OBJECT: dict[str, JSON] = {"type": "object"}
 
 
-def wanted_document(request: Request) -> JSON:
+def requested_schema(request: Request) -> JSON:
     """Give the schema of the JSON that the reply's text is to be, None where it is to be any text."""
     match request.extra.get(FIELD):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:

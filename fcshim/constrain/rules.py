@@ -6,13 +6,13 @@ Neighbours: `strings`, `notation` and `values` put their rules here; `calls` mak
 
 from collections.abc import Callable
 
-from fcshim.constrain.grammar import Expression, Rule, Text
+from fcshim.constrain.grammar import Expression, RuleRef, LiteralText
 
-_MOST_PLACES = 20_000
+_MAX_NODES = 20_000
 """Places of all schemas together that become rules; the largest real sets of tools have some 5,000."""
-_MOST_WORK = 100_000
+_MAX_EXPANSION_STEPS = 100_000
 """Steps of looking for alternatives in all schemas together, 0.1 s; where references multiply there is no end."""
-_MOST_NOTES = 32
+_MAX_NOTES = 32
 """What is told one by one: notes are told again with each request."""
 
 
@@ -22,27 +22,27 @@ class Rules:
     def __init__(self) -> None:
         self.rules: dict[str, Expression] = {}
         self.notes: dict[str, None] = {}
-        self.room = _MOST_PLACES
-        self.work = _MOST_WORK
-        self._names: dict[Expression, Rule] = {}
+        self.nodes_left = _MAX_NODES
+        self.steps_left = _MAX_EXPANSION_STEPS
+        self._names: dict[Expression, RuleRef] = {}
 
     def share(self, expression: Expression, name: str = "") -> Expression:
         """Make a rule of an expression that may stand at several places, unless it is short."""
-        if isinstance(expression, Rule | Text):
+        if isinstance(expression, RuleRef | LiteralText):
             return expression
         if expression not in self._names:
-            rule = Rule(name or f"r{len(self.rules)}")
+            rule = RuleRef(name or f"r{len(self.rules)}")
             self.rules[rule.name] = expression
             self._names[expression] = rule
         return self._names[expression]
 
     def once(self, name: str, make: Callable[[], Expression]) -> Expression:
         """Give the rule of that name, made where there is none yet."""
-        return Rule(name) if name in self.rules else self.share(make(), name)
+        return RuleRef(name) if name in self.rules else self.share(make(), name)
 
     def note(self, text: str) -> None:
         """Tell what is not held to."""
-        if text in self.notes or len(self.notes) < _MOST_NOTES:
+        if text in self.notes or len(self.notes) < _MAX_NOTES:
             self.notes[text] = None
         else:
             self.notes["more is not held to"] = None

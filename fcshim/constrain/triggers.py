@@ -20,19 +20,19 @@ from fcshim.parse.machine.context import REASONING_TAGS
 LAZY_FIELDS = ("grammar", "grammar_lazy", "grammar_triggers", "preserved_tokens")
 """The fields that such a grammar takes."""
 
-_PATTERN = 2
+_PATTERN_TRIGGER = 2
 """The server's number for a trigger that is a regular expression."""
-_SPECIAL = re.compile(r"[\\^$.*+?()\[\]{}|/]")
+_REGEX_SPECIAL = re.compile(r"[\\^$.*+?()\[\]{}|/]")
 _TOKEN = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")
 """What may be one token by itself, which the server leaves out of the text unless it is told not to."""
 
 
 def lazy_fields(dialect: Dialect, triggers: Sequence[JSON]) -> dict[str, JSON]:
     """Give the fields beside a grammar that waits for one of `triggers`."""
-    return {"grammar_lazy": True, "grammar_triggers": list(triggers), "preserved_tokens": _tokens(dialect)}
+    return {"grammar_lazy": True, "grammar_triggers": list(triggers), "preserved_tokens": _preserved_tokens(dialect)}
 
 
-def within(marker: str) -> JSON:
+def partial_marker_trigger(marker: str) -> JSON:
     """Give the trigger that fires once the text ends within the marker, one character of it at least."""
     pattern = ""
     for char in reversed(marker):
@@ -40,20 +40,20 @@ def within(marker: str) -> JSON:
     return _trigger(f"{pattern}(?![\\s\\S])")
 
 
-def behind(tag: str) -> JSON:
+def whole_tag_trigger(tag: str) -> JSON:
     """Give the trigger that fires once the tag is whole."""
     return _trigger(_literal(tag))
 
 
 def _trigger(pattern: str) -> JSON:
-    return {"type": _PATTERN, "value": pattern}
+    return {"type": _PATTERN_TRIGGER, "value": pattern}
 
 
 def _literal(text: str) -> str:
-    return _SPECIAL.sub(r"\\\g<0>", text)
+    return _REGEX_SPECIAL.sub(r"\\\g<0>", text)
 
 
-def _tokens(dialect: Dialect) -> list[str]:
+def _preserved_tokens(dialect: Dialect) -> list[str]:
     """Give what the parser must see of what may be special tokens: the dialect's, and the tags of reasoning."""
     reasoning = [tag for tags in REASONING_TAGS for tag in tags]
     own = (*dialect.section_openers(), *dialect.openers(), *dialect.closers(), dialect.quote, *dialect.markup)

@@ -15,242 +15,242 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fcshim.constrain.facets import KINDS, Facets
-from fcshim.constrain.grammar import Expression, Text, choice
-from fcshim.constrain.notation import DOCUMENT_NOTATION, JSON_NOTATION, Notation, Value
-from fcshim.constrain.places import MOST_ITEMS, MOST_MEMBERS, Place, Places, place_of
+from fcshim.constrain.keywords import KINDS, Keywords
+from fcshim.constrain.grammar import Expression, LiteralText, choice
+from fcshim.constrain.value_syntax import DOCUMENT_SYNTAX, JSON_SYNTAX, ValueSyntax, TypedExpression
+from fcshim.constrain.schema_graph import MOST_ITEMS, MOST_MEMBERS, NodeId, SchemaGraph, node_id
 from fcshim.constrain.rules import Rules
-from fcshim.constrain.scalars import Scalars
+from fcshim.constrain.scalars import ScalarWriter
 from fcshim.events import JSON
 
-_DEEPEST = 64
+_MAX_DEPTH = 64
 """Values inside one another: as deep as arguments are read."""
-_ROUNDS = 4
+_MAX_RECURSIONS = 4
 """Steps from one place to the next on a way that leads back to itself."""
 
 _OBJECT: dict[str, JSON] = {"type": "object"}
-_ALL = frozenset(KINDS)
+_ALL_KINDS = frozenset(KINDS)
 
 
-class _At(Struct, frozen=True):
+class _WriteContext(Struct, frozen=True):
     """How a value is written: in which language, how far from the root, and whether as argument (or all)."""
 
-    notation: Notation
-    rounds: int = _ROUNDS
+    notation: ValueSyntax
+    rounds: int = _MAX_RECURSIONS
     depth: int = 0
     argument: bool = False
     mixed: bool = False
     """Whether it is a member of one of several objects: a reader cannot know of which, nor what belongs there."""
 
 
-class Schema:
+class SchemaValueWriter:
     """Writes the values of one schema, its root, into `rules`."""
 
-    def __init__(self, root: JSON, rules: Rules, notation: Notation) -> None:
+    def __init__(self, root: JSON, rules: Rules, syntax: ValueSyntax) -> None:
         self._root = root
         self._rules = rules
-        self._notation = notation
-        self._places = Places(root, rules)
-        self._made: dict[tuple[Place, Notation, int], Expression | None] = {}
+        self._syntax = syntax
+        self._graph = SchemaGraph(root, rules)
+        self._written: dict[tuple[NodeId, ValueSyntax, int], Expression | None] = {}
 
     def arguments(self) -> Expression | None:
         """Give the objects that the root admits, as arguments."""
         start = (self._root, _OBJECT)
-        self._places.explore(start)
-        place = place_of(start)
-        found = self._places.facets(place)
+        self._graph.explore(start)
+        place = node_id(start)
+        found = self._graph.alternatives(place)
         if found is None:
-            return self._notation.free_arguments(self._rules, self._notation.in_maps.any_argument(self._rules))
-        mixed = _several("object", found)
-        at = _At(self._notation.in_unions if mixed else self._notation, argument=True, mixed=mixed)
-        options = [option for facets in found for option in self._whole(place, facets, at)]
+            return self._syntax.free_arguments(self._rules, self._syntax.map_value_syntax.any_argument(self._rules))
+        mixed = _is_union_of("object", found)
+        at = _WriteContext(self._syntax.union_syntax if mixed else self._syntax, argument=True, mixed=mixed)
+        options = [option for facets in found for option in self._root_object(place, facets, at)]
         written = dict.fromkeys(option for option in options if option is not None)
         return self._rules.share(choice(written)) if written else None
 
-    def whole(self) -> Expression | None:
+    def document(self) -> Expression | None:
         """Give all that the root admits."""
         start = (self._root,)
-        self._places.explore(start)
-        return self._value(start, _At(self._notation))
+        self._graph.explore(start)
+        return self._value(start, _WriteContext(self._syntax))
 
-    def _whole(self, place: Place, facets: Facets, at: _At) -> Iterator[Expression | None]:
-        if "object" not in facets.kinds:
+    def _root_object(self, node: NodeId, keywords: Keywords, context: _WriteContext) -> Iterator[Expression | None]:
+        if "object" not in keywords.kinds:
             return
-        if facets.literals is None:
-            yield self._object(place, facets, at)
+        if keywords.literals is None:
+            yield self._object(node, keywords, context)
             return
-        for value in facets.literals:
-            values = {key: list(self._scalars(at).literals([inner], frozenset())) for key, inner in value.items()}
-            pairs = {key: at.notation.argument(key, written) for key, written in values.items() if written}
-            yield self._members(pairs, list(value), 0, None, at)
+        for value in keywords.literals:
+            values = {key: list(self._scalars(context).literals([inner], frozenset())) for key, inner in value.items()}
+            pairs = {key: context.notation.argument(key, written) for key, written in values.items() if written}
+            yield self._members(pairs, list(value), 0, None, context)
 
     # Finding what stands in a place.
 
-    def _value(self, schemas: tuple[JSON, ...], at: _At | None) -> Expression | None:
-        if at is None:
+    def _value(self, schemas: tuple[JSON, ...], context: _WriteContext | None) -> Expression | None:
+        if context is None:
             return None
-        place = place_of(schemas)
-        key = (place, at.notation, at.rounds)
-        if key not in self._made:
-            written = dict.fromkeys(value for _, value in self._values(place, at))
-            self._made[key] = self._rules.share(choice(written)) if written else None
-        return self._made[key]
+        place = node_id(schemas)
+        key = (place, context.notation, context.rounds)
+        if key not in self._written:
+            written = dict.fromkeys(value for _, value in self._values(place, context))
+            self._written[key] = self._rules.share(choice(written)) if written else None
+        return self._written[key]
 
-    def _inside(self, outer: Place, schemas: tuple[JSON, ...], at: _At) -> _At | None:
+    def _enter(self, outer: NodeId, schemas: tuple[JSON, ...], context: _WriteContext) -> _WriteContext | None:
         """Give how a value inside another one is written; None where that must not go on."""
-        at = replace(at, depth=at.depth + 1, argument=False, mixed=False)
-        if not self._places.returns(outer, place_of(schemas)):
-            return replace(at, rounds=_ROUNDS)
-        return replace(at, rounds=at.rounds - 1) if at.rounds else None
+        context = replace(context, depth=context.depth + 1, argument=False, mixed=False)
+        if not self._graph.is_recursive(outer, node_id(schemas)):
+            return replace(context, rounds=_MAX_RECURSIONS)
+        return replace(context, rounds=context.rounds - 1) if context.rounds else None
 
-    def _values(self, place: Place, at: _At) -> list[Value]:
-        found = self._places.facets(place)
-        if found is None or at.depth > _DEEPEST:
-            if at.argument:
-                return at.notation.any_argument(self._rules)
-            return [("string", at.notation.anything(self._rules))]
-        kinds = _ALL if at.mixed else frozenset().union(*(facets.possible for facets in found))
-        return [value for facets in found for value in self._options(place, facets, at, kinds)]
+    def _values(self, node: NodeId, context: _WriteContext) -> list[TypedExpression]:
+        found = self._graph.alternatives(node)
+        if found is None or context.depth > _MAX_DEPTH:
+            if context.argument:
+                return context.notation.any_argument(self._rules)
+            return [("string", context.notation.any_value(self._rules))]
+        kinds = _ALL_KINDS if context.mixed else frozenset().union(*(facets.possible_kinds for facets in found))
+        return [value for facets in found for value in self._alternative(node, facets, context, kinds)]
 
-    def _options(self, place: Place, facets: Facets, at: _At, kinds: frozenset[str]) -> Iterator[Value]:
-        if facets.literals is not None:
-            if facets.patterns():
+    def _alternative(self, node: NodeId, keywords: Keywords, context: _WriteContext, kinds: frozenset[str]) -> Iterator[TypedExpression]:
+        if keywords.literals is not None:
+            if keywords.patterns():
                 self._rules.note("pattern is not held to")
-            yield from self._scalars(at).literals(facets.literals, kinds)
+            yield from self._scalars(context).literals(keywords.literals, kinds)
             return
-        for kind in sorted(facets.kinds - ({"integer"} if "number" in facets.kinds else set())):
-            for value in self._of_kind(kind, place, facets, at, kinds):
+        for kind in sorted(keywords.kinds - ({"integer"} if "number" in keywords.kinds else set())):
+            for value in self._of_kind(kind, node, keywords, context, kinds):
                 if value is not None:
                     yield kind, value
 
     def _of_kind(
-        self, kind: str, place: Place, facets: Facets, at: _At, kinds: frozenset[str]
+        self, kind: str, node: NodeId, keywords: Keywords, context: _WriteContext, kinds: frozenset[str]
     ) -> Sequence[Expression | None]:
         match kind:
             case "string":
-                return [self._scalars(at).string(facets, kinds - {"string"})]
+                return [self._scalars(context).string(keywords, kinds - {"string"})]
             case "integer" | "number":
-                return [self._scalars(at).number(facets, whole=kind == "integer")]
+                return [self._scalars(context).number(keywords, whole=kind == "integer")]
             case "boolean":
-                return [self._scalars(at).word(value) for value in (True, False)]
+                return [self._scalars(context).constant(value) for value in (True, False)]
             case "null":
-                return [self._scalars(at).word(None)]
+                return [self._scalars(context).constant(None)]
             case "array":
-                blurs = at.notation.empties_blur and "string" in kinds
-                return [self._array(place, facets, self._within(kind, place, at), least=int(blurs))]
+                blurs = context.notation.ambiguous_empties and "string" in kinds
+                return [self._array(node, keywords, self._enter_container(kind, node, context), least=int(blurs))]
             case _:
-                blurs = at.notation.empties_blur and not kinds.isdisjoint({"string", "array"})
-                return [self._object(place, facets, self._within(kind, place, at), fewest=int(blurs))]
+                blurs = context.notation.ambiguous_empties and not kinds.isdisjoint({"string", "array"})
+                return [self._object(node, keywords, self._enter_container(kind, node, context), fewest=int(blurs))]
 
-    def _scalars(self, at: _At) -> Scalars:
-        return Scalars(at.notation, self._rules, argument=at.argument)
+    def _scalars(self, context: _WriteContext) -> ScalarWriter:
+        return ScalarWriter(context.notation, self._rules, argument=context.argument)
 
-    def _within(self, kind: str, place: Place, at: _At) -> _At:
+    def _enter_container(self, kind: str, node: NodeId, context: _WriteContext) -> _WriteContext:
         """Give how the inside of a container is written."""
-        union = at.mixed or _several(kind, self._places.facets(place) or [])
-        return replace(at, notation=at.notation.in_unions if union else at.notation, argument=False, mixed=False)
+        union = context.mixed or _is_union_of(kind, self._graph.alternatives(node) or [])
+        return replace(context, notation=context.notation.union_syntax if union else context.notation, argument=False, mixed=False)
 
     # Containers.
 
-    def _least(self, facets: Facets, keyword: str) -> int:
+    def _bounded_minimum(self, keywords: Keywords, keyword: str) -> int:
         """Give how many there must be; what nobody could write is not held to."""
-        least = facets.least(keyword)
+        least = keywords.lower_bound(keyword)
         if least <= MOST_ITEMS:
             return least
         self._rules.note(f"{keyword} {least} is not held to")
         return 0
 
-    def _array(self, place: Place, facets: Facets, at: _At, least: int) -> Expression | None:
-        least, most = max(least, self._least(facets, "minItems")), facets.most("maxItems")
+    def _array(self, node: NodeId, keywords: Keywords, context: _WriteContext, least: int) -> Expression | None:
+        least, most = max(least, self._bounded_minimum(keywords, "minItems")), keywords.upper_bound("maxItems")
         if most is not None and most < least:
             return None
-        first, rest = facets.elements()
-        if facets.is_unique():
+        first, rest = keywords.elements()
+        if keywords.is_unique():
             self._rules.note("uniqueItems is not held to")
-        brackets, fixed = at.notation.array, list[Expression]()
+        brackets, fixed = context.notation.array, list[Expression]()
         for schemas in first[: MOST_ITEMS if most is None else most]:
-            element = self._value(schemas, self._inside(place, schemas, at))
+            element = self._value(schemas, self._enter(node, schemas, context))
             if element is None:
-                return brackets.first_of(fixed, least, self._rules)
-            fixed.append(at.notation.item(element))
-        further = None if rest is None else self._value(rest, self._inside(place, rest, at))
+                return brackets.leading(fixed, least, self._rules)
+            fixed.append(context.notation.item(element))
+        further = None if rest is None else self._value(rest, self._enter(node, rest, context))
         if further is None or (most is not None and most <= len(fixed)):
-            return brackets.first_of(fixed, least, self._rules)
-        item = at.notation.item(further)
+            return brackets.leading(fixed, least, self._rules)
+        item = context.notation.item(further)
         if not fixed:
-            return brackets.listed(item, least, most)
-        return brackets.then_listed(fixed, item, least, most, self._rules)
+            return brackets.repeated(item, least, most)
+        return brackets.leading_then_repeated(fixed, item, least, most, self._rules)
 
-    def _object(self, place: Place, facets: Facets, at: _At, fewest: int = 0) -> Expression | None:
-        required, most = facets.required, facets.most("maxProperties")
-        fewest = max(fewest, self._least(facets, "minProperties"))
-        members, others = self._said(facets, at), facets.others
-        required = [key for key in required if key in members or key not in facets.members]
+    def _object(self, node: NodeId, keywords: Keywords, context: _WriteContext, fewest: int = 0) -> Expression | None:
+        required, most = keywords.required, keywords.upper_bound("maxProperties")
+        fewest = max(fewest, self._bounded_minimum(keywords, "minProperties"))
+        members, others = self._writable_members(keywords, context), keywords.other_members
+        required = [key for key in required if key in members or key not in keywords.members]
         if most is not None and most < fewest:
             return None
         if len(members) > MOST_MEMBERS:
-            return self._free(at, at.notation.in_maps.any_argument(self._rules))
+            return self._free_members(context, context.notation.map_value_syntax.any_argument(self._rules))
         if any(key not in members for key in required):
             return None
         if not members and others is not None and most != 0:
-            values = self._free_values(place, others, at)
+            values = self._free_values(node, others, context)
             if values:
-                return self._free(at, values, fewest, most)
-        pairs = {key: self._member(place, key, schemas, at) for key, schemas in members.items()}
-        return self._members({key: pair for key, pair in pairs.items() if pair is not None}, required, fewest, most, at)
+                return self._free_members(context, values, fewest, most)
+        pairs = {key: self._member(node, key, schemas, context) for key, schemas in members.items()}
+        return self._members({key: pair for key, pair in pairs.items() if pair is not None}, required, fewest, most, context)
 
-    def _said(self, facets: Facets, at: _At) -> dict[str, tuple[JSON, ...]]:
+    def _writable_members(self, keywords: Keywords, context: _WriteContext) -> dict[str, tuple[JSON, ...]]:
         """Give the members whose names can be written."""
-        said = {key: schemas for key, schemas in facets.members.items() if at.notation.says(key, argument=at.argument)}
-        for key in [key for key in facets.members if key not in said]:
+        said = {key: schemas for key, schemas in keywords.members.items() if context.notation.can_write_key(key, argument=context.argument)}
+        for key in [key for key in keywords.members if key not in said]:
             self._rules.note(f"the name {key!r:.40} cannot be written")
         return said
 
-    def _free_values(self, place: Place, schemas: tuple[JSON, ...], at: _At) -> list[Value]:
+    def _free_values(self, node: NodeId, schemas: tuple[JSON, ...], context: _WriteContext) -> list[TypedExpression]:
         """Give the values of members whose keys are free."""
-        inner = self._inside(place, schemas, at)
+        inner = self._enter(node, schemas, context)
         if inner is None:
             return []
-        notation = at.notation.in_maps
-        return self._spread(
-            schemas, replace(inner, notation=notation, argument=at.argument and notation is at.notation)
+        notation = context.notation.map_value_syntax
+        return self._values_by_kind(
+            schemas, replace(inner, notation=notation, argument=context.argument and notation is context.notation)
         )
 
-    def _free(self, at: _At, values: list[Value], fewest: int = 0, most: int | None = None) -> Expression:
-        if at.argument:
-            return at.notation.free_arguments(self._rules, values, fewest, most)
-        return at.notation.map_of(self._rules, choice(value for _, value in values), fewest, most)
+    def _free_members(self, context: _WriteContext, values: list[TypedExpression], fewest: int = 0, most: int | None = None) -> Expression:
+        if context.argument:
+            return context.notation.free_arguments(self._rules, values, fewest, most)
+        return context.notation.map_of(self._rules, choice(value for _, value in values), fewest, most)
 
-    def _member(self, place: Place, key: str, schemas: tuple[JSON, ...], at: _At) -> Expression | None:
-        inner = self._inside(place, schemas, at)
-        values = [] if inner is None else self._spread(schemas, replace(inner, argument=at.argument, mixed=at.mixed))
+    def _member(self, node: NodeId, key: str, schemas: tuple[JSON, ...], context: _WriteContext) -> Expression | None:
+        inner = self._enter(node, schemas, context)
+        values = [] if inner is None else self._values_by_kind(schemas, replace(inner, argument=context.argument, mixed=context.mixed))
         if not values:
             return None
-        if at.argument:
-            return at.notation.argument(key, values)
-        return at.notation.member(key, choice(value for _, value in values))
+        if context.argument:
+            return context.notation.argument(key, values)
+        return context.notation.member(key, choice(value for _, value in values))
 
-    def _spread(self, schemas: tuple[JSON, ...], at: _At) -> list[Value]:
+    def _values_by_kind(self, schemas: tuple[JSON, ...], context: _WriteContext) -> list[TypedExpression]:
         """Give the values of a place by their kinds, where that matters for how they are written."""
-        if at.argument:
+        if context.argument:
             return [
-                (kind, self._rules.share(value)) for kind, value in dict.fromkeys(self._values(place_of(schemas), at))
+                (kind, self._rules.share(value)) for kind, value in dict.fromkeys(self._values(node_id(schemas), context))
             ]
-        value = self._value(schemas, at)
+        value = self._value(schemas, context)
         return [] if value is None else [("", value)]
 
     def _members(
-        self, pairs: dict[str, Expression], required: list[str], fewest: int, most: int | None, at: _At
+        self, pairs: dict[str, Expression], required: list[str], fewest: int, most: int | None, context: _WriteContext
     ) -> Expression | None:
-        wanted = self._wanted(list(pairs), required, fewest)
+        wanted = self._always_written(list(pairs), required, fewest)
         if wanted is None or (most is not None and most < len(wanted)):
             return None
         spare = len(pairs) if most is None else most - len(wanted)
         kept = [(key, value) for key, value in pairs.items() if key in wanted or (spare := spare - 1) >= 0]
-        brackets = at.notation.arguments if at.argument else at.notation.members
+        brackets = context.notation.arguments if context.argument else context.notation.members
         return self._rules.share(brackets.members([(value, key in wanted) for key, value in kept], self._rules))
 
-    def _wanted(self, keys: list[str], required: list[str], fewest: int) -> set[str] | None:
+    def _always_written(self, keys: list[str], required: list[str], fewest: int) -> set[str] | None:
         """Give the keys that are always written: the required ones, and as many more as there must be."""
         wanted = set(required)
         if not wanted.issubset(keys):
@@ -259,26 +259,26 @@ class Schema:
         return wanted if len(wanted) >= fewest else None
 
 
-def arguments(schema: JSON, rules: Rules, notation: Notation = JSON_NOTATION) -> Expression:
+def arguments(schema: JSON, rules: Rules, syntax: ValueSyntax = JSON_SYNTAX) -> Expression:
     """Give the arguments of a tool with this schema; where nothing satisfies it, any."""
     if not isinstance(schema, dict) or not schema:
-        return Text(notation.arguments.opens + notation.arguments.closes)
-    found = Schema(schema, rules, notation).arguments()
+        return LiteralText(syntax.arguments.opening + syntax.arguments.closing)
+    found = SchemaValueWriter(schema, rules, syntax).arguments()
     if found is None:
         rules.note("nothing that can be written here satisfies the schema")
-        return notation.free_arguments(rules, notation.in_maps.any_argument(rules))
+        return syntax.free_arguments(rules, syntax.map_value_syntax.any_argument(rules))
     return found
 
 
 def document(schema: JSON, rules: Rules) -> Expression:
     """Give the JSON that a schema admits; where nothing satisfies it, any."""
-    found = Schema(schema, rules, DOCUMENT_NOTATION).whole()
+    found = SchemaValueWriter(schema, rules, DOCUMENT_SYNTAX).document()
     if found is None:
         rules.note("nothing that can be written here satisfies the schema")
-        return DOCUMENT_NOTATION.anything(rules)
+        return DOCUMENT_SYNTAX.any_value(rules)
     return found
 
 
-def _several(kind: str, found: Sequence[Facets]) -> bool:
+def _is_union_of(kind: str, found: Sequence[Keywords]) -> bool:
     """Say whether a value of this kind may be one of several that differ inside."""
     return sum(facets.literals is None and kind in facets.kinds for facets in found) > 1

@@ -7,7 +7,7 @@ Neighbours: `gbnf` and `lark` are the notations, `grammar` is what is written.
 
 from abc import ABC, abstractmethod
 
-from fcshim.constrain.grammar import ROOT, Chars, Choice, Expression, Grammar, Repeat, Rule, Series, Text
+from fcshim.constrain.grammar import ROOT, Chars, Alternation, Expression, Grammar, Repeat, RuleRef, Series, LiteralText
 
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"})
 
@@ -19,76 +19,76 @@ class RuleWriter(ABC):
         self._rules = grammar.rules
         self._limits = grammar.limits
         self._lines: dict[str, str] = {}
-        self._waiting: list[str] = []
+        self._pending: list[str] = []
         self._classes: dict[Chars, str] = {}
 
     def write_rules(self) -> dict[str, str]:
         """Write the root, and every rule that it leads to."""
-        self._rule(ROOT)
-        while self._waiting:
-            name = self._waiting.pop()
-            self._lines[self._named(name)] = self._alternatives(self._rules[name])
+        self._reference(ROOT)
+        while self._pending:
+            name = self._pending.pop()
+            self._lines[self._rule_name(name)] = self._alternatives(self._rules[name])
         return self._lines
 
     @abstractmethod
-    def _named(self, name: str) -> str:
+    def _rule_name(self, name: str) -> str:
         """Give a rule's name in the notation."""
 
     @abstractmethod
-    def _repeated(self, inner: str, part: Repeat) -> str:
+    def _repetition(self, inner: str, part: Repeat) -> str:
         """Write a repetition; `inner` is what repeats, as one unit."""
 
     @abstractmethod
-    def _class(self, part: Chars) -> str:
+    def _char_class(self, part: Chars) -> str:
         """Write a set of characters."""
 
     @abstractmethod
-    def _point(self, point: int) -> str:
+    def _range_end(self, point: int) -> str:
         """Write one end of a range in such a set, by its code point."""
 
     @abstractmethod
-    def _numbered(self, point: int) -> str:
+    def _escaped_code_point(self, point: int) -> str:
         """Write a character of a text that does not show, by its code point."""
 
-    def _rule(self, name: str) -> str:
-        named = self._named(name)
+    def _reference(self, name: str) -> str:
+        named = self._rule_name(name)
         if named not in self._lines:
             self._lines[named] = ""  # keeps its place: the root comes first
-            self._waiting.append(name)
+            self._pending.append(name)
         return named
 
     def _alternatives(self, part: Expression) -> str:
-        return " | ".join(map(self._one, part.options)) if isinstance(part, Choice) else self._one(part)
+        return " | ".join(map(self._expression, part.options)) if isinstance(part, Alternation) else self._expression(part)
 
-    def _one(self, part: Expression) -> str:
+    def _expression(self, part: Expression) -> str:
         match part:
-            case Text():
-                return f'"{self._letters(part.text)}"'
-            case Rule():
-                return self._rule(part.name)
+            case LiteralText():
+                return f'"{self._escaped_text(part.text)}"'
+            case RuleRef():
+                return self._reference(part.name)
             case Chars():
-                return self._class_once(part)
+                return self._cached_class(part)
             case Series():
-                return " ".join(map(self._one, part.parts))
-            case Choice():
+                return " ".join(map(self._expression, part.parts))
+            case Alternation():
                 return f"({self._alternatives(part)})"
             case Repeat():
-                inner = self._one(part.part)
-                single = isinstance(part.part, Text | Chars | Rule | Choice)
-                return self._repeated(inner if single else f"({inner})", part)
+                inner = self._expression(part.part)
+                single = isinstance(part.part, LiteralText | Chars | RuleRef | Alternation)
+                return self._repetition(inner if single else f"({inner})", part)
 
-    def _class_once(self, part: Chars) -> str:
+    def _cached_class(self, part: Chars) -> str:
         if part not in self._classes:
-            self._classes[part] = self._class(part)
+            self._classes[part] = self._char_class(part)
         return self._classes[part]
 
-    def _letters(self, text: str) -> str:
+    def _escaped_text(self, text: str) -> str:
         written = text.translate(_ESCAPES)
         if written.isprintable():
             return written
-        return "".join(char if char.isprintable() else self._numbered(ord(char)) for char in written)
+        return "".join(char if char.isprintable() else self._escaped_code_point(ord(char)) for char in written)
 
     def _ranges(self, part: Chars) -> str:
         """Write a set of characters as ranges, without what stands around them."""
-        ends = ((self._point(low), self._point(high)) for low, high in part.ranges)
+        ends = ((self._range_end(low), self._range_end(high)) for low, high in part.ranges)
         return "".join(low if low == high else f"{low}-{high}" for low, high in ends)

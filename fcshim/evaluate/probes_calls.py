@@ -5,7 +5,7 @@ fcshim's own are sent, because a bad one ends llama-cpp-python's process.
 Neighbours: `probes` has the table, `patient` asks; `constrain` writes the constraints that requests will carry.
 """
 
-from fcshim.constrain.constraint import Form, constrained, constraint_for
+from fcshim.constrain.constraint import Form, apply_constraint, constraint_for
 from fcshim.evaluate.finding import Seen
 from fcshim.evaluate.patient import HELLO, Answer, Patient, excerpt, user
 from fcshim.messages import Tool, ToolChoice
@@ -110,7 +110,7 @@ async def _held(patient: Patient, form: Form) -> Seen:
     request = patient.request(user(HELLO), max_tokens=most, tool_choice=demanded, parallel_tool_calls=False)
     constraint = constraint_for(form, FUNCTION_CALL, (_SEALED,), request)
     assert constraint is not None
-    answer = await patient.ask(constrained(request, constraint))
+    answer = await patient.ask(apply_constraint(request, constraint))
     if not answer.good:
         return Seen("no" if answer.refused else "unclear", answer.told())
     parser = StreamParser(constraint.dialect, (_SEALED,))

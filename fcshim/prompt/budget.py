@@ -19,21 +19,21 @@ import msgspec
 
 from fcshim.messages import AssistantMessage, Message, ToolMessage, text_of
 from fcshim.prompt.listing import Listings
-from fcshim.prompt.shortening import DEFAULT_MAX_RESULT, shortened_content
+from fcshim.prompt.shortening import DEFAULT_MAX_RESULT, shorten_content
 from fcshim.prompt.steps import Step
 
 CHARACTERS_PER_TOKEN = 4
 """What English text comes to in the vocabularies in use; only an estimate is made of it."""
 KEPT_STEPS = 2
 """Steps whose results stay whole: the model is about to read the last one, and has just worked with the one before."""
-LEAST = 600
+MIN_RESULT = 600
 """Characters that are left of an old result: enough to know what it was, and whether to ask for it again."""
-_AROUND = 40
+_MARKUP_OVERHEAD = 40
 """Characters of markup around a message, a call or a result, on average over the dialects."""
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class PromptBudget:
     """How much the prompt may hold; 0 is no limit. `prompt_budget` counts tokens, `max_result` characters."""
 
     max_tools: int = 0
@@ -47,99 +47,99 @@ class Room:
         return min(filter(None, (self.max_result, half)), default=0)
 
 
-DEFAULT_ROOM = Room()
+DEFAULT_BUDGET = PromptBudget()
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class BudgetPlan:
     """How a conversation fits: the level of the tools' listing, and which results are short (step, place in it)."""
 
     level: int = 0
-    short: frozenset[tuple[int, int]] = frozenset()
+    shortened: frozenset[tuple[int, int]] = frozenset()
     tokens: int = 0
     """What the prompt comes to, estimated."""
 
 
-def fit(steps: Sequence[Step], listings: Listings, room: Room, fixed: int) -> Fitted:
+def plan_budget(steps: Sequence[Step], listings: Listings, budget: PromptBudget, fixed: int) -> BudgetPlan:
     """Decide what is left out. `fixed` are the characters of the system text."""
-    return _Walk(steps, listings, room, fixed).fitted() if room.prompt_budget else Fitted()
+    return _BudgetPlanner(steps, listings, budget, fixed).plan() if budget.prompt_budget else BudgetPlan()
 
 
-def shortened_steps(steps: Sequence[Step], short: frozenset[tuple[int, int]], most: int) -> Iterator[Message]:
+def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], most: int) -> Iterator[Message]:
     """Give the messages of the steps, with results of at most `most` characters, and of `LEAST` the `short` ones."""
     for number, step in enumerate(steps):
-        yield from step.said
-        for at, message in enumerate(step.heard):
+        yield from step.assistant_messages
+        for at, message in enumerate(step.input_messages):
             if isinstance(message, ToolMessage):
-                limit = _least(most) if (number, at) in short else most
-                yield msgspec.structs.replace(message, content=shortened_content(message.content, limit))
+                limit = _min_result(most) if (number, at) in shortened else most
+                yield msgspec.structs.replace(message, content=shorten_content(message.content, limit))
             else:
                 yield message
 
 
-class _Walk:
+class _BudgetPlanner:
     """One way through a conversation, with what was left out so far."""
 
-    def __init__(self, steps: Sequence[Step], listings: Listings, room: Room, fixed: int) -> None:
+    def __init__(self, steps: Sequence[Step], listings: Listings, budget: PromptBudget, fixed: int) -> None:
         self._steps = steps
         self._listings = listings
-        self._most = room.longest_result
-        self._limit = room.prompt_budget * CHARACTERS_PER_TOKEN
+        self._most = budget.longest_result
+        self._limit = budget.prompt_budget * CHARACTERS_PER_TOKEN
         self._level = 0
         self._used = fixed + len(listings.at(0).preamble)
-        self._long: deque[tuple[tuple[int, int], int]] = deque()  # old results, and what shortening them saves
-        self._short: set[tuple[int, int]] = set()
+        self._shortenable: deque[tuple[tuple[int, int], int]] = deque()  # old results, and what shortening them saves
+        self._shortened: set[tuple[int, int]] = set()
 
-    def fitted(self) -> Fitted:
+    def plan(self) -> BudgetPlan:
         for number, step in enumerate(self._steps):
-            self._used += self._size(step) + len(self._listings.at(self._level).later.get(number, ""))
+            self._used += self._step_size(step) + len(self._listings.at(self._level).later_descriptions.get(number, ""))
             if number >= KEPT_STEPS:
-                self._long.extend(self._savings(number - KEPT_STEPS))
+                self._shortenable.extend(self._savings(number - KEPT_STEPS))
             if self._used > self._limit:
-                self._shorten()
-                self._list_less(number)
-        return Fitted(self._level, frozenset(self._short), self._used // CHARACTERS_PER_TOKEN)
+                self._shorten_results()
+                self._shorten_listing(number)
+        return BudgetPlan(self._level, frozenset(self._shortened), self._used // CHARACTERS_PER_TOKEN)
 
-    def _shorten(self) -> None:
-        while self._long and self._used > self._limit * 3 // 4:
-            place, saved = self._long.popleft()
-            self._short.add(place)
+    def _shorten_results(self) -> None:
+        while self._shortenable and self._used > self._limit * 3 // 4:
+            place, saved = self._shortenable.popleft()
+            self._shortened.add(place)
             self._used -= saved
 
-    def _list_less(self, number: int) -> None:
+    def _shorten_listing(self, number: int) -> None:
         if self._used <= self._limit:
             return
-        last, listed = self._listings.last, self._listed(number, self._level)
+        last, listed = self._listings.last, self._listing_size(number, self._level)
         others = self._used - listed
         room = max(self._limit - others, 0)
-        if self._listed(number, last) > room:
+        if self._listing_size(number, last) > room:
             room = max(room, self._limit // 2)
         while listed > room and self._level < last:
             self._level += 1
-            listed = self._listed(number, self._level)
+            listed = self._listing_size(number, self._level)
         self._used = others + listed
 
-    def _listed(self, number: int, level: int) -> int:
+    def _listing_size(self, number: int, level: int) -> int:
         """Measure what is said of tools up to the end of a step."""
         listing = self._listings.at(level)
-        return len(listing.preamble) + sum(len(text) for at, text in listing.later.items() if at <= number)
+        return len(listing.preamble) + sum(len(text) for at, text in listing.later_descriptions.items() if at <= number)
 
     def _savings(self, number: int) -> Iterable[tuple[tuple[int, int], int]]:
-        for at, message in enumerate(self._steps[number].heard):
+        for at, message in enumerate(self._steps[number].input_messages):
             if isinstance(message, ToolMessage):
-                saved = self._result_size(message) - _least(self._most)
-                if saved > _AROUND:  # the note that says so takes some room, too
+                saved = self._result_size(message) - _min_result(self._most)
+                if saved > _MARKUP_OVERHEAD:  # the note that says so takes some room, too
                     yield (number, at), saved
 
-    def _size(self, step: Step) -> int:
-        return sum(map(self._message_size, (*step.said, *step.heard)))
+    def _step_size(self, step: Step) -> int:
+        return sum(map(self._message_size, (*step.assistant_messages, *step.input_messages)))
 
     def _message_size(self, message: Message) -> int:
         if isinstance(message, ToolMessage):
-            return self._result_size(message) + _AROUND
-        size = len(text_of(message.content)) + _AROUND
+            return self._result_size(message) + _MARKUP_OVERHEAD
+        size = len(text_of(message.content)) + _MARKUP_OVERHEAD
         if isinstance(message, AssistantMessage):
-            size += sum(len(call.name) + len(call.arguments) + _AROUND for call in message.tool_calls)
+            size += sum(len(call.name) + len(call.arguments) + _MARKUP_OVERHEAD for call in message.tool_calls)
         return size
 
     def _result_size(self, message: ToolMessage) -> int:
@@ -147,5 +147,5 @@ class _Walk:
         return min(size, self._most) if self._most else size
 
 
-def _least(most: int) -> int:
-    return min(most, LEAST) if most else LEAST
+def _min_result(most: int) -> int:
+    return min(most, MIN_RESULT) if most else MIN_RESULT

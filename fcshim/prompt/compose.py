@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from fcshim.messages import Message, Request, SystemMessage, Tool, ToolChoice, ToolMessage, text_of
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.budget import Fitted, Room, fit, shortened_steps
+from fcshim.prompt.budget import BudgetPlan, PromptBudget, plan_budget, shortened_steps
 from fcshim.prompt.history import write_history
 from fcshim.prompt.listing import Listing, Listings
-from fcshim.prompt.neutralise import Neutraliser
+from fcshim.prompt.escape import Escaper
 from fcshim.prompt.signature import ToolsStyle
-from fcshim.prompt.steps import Step, steps_of
-from fcshim.prompt.turns import Manners
+from fcshim.prompt.steps import Step, split_steps
+from fcshim.prompt.turns import PromptProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,46 +30,46 @@ def compose(
     request: Request,
     tools: Sequence[Tool],
     choice: ToolChoice,
-    neutralise: Neutraliser,
+    escape: Escaper,
     *,
     dialect: Dialect,
-    manners: Manners,
+    profile: PromptProfile,
     style: ToolsStyle,
-    room: Room,
+    budget: PromptBudget,
 ) -> Prompt:
     """Write the request's messages, with `tools` and `choice`, which are neutralised, in the system text."""
     messages = request.messages
     count = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
-    system, steps = messages[:count], steps_of(messages[count:])
+    system, steps = messages[:count], split_steps(messages[count:])
     parallel = request.parallel_tool_calls
-    listings = Listings(dialect, tools, steps, choice=choice, parallel=parallel, style=style, max_tools=room.max_tools)
-    fitted = fit(steps, listings, room, sum(len(text_of(message.content)) for message in system))
+    listings = Listings(dialect, tools, steps, choice=choice, parallel=parallel, style=style, max_tools=budget.max_tools)
+    fitted = plan_budget(steps, listings, budget, sum(len(text_of(message.content)) for message in system))
     listing = listings.at(fitted.level)
     written = write_history(
-        (*system, *shortened_steps(steps, fitted.short, room.longest_result)),
-        neutralise,
+        (*system, *shortened_steps(steps, fitted.shortened, budget.longest_result)),
+        escape,
         dialect=dialect,
-        manners=manners,
+        profile=profile,
         preamble=listing.preamble,
-        later=listing.later,
+        later_descriptions=listing.later_descriptions,
     )
-    return Prompt(written, tuple(_notes(steps, fitted, listing, room, len(tools))))
+    return Prompt(written, tuple(_notes(steps, fitted, listing, budget, len(tools))))
 
 
-def _notes(steps: Sequence[Step], fitted: Fitted, listing: Listing, room: Room, tools: int) -> Iterator[str]:
+def _notes(steps: Sequence[Step], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int) -> Iterator[str]:
     long = sum(
-        len(text_of(message.content)) > room.longest_result > 0
+        len(text_of(message.content)) > budget.longest_result > 0
         for step in steps
-        for message in step.heard
+        for message in step.input_messages
         if isinstance(message, ToolMessage)
     )
     if long:
         are = "1 tool result is" if long == 1 else f"{long} tool results are"
-        yield f"{are} longer than {room.longest_result} characters: the middle is left out"
-    if fitted.short:
-        results = "1 older tool result" if len(fitted.short) == 1 else f"{len(fitted.short)} older tool results"
+        yield f"{are} longer than {budget.longest_result} characters: the middle is left out"
+    if plan.shortened:
+        results = "1 older tool result" if len(plan.shortened) == 1 else f"{len(plan.shortened)} older tool results"
         yield f"the prompt's budget has no room for {results}: the middle is left out"
-    if fitted.level:
-        yield f"the prompt's budget has room for {tools - listing.named} of {tools} tools, by signature"
-    if fitted.tokens > room.prompt_budget:
-        yield f"the prompt takes about {fitted.tokens} tokens, more than its budget of {room.prompt_budget}"
+    if plan.level:
+        yield f"the prompt's budget has room for {tools - listing.name_only_count} of {tools} tools, by signature"
+    if plan.tokens > budget.prompt_budget:
+        yield f"the prompt takes about {plan.tokens} tokens, more than its budget of {budget.prompt_budget}"

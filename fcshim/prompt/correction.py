@@ -8,23 +8,23 @@ from collections.abc import Sequence
 
 from fcshim.events import JSON
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.neutralise import Neutraliser
+from fcshim.prompt.escape import Escaper
 from fcshim.prompt.render import render_calls, render_correction
 
-_MOST_FAULTS = 8
-_MOST_NAMES = 128
+_MAX_DEFECTS = 8
+_MAX_NAMES = 128
 _EXCERPT = 300
 """Characters of what a fault or a call says."""
-_FORM = ("<function name>", '{"<parameter>": "<value>"}')
+_PLACEHOLDER_CALL = ("<function name>", '{"<parameter>": "<value>"}')
 
 
 def write_correction(
     dialect: Dialect,
-    faults: Sequence[dict[str, str]],
-    neutralise: Neutraliser,
+    defects: Sequence[dict[str, str]],
+    escape: Escaper,
     *,
     names: Sequence[str] = (),
-    taken: Sequence[tuple[str, str]] = (),
+    accepted_calls: Sequence[tuple[str, str]] = (),
     optional: bool = False,
 ) -> str:
     """Write the turn. A fault is a `kind` (`missing`, `unoffered`, `unreadable`, `bad`), a `name` and a `message`.
@@ -33,16 +33,16 @@ def write_correction(
     each a name and arguments, are not to be repeated. `optional`: the model may as well answer without a call.
     """
     told: list[JSON] = [
-        {key: neutralise(text[:_EXCERPT]) for key, text in fault.items()} for fault in faults[:_MOST_FAULTS]
+        {key: escape(text[:_EXCERPT]) for key, text in fault.items()} for fault in defects[:_MAX_DEFECTS]
     ]
     accepted: list[JSON] = [
-        {"name": neutralise(name), "arguments": neutralise(arguments[:_EXCERPT])} for name, arguments in taken
+        {"name": escape(name), "arguments": escape(arguments[:_EXCERPT])} for name, arguments in accepted_calls
     ]
     return render_correction(
         dialect,
         faults=told,
-        names=list(names[:_MOST_NAMES]),
+        names=list(names[:_MAX_NAMES]),
         taken=accepted,
         optional=optional,
-        form=render_calls(dialect, [_FORM]),
+        form=render_calls(dialect, [_PLACEHOLDER_CALL]),
     )

@@ -25,7 +25,7 @@ from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
-from fcshim.prompt.neutralise import learn
+from fcshim.prompt.escape import register_markers
 from fcshim.prompt.render import render_samples
 
 FILE = "dialect.toml"
@@ -66,11 +66,11 @@ def _load(folder: Path) -> Dialect:
         raise ConfigError(f"{path}: not TOML: {error}") from error
     body = _body(table, folder, path)
     own = {"name": folder.name, "summary": "", "open": "", "close": "", **table}
-    dialect = _made(Dialect, {**own, "body": body, "templates": str(folder)}, str(path), body)
+    dialect = _build_row(Dialect, {**own, "body": body, "templates": str(folder)}, str(path), body)
     if not (dialect.open or dialect.starts):
         raise ConfigError(f"{path}: expected `open`, the marker that opens a call, or `starts`")
     _check_templates(dialect, folder)
-    learn(dialect)
+    register_markers(dialect)
     return dialect
 
 
@@ -83,7 +83,7 @@ def _body(table: dict[str, Any], folder: Path, path: Path) -> Body:
     if not isinstance(options, dict):
         raise ConfigError(f"{path}: [{kinds[0]}]: expected a section")
     grammar = options.pop("grammar", None)
-    made: Any = _made(_BODIES[kinds[0]], options, f"{path}: [{kinds[0]}]")
+    made: Any = _build_row(_BODIES[kinds[0]], options, f"{path}: [{kinds[0]}]")
     if isinstance(made, Tags):
         made = TaggedCalls(made)
     if grammar is not None:
@@ -93,7 +93,7 @@ def _body(table: dict[str, Any], folder: Path, path: Path) -> Body:
     return body
 
 
-def _made(kind: type[_Row], values: Mapping[str, Any], place: str, body: Body | None = None) -> _Row:
+def _build_row(kind: type[_Row], values: Mapping[str, Any], place: str, body: Body | None = None) -> _Row:
     """Make a row of a table; every value has the type that its field says."""
     assert dataclasses.is_dataclass(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
@@ -118,7 +118,7 @@ def _is_required(field: "dataclasses.Field[Any]") -> bool:
 def _check_templates(dialect: Dialect, folder: Path) -> None:
     for name in _TEMPLATES:
         if not (folder / name).is_file():
-            raise ConfigError(f"{folder / name}: this template is missing; expected {_listed(_TEMPLATES)}")
+            raise ConfigError(f"{folder / name}: this template is missing; expected {_comma_separated(_TEMPLATES)}")
     try:
         render_samples(dialect)
     except TemplateSyntaxError as error:
@@ -128,5 +128,5 @@ def _check_templates(dialect: Dialect, folder: Path) -> None:
         raise ConfigError(f"{place.filename}:{place.lineno}: {error}") from error
 
 
-def _listed(names: Iterable[str]) -> str:
+def _comma_separated(names: Iterable[str]) -> str:
     return ", ".join(names)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fcshim.messages import AssistantMessage, Content, Message, SystemMessage, TextPart, UserMessage
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.contents import cleaned, joined
-from fcshim.prompt.neutralise import Neutraliser
-from fcshim.prompt.steps import steps_of
-from fcshim.prompt.turns import Manners, Turn, Turns
+from fcshim.prompt.content_parts import escape_content, join_contents
+from fcshim.prompt.escape import Escaper
+from fcshim.prompt.steps import split_steps
+from fcshim.prompt.turns import PromptProfile, TextTurn, TurnWriter
 
 OPENING = "(The assistant opens the conversation.)"
 """What the user says where a conversation starts with the assistant and the model's template wants the user first."""
@@ -21,12 +21,12 @@ OPENING = "(The assistant opens the conversation.)"
 
 def write_history(
     messages: Sequence[Message],
-    neutralise: Neutraliser,
+    escape: Escaper,
     *,
     dialect: Dialect,
-    manners: Manners,
+    profile: PromptProfile,
     preamble: str = "",
-    later: Mapping[int, str] | None = None,
+    later_descriptions: Mapping[int, str] | None = None,
 ) -> tuple[Message, ...]:
     """Write `messages` without tool messages and calls; the tools' prompt, `preamble`, follows the system text.
 
@@ -34,40 +34,40 @@ def write_history(
     Never fails, whatever ids, arguments or order the client's history has.
     """
     count = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
-    own = [cleaned(message.content, neutralise) for message in messages[:count]]
-    system = joined([*own, (TextPart(preamble),)], "\n\n")
-    writer = Turns(neutralise, dialect, manners, offered=bool(preamble), later=later)
-    turns = writer.write(steps_of(messages[count:]))
-    if manners.alternate:
-        turns = _alternating(turns)
+    own = [escape_content(message.content, escape) for message in messages[:count]]
+    system = join_contents([*own, (TextPart(preamble),)], "\n\n")
+    writer = TurnWriter(escape, dialect, profile, has_tools=bool(preamble), later_descriptions=later_descriptions)
+    turns = writer.write(split_steps(messages[count:]))
+    if profile.alternate:
+        turns = _merge_same_role(turns)
     if not system:
-        return _opened(turns, manners)
-    if manners.system_role:
-        return (SystemMessage(system), *_opened(turns, manners))
+        return _with_user_first(turns, profile)
+    if profile.system_role:
+        return (SystemMessage(system), *_with_user_first(turns, profile))
     return _merged_into_user(system, turns)
 
 
-def _merged_into_user(system: Content, turns: list[Turn]) -> tuple[Message, ...]:
+def _merged_into_user(system: Content, turns: list[TextTurn]) -> tuple[Message, ...]:
     if turns and isinstance(turns[0], UserMessage):
-        return (UserMessage(joined([system, turns[0].content], "\n\n")), *turns[1:])
+        return (UserMessage(join_contents([system, turns[0].content], "\n\n")), *turns[1:])
     return (UserMessage(system), *turns)
 
 
-def _opened(turns: list[Turn], manners: Manners) -> tuple[Message, ...]:
-    if manners.alternate and turns and isinstance(turns[0], AssistantMessage):
+def _with_user_first(turns: list[TextTurn], profile: PromptProfile) -> tuple[Message, ...]:
+    if profile.alternate and turns and isinstance(turns[0], AssistantMessage):
         return (UserMessage((TextPart(OPENING),)), *turns)
     return tuple(turns)
 
 
-def _alternating(turns: Iterable[Turn]) -> list[Turn]:
+def _merge_same_role(turns: Iterable[TextTurn]) -> list[TextTurn]:
     return [_merged(list(group)) for _, group in itertools.groupby(turns, key=type)]
 
 
-def _merged(turns: Sequence[Turn]) -> Turn:
+def _merged(turns: Sequence[TextTurn]) -> TextTurn:
     first = turns[0]
     if len(turns) == 1:
         return first
-    content = joined([turn.content for turn in turns], "\n\n")
+    content = join_contents([turn.content for turn in turns], "\n\n")
     if isinstance(first, UserMessage):
         return UserMessage(content)
     thoughts = [turn.reasoning for turn in turns if isinstance(turn, AssistantMessage) and turn.reasoning]

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.offer import offer_of
+from fcshim.prompt.tool_selection import select_tools
 from fcshim.prompt.render import render_system, render_tools
 from fcshim.prompt.signature import ToolsStyle, outline
 from fcshim.prompt.steps import Step
 
-NAMED = """\
+NAME_ONLY_SECTION = """\
 Those functions are described in full. There are more, of which only the names are given here, with their parameters:
 
 {names}
 
 Call one of them only where none of those above fits, in the format above. It is described in full after that."""
-LATER = "Of the functions that were given by name:"
+LATER_HEADING = "Of the functions that were given by name:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Listing:
     """The part of the system prompt that offers tools, and what is added after steps, by their number."""
 
     preamble: str
-    later: Mapping[int, str] = field(default_factory=dict)
-    named: int = 0
+    later_descriptions: Mapping[int, str] = field(default_factory=dict)
+    name_only_count: int = 0
     """Tools that are only named in the system prompt."""
 
 
@@ -57,7 +57,7 @@ class Listings:
         self._choice = choice
         self._parallel = parallel
         self._levels = _levels(len(tools), style, max_tools)
-        self._made: dict[int, Listing] = {}
+        self._cache: dict[int, Listing] = {}
 
     @property
     def last(self) -> int:
@@ -66,20 +66,20 @@ class Listings:
 
     def at(self, level: int) -> Listing:
         """Give the listing of a level."""
-        if level not in self._made:
-            self._made[level] = self._make(*self._levels[level])
-        return self._made[level]
+        if level not in self._cache:
+            self._cache[level] = self._make(*self._levels[level])
+        return self._cache[level]
 
     def _make(self, style: ToolsStyle, most: int) -> Listing:
         if not self._tools:
             return Listing("")
-        offer = offer_of(self._tools, self._steps, most, self._choice.names)
-        preamble = render_system(self._dialect, offer.full, self._choice, parallel=self._parallel, style=style)
-        if offer.named:
-            names = "\n".join(outline(tool.name, tool.parameters) for tool in offer.named)
-            preamble = f"{preamble}\n\n{NAMED.format(names=names)}"
-        later = {at: f"{LATER}\n\n{render_tools(self._dialect, new, style)}" for at, new in offer.later.items()}
-        return Listing(preamble, later, len(offer.named))
+        offer = select_tools(self._tools, self._steps, most, self._choice.names)
+        preamble = render_system(self._dialect, offer.described, self._choice, parallel=self._parallel, style=style)
+        if offer.name_only:
+            names = "\n".join(outline(tool.name, tool.parameters) for tool in offer.name_only)
+            preamble = f"{preamble}\n\n{NAME_ONLY_SECTION.format(names=names)}"
+        later = {at: f"{LATER_HEADING}\n\n{render_tools(self._dialect, new, style)}" for at, new in offer.described_later.items()}
+        return Listing(preamble, later, len(offer.name_only))
 
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:

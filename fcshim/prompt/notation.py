@@ -13,15 +13,15 @@ _NAME = re.compile(r"[^\W\d]\w*")
 _KEY = re.compile(r"[^\W\d][\w.-]*")
 
 
-def python(value: JSON) -> str:
+def python_literal(value: JSON) -> str:
     """Write a value as a Python literal."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False)
         case dict():
-            return "{" + ", ".join(f"{python(key)}: {python(item)}" for key, item in value.items()) + "}"
+            return "{" + ", ".join(f"{python_literal(key)}: {python_literal(item)}" for key, item in value.items()) + "}"
         case list():
-            return "[" + ", ".join(map(python, value)) + "]"
+            return "[" + ", ".join(map(python_literal, value)) + "]"
         case _:
             return repr(value)
 
@@ -30,27 +30,27 @@ def python_arguments(text: str) -> str:
     """Write a JSON object as the arguments of a Python call; one whose name is no identifier as `**{"a b": 1}`."""
     arguments: dict[str, JSON] = json.loads(text)
     return ", ".join(
-        f"{name}={python(value)}" if _NAME.fullmatch(name) else f"**{{{python(name)}: {python(value)}}}"
+        f"{name}={python_literal(value)}" if _NAME.fullmatch(name) else f"**{{{python_literal(name)}: {python_literal(value)}}}"
         for name, value in arguments.items()
     )
 
 
-def gemma(value: JSON, quote: str) -> str:
+def gemma_literal(value: JSON, quote: str) -> str:
     """Write a value as Gemma does: strings between `quote` tokens, keys bare where they are plain words."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False) if quote in value else f"{quote}{value}{quote}"
         case dict():
-            members = (f"{_gemma_key(key, quote)}:{gemma(item, quote)}" for key, item in value.items())
+            members = (f"{_gemma_key(key, quote)}:{gemma_literal(item, quote)}" for key, item in value.items())
             return "{" + ",".join(members) + "}"
         case list():
-            return "[" + ",".join(gemma(item, quote) for item in value) + "]"
+            return "[" + ",".join(gemma_literal(item, quote) for item in value) + "]"
         case _:
             return json.dumps(value)
 
 
 def _gemma_key(key: str, quote: str) -> str:
-    return key if _KEY.fullmatch(key) else gemma(key, quote)
+    return key if _KEY.fullmatch(key) else gemma_literal(key, quote)
 
 
 def gemma_schema(schema: JSON) -> JSON:

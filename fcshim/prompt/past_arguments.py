@@ -10,17 +10,17 @@ import json
 from fcshim.events import JSON
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.shortening import shortened
+from fcshim.prompt.shortening import shorten
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.strict_json import parse_strict_json
 
 MALFORMED = "malformed_arguments"
 """The member that holds what cannot be read."""
-_MENDED = 64 * 1024
+_MAX_REPAIRED = 64 * 1024
 """Characters of one conversation that are mended, at 5 us each; what is broken beyond them is kept as text."""
-_SHOWN = 2_000
+_EXCERPT = 2_000
 """Characters of arguments that cannot be read: enough to see what is wrong with them."""
-_DEEPEST = 64
+_MAX_DEPTH = 64
 """Levels of nesting, as many as a schema may have: notations other than JSON are written level by level."""
 
 
@@ -28,30 +28,30 @@ class PastArguments:
     """Writes the arguments of the calls of one conversation, in order."""
 
     def __init__(self) -> None:
-        self._left = _MENDED
+        self._repair_left = _MAX_REPAIRED
 
     def write(self, text: str) -> str:
         """Give a strict JSON object: the text itself, or what comes nearest."""
         value = parse_strict_json(text)
         if isinstance(value, str) and isinstance(inner := parse_strict_json(value), dict):
             text, value = value, inner  # encoded twice
-        if isinstance(value, dict) and not exceeds_depth(value, _DEEPEST):
-            return text if _is_unicode(text, value) else _whole(value)
+        if isinstance(value, dict) and not exceeds_depth(value, _MAX_DEPTH):
+            return text if _is_unicode(text, value) else _json_without_lone_surrogates(value)
         if text.strip() in ("", "null"):
             return "{}"
-        mended = self._mended(text) if value is None else None
-        return mended or _whole({MALFORMED: shortened(text, _SHOWN)})
+        mended = self._repaired(text) if value is None else None
+        return mended or _json_without_lone_surrogates({MALFORMED: shorten(text, _EXCERPT)})
 
-    def _mended(self, text: str) -> str | None:
-        if not text.lstrip().startswith("{") or len(text) > self._left:
+    def _repaired(self, text: str) -> str | None:
+        if not text.lstrip().startswith("{") or len(text) > self._repair_left:
             return None
-        self._left -= len(text)
+        self._repair_left -= len(text)
         try:
             mended = repair(FUNCTION_CALL.body.grammar, (), "start", text, ()).text
             value = json.loads(mended, strict=False)  # raw control characters stay in strings
         except (RepairError, ValueError, RecursionError):
             return None
-        return _whole(value) if isinstance(value, dict) and not exceeds_depth(value, _DEEPEST) else None
+        return _json_without_lone_surrogates(value) if isinstance(value, dict) and not exceeds_depth(value, _MAX_DEPTH) else None
 
 
 def _is_unicode(text: str, value: JSON) -> bool:
@@ -65,5 +65,5 @@ def _is_unicode(text: str, value: JSON) -> bool:
     return True
 
 
-def _whole(value: JSON) -> str:
+def _json_without_lone_surrogates(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

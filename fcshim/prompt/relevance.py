@@ -22,12 +22,12 @@ K1, B = 1.2, 0.75
 
 _NAME_WEIGHT = 3
 """A word of the name counts as often: it says what a tool is for, where a description also says what it is not for."""
-_DESCRIBED = 2_000
+_MAX_TEXT = 2_000
 """Characters that are read of a name, a description, and all parameters: what a tool is for stands at the beginning."""
-_PARTS = 200
+_MAX_SCHEMA_PARTS = 200
 """Parts of a schema that are looked at for names, descriptions and the values of an enumeration."""
 
-_COMMON = frozenset(
+_STOP_WORDS = frozenset(
     [
         *("a", "about", "all", "also", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by"),
         *("can", "could", "do", "does", "for", "from", "had", "has", "have", "how", "i", "if", "in", "into"),
@@ -52,17 +52,17 @@ def words_of(text: str) -> list[str]:
 def _words(run: str) -> Iterator[str]:
     at = 0
     for unspaced in _UNSPACED.finditer(run):
-        yield from _cased(run[at : unspaced.start()])
-        yield from _pairs(unspaced[0])
+        yield from _case_parts(run[at : unspaced.start()])
+        yield from _bigrams(unspaced[0])
         at = unspaced.end()
-    yield from _cased(run[at:])
+    yield from _case_parts(run[at:])
 
 
-def _pairs(text: str) -> Iterator[str]:
+def _bigrams(text: str) -> Iterator[str]:
     yield from (text[at : at + 2] for at in range(max(len(text) - 1, 1)))
 
 
-def _cased(run: str) -> Iterator[str]:
+def _case_parts(run: str) -> Iterator[str]:
     """Give a word, and its parts where capitals show them: `readURLs` is `readurl`, `read` and `url`."""
     if not run:
         return
@@ -85,7 +85,7 @@ def _singular(word: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
+class _ToolDocument:
     """A tool as its words: how often each comes, how many there are, and which stand in the name."""
 
     counts: Counter[str]
@@ -99,38 +99,38 @@ class Relevance:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._documents = [_document(tool) for tool in tools]
         self._mean = sum(document.length for document in self._documents) / max(len(tools), 1)
-        self._places: dict[str, list[int]] = {}
+        self._postings: dict[str, list[int]] = {}
         for at, document in enumerate(self._documents):
             for word in document.counts:
-                self._places.setdefault(word, []).append(at)
+                self._postings.setdefault(word, []).append(at)
 
     def scores(self, words: Sequence[str]) -> list[float]:
         """Give each tool's score, in order; 0 where it has none of the words."""
         scores = [0.0] * len(self._documents)
         for word in dict.fromkeys(words):
-            if word in _COMMON:
+            if word in _STOP_WORDS:
                 continue
-            places = self._places.get(word, ())
+            places = self._postings.get(word, ())
             weight = math.log(1 + (len(self._documents) - len(places) + 0.5) / (len(places) + 0.5))
             for at in places:
-                scores[at] += weight * self._saturated(word, self._documents[at])
+                scores[at] += weight * self._term_score(word, self._documents[at])
         return scores
 
-    def named(self, at: int, words: Sequence[str]) -> bool:
+    def matches_name(self, at: int, words: Sequence[str]) -> bool:
         """Tell whether one of the words stands in the tool's name."""
-        return any(word in self._documents[at].name for word in words if word not in _COMMON)
+        return any(word in self._documents[at].name for word in words if word not in _STOP_WORDS)
 
-    def _saturated(self, word: str, document: _Document) -> float:
+    def _term_score(self, word: str, document: _ToolDocument) -> float:
         count = document.counts[word]
         return count * (K1 + 1) / (count + K1 * (1 - B + B * document.length / self._mean))
 
 
-def _document(tool: Tool) -> _Document:
-    parameters = " ".join(itertools.islice(_told(tool.parameters), _PARTS))
-    return _read(tool.name[:_DESCRIBED], tool.description[:_DESCRIBED], parameters[:_DESCRIBED])
+def _document(tool: Tool) -> _ToolDocument:
+    parameters = " ".join(itertools.islice(_schema_texts(tool.parameters), _MAX_SCHEMA_PARTS))
+    return _indexed(tool.name[:_MAX_TEXT], tool.description[:_MAX_TEXT], parameters[:_MAX_TEXT])
 
 
-def _told(schema: JSON) -> Iterator[str]:
+def _schema_texts(schema: JSON) -> Iterator[str]:
     """Give what a schema says in words, its outer parts first; an empty text for a part that says nothing."""
     parts = deque([schema])
     while parts:
@@ -140,17 +140,17 @@ def _told(schema: JSON) -> Iterator[str]:
             continue
         properties, items, values = part.get("properties"), part.get("items"), part.get("enum")
         if isinstance(properties, dict):
-            yield from (name[:_DESCRIBED] for name in properties)
-            parts.extend(itertools.islice(properties.values(), _PARTS))
+            yield from (name[:_MAX_TEXT] for name in properties)
+            parts.extend(itertools.islice(properties.values(), _MAX_SCHEMA_PARTS))
         if isinstance(values, list):
-            yield from (value[:_DESCRIBED] for value in values if isinstance(value, str))
+            yield from (value[:_MAX_TEXT] for value in values if isinstance(value, str))
         description = part.get("description")
-        yield description[:_DESCRIBED] if isinstance(description, str) and part is not schema else ""
+        yield description[:_MAX_TEXT] if isinstance(description, str) and part is not schema else ""
         parts.append(items)
 
 
 @functools.lru_cache(maxsize=1_024)  # the same tools come with every request; a thousand take some 20 MB at the most
-def _read(name: str, description: str, parameters: str) -> _Document:
+def _indexed(name: str, description: str, parameters: str) -> _ToolDocument:
     named = words_of(name)
     words = [*named * _NAME_WEIGHT, *words_of(description), *words_of(parameters)]
-    return _Document(Counter(words), len(words), frozenset(named))
+    return _ToolDocument(Counter(words), len(words), frozenset(named))

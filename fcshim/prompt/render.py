@@ -15,11 +15,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.notation import gemma, gemma_schema, python, python_arguments
+from fcshim.prompt.notation import gemma_literal, gemma_schema, python_literal, python_arguments
 from fcshim.prompt.signature import ToolsStyle, signature
 from fcshim.resources import resource_dir
 
-_TOOLS = "tools"
+_TOOLS_BLOCK = "tools"
 """The block of a system template that lists the tools."""
 REMINDER = "(Remember: to call one of the functions, write this and nothing else around it:"
 
@@ -50,10 +50,10 @@ def render_system(
 def render_tools(dialect: Dialect, tools: Sequence[Tool], style: ToolsStyle = "schema") -> str:
     """Write the list of tools alone, as the system prompt has it."""
     template = _template(_folder(dialect), "signatures" if style == "signature" else "system")
-    if _TOOLS not in template.blocks:
+    if _TOOLS_BLOCK not in template.blocks:
         template = _environment((resource_dir("templates"),)).get_template("_shared/system.jinja")
-    context = template.new_context({**_own(dialect), "tools": [_definition(tool) for tool in tools]})
-    return "".join(template.blocks[_TOOLS](context)).strip("\n")
+    context = template.new_context({**_dialect_variables(dialect), "tools": [_definition(tool) for tool in tools]})
+    return "".join(template.blocks[_TOOLS_BLOCK](context)).strip("\n")
 
 
 def render_call(dialect: Dialect, name: str, arguments: str) -> str:
@@ -106,10 +106,10 @@ def _signature(tool: dict[str, JSON]) -> str:
 
 
 def _render(dialect: Dialect, template: str, **values: JSON) -> str:
-    return _template(_folder(dialect), template).render(_own(dialect) | values)
+    return _template(_folder(dialect), template).render(_dialect_variables(dialect) | values)
 
 
-def _own(dialect: Dialect) -> dict[str, object]:
+def _dialect_variables(dialect: Dialect) -> dict[str, object]:
     return {
         "body": dialect.body,
         "open": dialect.open,
@@ -127,11 +127,11 @@ def _folder(dialect: Dialect) -> str:
 
 
 def _template(folder: str, name: str) -> Template:
-    return _found(resource_dir("templates"), folder, name)
+    return _load_template(resource_dir("templates"), folder, name)
 
 
 @functools.cache  # a conversation of a hundred calls asks two hundred times
-def _found(templates: Path, folder: str, name: str) -> Template:
+def _load_template(templates: Path, folder: str, name: str) -> Template:
     if name == "signatures":
         own = (Path(folder),) if Path(folder).is_absolute() else ()
         return _environment((*own, templates)).get_template("_shared/signatures.jinja")
@@ -160,8 +160,8 @@ def _environment(folders: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
     environment.filters["json"] = functools.partial(json.dumps, ensure_ascii=False)
     environment.filters["from_json"] = json.loads
     environment.filters["signature"] = _signature
-    environment.filters["gemma"] = gemma
+    environment.filters["gemma"] = gemma_literal
     environment.filters["gemma_schema"] = gemma_schema
-    environment.filters["python"] = python
+    environment.filters["python"] = python_literal
     environment.filters["python_arguments"] = python_arguments
     return environment

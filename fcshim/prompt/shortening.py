@@ -11,7 +11,7 @@ DEFAULT_MAX_RESULT = 64 * 1024
 one leaves no room to answer, and where the engine moves its window instead of refusing, the model forgets its tools."""
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Give at most `limit` characters of the text: two thirds of them its beginning, the others its end. 0: all."""
     if not limit or len(text) <= limit:
         return text
@@ -20,9 +20,9 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:head]}\n[... {len(text) - limit:,} characters left out ...]\n{text[len(text) - tail :]}"
 
 
-def shortened_content(content: Content, limit: int) -> Content:
+def shorten_content(content: Content, limit: int) -> Content:
     """Shorten the text of a result; its media stay."""
     text = text_of(content)
     if not limit or len(text) <= limit:
         return content
-    return (TextPart(shortened(text, limit)), *(part for part in content if isinstance(part, MediaPart)))
+    return (TextPart(shorten(text, limit)), *(part for part in content if isinstance(part, MediaPart)))

@@ -44,50 +44,50 @@ _LIMITS = {
     "maxItems": "items at most",
 }
 """Keywords that a type cannot say, and how they are put."""
-_MOST_PARTS = 1_000
+_MAX_PARTS = 1_000
 """Schemas written out for one tool: references that double at each step would never end."""
-_DEEPEST = 16
-_MOST_OUTLINED = 8
-_LONGEST_OUTLINED = 60
+_MAX_DEPTH = 16
+_MAX_OUTLINED = 8
+_MAX_OUTLINED_NAME = 60
 """Parameters, and characters of one, that an outline names."""
 
 
 def signature(name: str, description: str, parameters: JSON) -> str:
     """Write a tool's signature, what it does, and what its parameters mean."""
-    types = _Types(parameters)
+    types = _TypeWriter(parameters)
     members = list(_members(parameters))
     arguments = ", ".join(
-        f"{_key(key)}{'' if required else '?'}: {types.of(schema)}" for key, schema, required in members
+        f"{_key(key)}{'' if required else '?'}: {types.type_of(schema)}" for key, schema, required in members
     )
     lines = [f"function {name}({arguments}): any"]
     if description:
         lines.append("Description: " + _indented(description))
-    described = [f"- {_key(key)}{remark}" for key, schema, _ in members if (remark := types.remark(schema))]
+    described = [f"- {_key(key)}{remark}" for key, schema, _ in members if (remark := types.description_of(schema))]
     return "\n".join([*lines, *(["Parameters:"] if described else []), *described])
 
 
 def outline(name: str, parameters: JSON) -> str:
     """Write a tool's name with those of its parameters: `send(to, subject?)`; `...` for what would be too much."""
-    members = list(itertools.islice(_members(parameters), _MOST_OUTLINED + 1))
-    names = [f"{_key(key)}{'' if required else '?'}" for key, _, required in members if len(key) <= _LONGEST_OUTLINED]
-    whole = len(names) <= _MOST_OUTLINED and len(names) == len(members)
-    shown = name if _PLAIN.fullmatch(name) else _shown(name)
-    return f"{shown}({', '.join([*names[:_MOST_OUTLINED], *([] if whole else ['...'])])})"
+    members = list(itertools.islice(_members(parameters), _MAX_OUTLINED + 1))
+    names = [f"{_key(key)}{'' if required else '?'}" for key, _, required in members if len(key) <= _MAX_OUTLINED_NAME]
+    whole = len(names) <= _MAX_OUTLINED and len(names) == len(members)
+    shown = name if _PLAIN.fullmatch(name) else _json_text(name)
+    return f"{shown}({', '.join([*names[:_MAX_OUTLINED], *([] if whole else ['...'])])})"
 
 
-class _Types:
+class _TypeWriter:
     """Writes schemas of one tool as types."""
 
     def __init__(self, root: JSON) -> None:
         self._root = root
-        self._left = _MOST_PARTS
-        self._open: list[JSON] = []
+        self._parts_left = _MAX_PARTS
+        self._open_references: list[JSON] = []
         """References that are being written out."""
 
-    def of(self, schema: JSON, depth: int = 0) -> str:
+    def type_of(self, schema: JSON, depth: int = 0) -> str:
         """Give the type that a schema comes to; `any` where that is not known, or would take too long."""
-        self._left -= 1
-        if not isinstance(schema, dict) or self._left < 0 or depth > _DEEPEST:
+        self._parts_left -= 1
+        if not isinstance(schema, dict) or self._parts_left < 0 or depth > _MAX_DEPTH:
             return "any"
         if "$ref" in schema:
             return self._reference(schema["$ref"], depth)
@@ -97,15 +97,15 @@ class _Types:
         for keyword, sign in (("anyOf", " | "), ("oneOf", " | "), ("allOf", " & ")):
             parts = schema.get(keyword)
             if isinstance(parts, list) and parts:
-                return sign.join(dict.fromkeys(self.of(part, depth + 1) for part in parts))
+                return sign.join(dict.fromkeys(self.type_of(part, depth + 1) for part in parts))
         return self._plain(schema, depth)
 
     def _reference(self, reference: JSON, depth: int) -> str:
-        if reference in self._open:
+        if reference in self._open_references:
             return "object"
-        self._open.append(reference)
-        found = self.of(_referred(self._root, reference), depth + 1)
-        self._open.pop()
+        self._open_references.append(reference)
+        found = self.type_of(_resolve(self._root, reference), depth + 1)
+        self._open_references.pop()
         return found
 
     def _plain(self, schema: dict[str, JSON], depth: int) -> str:
@@ -126,26 +126,26 @@ class _Types:
     def _array(self, schema: dict[str, JSON], depth: int) -> str:
         first = schema.get("prefixItems")
         if isinstance(first, list):
-            return "[" + ", ".join(self.of(item, depth + 1) for item in first) + "]"
-        item = self.of(schema.get("items"), depth + 1)
+            return "[" + ", ".join(self.type_of(item, depth + 1) for item in first) + "]"
+        item = self.type_of(schema.get("items"), depth + 1)
         return f"({item})[]" if " " in item and item[0] != "{" else f"{item}[]"
 
     def _object(self, schema: dict[str, JSON], depth: int) -> str:
         members = [
-            f"{_key(key)}{'' if required else '?'}: {self.of(member, depth + 1)}{_comment(self.remark(member))}"
+            f"{_key(key)}{'' if required else '?'}: {self.type_of(member, depth + 1)}{_comment(self.description_of(member))}"
             for key, member, required in _members(schema)
         ]
         others = schema.get("additionalProperties")
         if isinstance(others, dict):
-            members.append(f"[key: string]: {self.of(others, depth + 1)}")
+            members.append(f"[key: string]: {self.type_of(others, depth + 1)}")
         return "{ " + "; ".join(members) + " }" if members else "object"
 
-    def remark(self, schema: JSON) -> str:
+    def description_of(self, schema: JSON) -> str:
         """Give what is said of a parameter beyond its type, on one line: ` (integer, default 5): how many`."""
         if not isinstance(schema, dict):
             return ""
         notes = ["integer"] if schema.get("type") == "integer" else []
-        notes += [f"{word} {_shown(schema[keyword])}" for keyword, word in _LIMITS.items() if keyword in schema]
+        notes += [f"{word} {_json_text(schema[keyword])}" for keyword, word in _LIMITS.items() if keyword in schema]
         description = schema.get("description")
         text = f": {' '.join(description.split())}" if isinstance(description, str) and description.strip() else ""
         return (f" ({', '.join(notes)})" if notes else "") + text
@@ -160,7 +160,7 @@ def _members(schema: JSON) -> Iterator[tuple[str, JSON, bool]]:
             yield key, member, isinstance(required, list) and key in required
 
 
-def _referred(root: JSON, reference: JSON) -> JSON:
+def _resolve(root: JSON, reference: JSON) -> JSON:
     """Give the part of the schema that a local reference means."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
@@ -175,12 +175,12 @@ def _key(name: str) -> str:
     return name if _NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
-def _shown(value: JSON) -> str:
+def _json_text(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _comment(remark: str) -> str:
-    return f" /*{remark.replace('*/', '* /').removeprefix(':')} */" if remark else ""
+def _comment(text: str) -> str:
+    return f" /*{text.replace('*/', '* /').removeprefix(':')} */" if text else ""
 
 
 def _indented(text: str) -> str:

@@ -11,37 +11,37 @@ from dataclasses import dataclass
 
 from fcshim.messages import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 
-Heard = SystemMessage | UserMessage | ToolMessage
+InputMessage = SystemMessage | UserMessage | ToolMessage
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """The model's messages in a row, then the others' in a row; either may be empty."""
 
-    said: tuple[AssistantMessage, ...]
-    heard: tuple[Heard, ...]
+    assistant_messages: tuple[AssistantMessage, ...]
+    input_messages: tuple[InputMessage, ...]
 
     @property
     def calls(self) -> list[ToolCall]:
         """The calls that the model made, in order."""
-        return [call for message in self.said for call in message.tool_calls]
+        return [call for message in self.assistant_messages for call in message.tool_calls]
 
     @property
     def results(self) -> list[ToolMessage]:
         """The results that came, in the client's order."""
-        return [message for message in self.heard if isinstance(message, ToolMessage)]
+        return [message for message in self.input_messages if isinstance(message, ToolMessage)]
 
     @property
-    def asks(self) -> bool:
+    def has_user_message(self) -> bool:
         """Whether the user says something."""
-        return any(isinstance(message, UserMessage) for message in self.heard)
+        return any(isinstance(message, UserMessage) for message in self.input_messages)
 
 
-def steps_of(messages: Iterable[Message]) -> list[Step]:
+def split_steps(messages: Iterable[Message]) -> list[Step]:
     """Cut a conversation into steps; the first one begins with what the model heard, or said."""
     steps: list[Step] = []
     said: tuple[AssistantMessage, ...] = ()
-    for spoken, group in itertools.groupby(messages, key=_is_spoken):
+    for spoken, group in itertools.groupby(messages, key=_is_assistant):
         if spoken:
             said = tuple(message for message in group if isinstance(message, AssistantMessage))
         else:
@@ -51,5 +51,5 @@ def steps_of(messages: Iterable[Message]) -> list[Step]:
     return [*steps, Step(said, ())] if said else steps
 
 
-def _is_spoken(message: Message) -> bool:
+def _is_assistant(message: Message) -> bool:
     return isinstance(message, AssistantMessage)

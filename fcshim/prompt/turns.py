@@ -19,19 +19,19 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.answers import Answer, Answers
-from fcshim.prompt.contents import cleaned, joined
-from fcshim.prompt.neutralise import Neutraliser
+from fcshim.prompt.result_matching import MatchedResult, ResultMatcher
+from fcshim.prompt.content_parts import escape_content, join_contents
+from fcshim.prompt.escape import Escaper
 from fcshim.prompt.past_arguments import PastArguments
 from fcshim.prompt.render import render_calls, render_reminder, render_result
 from fcshim.prompt.steps import Step
 
-Turn = UserMessage | AssistantMessage
-Replay = Literal["none", "current", "all"]
+TextTurn = UserMessage | AssistantMessage
+ReasoningReplay = Literal["none", "current", "all"]
 """Which reasoning of earlier replies the model sees again: none, that since the user spoke last, or all."""
 
 
-class Manners(Protocol):
+class PromptProfile(Protocol):
     """What the upstream takes and the model needs; a `Profile` says it."""
 
     @property
@@ -50,7 +50,7 @@ class Manners(Protocol):
         ...
 
     @property
-    def reasoning(self) -> Replay:
+    def reasoning(self) -> ReasoningReplay:
         """Which reasoning is shown again."""
         ...
 
@@ -65,99 +65,99 @@ class Manners(Protocol):
         ...
 
 
-class Turns:
+class TurnWriter:
     """Writes the steps of one conversation, one after the other."""
 
     def __init__(
         self,
-        neutralise: Neutraliser,
+        escape: Escaper,
         dialect: Dialect,
-        manners: Manners,
+        profile: PromptProfile,
         *,
-        offered: bool = False,
-        later: Mapping[int, str] | None = None,
+        has_tools: bool = False,
+        later_descriptions: Mapping[int, str] | None = None,
     ) -> None:
-        self._neutralise = neutralise
+        self._escape = escape
         self._dialect = dialect
-        self._manners = manners
-        self._later = later or {}  # what is told of tools after a step, by the step's number
-        self._reminds = manners.reminder if offered else 0
-        self._since = 0  # characters since the format was told
-        self._answers = Answers()
+        self._profile = profile
+        self._later_descriptions = later_descriptions or {}  # what is told of tools after a step, by the step's number
+        self._reminder_interval = profile.reminder if has_tools else 0
+        self._since_format = 0  # characters since the format was told
+        self._matcher = ResultMatcher()
         self._arguments = PastArguments()
 
-    def write(self, steps: Sequence[Step]) -> list[Turn]:
+    def write(self, steps: Sequence[Step]) -> list[TextTurn]:
         """Give the turns of all steps."""
-        asked = max((at for at, step in enumerate(steps) if step.asks), default=-1)
-        shown = {"none": len(steps), "current": asked + 1, "all": 0}[self._manners.reasoning]
-        turns: list[Turn] = []
+        asked = max((at for at, step in enumerate(steps) if step.has_user_message), default=-1)
+        shown = {"none": len(steps), "current": asked + 1, "all": 0}[self._profile.reasoning]
+        turns: list[TextTurn] = []
         for at, step in enumerate(steps):
-            turns += self._said(step, thinking=at >= shown)
-            turns += self._heard(step, self._later.get(at, ""))
+            turns += self._assistant_turns(step, with_reasoning=at >= shown)
+            turns += self._input_turns(step, self._later_descriptions.get(at, ""))
         return turns
 
-    def _said(self, step: Step, *, thinking: bool) -> list[Turn]:
-        turns = [self._assistant(message, thinking=thinking) for message in step.said]
-        self._since += sum(len(text_of(turn.content)) for turn in turns)
+    def _assistant_turns(self, step: Step, *, with_reasoning: bool) -> list[TextTurn]:
+        turns = [self._assistant_turn(message, with_reasoning=with_reasoning) for message in step.assistant_messages]
+        self._since_format += sum(len(text_of(turn.content)) for turn in turns)
         return [*turns]
 
-    def _heard(self, step: Step, later: str) -> list[Turn]:
+    def _input_turns(self, step: Step, later_description: str) -> list[TextTurn]:
         """Give the results first, since a model expects them right behind its calls, then what else came."""
-        if not step.heard:
+        if not step.input_messages:
             return []
-        answers = self._answers.of(step.calls, step.results)
-        turns: list[Turn] = [self._results(answers)] if answers else []
-        if later:
-            turns.append(UserMessage(noted((TextPart(later),))))
-        for message in step.heard:
+        answers = self._matcher.match(step.calls, step.results)
+        turns: list[TextTurn] = [self._result_turn(answers)] if answers else []
+        if later_description:
+            turns.append(UserMessage(as_system_note((TextPart(later_description),))))
+        for message in step.input_messages:
             if isinstance(message, SystemMessage):
-                turns.append(UserMessage(noted(self._content(message.content))))
+                turns.append(UserMessage(as_system_note(self._content(message.content))))
             elif isinstance(message, UserMessage):
                 turns.append(UserMessage(self._content(message.content)))
-        self._since += sum(len(text_of(turn.content)) for turn in turns)
-        return self._reminded(turns)
+        self._since_format += sum(len(text_of(turn.content)) for turn in turns)
+        return self._with_reminder(turns)
 
-    def _reminded(self, turns: list[Turn]) -> list[Turn]:
+    def _with_reminder(self, turns: list[TextTurn]) -> list[TextTurn]:
         """Tell the format again where it is far away. It stays there in later requests, so that they begin the same."""
-        if not self._reminds or self._since < self._reminds:
+        if not self._reminder_interval or self._since_format < self._reminder_interval:
             return turns
-        self._since = 0
+        self._since_format = 0
         reminder = (TextPart(render_reminder(self._dialect)),)
-        return [*turns[:-1], UserMessage(joined([turns[-1].content, reminder], "\n\n"))]
+        return [*turns[:-1], UserMessage(join_contents([turns[-1].content, reminder], "\n\n"))]
 
     def _content(self, content: Content) -> Content:
-        return cleaned(content, self._neutralise, media=self._manners.media)
+        return escape_content(content, self._escape, media=self._profile.media)
 
-    def _assistant(self, message: AssistantMessage, *, thinking: bool) -> AssistantMessage:
+    def _assistant_turn(self, message: AssistantMessage, *, with_reasoning: bool) -> AssistantMessage:
         text = self._content(message.content)
-        calls = (TextPart(self._calls(message.tool_calls)),)
+        calls = (TextPart(self._render_calls(message.tool_calls)),)
         # what the model wrote itself before a call often ends its line already: then its own bytes come back
-        content = joined([text, calls], "" if text_of(text).endswith("\n") else "\n")
-        reasoning = self._neutralise(message.reasoning) if thinking else ""
-        if reasoning and self._manners.reasoning_tag:
-            return AssistantMessage(joined([(TextPart(self._thought(reasoning)),), content], "\n\n"))
+        content = join_contents([text, calls], "" if text_of(text).endswith("\n") else "\n")
+        reasoning = self._escape(message.reasoning) if with_reasoning else ""
+        if reasoning and self._profile.reasoning_tag:
+            return AssistantMessage(join_contents([(TextPart(self._tagged_reasoning(reasoning)),), content], "\n\n"))
         return AssistantMessage(content, reasoning=reasoning)
 
-    def _thought(self, reasoning: str) -> str:
-        tag = self._manners.reasoning_tag
+    def _tagged_reasoning(self, reasoning: str) -> str:
+        tag = self._profile.reasoning_tag
         return f"{tag}\n{reasoning.strip()}\n{tag.replace('<', '</', 1)}"
 
-    def _calls(self, calls: Sequence[ToolCall]) -> str:
-        clean = self._neutralise
+    def _render_calls(self, calls: Sequence[ToolCall]) -> str:
+        clean = self._escape
         written = [(clean(call.name), clean(self._arguments.write(call.arguments))) for call in calls]
         return render_calls(self._dialect, written)
 
-    def _results(self, answers: Sequence[Answer]) -> UserMessage:
-        texts = [(TextPart(self._result(answer)),) for answer in answers]
-        media = [part for answer in answers for part in answer.content if isinstance(part, MediaPart)]
-        return UserMessage(joined(texts, "\n") + (tuple(media) if self._manners.media else ()))
+    def _result_turn(self, results: Sequence[MatchedResult]) -> UserMessage:
+        texts = [(TextPart(self._render_result(answer)),) for answer in results]
+        media = [part for answer in results for part in answer.content if isinstance(part, MediaPart)]
+        return UserMessage(join_contents(texts, "\n") + (tuple(media) if self._profile.media else ()))
 
-    def _result(self, answer: Answer) -> str:
-        text = text_of(cleaned(answer.content, self._neutralise, media=False))
-        written = render_result(self._dialect, self._neutralise(answer.name), text, is_error=answer.is_error)
-        return f"{answer.remark}\n{written}" if answer.remark else written
+    def _render_result(self, result: MatchedResult) -> str:
+        text = text_of(escape_content(result.content, self._escape, media=False))
+        written = render_result(self._dialect, self._escape(result.name), text, is_error=result.is_error)
+        return f"{result.note}\n{written}" if result.note else written
 
 
-def noted(content: Content) -> Content:
+def as_system_note(content: Content) -> Content:
     """Mark what is no user's word in a user's turn."""
-    return joined([(TextPart("<system_note>"),), content, (TextPart("</system_note>"),)], "\n")
+    return join_contents([(TextPart("<system_note>"),), content, (TextPart("</system_note>"),)], "\n")

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.constrain.begun import in_begun_order
-from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_its_own
-from fcshim.constrain.frames import beginning_of_calls, frames_of
+from fcshim.constrain.partial_schema import order_by_prefix
+from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_client_constraint
+from fcshim.constrain.call_template import write_partial_calls, call_template_of
 from fcshim.events import JSON, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import ToolChoice
 from fcshim.servers import Prefill, Server
@@ -56,7 +56,7 @@ class Beginning:
 
 def beginning_of(shim: Shim, said: str, taken: Sequence[tuple[str, str]], broken: Broken) -> Beginning | None:
     """Give the beginning with which the call can go on; None where there is none."""
-    if shim.neutralise.touched:
+    if shim.neutralise.changed:
         return None
     end, before = broken.end, len(taken)
     assert end.error is not None
@@ -64,8 +64,8 @@ def beginning_of(shim: Shim, said: str, taken: Sequence[tuple[str, str]], broken
     read = _read_again(shim, said, before + 1, len(given))
     if end.error.kind == "truncated":
         return _stripped(said, read.first, before, given)
-    calls = beginning_of_calls(shim.dialect, [*taken, (end.tool_call_name, given)])
-    head = beginning_of_calls(shim.dialect, [*taken, (end.tool_call_name, "")])
+    calls = write_partial_calls(shim.dialect, [*taken, (end.tool_call_name, given)])
+    head = write_partial_calls(shim.dialect, [*taken, (end.tool_call_name, "")])
     if calls is not None and head is not None:
         return _stripped(said[: read.first] + calls, read.first, before, calls[len(head) :])
     if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
@@ -78,15 +78,15 @@ def demanded_beginning(shim: Shim) -> str:
 
     Empty otherwise: the model begins by itself, and is asked again where that is no call.
     """
-    held = shim.request.tool_choice.mode != "required" or shim.constraint or has_its_own(shim.request)
+    held = shim.request.tool_choice.mode != "required" or shim.constraint or has_client_constraint(shim.request)
     # A model whose prompt ends in its reasoning would only think about what was begun there.
     if held or shim.server.prefill is None or not shim.tools or shim.in_reasoning:
         return ""
-    frames = frames_of(shim.dialect)
+    frames = call_template_of(shim.dialect)
     if frames is None:
         return shim.dialect.open.rstrip()
-    named = frames.behind(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
-    return (frames.head(0) + named).rstrip()
+    named = frames.name_to_arguments(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
+    return (frames.before_name(0) + named).rstrip()
 
 
 def constraint_of_rest(shim: Shim, beginning: Beginning, broken: Broken, server: Server) -> Constraint | None:
@@ -95,7 +95,7 @@ def constraint_of_rest(shim: Shim, beginning: Beginning, broken: Broken, server:
         return None
     name, arguments = broken.end.tool_call_name, broken.end.tool_call_arguments_complete
     tools = [
-        msgspec.structs.replace(tool, parameters=in_begun_order(tool.parameters, arguments))
+        msgspec.structs.replace(tool, parameters=order_by_prefix(tool.parameters, arguments))
         if tool.name == name
         else tool
         for tool in shim.tools

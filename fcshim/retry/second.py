@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.constrain.constraint import Constraint, constrained, constraint_for
+from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for
 from fcshim.constrain.response_format import without_format
 from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
@@ -49,14 +49,14 @@ class Attempt:
         self._beginning = beginning
         self._is_first = messages is None
         self._dialect = shim.dialect if constraint is None else constraint.dialect
-        self._held = shim.held if messages is None else constraint is not None and constraint.held
+        self._held = shim.held if messages is None else constraint is not None and constraint.covers_all_calls
         self.codec = shim.codec if messages is None else None
         if messages is None:
             self._request = shim.prepare()
             self.constraint = shim.constraint or (PREFILL if beginning else "")
         else:
             free = without_format(msgspec.structs.replace(shim.free, messages=messages))  # it would forbid a call
-            self._request = free if constraint is None else constrained(free, constraint)
+            self._request = free if constraint is None else apply_constraint(free, constraint)
             self.constraint = "" if constraint is None else constraint.key
         if beginning:
             self._request = _begun(self._request, beginning, fields_of(shim.server if server is None else server))
@@ -105,7 +105,7 @@ def conversation(
         [{"kind": fault.kind, "name": fault.name, "message": fault.message} for fault in faults],
         shim.neutralise,
         names=[tool.name for tool in shim.tools] if unknown else (),
-        taken=calls.taken,
+        accepted_calls=calls.taken,
         optional=is_optional(shim, faults),
     )
     if said.strip():

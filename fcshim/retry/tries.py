@@ -175,7 +175,7 @@ class Tries:
             return self._shim.arguments
         if self._whole:
             return "checked"
-        return "stream" if self._shim.neutralise.touched else "resumable"
+        return "stream" if self._shim.neutralise.changed else "resumable"
 
     def _begin(self) -> None:
         attempt = Attempt(self._shim, arguments=self._arguments, beginning=demanded_beginning(self._shim))

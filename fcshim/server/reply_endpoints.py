@@ -16,8 +16,8 @@ from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
-from fcshim.constrain.constraint import is_document_held
-from fcshim.constrain.response_format import wanted_document
+from fcshim.constrain.constraint import constrains_document
+from fcshim.constrain.response_format import requested_schema
 from fcshim.enforcement import Enforcement
 from fcshim.ids import id_source, secret_source
 from fcshim.inquiry import Aptitude
@@ -97,9 +97,9 @@ class ReplyEndpoints:
 
     async def _is_document_constrained(self, request: Request) -> bool:
         """Tell whether a reply without calls is held to its format here; probabilities are only to be had relayed."""
-        if wanted_document(request) is None or request.extra.get("logprobs"):
+        if requested_schema(request) is None or request.extra.get("logprobs"):
             return False
-        return is_document_held((await self._constraint_support.server(request)).form, request)
+        return constrains_document((await self._constraint_support.server(request)).form, request)
 
     def _upstream_stores_replies(self, route: RouteMatch) -> bool:
         """Tell whether earlier replies are the upstream's to remember: it gives them all."""

@@ -6,7 +6,7 @@ Neighbours: the tests of this folder ask here what our own writers, sampler and 
 
 import pytest
 
-from fcshim.constrain.grammar import ROOT, Chars, Choice, Expression, Grammar, Repeat, Rule, Series, Text
+from fcshim.constrain.grammar import ROOT, Chars, Alternation, Expression, Grammar, Repeat, RuleRef, Series, LiteralText
 from fcshim.constrain.lark import write_lark
 
 
@@ -40,7 +40,7 @@ def admits(grammar: Grammar, text: str) -> bool:
 def _ends(part: Expression, text: str, starts: set[int], grammar: Grammar) -> set[int]:
     """Give where a part may end that begins at one of `starts`."""
     match part:
-        case Text():
+        case LiteralText():
             return {at + len(part.text) for at in starts if text.startswith(part.text, at)}
         case Chars():
             return {
@@ -52,9 +52,9 @@ def _ends(part: Expression, text: str, starts: set[int], grammar: Grammar) -> se
             for inner in part.parts:
                 starts = _ends(inner, text, starts, grammar)
             return starts
-        case Choice():
+        case Alternation():
             return {end for option in part.options for end in _ends(option, text, starts, grammar)}
-        case Rule():
+        case RuleRef():
             return _ends(grammar.rules[part.name], text, starts, grammar)
         case Repeat():
             return _repeated(part, text, starts, grammar)

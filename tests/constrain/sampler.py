@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from fcshim.constrain.grammar import (
     ROOT,
     Chars,
-    Choice,
+    Alternation,
     Expression,
     Grammar,
     Repeat,
-    Rule,
+    RuleRef,
     Series,
-    Text,
-    most_of,
+    LiteralText,
+    repeat_limit,
 )
 
 _ODD = [0x22, 0x5C, 0x7F, 0xA0, 0x2028, 0xFEFF, 0x1F600, 0x3C, 0x7B, 0x7D]
@@ -40,19 +40,19 @@ class _Sampler:
         waiting = [part]
         while waiting:
             match waiting.pop():
-                case Text(text):
+                case LiteralText(text):
                     yield text
                 case Chars() as part:
                     yield self._char(part)
                 case Series(parts):
                     waiting += reversed(parts)
-                case Choice(options):
+                case Alternation(options):
                     waiting.append(self._chance.choice(options))
                 case Repeat() as part:
                     waiting += [part.part] * self._count(part)
-                case Rule(name) if name.endswith("-key"):
+                case RuleRef(name) if name.endswith("-key"):
                     yield self._new_key(self._grammar.rules[name])
-                case Rule(name):
+                case RuleRef(name):
                     waiting.append(self._grammar.rules[name])
 
     def _new_key(self, part: Expression) -> str:
@@ -70,7 +70,7 @@ class _Sampler:
         return chr(self._chance.randint(low, high))
 
     def _count(self, part: Repeat) -> int:
-        most = most_of(part, self._grammar.limits)
+        most = repeat_limit(part, self._grammar.limits)
         most = part.least + 5 if most is None else most
         if self._room <= 0:
             return part.least

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, marker_of
-from fcshim.constrain.fitting import fitted
-from fcshim.constrain.frames import MOST_CALLS, frames_of
+from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, call_marker
+from fcshim.constrain.token_limit import limit_tokens
+from fcshim.constrain.call_template import MOST_CALLS, call_template_of
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import ROOT, Grammar, Text
-from fcshim.constrain.prose import prose
+from fcshim.constrain.grammar import ROOT, Grammar, LiteralText
+from fcshim.constrain.free_text import free_text
 from fcshim.constrain.values import Rules
 from fcshim.events import ToolCallEnd
 from fcshim.messages import Tool
@@ -30,7 +30,7 @@ from tests.parse.cases import random_split
 from tests.parse.laws import check_reply
 
 JSON = Any
-CONSTRAINED = {name: row for name, row in DIALECTS.items() if frames_of(row)}
+CONSTRAINED = {name: row for name, row in DIALECTS.items() if call_template_of(row)}
 ODD = Tool("say", "", {"type": "object", "properties": {"x": {"enum": ['</function_call>"\n', "é", "```", ");"]}}})
 """Values that hold markers and quotes."""
 
@@ -103,14 +103,14 @@ def test_text_may_stand_instead_and_a_call_behind_it_is_held_to_its_schema_where
     calls = grammar_of_calls(dialect, tools)
     assert grammar is not None
     assert calls is not None
-    matcher, marker = Matcher(grammar), marker_of(dialect)
+    matcher, marker = Matcher(grammar), call_marker(dialect)
     call = sample(calls, 5)
     text = "Well, 1 < 2 \U0001f600" + marker[:-1]
 
     assert matcher.admits(call)
     assert matcher.admits(text)
     assert not matcher.admits(call[:-2])
-    if marker and prose(marker, Text(""), Rules()):
+    if marker and free_text(marker, LiteralText(""), Rules()):
         assert [True, True] == [matcher.admits(text + call), matcher.admits(text + marker[0] + call)]
         assert not matcher.begins(text + call.replace("count", "amount"))
         assert not matcher.begins(marker + "x")
@@ -118,7 +118,7 @@ def test_text_may_stand_instead_and_a_call_behind_it_is_held_to_its_schema_where
 
 def test_text_is_anything_but_the_marker() -> None:
     rules = Rules()
-    said = prose("<ab>", Text("!"), rules)
+    said = free_text("<ab>", LiteralText("!"), rules)
     assert said is not None
     grammar = Grammar({**rules.rules, ROOT: said})
     for size in range(7):
@@ -131,7 +131,7 @@ def test_text_is_anything_but_the_marker() -> None:
 
 @pytest.mark.parametrize("marker", ["", "<", "<<", "<|a|><|b|>"])
 def test_a_marker_that_begins_twice_is_not_searched_in_text(marker: str) -> None:
-    assert prose(marker, Text(""), Rules()) is None
+    assert free_text(marker, LiteralText(""), Rules()) is None
 
 
 DOCUMENT = {"type": "object", "properties": {"city": {"type": "string"}, "to": {"type": "array"}}, "required": ["city"]}
@@ -182,7 +182,7 @@ def test_hostile_schemas_leave_a_call_possible_in_every_language(dialect: str, h
     tool = Tool("f", "", HOSTILE[hostile])
     grammar = grammar_of_calls(DIALECTS[dialect], [tool], parallel=False)
     assert grammar is not None
-    written = write_gbnf(fitted(grammar, 1_000))
+    written = write_gbnf(limit_tokens(grammar, 1_000))
     [call] = calls_in(sample(grammar, 1), DIALECTS[dialect], [tool])
 
     assert call.error is None

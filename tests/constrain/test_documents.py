@@ -5,7 +5,7 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from fcshim.constrain.constraint import constrained, constraint_for
+from fcshim.constrain.constraint import apply_constraint, constraint_for
 from fcshim.events import ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import FUNCTION_CALL, get_dialect
@@ -53,7 +53,7 @@ def test_a_client_of_ollama_gets_the_schema_as_its_format() -> None:
     made = constraint_for("json_schema", FUNCTION_CALL, TOOLS, asked)
     assert made is not None
 
-    assert "items" in constrained(asked, made).verbatim["ollama"]["format"]
+    assert "items" in apply_constraint(asked, made).verbatim["ollama"]["format"]
 
 
 def test_a_structural_tag_has_a_tag_for_each_tool_in_the_dialects_own_words() -> None:

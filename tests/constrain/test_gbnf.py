@@ -1,7 +1,7 @@
 """What llama.cpp takes: it multiplies the repetitions of a group with all that repeats inside, and allows 2,000."""
 
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import ROOT, Expression, Grammar, Repeat, Rule, Text, chars, series
+from fcshim.constrain.grammar import ROOT, Expression, Grammar, Repeat, RuleRef, LiteralText, chars, series
 
 
 def written(root: Expression, **rules: Expression) -> dict[str, str]:
@@ -10,21 +10,21 @@ def written(root: Expression, **rules: Expression) -> dict[str, str]:
 
 
 def test_a_group_that_repeats_is_a_rule_of_its_own() -> None:
-    path = Repeat(series(Text("/"), Repeat(chars("az"), 1, 60)), 1, 60)
+    path = Repeat(series(LiteralText("/"), Repeat(chars("az"), 1, 60)), 1, 60)
 
-    found = written(series(path, Text("."), path))
+    found = written(series(path, LiteralText("."), path))
 
     assert {"root": 'group0 group0{0,59} "." group0 group0{0,59}', "group0": '"/" [a-z] [a-z]{0,59}'} == found
 
 
 def test_an_optional_group_is_one_where_something_repeats_inside() -> None:
-    plain, long = series(Text("a"), Rule("b")), series(Text("a"), Repeat(Rule("b"), 0, 40))
+    plain, long = series(LiteralText("a"), RuleRef("b")), series(LiteralText("a"), Repeat(RuleRef("b"), 0, 40))
 
-    assert '("a" b)?' == written(Repeat(plain, 0, 1), b=Text("b"))["root"]
-    assert "group0?" == written(Repeat(long, 0, 1), b=Text("b"))["root"]
+    assert '("a" b)?' == written(Repeat(plain, 0, 1), b=LiteralText("b"))["root"]
+    assert "group0?" == written(Repeat(long, 0, 1), b=LiteralText("b"))["root"]
 
 
 def test_a_long_repetition_is_made_of_blocks() -> None:
-    found = written(Repeat(Text("a"), 300, 300))
+    found = written(Repeat(LiteralText("a"), 300, 300))
 
     assert {"root": 'block0{4} "a"{44}', "block0": '"a"{64}'} == found

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.fitting import fitted
-from fcshim.constrain.grammar import ROOT, Grammar, Repeat, Text, chars, choice, series
+from fcshim.constrain.token_limit import limit_tokens
+from fcshim.constrain.grammar import ROOT, Grammar, Repeat, LiteralText, chars, choice, series
 from fcshim.messages import Tool
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas
@@ -25,7 +25,7 @@ JSON = Any
 def test_what_is_derived_is_admitted(schema: JSON, seed: int) -> None:
     grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), Tool("add")])
     assert grammar is not None
-    grammar = fitted(grammar, 2_000)
+    grammar = limit_tokens(grammar, 2_000)
 
     assert Matcher(grammar).admits(sample(grammar, seed))
 
@@ -36,7 +36,7 @@ def test_what_is_spoilt_is_not_admitted_unless_it_is_derived_otherwise(schema: J
     """A text with one character less ends, as JSON and as a tag, nowhere."""
     grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema)], parallel=False)
     assert grammar is not None
-    grammar = fitted(grammar, 2_000)
+    grammar = limit_tokens(grammar, 2_000)
     text = sample(grammar, seed)
     matcher = Matcher(grammar)
 
@@ -71,15 +71,15 @@ def test_every_dialect_compiles(name: str) -> None:
     tool = Tool("f", "", {"type": "object", "properties": {"x": {"type": "string"}}})
     grammar = grammar_of_calls(DIALECTS[name], [tool, Tool("add")])
     assert grammar is not None
-    matcher = Matcher(fitted(grammar, 2_000))
+    matcher = Matcher(limit_tokens(grammar, 2_000))
 
-    assert all(matcher.admits(sample(fitted(grammar, 2_000), seed)) for seed in range(5))
+    assert all(matcher.admits(sample(limit_tokens(grammar, 2_000), seed)) for seed in range(5))
 
 
 def test_odd_characters_are_written_so_that_they_are_read_back() -> None:
     odd = '"\\/\n\r\t\x00\x7f\u2028é\U0001f600]^-'
     ranges = choice([chars("]"), chars("^"), chars("-"), chars("\U0001f600"), chars("\\")])
-    grammar = Grammar({ROOT: series(Text(odd), Repeat(ranges, 2, 3))})
+    grammar = Grammar({ROOT: series(LiteralText(odd), Repeat(ranges, 2, 3))})
     matcher = Matcher(grammar)
 
     assert matcher.admits(odd + "]^")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.grammar import ROOT, Grammar
-from fcshim.constrain.patterns import between, pattern
-from fcshim.constrain.residue import residue
+from fcshim.constrain.patterns import with_length, read_pattern
+from fcshim.constrain.derivative import derivative
 from fcshim.events import ToolCallEnd
 from fcshim.messages import Tool
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
@@ -71,7 +71,7 @@ NOT_READ = [
 
 @pytest.mark.parametrize("text", READ)
 def test_what_is_derived_matches(text: str) -> None:
-    found = pattern(text)
+    found = read_pattern(text)
     assert found is not None
     compiled = re.compile(text.replace("(?<", "(?P<"))
     for seed in range(60):
@@ -82,7 +82,7 @@ def test_what_is_derived_matches(text: str) -> None:
 
 @pytest.mark.parametrize("text", NOT_READ)
 def test_what_cannot_be_followed_is_not_read(text: str) -> None:
-    assert pattern(text) is None
+    assert read_pattern(text) is None
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_cannot_be_followed_is_not_read(text: str) -> None:
     ],
 )
 def test_a_text_is_admitted_where_it_matches(text: str, good: list[str], bad: list[str]) -> None:
-    found = pattern(text)
+    found = read_pattern(text)
     assert found is not None
     grammar = Grammar({ROOT: found})
 
@@ -107,7 +107,7 @@ def test_a_text_is_admitted_where_it_matches(text: str, good: list[str], bad: li
 @settings(max_examples=300, deadline=None)
 @given(text=st.text(r"ab^$()|*+?[]{}-.,\d12", max_size=14), seed=st.integers(0, 2**32))
 def test_whatever_the_pattern_says_it_is_read_as_it_is_meant_or_not_at_all(text: str, seed: int) -> None:
-    found = pattern(text)
+    found = read_pattern(text)
     if found is None:
         return
     word = sample(Grammar({ROOT: found}), seed)
@@ -127,9 +127,9 @@ def test_whatever_the_pattern_says_it_is_read_as_it_is_meant_or_not_at_all(text:
     ],
 )
 def test_lengths_hold_as_well_where_that_can_be_said(text: str, least: int, most: int, expected: str | None) -> None:
-    found = pattern(text)
+    found = read_pattern(text)
     assert found is not None
-    limited = between(found, least, most)
+    limited = with_length(found, least, most)
     if expected is None:
         assert limited is None
         return
@@ -164,7 +164,7 @@ def test_in_every_dialect_an_argument_matches_as_it_is_read(name: str) -> None:
     "text", ["(" * 250 + "a" * 250, "a|" * 250, "[" + "a-b" * 160 + "]", "(a?){9}" * 70, "^(a|b|ab)*" * 40]
 )
 def test_no_pattern_takes_long(text: str) -> None:
-    assert steps(lambda: pattern.__wrapped__(text)) < 5_000_000
+    assert steps(lambda: read_pattern.__wrapped__(text)) < 5_000_000
 
 
 def test_the_ways_that_a_sampler_follows_stay_few() -> None:
@@ -173,7 +173,7 @@ def test_the_ways_that_a_sampler_follows_stay_few() -> None:
         grammar = grammar_of_calls(FUNCTION_CALL, [tool], parallel=False)
         assert grammar is not None
         word = sample(grammar, 3)
-        rest = residue(grammar, word[: len(word) // 2])
+        rest = derivative(grammar, word[: len(word) // 2])
         assert rest is not None
 
         assert len(getattr(rest.rules[ROOT], "options", ())) < 20

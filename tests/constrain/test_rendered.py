@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.grammar import Grammar, Limits
+from fcshim.constrain.grammar import Grammar, GrammarLimits
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
@@ -16,7 +16,7 @@ from fcshim.prompt.render import render_calls
 from tests.constrain.matcher import Matcher
 
 JSON = Any
-WIDE = Limits(characters=60_000, items=100, further=7)
+WIDE = GrammarLimits(characters=60_000, items=100, further=7)
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 words = st.sampled_from(

@@ -12,8 +12,8 @@ from fcshim.codecs.gemini import GEMINI
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
-from fcshim.constrain.constraint import constrained, constraint_for, is_document_held
-from fcshim.constrain.response_format import wanted_document, without_format
+from fcshim.constrain.constraint import apply_constraint, constraint_for, constrains_document
+from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import FUNCTION_CALL, get_dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
@@ -58,8 +58,8 @@ def request(form: JSON = None, mode: Any = "auto", **fields: Any) -> Request:
 def test_every_api_says_it_in_its_own_words(codec: Any, body: JSON) -> None:
     read = codec.decode_request(json.dumps({"model": "m", **body}).encode())
 
-    assert CITY == wanted_document(read)
-    assert is_document_held("gbnf", read)
+    assert CITY == requested_schema(read)
+    assert constrains_document("gbnf", read)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_every_api_says_it_in_its_own_words(codec: Any, body: JSON) -> None:
 )
 def test_gemini_says_it_in_two_ways(config: JSON) -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "generationConfig": config}
-    schema = wanted_document(GEMINI.decode_request(json.dumps(body).encode()))
+    schema = requested_schema(GEMINI.decode_request(json.dumps(body).encode()))
     validator = Draft202012Validator(schema)
 
     assert [True, False] == [validator.is_valid({"city": "x"}), validator.is_valid({"city": 1})]
@@ -84,7 +84,7 @@ def test_gemini_says_it_in_two_ways(config: JSON) -> None:
     "form", [None, {"type": "text"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": {}}, "json", 5]
 )
 def test_what_says_no_schema_is_left_as_it_came(form: JSON) -> None:
-    assert wanted_document(request(form)) is None
+    assert requested_schema(request(form)) is None
     assert constraint_for("gbnf", FUNCTION_CALL, [], request(form)) is None
 
 
@@ -93,7 +93,7 @@ def test_a_schema_that_is_nested_too_deeply_is_left_as_it_came() -> None:
     for _ in range(100):
         deep = {"items": deep}
 
-    assert wanted_document(request({"type": "json_schema", "json_schema": {"schema": deep}})) is None
+    assert requested_schema(request({"type": "json_schema", "json_schema": {"schema": deep}})) is None
 
 
 def test_a_grammar_takes_the_place_of_the_format() -> None:
@@ -101,7 +101,7 @@ def test_a_grammar_takes_the_place_of_the_format() -> None:
     asked = request(SCHEMA)
     made = constraint_for("gbnf", FUNCTION_CALL, [], asked)
     assert made is not None
-    extra = constrained(asked, made).extra
+    extra = apply_constraint(asked, made).extra
 
     assert {"grammar"} == set(extra)
     assert '"{\\"city\\":"' in extra["grammar"]
@@ -119,7 +119,7 @@ def test_where_a_call_is_free_there_are_calls_or_the_document(form: JSON) -> Non
     made = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(form))
     assert made is not None
 
-    assert made.held
+    assert made.covers_all_calls
     assert FUNCTION_CALL is made.dialect
     assert ' | "<function_call>' in made.fields["grammar"].splitlines()[0]
 
@@ -151,7 +151,7 @@ def test_llguidance_takes_the_same_in_lark(form: Any, begins: str) -> None:
 
         assert fields["grammar"].startswith(begins)
         assert not llguidance_says(fields["grammar"].removeprefix("%llguidance {}\n"))
-    assert is_document_held(form, request(SCHEMA))
+    assert constrains_document(form, request(SCHEMA))
 
 
 def llguidance_says(grammar: str) -> str:
@@ -164,7 +164,7 @@ def llguidance_says(grammar: str) -> str:
 @pytest.mark.parametrize("form", ["structural_tag", "json_schema"])
 def test_a_server_that_heeds_formats_gets_them_as_they_came_where_there_are_no_calls(form: Any) -> None:
     assert constraint_for(form, FUNCTION_CALL, [], request(SCHEMA)) is None
-    assert not is_document_held(form, request(SCHEMA))
+    assert not constrains_document(form, request(SCHEMA))
 
 
 def test_a_schema_lets_calls_through_as_well() -> None:
@@ -185,7 +185,7 @@ def test_where_any_object_will_do_a_call_in_json_is_one() -> None:
     assert made is not None
 
     assert (BARE_JSON, {}, "") == (made.dialect, made.fields, made.key)
-    assert asked is constrained(asked, made)
+    assert asked is apply_constraint(asked, made)
 
 
 def test_a_structural_tag_lets_calls_through_as_well() -> None:
@@ -225,7 +225,7 @@ def test_a_strict_tool_holds_every_call_behind_a_marker() -> None:
 
     assert made == same
     assert made is not None
-    assert made.held
+    assert made.covers_all_calls
     assert made.fields["grammar"].startswith("root ::= group")
 
 
@@ -238,7 +238,7 @@ def test_in_a_dialect_without_a_marker_a_call_behind_text_is_not_held() -> None:
         made = constraint_for("gbnf", get_dialect(name), [STRICT], request(mode=mode))
         assert made is not None
 
-        assert held == made.held
+        assert held == made.covers_all_calls
 
 
 def test_a_structural_tag_begins_at_the_dialects_marker() -> None:
@@ -257,4 +257,4 @@ def test_a_client_with_a_constraint_of_its_own_keeps_it_and_its_format() -> None
     asked = Request(model="m", messages=(), extra={"grammar": "root ::= .", "response_format": SCHEMA})
 
     assert constraint_for("gbnf", FUNCTION_CALL, [STRICT], asked) is None
-    assert not is_document_held("gbnf", asked)
+    assert not constrains_document("gbnf", asked)

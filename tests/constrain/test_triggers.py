@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from fcshim.constrain.calls import grammar_of_calls, marker_of
+from fcshim.constrain.calls import grammar_of_calls, call_marker
 from fcshim.constrain.constraint import constraint_for
-from fcshim.constrain.prose import is_told
-from fcshim.constrain.triggers import LAZY_FIELDS, behind, within
+from fcshim.constrain.free_text import is_unambiguous_marker
+from fcshim.constrain.triggers import LAZY_FIELDS, whole_tag_trigger, partial_marker_trigger
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain.matcher import Matcher
@@ -17,12 +17,12 @@ from tests.parse.cases import random_split
 ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 FREE = Request(model="tiny", messages=())
 CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>'
-TOLD = [name for name, row in DIALECTS.items() if is_told(marker_of(row))]
+TOLD = [name for name, row in DIALECTS.items() if is_unambiguous_marker(call_marker(row))]
 
 
 def begins_at(marker: str, pieces: list[str]) -> tuple[int, int] | None:
     """Give where the grammar begins and up to where it reads at once, as llama-server finds it in these tokens."""
-    trigger = within(marker)
+    trigger = partial_marker_trigger(marker)
     text = ""
     for piece in pieces:
         text += piece
@@ -34,7 +34,7 @@ def begins_at(marker: str, pieces: list[str]) -> tuple[int, int] | None:
 
 @pytest.mark.parametrize("name", TOLD)
 def test_the_grammar_begins_within_the_marker_however_the_text_is_cut(name: str) -> None:
-    marker = marker_of(DIALECTS[name])
+    marker = call_marker(DIALECTS[name])
     text = f"a {marker[:2]} and then {marker}rest"
     for seed in range(60):
         pieces = random_split(text, random.Random(seed))
@@ -53,7 +53,7 @@ def test_text_without_its_first_character_never_begins_it() -> None:
 
 
 def test_what_is_waited_for_behind_a_tag_begins_with_the_whole_of_it() -> None:
-    pattern = behind("[/THINK]")["value"]
+    pattern = whole_tag_trigger("[/THINK]")["value"]
     found = re.search(pattern, "a [/ b [/THINK] c")
 
     assert found is not None
@@ -64,7 +64,7 @@ def test_what_is_waited_for_behind_a_tag_begins_with_the_whole_of_it() -> None:
 def test_nothing_is_repeated_in_a_pattern() -> None:
     """A server that is built with libstdc++ goes one level deeper for each repetition, until its stack ends."""
     for name in TOLD:
-        trigger = within(marker_of(DIALECTS[name]))
+        trigger = partial_marker_trigger(call_marker(DIALECTS[name]))
         plain = re.sub(r"\\.", "", trigger["value"].removesuffix("(?![\\s\\S])"))
 
         assert not re.search(r"[*+{]", plain)
@@ -74,7 +74,7 @@ def test_nothing_is_repeated_in_a_pattern() -> None:
 @pytest.mark.parametrize("name", TOLD)
 def test_what_such_a_grammar_reads_from_there_is_any_text_and_calls(name: str) -> None:
     dialect = DIALECTS[name]
-    marker = marker_of(dialect)
+    marker = call_marker(dialect)
     grammar = grammar_of_calls(dialect, [ADD], text=True)
     assert grammar is not None
     matcher = Matcher(grammar)
@@ -126,7 +126,7 @@ def test_in_reasoning_nothing_is_looked_for_but_its_end() -> None:
     begun = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True, in_reasoning="<think>")
     assert begun is not None
 
-    assert [behind("</think>")] == begun.fields["grammar_triggers"]
+    assert [whole_tag_trigger("</think>")] == begun.fields["grammar_triggers"]
 
 
 def test_a_model_that_thinks_may_write_markers_in_its_thoughts() -> None:
@@ -134,4 +134,4 @@ def test_a_model_that_thinks_may_write_markers_in_its_thoughts() -> None:
     found = constraint_for("gbnf", FUNCTION_CALL, [ADD], thinker, eager=True, lazy=True)
     assert found is not None
 
-    assert [within("<function_call>"), within("<think>")] == found.fields["grammar_triggers"]
+    assert [partial_marker_trigger("<function_call>"), partial_marker_trigger("<think>")] == found.fields["grammar_triggers"]

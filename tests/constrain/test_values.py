@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from fcshim.constrain.fitting import fitted
+from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import ROOT, Grammar
 from fcshim.constrain.rules import Rules
@@ -47,7 +47,7 @@ def test_what_is_derived_satisfies_the_schema(schema: JSON, seed: int) -> None:
 @settings(max_examples=50, deadline=None)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32), tokens=st.integers(1, 3_000))
 def test_narrower_limits_still_satisfy_the_schema(schema: JSON, seed: int, tokens: int) -> None:
-    text = sample(fitted(grammar_of(schema), tokens), seed)
+    text = sample(limit_tokens(grammar_of(schema), tokens), seed)
 
     assert [] == list(Draft202012Validator(schema).iter_errors(json.loads(text))), text
 
@@ -250,4 +250,4 @@ def test_hostile_schemas_take_bounded_work_and_still_give_an_object(schema: JSON
     grammar = grammar_of(schema)
 
     assert isinstance(json.loads(sample(grammar, 1)), dict)
-    assert write_gbnf(fitted(grammar, 100)).startswith("root ::= ")
+    assert write_gbnf(limit_tokens(grammar, 100)).startswith("root ::= ")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, marker_of
+from fcshim.constrain.calls import grammar_of_calls, grammar_of_document, call_marker
 from fcshim.constrain.constraint import constraint_for
-from fcshim.constrain.fitting import fitted
-from fcshim.constrain.frames import frames_of
+from fcshim.constrain.token_limit import limit_tokens
+from fcshim.constrain.call_template import call_template_of
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import Grammar
 from fcshim.messages import Request, Tool, ToolChoice
@@ -96,7 +96,7 @@ def spoilt(text: str, chance: random.Random) -> str:
 def test_a_grammar_admits_the_same_texts(schema: JSON, seed: int) -> None:
     made = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), NOW])
     assert made is not None
-    grammar = fitted(made, 2_000)
+    grammar = limit_tokens(made, 2_000)
     ours, theirs, chance = Matcher(grammar), Judge(gbnf=write_gbnf(grammar)), random.Random(seed)
     text = sample(grammar, seed)
 
@@ -112,7 +112,7 @@ def test_a_grammar_admits_the_same_texts(schema: JSON, seed: int) -> None:
 def test_every_dialect_compiles(name: str, text: bool) -> None:
     made = grammar_of_calls(DIALECTS[name], [ADD, NOW], text=text)
     assert made is not None
-    grammar = fitted(made, None if text else 2_000)
+    grammar = limit_tokens(made, None if text else 2_000)
     judge = Judge(gbnf=write_gbnf(grammar))
 
     assert [True] * 8 == [judge.admits(sample(grammar, seed)) for seed in range(8)]
@@ -121,7 +121,7 @@ def test_every_dialect_compiles(name: str, text: bool) -> None:
 def test_a_document_of_any_kind_compiles() -> None:
     made = grammar_of_document({"type": "object"}, FUNCTION_CALL, [ADD])
     assert made is not None
-    judge = Judge(gbnf=write_gbnf(Grammar(made.rules, made.notes, fitted(made, 1_000).limits)))
+    judge = Judge(gbnf=write_gbnf(Grammar(made.rules, made.notes, limit_tokens(made, 1_000).limits)))
 
     assert judge.admits('{"a": [{"b": [1, null]}]}')
     assert not judge.begins('{"a": [}')
@@ -151,7 +151,7 @@ def test_a_tag_admits_the_calls_of_each_schema(name: str) -> None:
     tools = [Tool("f", "", SCHEMAS[name]), NOW]
     made = grammar_of_calls(FUNCTION_CALL, tools)
     assert made is not None
-    grammar, judge = fitted(made, 2_000), Judge(tag=tag_of(FUNCTION_CALL, tools, request()))
+    grammar, judge = limit_tokens(made, 2_000), Judge(tag=tag_of(FUNCTION_CALL, tools, request()))
     for seed in range(25):
         text = sample(grammar, seed)
         at = judge.reach(text)
@@ -167,7 +167,7 @@ def test_every_schema_compiles_or_it_is_known_why_not(schema: JSON) -> None:
     assert not refused or any(known in refused for known in REFUSES), refused
 
 
-@pytest.mark.parametrize("name", [name for name, row in DIALECTS.items() if frames_of(row)])
+@pytest.mark.parametrize("name", [name for name, row in DIALECTS.items() if call_template_of(row)])
 def test_calls_that_are_demanded_are_all_there_is_in_every_dialect(name: str) -> None:
     dialect = DIALECTS[name]
     one, several = (Judge(tag=tag_of(dialect, [ADD, NOW], request(parallel=parallel))) for parallel in (False, True))
@@ -193,7 +193,7 @@ def test_only_the_tools_that_are_allowed_are_called() -> None:
 def test_text_goes_up_to_a_call_of_a_strict_tool() -> None:
     tools = [Tool(ADD.name, "", ADD.parameters, strict=True)]
     judge = Judge(tag=tag_of(FUNCTION_CALL, tools, request("auto")))
-    call = f'{marker_of(FUNCTION_CALL)}\n{{"name": "add", "arguments": {{"a": 1}}}}\n</function_call>'
+    call = f'{call_marker(FUNCTION_CALL)}\n{{"name": "add", "arguments": {{"a": 1}}}}\n</function_call>'
 
     assert [True, True, True] == [judge.admits(text) for text in ("Well, 1 < 2.", call, f"Well.\n{call}")]
     assert not judge.begins(call.replace("1", '"x"'))

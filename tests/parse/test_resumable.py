@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fcshim.constrain.begun import in_begun_order
+from fcshim.constrain.partial_schema import order_by_prefix
 from fcshim.constrain.constraint import constraint_for_rest
-from fcshim.constrain.frames import beginning_of_calls
+from fcshim.constrain.call_template import write_partial_calls
 from fcshim.events import Event, StopReason, ToolCallChunk, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import get_dialect
@@ -83,8 +83,8 @@ def test_what_was_sent_can_still_become_right(given: dict[str, Any], name: str, 
         return
 
     sent = "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
-    begun = beginning_of_calls(dialect, [("set", sent.rstrip())])
-    tool = msgspec.structs.replace(TOOL, parameters=in_begun_order(SCHEMA, sent))
+    begun = write_partial_calls(dialect, [("set", sent.rstrip())])
+    tool = msgspec.structs.replace(TOOL, parameters=order_by_prefix(SCHEMA, sent))
     request = Request(model="m", messages=(), tools=(tool,), tool_choice=ToolChoice("required"))
 
     assert end.tool_call_arguments_complete == sent + end.unsent

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, Tool, ToolCall, ToolMessage, UserMessage
-from fcshim.prompt.budget import Room
+from fcshim.prompt.budget import PromptBudget
 from fcshim.shim import Shim
 from tests.prompt.conversations import text
 from tests.steps import steps
@@ -51,7 +51,7 @@ def long_results(count: int) -> list[Message]:
     ]
 
 
-def work(messages: list[Message], room: Room) -> int:
+def work(messages: list[Message], room: PromptBudget) -> int:
     tools = tuple(Tool(f"tool_{at}") for at in range(20))
     request = Request(model="m", messages=tuple(messages), tools=tools)
     return steps(lambda: Shim(request, room=room))
@@ -61,8 +61,8 @@ def work(messages: list[Message], room: Room) -> int:
     "make",
     [one_id, many_results_of_one_call, orphans, users_in_a_row, users_by_turns, broken_arguments, long_results],
 )
-@pytest.mark.parametrize("room", [Room(), Room(max_tools=4, prompt_budget=500)], ids=["free", "budget"])
-def test_work_is_linear_in_the_history(make: Callable[[int], list[Message]], room: Room) -> None:
+@pytest.mark.parametrize("room", [PromptBudget(), PromptBudget(max_tools=4, prompt_budget=500)], ids=["free", "budget"])
+def test_work_is_linear_in_the_history(make: Callable[[int], list[Message]], room: PromptBudget) -> None:
     small, large = work(make(100), room), work(make(400), room)
 
     assert large < 4.8 * small

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fcshim.messages import AUTO, AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.budget import LEAST, Fitted, Room, fit, shortened_steps
+from fcshim.prompt.budget import MIN_RESULT, BudgetPlan, PromptBudget, plan_budget, shortened_steps
 from fcshim.prompt.listing import Listings
-from fcshim.prompt.steps import Step, steps_of
+from fcshim.prompt.steps import Step, split_steps
 from tests.prompt.conversations import text
 
 TOOLS = tuple(Tool(f"tool_{at}", "x" * 400) for at in range(8))
@@ -22,50 +22,50 @@ def round_of(size: int) -> list[Message]:
 
 
 def rounds(*sizes: int) -> list[Step]:
-    return steps_of([ASK, *(message for size in sizes for message in round_of(size))])
+    return split_steps([ASK, *(message for size in sizes for message in round_of(size))])
 
 
-def fitted(steps: list[Step], tools: tuple[Tool, ...] = (), fixed: int = 0, **room: Any) -> Fitted:
+def fitted(steps: list[Step], tools: tuple[Tool, ...] = (), fixed: int = 0, **room: Any) -> BudgetPlan:
     listings = Listings(
         FUNCTION_CALL, tools, steps, choice=AUTO, parallel=True, style="schema", max_tools=room.get("max_tools", 0)
     )
-    return fit(steps, listings, Room(**room), fixed)
+    return plan_budget(steps, listings, PromptBudget(**room), fixed)
 
 
 def test_without_a_budget_nothing_is_left_out() -> None:
-    assert Fitted() == fitted(rounds(9_000, 9_000, 9_000, 9_000))
+    assert BudgetPlan() == fitted(rounds(9_000, 9_000, 9_000, 9_000))
 
 
 def test_what_fits_stays() -> None:
     made = fitted(rounds(9_000, 9_000, 9_000, 9_000), TOOLS, prompt_budget=20_000)
 
-    assert (0, frozenset()) == (made.level, made.short)
+    assert (0, frozenset()) == (made.level, made.shortened)
     assert 9_900 < made.tokens < 11_000
 
 
 def test_old_results_are_shortened_until_a_quarter_of_the_budget_is_free() -> None:
     made = fitted(rounds(4_000, 4_000, 4_000, 4_000, 4_000), prompt_budget=4_800)
 
-    assert {(1, 0), (2, 0)} == made.short
+    assert {(1, 0), (2, 0)} == made.shortened
     assert made.tokens <= 4_800 * 3 / 4
 
 
 def test_the_results_of_the_last_two_steps_stay() -> None:
-    assert {(1, 0)} == fitted(rounds(9_000, 9_000, 9_000), prompt_budget=5_000).short
-    assert not fitted(rounds(9_000, 9_000), fixed=9_000, prompt_budget=5_000).short
+    assert {(1, 0)} == fitted(rounds(9_000, 9_000, 9_000), prompt_budget=5_000).shortened
+    assert not fitted(rounds(9_000, 9_000), fixed=9_000, prompt_budget=5_000).shortened
 
 
 def test_a_short_result_is_not_worth_it() -> None:
-    assert not fitted(rounds(LEAST + 40, 10, 10, 10), prompt_budget=1).short
+    assert not fitted(rounds(MIN_RESULT + 40, 10, 10, 10), prompt_budget=1).shortened
 
 
 def test_a_long_result_counts_as_long_as_it_is_written() -> None:
-    assert not fitted(rounds(90_000, 90_000, 10, 10), prompt_budget=5_000, max_result=7_000).short
-    assert fitted(rounds(90_000, 90_000, 10, 10), prompt_budget=5_000, max_result=70_000).short
+    assert not fitted(rounds(90_000, 90_000, 10, 10), prompt_budget=5_000, max_result=7_000).shortened
+    assert fitted(rounds(90_000, 90_000, 10, 10), prompt_budget=5_000, max_result=70_000).shortened
 
 
 def test_no_result_takes_more_than_half_of_the_budget() -> None:
-    rooms = [Room(), Room(prompt_budget=100), Room(prompt_budget=100, max_result=0), Room(max_result=0)]
+    rooms = [PromptBudget(), PromptBudget(prompt_budget=100), PromptBudget(prompt_budget=100, max_result=0), PromptBudget(max_result=0)]
 
     assert [65_536, 200, 200, 0] == [room.longest_result for room in rooms]
 
@@ -90,8 +90,8 @@ def test_the_messages_of_steps_have_their_results_shortened() -> None:
     messages = list(shortened_steps(steps, frozenset({(1, 0)}), 2_000))
     sizes = [len(text_of(message.content)) for message in messages if isinstance(message, ToolMessage)]
 
-    assert [LEAST, 2_000, 10] == [size - size % 100 if size > 100 else size for size in sizes]
-    assert steps == steps_of(shortened_steps(steps, frozenset(), 0))
+    assert [MIN_RESULT, 2_000, 10] == [size - size % 100 if size > 100 else size for size in sizes]
+    assert steps == split_steps(shortened_steps(steps, frozenset(), 0))
 
 
 def test_an_old_result_is_never_longer_than_any_result() -> None:
@@ -106,12 +106,12 @@ def test_what_was_left_out_stays_left_out_and_that_happens_seldom(sizes: list[in
     made = [fitted(rounds(*sizes[:count]), TOOLS, prompt_budget=budget) for count in range(1, len(sizes) + 1)]
 
     for before, after in itertools.pairwise(made):
-        assert before.short <= after.short
+        assert before.shortened <= after.shortened
         assert before.level <= after.level
 
 
 def test_it_happens_seldom() -> None:
-    short = [fitted(rounds(*[3_000] * count), prompt_budget=12_000).short for count in range(60)]
+    short = [fitted(rounds(*[3_000] * count), prompt_budget=12_000).shortened for count in range(60)]
     changes = [after != before for before, after in itertools.pairwise(short)]
 
     assert 0 < sum(changes) <= 60 / 4

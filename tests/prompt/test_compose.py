@@ -21,10 +21,10 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.profiles import DEFAULT
-from fcshim.prompt.budget import Room
+from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.compose import Prompt, compose
-from fcshim.prompt.listing import LATER
-from fcshim.prompt.neutralise import Neutraliser
+from fcshim.prompt.listing import LATER_HEADING
+from fcshim.prompt.escape import Escaper
 from fcshim.prompt.render import render_system
 from tests.prompt.conversations import chatml, conversations, text
 
@@ -36,9 +36,9 @@ def prompt(
     *messages: Message, tools: tuple[Tool, ...] = TOOLS, dialect: Dialect = FUNCTION_CALL, **options: Any
 ) -> Prompt:
     request = Request(model="m", messages=messages)
-    fields = {"choice": AUTO, "room": Room(), "style": "schema", **options}
+    fields = {"choice": AUTO, "room": PromptBudget(), "style": "schema", **options}
     choice = fields.pop("choice")
-    return compose(request, tools, choice, Neutraliser(), dialect=dialect, manners=DEFAULT, **fields)
+    return compose(request, tools, choice, Escaper(), dialect=dialect, profile=DEFAULT, **fields)
 
 
 def round_of(size: int, name: str = "tool_5") -> list[Message]:
@@ -55,25 +55,25 @@ def test_without_limits_the_prompt_is_the_system_text_the_tools_and_the_conversa
 
 
 def test_too_many_tools_are_named_and_described_as_they_are_needed() -> None:
-    made = prompt(UserMessage(text("something long")), *round_of(3), room=Room(max_tools=1))
+    made = prompt(UserMessage(text("something long")), *round_of(3), room=PromptBudget(max_tools=1))
     system, _, _, result = (text_of(message.content) for message in made.messages)
 
     assert '{"name": "tool_3"' in system
     assert '{"name": "tool_0"' not in system
     assert "tool_0()\ntool_1()\ntool_2()\ntool_4()\ntool_5()\n" in system
-    assert f"</function_result>\n\n<system_note>\n{LATER}\n\n" in result
+    assert f"</function_result>\n\n<system_note>\n{LATER_HEADING}\n\n" in result
     assert '{"name": "tool_5"' in result
     assert () == made.notes
 
 
 def test_a_tool_that_is_demanded_is_described() -> None:
-    made = prompt(UserMessage(text("hi")), choice=ToolChoice("required", ("tool_4",)), room=Room(max_tools=1))
+    made = prompt(UserMessage(text("hi")), choice=ToolChoice("required", ("tool_4",)), room=PromptBudget(max_tools=1))
 
     assert '{"name": "tool_4"' in text_of(made.messages[0].content)
 
 
 def test_what_is_left_out_is_noted() -> None:
-    room = Room(prompt_budget=500, max_result=2_000)
+    room = PromptBudget(prompt_budget=500, max_result=2_000)
     made = prompt(UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000)), room=room)
 
     assert (
@@ -86,19 +86,19 @@ def test_what_is_left_out_is_noted() -> None:
 
 
 def test_a_single_result_is_told_of_as_one() -> None:
-    made = prompt(UserMessage(text("hi")), *round_of(3_000), room=Room(max_result=2_000))
+    made = prompt(UserMessage(text("hi")), *round_of(3_000), room=PromptBudget(max_result=2_000))
 
     assert ("1 tool result is longer than 2000 characters: the middle is left out",) == made.notes
 
 
 def test_without_tools_the_budget_still_shortens_results() -> None:
     conversation = [UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000))]
-    made = prompt(*conversation, tools=(), room=Room(prompt_budget=2_000))
+    made = prompt(*conversation, tools=(), room=PromptBudget(prompt_budget=2_000))
 
     assert ("the prompt's budget has no room for 2 older tool results: the middle is left out",) == made.notes
 
 
-def check(conversation: Conversation, dialect: Dialect, room: Room) -> None:
+def check(conversation: Conversation, dialect: Dialect, room: PromptBudget) -> None:
     """While nothing more is left out, every prompt begins with all of the one before, up to the model's turn."""
     system, first, later = conversation
     requests = itertools.accumulate(later, lambda said, exchange: [*said, *exchange], initial=[*system, *first])
@@ -119,10 +119,10 @@ def _left_out(made: Prompt) -> list[str]:
 @settings(max_examples=10, deadline=None)
 @given(conversation=conversations)
 def test_the_prompt_goes_on_as_it_began_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
-    check(conversation, dialect, Room(max_tools=2, max_result=150))
+    check(conversation, dialect, PromptBudget(max_tools=2, max_result=150))
 
 
 @settings(max_examples=150, deadline=None)
 @given(conversation=conversations)
 def test_also_under_a_budget(conversation: Conversation) -> None:
-    check(conversation, FUNCTION_CALL, Room(max_tools=4, prompt_budget=500, max_result=150))
+    check(conversation, FUNCTION_CALL, PromptBudget(max_tools=4, prompt_budget=500, max_result=150))

@@ -10,7 +10,7 @@ from fcshim.messages import Tool
 from fcshim.parse.dialects import get_dialect
 from fcshim.parse.stream import parse
 from fcshim.prompt.dialect_folder import find_dialect, load_dialect
-from fcshim.prompt.neutralise import neutralise, restore
+from fcshim.prompt.escape import escape, unescape
 from fcshim.prompt.render import render_calls, render_system
 from tests.parse.cases import Case, check
 
@@ -84,8 +84,8 @@ def test_a_dialect_of_the_users_own_is_asked_for_by_its_templates(tmp_path: Path
 def test_its_markers_are_neutralised_from_then_on(tmp_path: Path) -> None:
     load_dialect(make(tmp_path / "mine", ROW.replace("my_call", "call_of_mine")))
 
-    assert "<_call_of_mine>" == neutralise("<call_of_mine>")
-    assert "<call_of_mine>" == restore("<_call_of_mine>")
+    assert "<_call_of_mine>" == escape("<call_of_mine>")
+    assert "<call_of_mine>" == unescape("<_call_of_mine>")
 
 
 def test_a_folder_is_loaded_once(tmp_path: Path) -> None:

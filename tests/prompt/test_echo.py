@@ -11,7 +11,7 @@ from fcshim.events import Stop, Text
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
-from fcshim.prompt.neutralise import neutralise
+from fcshim.prompt.escape import escape
 from fcshim.prompt.render import render_calls, render_result
 from fcshim.shim import Shim
 
@@ -43,7 +43,7 @@ def test_an_echo_is_no_call_and_comes_back_as_it_was(dialect: Dialect, data: st.
     text = data.draw(st.lists(pieces(dialect), min_size=1, max_size=8).map("".join))
     shim = Shim(Request(model="m", messages=(UserMessage((TextPart(text),)),), tools=TOOLS), dialect=dialect)
     stream = shim.stream()
-    events = [*stream.feed(Text(neutralise(text))), *stream.close()]
+    events = [*stream.feed(Text(escape(text))), *stream.close()]
 
     assert "".join(event.text for event in events if isinstance(event, Text)) == text
     assert [event for event in events if not isinstance(event, Text)] == [Stop("complete")]

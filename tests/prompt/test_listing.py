@@ -6,9 +6,9 @@ import pytest
 
 from fcshim.messages import AUTO, AssistantMessage, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
-from fcshim.prompt.listing import LATER, Listing, Listings
+from fcshim.prompt.listing import LATER_HEADING, Listing, Listings
 from fcshim.prompt.render import render_system, render_tools
-from fcshim.prompt.steps import steps_of
+from fcshim.prompt.steps import split_steps
 from tests.prompt.conversations import text
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "description": "Where."}}}
@@ -22,7 +22,7 @@ CALLED = [
 
 def listings(dialect: Dialect = FUNCTION_CALL, tools: list[Tool] = TOOLS, **options: Any) -> Listings:
     fields = {"choice": AUTO, "parallel": True, "style": "schema", "max_tools": 0, **options}
-    return Listings(dialect, tools, steps_of(CALLED), **fields)
+    return Listings(dialect, tools, split_steps(CALLED), **fields)
 
 
 def test_level_0_is_what_the_settings_say() -> None:
@@ -33,7 +33,7 @@ def test_each_level_takes_less_room() -> None:
     made = listings()
     sizes = [len(made.at(level).preamble) for level in range(made.last + 1)]
 
-    assert [0, 0, 4, 6, 7] == [made.at(level).named for level in range(made.last + 1)]
+    assert [0, 0, 4, 6, 7] == [made.at(level).name_only_count for level in range(made.last + 1)]
     assert sorted(sizes, reverse=True) == sizes
     assert 3 == listings(style="signature").last
     assert 2 == listings(max_tools=2).last
@@ -49,11 +49,11 @@ def test_without_tools_there_is_nothing_to_list() -> None:
 @pytest.mark.parametrize("style", ["schema", "signature"])
 def test_every_dialect_can_describe_a_tool_later(dialect: Dialect, style: str) -> None:
     listing = listings(dialect, max_tools=2, style=style).at(0)
-    later = listing.later[1]
+    later = listing.later_descriptions[1]
 
-    assert (6, {1}) == (listing.named, set(listing.later))
+    assert (6, {1}) == (listing.name_only_count, set(listing.later_descriptions))
     assert "\n\n" + "\n".join(f"tool_{at}(city?)" for at in range(2, 8)) + "\n\n" in listing.preamble
-    assert f"{LATER}\n\n{render_tools(dialect, TOOLS[7:], style)}" == later
+    assert f"{LATER_HEADING}\n\n{render_tools(dialect, TOOLS[7:], style)}" == later
     assert "tool_7" in later
     assert "tool_6" not in later
     assert "city" in later

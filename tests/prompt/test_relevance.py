@@ -90,8 +90,8 @@ def test_the_score_is_bm25s() -> None:
 def test_a_word_may_stand_in_a_tools_name() -> None:
     relevance = Relevance(TOOLS)
 
-    assert relevance.named(1, ["rain", "weather"])
-    assert not relevance.named(1, ["forecast"])
+    assert relevance.matches_name(1, ["rain", "weather"])
+    assert not relevance.matches_name(1, ["forecast"])
 
 
 def test_no_words_and_no_tools_score_nothing() -> None:

@@ -8,7 +8,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.profiles import PROFILES, Profile
 from fcshim.prompt.history import write_history
-from fcshim.prompt.neutralise import Neutraliser
+from fcshim.prompt.escape import Escaper
 from tests.prompt.conversations import chatml, conversations
 
 Conversation = tuple[list[Message], list[Message], list[list[Message]]]
@@ -18,7 +18,7 @@ REMINDED = Profile(name="", summary="", reminder=100, reasoning_tag="<think>")
 
 def prompt(conversation: list[Message], dialect: Dialect, profile: Profile) -> str:
     options = {"dialect": dialect, "manners": profile, "preamble": "TOOLS"}
-    return chatml(write_history(conversation, Neutraliser(), **options))
+    return chatml(write_history(conversation, Escaper(), **options))
 
 
 def check(conversation: Conversation, dialect: Dialect, profile: Profile) -> None:

@@ -1,7 +1,7 @@
 """Conversations cut into steps."""
 
 from fcshim.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
-from fcshim.prompt.steps import Step, steps_of
+from fcshim.prompt.steps import Step, split_steps
 from tests.prompt.conversations import text
 
 USER = UserMessage(text("hi"))
@@ -11,17 +11,17 @@ NOTE = SystemMessage(text("late"))
 
 
 def test_a_step_is_what_the_model_said_and_what_it_heard_then() -> None:
-    steps = steps_of([USER, CALL, CALL, RESULT, NOTE, USER, AssistantMessage()])
+    steps = split_steps([USER, CALL, CALL, RESULT, NOTE, USER, AssistantMessage()])
 
     assert [Step((), (USER,)), Step((CALL, CALL), (RESULT, NOTE, USER)), Step((AssistantMessage(),), ())] == steps
 
 
 def test_no_messages_are_no_steps() -> None:
-    assert [] == steps_of([])
+    assert [] == split_steps([])
 
 
 def test_a_step_knows_its_calls_its_results_and_whether_the_user_speaks() -> None:
     step = Step((CALL, CALL), (RESULT, USER))
 
-    assert (["f", "f"], [RESULT], True) == ([call.name for call in step.calls], step.results, step.asks)
-    assert not Step((CALL,), (RESULT, NOTE)).asks
+    assert (["f", "f"], [RESULT], True) == ([call.name for call in step.calls], step.results, step.has_user_message)
+    assert not Step((CALL,), (RESULT, NOTE)).has_user_message

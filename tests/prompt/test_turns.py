@@ -8,12 +8,12 @@ from fcshim.messages import AssistantMessage, Message, ToolCall, ToolMessage, Us
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.parse.stream import parse
 from fcshim.profiles import Profile
-from fcshim.prompt.answers import NO_CALL, NO_RESULT
-from fcshim.prompt.neutralise import Neutraliser
+from fcshim.prompt.result_matching import NO_CALL, NO_RESULT
+from fcshim.prompt.escape import Escaper
 from fcshim.prompt.past_arguments import MALFORMED
 from fcshim.prompt.render import render_reminder, render_result
-from fcshim.prompt.steps import steps_of
-from fcshim.prompt.turns import Turn, Turns
+from fcshim.prompt.steps import split_steps
+from fcshim.prompt.turns import TextTurn, TurnWriter
 from tests.prompt.conversations import text
 
 ASK = UserMessage(text("please"))
@@ -23,9 +23,9 @@ def thought(words: str) -> AssistantMessage:
     return AssistantMessage(text("so"), reasoning=words)
 
 
-def write(*messages: Message, dialect: Dialect = FUNCTION_CALL, **manners: Any) -> list[Turn]:
+def write(*messages: Message, dialect: Dialect = FUNCTION_CALL, **manners: Any) -> list[TextTurn]:
     profile = Profile(name="", summary="", **manners)
-    return Turns(Neutraliser(), dialect, profile, offered=True).write(steps_of(messages))
+    return TurnWriter(Escaper(), dialect, profile, has_tools=True).write(split_steps(messages))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_format_is_told_again_where_it_is_far_away() -> None:
 
 
 def test_without_tools_there_is_nothing_to_remind_of() -> None:
-    turns = Turns(Neutraliser(), FUNCTION_CALL, Profile(name="", summary="", reminder=1)).write(steps_of([ASK]))
+    turns = TurnWriter(Escaper(), FUNCTION_CALL, Profile(name="", summary="", reminder=1)).write(split_steps([ASK]))
 
     assert [ASK] == turns
 
@@ -95,8 +95,8 @@ def test_calls_at_the_end_wait_for_their_results() -> None:
 
 def test_what_is_told_of_tools_stands_between_results_and_the_users_words() -> None:
     calls = AssistantMessage((), (ToolCall("1", "f", "{}"),))
-    turns = Turns(Neutraliser(), FUNCTION_CALL, Profile(name="", summary=""), later={1: "TOOLS"})
-    written = turns.write(steps_of([ASK, calls, ToolMessage("1", text("x")), ASK]))
+    turns = TurnWriter(Escaper(), FUNCTION_CALL, Profile(name="", summary=""), later_descriptions={1: "TOOLS"})
+    written = turns.write(split_steps([ASK, calls, ToolMessage("1", text("x")), ASK]))
 
     assert [
         render_result(FUNCTION_CALL, "f", "x"),

@@ -13,7 +13,7 @@ from fcshim.codecs.base import UpstreamRequest, FollowUp
 from fcshim.codecs.upstream_errors import excerpt
 from fcshim.codecs.openai_chat.upstream_request import build_body
 from fcshim.codecs.sse import write_data
-from fcshim.constrain.triggers import LAZY_FIELDS, behind
+from fcshim.constrain.triggers import LAZY_FIELDS, whole_tag_trigger
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request
@@ -64,7 +64,7 @@ def make_follow_up(sampling: dict[str, JSON], template_response: bytes, *, start
     opened = prompt.rstrip()
     for opening, closing in () if starts_in_reasoning else REASONING_TAGS:
         if opened.endswith(opening.rstrip()):
-            body["grammar_triggers"] = [behind(closing)]
+            body["grammar_triggers"] = [whole_tag_trigger(closing)]
             lead = write_data(msgspec.json.encode({"content": opening}))
             break
     return FollowUp(UpstreamRequest(COMPLETION_PATH, msgspec.json.encode(body)), lead)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Pending(NamedTuple):
+class PendingTail(NamedTuple):
     """A tail of a text: where it begins, and how many characters of it are the opening and the underscores behind."""
 
     start: int
@@ -17,33 +17,33 @@ class Pending(NamedTuple):
     underscores: int
 
 
-class Pieces:
+class UnescapePass:
     """Restores one text: `restore` gives a text restored up to a place, `pending` finds the tail that must wait."""
 
-    __slots__ = ("_held", "_pending", "_restore", "_said")
+    __slots__ = ("_buffer", "_pending", "_unescape", "_emitted")
 
-    def __init__(self, restore: Callable[[str, int], str], pending: Callable[[str], Pending | None]) -> None:
-        self._restore = restore
+    def __init__(self, unescape: Callable[[str, int], str], pending: Callable[[str], PendingTail | None]) -> None:
+        self._unescape = unescape
         self._pending = pending
-        self._held = ""
-        self._said = 0  # so many characters of what is held were given out already
+        self._buffer = ""
+        self._emitted = 0  # so many characters of what is held were given out already
 
     def feed(self, text: str) -> str:
         """Take the next piece; give what is certain."""
-        text, said = self._held + text, self._said
+        text, said = self._buffer + text, self._emitted
         pending = self._pending(text)
         if pending is None:
-            self._held, self._said = "", 0
-            return self._restore(text, len(text))[said:]
+            self._buffer, self._emitted = "", 0
+            return self._unescape(text, len(text))[said:]
         start, opening, underscores = pending
         # Of many underscores only the last one matters: the others go out, else a long row is scanned again and again.
         extra = max(underscores - 1, 0)
-        self._held = text[start : start + opening] + text[start + opening + extra :]
-        self._said = opening
-        return (self._restore(text, start) + text[start : start + opening] + "_" * extra)[said:]
+        self._buffer = text[start : start + opening] + text[start + opening + extra :]
+        self._emitted = opening
+        return (self._unescape(text, start) + text[start : start + opening] + "_" * extra)[said:]
 
     def close(self) -> str:
         """The text has ended; give what was held back."""
-        rest = self._restore(self._held, len(self._held))[self._said :]
-        self._held, self._said = "", 0
+        rest = self._unescape(self._buffer, len(self._buffer))[self._emitted :]
+        self._buffer, self._emitted = "", 0
         return rest

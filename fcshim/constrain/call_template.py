@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fcshim.constrain.literals import GemmaNotation, PythonNotation
-from fcshim.constrain.notation import JSON_NOTATION, Notation, json_text
-from fcshim.constrain.tagged import MARK as KEY_MARK
-from fcshim.constrain.tagged import ElementsNotation, TaggedNotation
+from fcshim.constrain.literals import GemmaSyntax, PythonSyntax
+from fcshim.constrain.value_syntax import JSON_SYNTAX, ValueSyntax, json_text
+from fcshim.constrain.tagged import KEY_PLACEHOLDER as KEY_MARK
+from fcshim.constrain.tagged import ElementSyntax, TaggedSyntax
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.union_body import UnionBody
 from fcshim.parse.json.body import JsonShape
@@ -22,87 +22,87 @@ from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags, compile_tags
-from fcshim.prompt.notation import gemma, python_arguments
+from fcshim.prompt.notation import gemma_literal, python_arguments
 from fcshim.prompt.render import render_calls
 
 MOST_CALLS = 8
 """Calls of one reply that a grammar admits."""
 
-_BLANK = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*"?)|[ \t\r\n]+', re.DOTALL)
+_STRING_OR_WHITESPACE = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*"?)|[ \t\r\n]+', re.DOTALL)
 """A string, which may be cut off, or white space between."""
 
 _KEY, _VALUE, _NAME = "qxkeyxq", "qxvaluexq", "\ue001"
-_MARK = json.dumps({_KEY: 0})
+_SAMPLE_ARGUMENTS = json.dumps({_KEY: 0})
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class CallTemplate:
     """Texts with places for names: before the first call's arguments, before those of each further one, and at the end.
 
     `more` is empty where only one call at a time can be told.
     """
 
-    first: str
-    more: tuple[str, ...]
-    end: str
-    notation: Notation = JSON_NOTATION
+    opening: str
+    separators: tuple[str, ...]
+    closing: str
+    syntax: ValueSyntax = JSON_SYNTAX
     """The language of the arguments."""
 
     @property
     def is_json(self) -> bool:
         """Whether arguments are one JSON object, so that a schema says all of them."""
-        return self.notation is JSON_NOTATION
+        return self.syntax is JSON_SYNTAX
 
-    def head(self, at: int) -> str:
+    def before_name(self, at: int) -> str:
         """Give what stands before the name of call number `at`, from the end of the arguments before it."""
-        return self._before(at).partition(_NAME)[0]
+        return self._before_arguments(at).partition(_NAME)[0]
 
-    def behind(self, at: int, name: str) -> str:
+    def name_to_arguments(self, at: int, name: str) -> str:
         """Give the name and what stands between it and the arguments."""
-        _, place, rest = self._before(at).partition(_NAME)
-        quoted = f'"{_NAME}"' in self.first and self.is_json
+        _, place, rest = self._before_arguments(at).partition(_NAME)
+        quoted = f'"{_NAME}"' in self.opening and self.is_json
         return (place + rest).replace(_NAME, json_text(name)[1:-1] if quoted else name)
 
-    def _before(self, at: int) -> str:
-        return self.more[at - 1] if at else self.first
+    def _before_arguments(self, at: int) -> str:
+        return self.separators[at - 1] if at else self.opening
 
 
 @functools.lru_cache(maxsize=256)
-def frames_of(dialect: Dialect) -> Frames | None:
+def call_template_of(dialect: Dialect) -> CallTemplate | None:
     """Give the frames; None where the templates write calls in a way that is not known here."""
-    found = _language(dialect)
+    found = _value_syntax(dialect)
     if found is None:
         return None
     notation, written = found
-    pieces = _pieces(dialect, written, MOST_CALLS)
-    single = _pieces(dialect, written, 1)
+    pieces = _fixed_parts(dialect, written, MOST_CALLS)
+    single = _fixed_parts(dialect, written, 1)
     if single is None or _NAME not in single[0]:
         return None
-    alone = Frames(single[0].lstrip(), (), single[-1].rstrip(), notation)
+    alone = CallTemplate(single[0].lstrip(), (), single[-1].rstrip(), notation)
     if pieces is None or (pieces[0], pieces[-1]) != (single[0], single[-1]):
         return alone
-    return Frames(alone.first, tuple(pieces[1:-1]), alone.end, notation)
+    return CallTemplate(alone.opening, tuple(pieces[1:-1]), alone.closing, notation)
 
 
-def beginning_of_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str | None:
+def write_partial_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str | None:
     """Write a reply of calls, of which the last one has only begun: names, each with its arguments' strict JSON so far.
 
     White space between values is left out: what may follow does not depend on it. None where the dialect has no frames,
     or none for so many calls, and where its arguments are no JSON.
     """
-    frames = frames_of(dialect)
-    if frames is None or not frames.is_json or not calls or len(calls) > 1 + len(frames.more):
+    frames = call_template_of(dialect)
+    if frames is None or not frames.is_json or not calls or len(calls) > 1 + len(frames.separators):
         return None
     return "".join(
-        frames.head(at) + frames.behind(at, name) + _BLANK.sub(r"\1", arguments)
+        frames.before_name(at) + frames.name_to_arguments(at, name) + _STRING_OR_WHITESPACE.sub(r"\1", arguments)
         for at, (name, arguments) in enumerate(calls)
     )
 
 
-def _pieces(dialect: Dialect, written: str, count: int) -> list[str] | None:
+def _fixed_parts(dialect: Dialect, sample: str, count: int) -> list[str] | None:
     """Give what the templates write around the arguments of so many calls, each of which they write as `written`."""
-    text = _rendered(dialect, count, _MARK)
-    pieces = [] if text is None else text.split(written)
+    text = _rendered(dialect, count, _SAMPLE_ARGUMENTS)
+    pieces = [] if text is None else text.split(sample)
     return pieces if len(pieces) == count + 1 and not any(_KEY in piece for piece in pieces) else None
 
 
@@ -113,23 +113,23 @@ def _rendered(dialect: Dialect, count: int, arguments: str) -> str | None:
         return None
 
 
-def _language(dialect: Dialect) -> tuple[Notation, str] | None:
+def _value_syntax(dialect: Dialect) -> tuple[ValueSyntax, str] | None:
     """Give the language of a dialect's arguments, and how it writes those of the mark."""
     body: Body = dialect.body.bodies[0] if isinstance(dialect.body, UnionBody) else dialect.body
     match body:
         case JsonShape() | HeaderShape():
-            return JSON_NOTATION, _MARK
+            return JSON_SYNTAX, _SAMPLE_ARGUMENTS
         case PythonCalls():
-            return PythonNotation(), python_arguments(_MARK)
+            return PythonSyntax(), python_arguments(_SAMPLE_ARGUMENTS)
         case GemmaCalls():
-            return GemmaNotation(dialect.quote), gemma(json.loads(_MARK), dialect.quote)
+            return GemmaSyntax(dialect.quote), gemma_literal(json.loads(_SAMPLE_ARGUMENTS), dialect.quote)
         case TaggedCalls():
-            return _tagged(dialect, body.tags)
+            return _tagged_syntax(dialect, body.tags)
         case _:
             return None
 
 
-def _tagged(dialect: Dialect, tags: Tags) -> tuple[Notation, str] | None:
+def _tagged_syntax(dialect: Dialect, tags: Tags) -> tuple[ValueSyntax, str] | None:
     """Learn what stands around a value: the templates write a call without parameters, with one, and with another."""
     texts = [_rendered(dialect, 1, json.dumps(each)) for each in ({}, {_KEY: 0}, {_KEY: _VALUE})]
     bare, marked, texted = (text or "" for text in texts)
@@ -140,6 +140,6 @@ def _tagged(dialect: Dialect, tags: Tags) -> tuple[Notation, str] | None:
         return None
     before = texted[start + len(opening) : value]
     behind = texted[value + len(_VALUE) : -len(rest)]
-    kind = ElementsNotation if tags.nested else TaggedNotation
+    kind = ElementSyntax if tags.nested else TaggedSyntax
     notation = kind(compile_tags(tags, dialect.openers(), dialect.closers()), before, behind.replace(_KEY, KEY_MARK))
     return notation, marked[start : -len(rest)]

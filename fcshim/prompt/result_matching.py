@@ -13,39 +13,39 @@ from fcshim.messages import Content, MediaPart, TextPart, ToolCall, ToolMessage,
 
 NO_RESULT = "No result: the call was not carried out, or its result was lost."
 NO_CALL = "(The call that this result answers is not part of the conversation.)"
-LATE = "(This result answers an earlier call.)"
+LATE_RESULT = "(This result answers an earlier call.)"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MatchedResult:
     """What came of a call of the tool `name`; `remark` says what is odd about it."""
 
     name: str
     content: Content
     is_error: bool = False
-    remark: str = ""
+    note: str = ""
 
 
-class Answers:
+class ResultMatcher:
     """Finds the answers of one step after the other."""
 
     def __init__(self) -> None:
-        self._earlier: dict[str, str] = {}  # names by id: an id that is used again means the last call
+        self._names_by_id: dict[str, str] = {}  # names by id: an id that is used again means the last call
 
-    def of(self, calls: Sequence[ToolCall], results: Sequence[ToolMessage]) -> list[Answer]:
+    def match(self, calls: Sequence[ToolCall], results: Sequence[ToolMessage]) -> list[MatchedResult]:
         """Give the answers to `calls`, in their order, then the results that answer none of them."""
-        slots = _Slots(calls)
-        others = [result for result in results if not slots.take(result)]
-        self._earlier |= {call.id: call.name for call in calls}
-        return [*slots.answers(), *map(self._other, others)]
+        slots = _CallSlots(calls)
+        others = [result for result in results if not slots.assign(result)]
+        self._names_by_id |= {call.id: call.name for call in calls}
+        return [*slots.matched(), *map(self._unmatched, others)]
 
-    def _other(self, result: ToolMessage) -> Answer:
-        known = self._earlier.get(result.tool_call_id)
+    def _unmatched(self, result: ToolMessage) -> MatchedResult:
+        known = self._names_by_id.get(result.tool_call_id)
         name = result.name or known or "unknown"
-        return Answer(name, result.content, result.is_error, NO_CALL if known is None else LATE)
+        return MatchedResult(name, result.content, result.is_error, NO_CALL if known is None else LATE_RESULT)
 
 
-class _Slots:
+class _CallSlots:
     """The calls of one step, each with the results that came for it."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
@@ -54,24 +54,24 @@ class _Slots:
         self._by_id: dict[str, deque[int]] = {}  # an engine may give two calls one id
         for at, call in enumerate(calls):
             self._by_id.setdefault(call.id, deque()).append(at)
-        self._told: set[tuple[int, str, bool]] = set()
+        self._seen: set[tuple[int, str, bool]] = set()
 
-    def take(self, result: ToolMessage) -> bool:
+    def assign(self, result: ToolMessage) -> bool:
         """Put the result to its call; tell whether there is one."""
         places = self._by_id.get(result.tool_call_id)
         if places is None:
             return False
         at = places.popleft() if len(places) > 1 else places[0]
         told = (at, text_of(result.content), result.is_error)
-        if told not in self._told or any(isinstance(part, MediaPart) for part in result.content):
+        if told not in self._seen or any(isinstance(part, MediaPart) for part in result.content):
             self._results[at].append(result)
-            self._told.add(told)  # some clients send a result twice
+            self._seen.add(told)  # some clients send a result twice
         return True
 
-    def answers(self) -> list[Answer]:
-        return [answer for at, call in enumerate(self._calls) for answer in self._answers(call, self._results[at])]
+    def matched(self) -> list[MatchedResult]:
+        return [answer for at, call in enumerate(self._calls) for answer in self._matched_call(call, self._results[at])]
 
-    def _answers(self, call: ToolCall, results: Sequence[ToolMessage]) -> list[Answer]:
+    def _matched_call(self, call: ToolCall, results: Sequence[ToolMessage]) -> list[MatchedResult]:
         if not results:
-            return [Answer(call.name, (TextPart(NO_RESULT),), is_error=True)]
-        return [Answer(result.name or call.name, result.content, result.is_error) for result in results]
+            return [MatchedResult(call.name, (TextPart(NO_RESULT),), is_error=True)]
+        return [MatchedResult(result.name or call.name, result.content, result.is_error) for result in results]

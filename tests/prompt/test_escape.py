@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fcshim.parse.dialects import DIALECTS
-from fcshim.prompt.neutralise import Restorer, markers, neutralise, restore
+from fcshim.prompt.escape import StreamUnescaper, markers, escape, unescape
 
 DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
 FOREIGN = [
@@ -134,15 +134,15 @@ TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=12).map("".join)
 
 @pytest.mark.parametrize("marker", [*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED, *SPOKEN])
 def test_a_marker_is_made_harmless_and_comes_back(marker: str) -> None:
-    safe = neutralise(f"see {marker} here")
+    safe = escape(f"see {marker} here")
 
     assert marker not in safe
-    assert f"see {marker} here" == restore(safe)
+    assert f"see {marker} here" == unescape(safe)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_ordinary_text_is_left_alone(text: str) -> None:
-    assert text == neutralise(text)
+    assert text == escape(text)
 
 
 @pytest.mark.parametrize(
@@ -167,25 +167,25 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
     ],
 )
 def test_an_underscore_goes_in_behind_the_opening_character(text: str, safe: str) -> None:
-    assert safe == neutralise(text)
+    assert safe == escape(text)
 
 
 @pytest.mark.parametrize("text", ["<_foo>", "<__init__>", "[_x]", "<_ s", "<__", "[_", "a <_| b", "_<"])
 def test_restoring_leaves_what_was_never_neutralised(text: str) -> None:
-    assert text == restore(text)
+    assert text == unescape(text)
 
 
 @given(TEXTS)
 @settings(max_examples=1500)
 def test_restoring_undoes_neutralising(text: str) -> None:
-    assert text == restore(neutralise(text))
-    assert text == restore(restore(neutralise(neutralise(text))))
+    assert text == unescape(escape(text))
+    assert text == unescape(unescape(escape(escape(text))))
 
 
 @given(TEXTS)
 @settings(max_examples=800)
 def test_no_marker_is_live_in_neutralised_text(text: str) -> None:
-    safe = neutralise(text)
+    safe = escape(text)
 
     assert [] == [marker for marker in LIVE if marker in safe]
 
@@ -193,31 +193,31 @@ def test_no_marker_is_live_in_neutralised_text(text: str) -> None:
 @given(TEXTS, TEXTS)
 @settings(max_examples=300)
 def test_different_texts_stay_different(one: str, other: str) -> None:
-    assert (one == other) == (neutralise(one) == neutralise(other))
+    assert (one == other) == (escape(one) == escape(other))
 
 
-@given(TEXTS | TEXTS.map(neutralise), st.data())
+@given(TEXTS | TEXTS.map(escape), st.data())
 @settings(max_examples=1500)
 @example("<_foo&lt;_think>", None)
 @example("<_____think>x", None)
 @example("<_s&gt;<_think\\u003c_s>", None)
 def test_restoring_does_not_depend_on_the_pieces(text: str, data: st.DataObject | None) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text))))) if data else range(1, len(text))
-    restorer = Restorer()
+    restorer = StreamUnescaper()
     pieces = [restorer.feed(text[a:b]) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
-    assert restore(text) == "".join(pieces) + restorer.close()
+    assert unescape(text) == "".join(pieces) + restorer.close()
 
 
 @pytest.mark.parametrize("text", ["plain words", "<b>", "a < b", "[1]", "x_y", "<_foo>"])
 def test_only_a_genuine_tail_is_held_back(text: str) -> None:
-    restorer = Restorer()
+    restorer = StreamUnescaper()
 
     assert text == restorer.feed(text)
 
 
 def test_a_held_tail_is_short_however_many_underscores_come() -> None:
-    restorer = Restorer()
+    restorer = StreamUnescaper()
     given_out = restorer.feed("<")
     for _ in range(5000):
         given_out += restorer.feed("_")
@@ -255,13 +255,13 @@ def test_long_hostile_text_is_restored(unit: str) -> None:
     """A quadratic scan takes minutes here; `benchmarks.hostile` measures the slope."""
     text = "<" + unit * (100_000 // len(unit))
 
-    assert text == restore(neutralise(text))
+    assert text == unescape(escape(text))
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_long_hostile_text_is_restored_in_pieces(unit: str) -> None:
-    restorer = Restorer()
+    restorer = StreamUnescaper()
     text = "<_" + unit * (40_000 // len(unit))
     pieces = [restorer.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
 
-    assert restore(text) == "".join(pieces) + restorer.close()
+    assert unescape(text) == "".join(pieces) + restorer.close()

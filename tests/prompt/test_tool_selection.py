@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from fcshim.client import read_request
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES, load_cases, tool_sets
 from fcshim.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage
-from fcshim.prompt.offer import Offer, offer_of
-from fcshim.prompt.steps import steps_of
+from fcshim.prompt.tool_selection import ToolSelection, select_tools
+from fcshim.prompt.steps import split_steps
 from tests.prompt.conversations import conversations, text
 
 WEATHER = Tool("get_weather", "The forecast for a city.")
@@ -28,66 +28,66 @@ def call(name: str) -> AssistantMessage:
     return AssistantMessage((), (ToolCall("1", name, "{}"),))
 
 
-def offer(*messages: Message, most: int = 2, demanded: Sequence[str] = ()) -> Offer:
-    return offer_of(TOOLS, steps_of(messages), most, demanded)
+def offer(*messages: Message, most: int = 2, demanded: Sequence[str] = ()) -> ToolSelection:
+    return select_tools(TOOLS, split_steps(messages), most, demanded)
 
 
 def test_without_a_limit_all_tools_are_described() -> None:
-    assert Offer(TOOLS) == offer(user("hi"), most=0)
-    assert Offer(TOOLS) == offer(user("hi"), most=4)
+    assert ToolSelection(TOOLS) == offer(user("hi"), most=0)
+    assert ToolSelection(TOOLS) == offer(user("hi"), most=4)
 
 
 def test_those_that_the_first_words_are_about_are_described_in_the_clients_order() -> None:
-    assert Offer((WEATHER, PRINT), (MAIL, FILES)) == offer(user("print the weather"))
+    assert ToolSelection((WEATHER, PRINT), (MAIL, FILES)) == offer(user("print the weather"))
 
 
 def test_where_the_words_say_nothing_the_clients_first_tools_are_described() -> None:
-    assert (WEATHER, MAIL) == offer(user("hi")).full
-    assert (WEATHER, MAIL) == offer().full
+    assert (WEATHER, MAIL) == offer(user("hi")).described
+    assert (WEATHER, MAIL) == offer().described
 
 
 def test_tools_that_are_demanded_are_described() -> None:
-    assert (MAIL, PRINT) == offer(user("print"), demanded=["send_mail"]).full
-    assert TOOLS[:3] == offer(user("print"), demanded=["send_mail", "get_weather", "list_files"]).full
+    assert (MAIL, PRINT) == offer(user("print"), demanded=["send_mail"]).described
+    assert TOOLS[:3] == offer(user("print"), demanded=["send_mail", "get_weather", "list_files"]).described
 
 
 def test_a_tool_that_was_called_is_described_behind_its_result() -> None:
     conversation = [user("weather"), call("send_mail"), ToolMessage("1", ()), call("send_mail"), ToolMessage("1", ())]
     made = offer(*conversation, most=1)
 
-    assert ((WEATHER,), {1: (MAIL,)}) == (made.full, made.later)
-    assert MAIL in made.named
+    assert ((WEATHER,), {1: (MAIL,)}) == (made.described, made.described_later)
+    assert MAIL in made.name_only
 
 
 def test_a_call_without_an_answer_brings_nothing_yet() -> None:
-    assert {} == offer(user("weather"), call("send_mail"), most=1).later
+    assert {} == offer(user("weather"), call("send_mail"), most=1).described_later
 
 
 def test_a_call_of_no_tool_brings_nothing() -> None:
-    assert {} == offer(user("weather"), call("rm"), ToolMessage("1", ()), most=1).later
+    assert {} == offer(user("weather"), call("rm"), ToolMessage("1", ()), most=1).described_later
 
 
 def test_later_words_bring_the_tool_that_they_name() -> None:
     said = [user("the weather"), AssistantMessage(), user("now print it"), AssistantMessage(), user("and the weather?")]
 
-    assert {1: (PRINT,)} == offer(*said, most=1).later
+    assert {1: (PRINT,)} == offer(*said, most=1).described_later
 
 
 def test_words_that_are_only_in_a_description_bring_nothing_later() -> None:
-    assert {} == offer(user("the weather"), AssistantMessage(), user("and somebody?"), most=1).later
+    assert {} == offer(user("the weather"), AssistantMessage(), user("and somebody?"), most=1).described_later
 
 
 def test_at_most_three_tools_come_at_a_time() -> None:
     tools = [Tool("one"), *(Tool(f"mail_{at}") for at in range(9))]
-    steps = steps_of([user("one"), AssistantMessage(), user("mail")])
+    steps = split_steps([user("one"), AssistantMessage(), user("mail")])
 
-    assert {1: tuple(tools[1:4])} == offer_of(tools, steps, 1).later
+    assert {1: tuple(tools[1:4])} == select_tools(tools, steps, 1).described_later
 
 
 def test_only_the_two_ends_of_long_words_are_read() -> None:
-    assert (MAIL,) == offer(user("mail " + "x " * 10_000), most=1).full
-    assert (MAIL,) == offer(user("x " * 10_000 + "mail"), most=1).full
-    assert (WEATHER,) == offer(user("x " * 10_000 + "mail" + " x" * 10_000), most=1).full
+    assert (MAIL,) == offer(user("mail " + "x " * 10_000), most=1).described
+    assert (MAIL,) == offer(user("x " * 10_000 + "mail"), most=1).described
+    assert (WEATHER,) == offer(user("x " * 10_000 + "mail" + " x" * 10_000), most=1).described
 
 
 @given(conversations, st.integers(1, 4))
@@ -97,14 +97,14 @@ def test_the_offer_of_one_request_is_kept_in_the_next(
 ) -> None:
     _, said, later = conversation
     tools = [Tool(f"tool_{at}", "long") for at in range(4)]
-    made = offer_of(tools, steps_of(said), most)
+    made = select_tools(tools, split_steps(said), most)
     for exchange in later:
         before, said = made, [*said, *exchange]
-        made = offer_of(tools, steps_of(said), most)
+        made = select_tools(tools, split_steps(said), most)
 
-        assert (before.full, before.named) == (made.full, made.named)
-        assert before.later.items() <= made.later.items()
-        assert len(tools) >= len(made.full) + sum(map(len, made.later.values()))
+        assert (before.described, before.name_only) == (made.described, made.name_only)
+        assert before.described_later.items() <= made.described_later.items()
+        assert len(tools) >= len(made.described) + sum(map(len, made.described_later.values()))
 
 
 def test_of_the_suites_hundred_tools_eight_hold_those_that_an_english_request_needs() -> None:
@@ -113,8 +113,8 @@ def test_of_the_suites_hundred_tools_eight_hold_those_that_an_english_request_ne
     for case in load_cases([name for name in DEFAULT_CATEGORIES if name != "languages"]):
         wanted = {call.name for call in case.expected[0]} if case.expected else set()
         if wanted and wanted <= {tool.name for tool in tools}:
-            made = offer_of(tools, steps_of(read_request(list(case.messages), (), {}).messages), 8)
-            shown = itertools.chain(made.full, *made.later.values())
+            made = select_tools(tools, split_steps(read_request(list(case.messages), (), {}).messages), 8)
+            shown = itertools.chain(made.described, *made.described_later.values())
             found.append(wanted <= {tool.name for tool in shown})
 
     assert len(tools) > 100

@@ -2,40 +2,40 @@
 
 import pytest
 
-from fcshim.prompt.words import Words
+from fcshim.prompt.plain_markers import PlainMarkers
 
 
 def test_a_word_that_is_learnt_is_made_harmless_from_then_on() -> None:
-    words = Words()
-    before = words.neutralise("CALL: f")
-    words.learn("CALL:")
+    words = PlainMarkers()
+    before = words.escape("CALL: f")
+    words.add("CALL:")
 
     assert before == "CALL: f"
-    assert words.neutralise("CALL: f") == "C_ALL: f"
-    assert words.restore("C_ALL: f") == "CALL: f"
+    assert words.escape("CALL: f") == "C_ALL: f"
+    assert words.unescape("C_ALL: f") == "CALL: f"
 
 
 @pytest.mark.parametrize("marker", ["@@", "__call__", "a_b", "call", "((", "\\o/", "∎∎"])
 @pytest.mark.parametrize("text", ["{0}", "x{0}y", "{0}{0}", "{0} _{0}_", "_{0}__{0}", "{0}_{0}"])
 def test_whatever_the_word_is_it_comes_back(marker: str, text: str) -> None:
-    words = Words()
-    words.learn(marker)
+    words = PlainMarkers()
+    words.add(marker)
     text = text.format(marker)
-    safe = words.neutralise(text)
+    safe = words.escape(text)
 
     assert marker not in safe
-    assert words.restore(safe) == text
-    assert words.restore(words.restore(words.neutralise(safe))) == text
+    assert words.unescape(safe) == text
+    assert words.unescape(words.unescape(words.escape(safe))) == text
 
 
 def test_what_stands_behind_the_end_still_says_what_stands_before_it() -> None:
     text = "f_unctools [_e~["
 
-    assert Words().restore(text, len("f_unctools ")) == "functools "
+    assert PlainMarkers().unescape(text, len("f_unctools ")) == "functools "
 
 
 def test_a_single_character_is_left_alone() -> None:
-    words = Words()
-    words.learn("§")
+    words = PlainMarkers()
+    words.add("§")
 
-    assert words.neutralise("§") == "§"
+    assert words.escape("§") == "§"

@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
-from fcshim.prompt.pieces import Pending, Pieces
-from fcshim.prompt.words import WORDS
+from fcshim.prompt.stream_unescape import PendingTail, UnescapePass
+from fcshim.prompt.plain_markers import PLAIN_MARKERS
 
 # Tags that mean something by their name alone, whatever follows it. Letter case, hyphens, underscores, a namespace
 # (`minimax:tool_call`) and invisible characters make no difference.
@@ -92,7 +92,7 @@ _PENDING = re.compile(
 )
 
 
-def _key(name: str) -> str:
+def _name_key(name: str) -> str:
     """Give what counts of a marker's name."""
     return _IGNORED.sub("", name).rpartition(":")[2].casefold()
 
@@ -101,34 +101,34 @@ _IGNORED = re.compile(rf"[_\-{_INVISIBLE}]+")
 
 
 _NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
-_OPEN_KEYS = set(map(_key, (*_TAGS, *_NAMES)))
-_CLOSED_KEYS = frozenset(map(_key, _CLOSED_TAGS))
-_BRACKET_KEYS = set(map(_key, (*_BRACKETS, *_NAMES)))
+_OPEN_KEYS = set(map(_name_key, (*_TAGS, *_NAMES)))
+_CLOSED_KEYS = frozenset(map(_name_key, _CLOSED_TAGS))
+_BRACKET_KEYS = set(map(_name_key, (*_BRACKETS, *_NAMES)))
 
 
-def learn(dialect: Dialect) -> None:
+def register_markers(dialect: Dialect) -> None:
     """Take the markers of a dialect that is not in the table for markers, from now on."""
-    keys = [_key(marker.strip("<[/]>")) for marker in markers(dialect) if marker[0] in "<＜["]
+    keys = [_name_key(marker.strip("<[/]>")) for marker in markers(dialect) if marker[0] in "<＜["]
     _OPEN_KEYS.update(filter(None, keys))
     _BRACKET_KEYS.update(filter(None, keys))
     others = (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), dialect.result_open)
     for marker in filter(None, (marker.strip() for marker in others)):
-        if marker[0] != "`" and marker in neutralise(marker):
-            WORDS.learn(marker)
+        if marker[0] != "`" and marker in escape(marker):
+            PLAIN_MARKERS.add(marker)
 
 
-def neutralise(text: str) -> str:
+def escape(text: str) -> str:
     """Give `text` with every marker and chat-template token made harmless. Linear time."""
-    return WORDS.neutralise(_CANDIDATE.sub(_mark, text))
+    return PLAIN_MARKERS.escape(_CANDIDATE.sub(_escape_match, text))
 
 
-def restore(text: str) -> str:
+def unescape(text: str) -> str:
     """Undo `neutralise`: give the text that it was given."""
-    return _restore_tags(WORDS.restore(text), None)
+    return _unescape_tags(PLAIN_MARKERS.unescape(text), None)
 
 
-def _restore_tags(text: str, end: int | None) -> str:
-    return _CANDIDATE.sub(_unmark, text[:end])
+def _unescape_tags(text: str, end: int | None) -> str:
+    return _CANDIDATE.sub(_unescape_match, text[:end])
 
 
 def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
@@ -142,45 +142,45 @@ def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
     return value
 
 
-class Neutraliser:
+class Escaper:
     """Neutralises the texts of one request and remembers whether there was anything to neutralise."""
 
     def __init__(self) -> None:
-        self.touched = False
+        self.changed = False
 
     def __call__(self, text: str) -> str:
         """Give `neutralise(text)`."""
-        safe = neutralise(text)
-        self.touched = self.touched or safe != text
+        safe = escape(text)
+        self.changed = self.changed or safe != text
         return safe
 
 
-class Restorer:
+class StreamUnescaper:
     """Restores a text that comes in pieces, holding back only what may still turn out to be a neutralised marker."""
 
-    __slots__ = ("_tags", "_words")
+    __slots__ = ("_tags", "_plain_markers")
 
     def __init__(self) -> None:
-        self._words = Pieces(WORDS.restore, WORDS.pending)
-        self._tags = Pieces(_restore_tags, _pending)
+        self._plain_markers = UnescapePass(PLAIN_MARKERS.unescape, PLAIN_MARKERS.pending)
+        self._tags = UnescapePass(_unescape_tags, _pending_tail)
 
     def feed(self, text: str) -> str:
         """Take the next piece; give what is certain."""
-        return self._tags.feed(self._words.feed(text))
+        return self._tags.feed(self._plain_markers.feed(text))
 
     def close(self) -> str:
         """The text has ended; give what was held back."""
-        return self._tags.feed(self._words.close()) + self._tags.close()
+        return self._tags.feed(self._plain_markers.close()) + self._tags.close()
 
 
-def _mark(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     if not _is_marker(match):
         return match[0]
     start = len(match["open"])
     return f"{match['open']}_{match[0][start:]}"
 
 
-def _unmark(match: re.Match[str]) -> str:
+def _unescape_match(match: re.Match[str]) -> str:
     if not match["under"] or not _is_marker(match):
         return match[0]
     start = len(match["open"])
@@ -189,25 +189,25 @@ def _unmark(match: re.Match[str]) -> str:
 
 def _is_marker(match: re.Match[str]) -> bool:
     if match["open"] == "[":
-        return match["name"] is not None and match["end"] == "]" and _key(match["name"]) in _BRACKET_KEYS
+        return match["name"] is not None and match["end"] == "]" and _name_key(match["name"]) in _BRACKET_KEYS
     if match["name"] is None:  # full-width bar, barred token, unfinished marker
         return True
-    key = _key(match["name"])
+    key = _name_key(match["name"])
     return key in _OPEN_KEYS or (key in _CLOSED_KEYS and match["end"] not in (None, "]"))
 
 
-def _pending(text: str) -> Pending | None:
+def _pending_tail(text: str) -> PendingTail | None:
     """Find the tail that may still become a neutralised marker."""
     pending = _PENDING.search(text)
     while pending is not None and not _may_be_marker(pending):
         pending = _PENDING.search(text, pending.start() + 1)
     if pending is None:
         return None
-    return Pending(pending.start(), len(pending["open"] or ""), len(pending["under"] or ""))
+    return PendingTail(pending.start(), len(pending["open"] or ""), len(pending["under"] or ""))
 
 
 def _may_be_marker(pending: re.Match[str]) -> bool:
     if not pending["after"]:
         return True
     keys = _BRACKET_KEYS if pending["open"] == "[" else _CLOSED_KEYS
-    return _key(pending["name"]) in keys
+    return _name_key(pending["name"]) in keys

@@ -9,86 +9,86 @@ import bisect
 from collections.abc import Mapping, Sequence
 
 from fcshim.constrain.grammar import (
-    LOOSE,
+    DEFAULT_LIMITS,
     ROOT,
     Chars,
-    Choice,
+    Alternation,
     Expression,
     Grammar,
-    Limits,
+    GrammarLimits,
     Repeat,
-    Rule,
+    RuleRef,
     Series,
-    Text,
-    most_of,
+    LiteralText,
+    repeat_limit,
 )
 
-TIGHTER = (
-    Limits(4_096, 32, 7),
-    Limits(2_048, 24, 5),
-    Limits(1_024, 16, 3),
-    Limits(512, 12, 3),
-    Limits(256, 8, 3),
-    Limits(128, 6, 2),
+NARROWER_LIMITS = (
+    GrammarLimits(4_096, 32, 7),
+    GrammarLimits(2_048, 24, 5),
+    GrammarLimits(1_024, 16, 3),
+    GrammarLimits(512, 12, 3),
+    GrammarLimits(256, 8, 3),
+    GrammarLimits(128, 6, 2),
 )
 """What is tried in turn where the tokens are counted. Names, titles and addresses fit into the narrowest."""
-_ENDLESS = 10**12
-_STRINGS = frozenset({"characters", "thoughts"})
-_CHARACTER = 2
+_UNBOUNDED = 10**12
+_CHARACTER_UNITS = frozenset({"characters", "thoughts"})
+_TOKENS_PER_CHARACTER = 2
 """Tokens that a character of a string is counted as: mostly it is less than one, but in some scripts three."""
 
 
-def fitted(grammar: Grammar, tokens: int | None) -> Grammar:
+def limit_tokens(grammar: Grammar, tokens: int | None) -> Grammar:
     """Give the grammar with limits under which no text takes more than `tokens`.
 
     Where that cannot be, the limits are the narrowest, and a note says so.
     """
     if tokens is None:
         return grammar
-    limits = _widest(grammar, tokens, (LOOSE, *TIGHTER))
+    limits = _widest(grammar, tokens, (DEFAULT_LIMITS, *NARROWER_LIMITS))
     if limits is not None:
         return Grammar(grammar.rules, grammar.notes, limits)
     notes = (*grammar.notes, f"a call may take more than {tokens} tokens")
-    return Grammar(grammar.rules, notes, TIGHTER[-1])
+    return Grammar(grammar.rules, notes, NARROWER_LIMITS[-1])
 
 
-def _widest(grammar: Grammar, tokens: int, among: Sequence[Limits]) -> Limits | None:
+def _widest(grammar: Grammar, tokens: int, candidates: Sequence[GrammarLimits]) -> GrammarLimits | None:
     """Give the first of these limits, each narrower than the one before it, under which every text fits."""
-    narrow = _lengths(grammar, among[-1], {})
+    narrow = _longest_texts(grammar, candidates[-1], {})
     if narrow[ROOT] > tokens:
         return None
-    loose = _lengths(grammar, among[0], {})
+    loose = _longest_texts(grammar, candidates[0], {})
     if loose[ROOT] <= tokens:
-        return among[0]
+        return candidates[0]
     fixed = {name: size for name, size in narrow.items() if size == loose[name] and name != ROOT}
-    return among[bisect.bisect_left(among, -tokens, key=lambda limits: -_lengths(grammar, limits, fixed)[ROOT])]
+    return candidates[bisect.bisect_left(candidates, -tokens, key=lambda limits: -_longest_texts(grammar, limits, fixed)[ROOT])]
 
 
-def measure(grammar: Grammar, limits: Limits) -> int:
+def longest_text(grammar: Grammar, limits: GrammarLimits) -> int:
     """Give the most tokens that a text takes, by and large: where each byte is one, but those of strings."""
-    return _lengths(grammar, limits, {})[ROOT]
+    return _longest_texts(grammar, limits, {})[ROOT]
 
 
-def _lengths(grammar: Grammar, limits: Limits, fixed: Mapping[str, int]) -> dict[str, int]:
+def _longest_texts(grammar: Grammar, limits: GrammarLimits, fixed: Mapping[str, int]) -> dict[str, int]:
     """Give the same of every rule; those that are `fixed` do not depend on the limits."""
     known = dict(fixed)
 
     def of(part: Expression) -> int:
         match part:
-            case Text():
+            case LiteralText():
                 return len(part.text) if part.text.isascii() else len(part.text.encode())
-            case Rule():
+            case RuleRef():
                 return known[part.name]
             case Series():
                 return sum(map(of, part.parts))
-            case Choice():
+            case Alternation():
                 return max(map(of, part.options))
             case Chars():
                 return len(chr(max(high for _, high in part.ranges)).encode())
             case Repeat():
-                most = most_of(part, limits)
-                one = _CHARACTER if part.counts in _STRINGS else of(part.part)
-                return _ENDLESS if most is None else min(most * one, _ENDLESS)
+                most = repeat_limit(part, limits)
+                one = _TOKENS_PER_CHARACTER if part.counts in _CHARACTER_UNITS else of(part.part)
+                return _UNBOUNDED if most is None else min(most * one, _UNBOUNDED)
 
     for name, expression in grammar.rules.items():
         if name not in known:

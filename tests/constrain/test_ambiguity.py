@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.constrain.clarity import clarity_of
+from fcshim.constrain.ambiguity import analyse_expression
 from fcshim.constrain.regex import read_regex
 
 
@@ -22,6 +22,6 @@ from fcshim.constrain.regex import read_regex
     ],
 )
 def test_it_is_known_where_long_repetitions_end_and_begin_anew(text: str, *, clear: bool, turns: bool) -> None:
-    found = clarity_of(read_regex(text))
+    found = analyse_expression(read_regex(text))
 
     assert (clear, turns) == (found.clear, found.turns)

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 
-from fcshim.constrain.members import OF_NAMES, named_members, other_members, relaxed_of_names, required_members
+from fcshim.constrain.members import NAME_KEYWORDS, named_members, other_members, relaxed_name_keywords, required_members
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
 from fcshim.schema.node import has_lone_surrogate
 
-TELLING = frozenset(
+EXPRESSIBLE = frozenset(
     [
         *("type", "enum", "const", "properties", "additionalProperties", "required", "minProperties", "maxProperties"),
         *("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "format", "pattern"),
@@ -29,10 +29,10 @@ _INEXPRESSIBLE = frozenset(
         *("contains", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
     ]
 )
-_SIZES = frozenset(
+_BOUND_KEYWORDS = frozenset(
     ["minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]
 )
-RELAXED = frozenset({*_INEXPRESSIBLE, *OF_NAMES})
+RELAXED = frozenset({*_INEXPRESSIBLE, *NAME_KEYWORDS})
 """Keywords that no grammar here holds to, some of them not always."""
 KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
 KIND_OF: dict[type, str] = {
@@ -45,18 +45,18 @@ KIND_OF: dict[type, str] = {
     dict: "object",
 }
 """Of which of them a value is."""
-_FAR = 10**15
+_UNBOUNDED = 10**15
 """A bound beyond it is no bound: what has none stays within it anyway."""
-_STEP = Fraction(1, 100)
+_EXCLUSIVE_GAP = Fraction(1, 100)
 """How far from a bound that is excluded numbers end, or less where there is no room for it."""
 
 
-def relaxed(part: dict[str, JSON]) -> list[str]:
+def relaxed_keywords(part: dict[str, JSON]) -> list[str]:
     """Give the keywords of a part that are not held to."""
-    return sorted([*_INEXPRESSIBLE.intersection(part), *relaxed_of_names(part)]) if not RELAXED.isdisjoint(part) else []
+    return sorted([*_INEXPRESSIBLE.intersection(part), *relaxed_name_keywords(part)]) if not RELAXED.isdisjoint(part) else []
 
 
-class Facets:
+class Keywords:
     """One alternative: schemas that hold at once, without unions and references."""
 
     def __init__(self, parts: Alternative) -> None:
@@ -74,25 +74,25 @@ class Facets:
         listed = part.get("enum")
         for values in [listed if isinstance(listed, list) and listed else None, _const(part)]:
             if values is not None:
-                self.values = values if self.values is None else _in_both(self.values, values)
+                self.values = values if self.values is None else _intersection(self.values, values)
 
     @cached_property
     def literals(self) -> list[JSON] | None:
         """The values of `enum` and `const` that may stand here; None where there is neither."""
         if self.values is None:
             return None
-        kept = [value for value in self.values if _kinds_of(value) & self.kinds and not _is_broken(value)]
-        return [value for value in kept if self._fits(value)] if self._sized else kept
+        kept = [value for value in self.values if _kinds_of(value) & self.kinds and not _has_lone_surrogate(value)]
+        return [value for value in kept if self._within_bounds(value)] if self._has_bounds else kept
 
     @cached_property
-    def _sized(self) -> bool:
-        return any(not _SIZES.isdisjoint(part) for part in self._parts)
+    def _has_bounds(self) -> bool:
+        return any(not _BOUND_KEYWORDS.isdisjoint(part) for part in self._parts)
 
-    def _fits(self, value: JSON) -> bool:
+    def _within_bounds(self, value: JSON) -> bool:
         """Say whether a text is as long as it is to be, and a number as large."""
         if isinstance(value, str):
-            most = self.most("maxLength")
-            return self.least("minLength") <= len(value) and (most is None or len(value) <= most)
+            most = self.upper_bound("maxLength")
+            return self.lower_bound("minLength") <= len(value) and (most is None or len(value) <= most)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return True
         number, step = Fraction(repr(value)), self.step
@@ -106,17 +106,17 @@ class Facets:
         )
 
     @property
-    def possible(self) -> set[str]:
+    def possible_kinds(self) -> set[str]:
         """Of which kinds a value may be."""
         return self.kinds if self.literals is None else {KIND_OF[type(value)] for value in self.literals}
 
     # Strings and numbers.
 
-    def least(self, keyword: str) -> int:
+    def lower_bound(self, keyword: str) -> int:
         """Give the largest of the counts under `keyword`, 0 where there is none."""
         return max((math.ceil(number) for number in self._numbers(keyword) if number > 0), default=0)
 
-    def most(self, keyword: str) -> int | None:
+    def upper_bound(self, keyword: str) -> int | None:
         """Give the smallest of the counts under `keyword`."""
         return min((math.floor(number) for number in self._numbers(keyword) if number >= 0), default=None)
 
@@ -134,12 +134,12 @@ class Facets:
         low, above, high, below = self._limits
         ends = [end for end in (low, above) if end is not None], [end for end in (high, below) if end is not None]
         gap = min(ends[1]) - max(ends[0]) if all(ends) else Fraction(1)
-        step = min(_STEP, gap / 1000) if gap > 0 else _STEP
+        step = min(_EXCLUSIVE_GAP, gap / 1000) if gap > 0 else _EXCLUSIVE_GAP
         if above is not None and (low is None or above >= low):
             low = Fraction(math.floor(above) + 1) if whole else above + step
         if below is not None and (high is None or below <= high):
             high = Fraction(math.ceil(below) - 1) if whole else below - step
-        return None if low is not None and low <= -_FAR else low, None if high is not None and high >= _FAR else high
+        return None if low is not None and low <= -_UNBOUNDED else low, None if high is not None and high >= _UNBOUNDED else high
 
     @cached_property
     def _limits(self) -> tuple[Fraction | None, Fraction | None, Fraction | None, Fraction | None]:
@@ -175,7 +175,7 @@ class Facets:
         return named_members(self._parts)
 
     @cached_property
-    def others(self) -> tuple[JSON, ...] | None:
+    def other_members(self) -> tuple[JSON, ...] | None:
         """The schemas of members that are not named, None where there may be none."""
         return other_members(self._parts)
 
@@ -202,12 +202,12 @@ def _const(part: dict[str, JSON]) -> list[JSON] | None:
     return [part["const"]] if "const" in part else None
 
 
-def _in_both(one: list[JSON], other: list[JSON]) -> list[JSON]:
-    known = set(map(_identity, other))
-    return [value for value in one if _identity(value) in known]
+def _intersection(one: list[JSON], other: list[JSON]) -> list[JSON]:
+    known = set(map(_equality_key, other))
+    return [value for value in one if _equality_key(value) in known]
 
 
-def _identity(value: JSON) -> tuple[str, JSON]:
+def _equality_key(value: JSON) -> tuple[str, JSON]:
     """Give what values are the same by in JSON, to which true is not 1, but 1.0 is."""
     if isinstance(value, list | dict):
         return "container", json.dumps(value, sort_keys=True)
@@ -220,7 +220,7 @@ def _kinds_of(value: JSON) -> set[str]:
     return {kind, *(["number"] if kind == "integer" else [])} if finite else set()
 
 
-def _is_broken(value: JSON) -> bool:
+def _has_lone_surrogate(value: JSON) -> bool:
     """Tell a text with half a character inside."""
     return isinstance(value, str) and has_lone_surrogate(value)
 

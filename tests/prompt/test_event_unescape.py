@@ -18,12 +18,12 @@ from fcshim.events import (
     ToolCallStart,
     Usage,
 )
-from fcshim.prompt.neutralise import neutralise
-from fcshim.prompt.restoration import Restoration
+from fcshim.prompt.escape import escape
+from fcshim.prompt.event_unescape import EventUnescaper
 
 
 def restored(*events: Event) -> list[Event]:
-    restoration = Restoration()
+    restoration = EventUnescaper()
     return [made for event in events for made in restoration.apply([event])]
 
 
@@ -81,7 +81,7 @@ WRITTEN = st.lists(
 @given(WRITTEN, st.data())
 @settings(max_examples=300)
 def test_the_chunks_of_a_restored_call_add_up(arguments: str, data: st.DataObject) -> None:
-    written = neutralise(arguments)
+    written = escape(arguments)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(written) - 1))))
     chunks = [written[a:b] for a, b in zip([0, *cuts], [*cuts, len(written)], strict=True)]
     events = restored(*(ToolCallChunk("1", chunk, 0) for chunk in chunks), ToolCallEnd("1", "f", written, 0))

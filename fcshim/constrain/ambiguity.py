@@ -9,15 +9,15 @@ Neighbours: `patterns` asks, about what `regex` has read.
 
 from dataclasses import dataclass, replace
 
-from fcshim.constrain.grammar import Chars, Choice, Expression, Repeat, Rule, Series, Text
+from fcshim.constrain.grammar import Chars, Alternation, Expression, Repeat, RuleRef, Series, LiteralText
 
-_WIDE = 16
+_MAX_SHORT_REPEAT = 16
 """Repetitions that end so soon need not be clear."""
-_HIGHEST = 0x10FFFF
+_MAX_CODE_POINT = 0x10FFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Clarity:
+class ExpressionAnalysis:
     """How a part may begin, and how one that could end here may go on; `wide`: with a long repetition inside."""
 
     first: frozenset[tuple[int, int]]
@@ -30,30 +30,30 @@ class Clarity:
     """Whether it is always clear where what repeats begins anew."""
 
 
-def clarity_of(part: Expression) -> Clarity:
+def analyse_expression(part: Expression) -> ExpressionAnalysis:
     """Look at an expression without rules."""
     match part:
-        case Text(text=""):
-            return Clarity(frozenset(), frozenset(), empty=True)
-        case Text():
-            return Clarity(frozenset({(ord(part.text[0]), ord(part.text[0]))}), frozenset())
+        case LiteralText(text=""):
+            return ExpressionAnalysis(frozenset(), frozenset(), empty=True)
+        case LiteralText():
+            return ExpressionAnalysis(frozenset({(ord(part.text[0]), ord(part.text[0]))}), frozenset())
         case Chars():
-            return Clarity(frozenset(part.ranges), frozenset())
+            return ExpressionAnalysis(frozenset(part.ranges), frozenset())
         case Series():
-            return _along([clarity_of(inner) for inner in part.parts])
-        case Choice():
-            return _beside([clarity_of(inner) for inner in part.options])
+            return _in_series([analyse_expression(inner) for inner in part.parts])
+        case Alternation():
+            return _in_alternation([analyse_expression(inner) for inner in part.options])
         case Repeat():
-            return _again(part, clarity_of(part.part))
-        case Rule():
+            return _in_repeat(part, analyse_expression(part.part))
+        case RuleRef():
             raise AssertionError("an expression without rules is looked at")
 
 
-def _along(parts: list[Clarity]) -> Clarity:
-    behind = Clarity(frozenset(), frozenset(), empty=True)
+def _in_series(parts: list[ExpressionAnalysis]) -> ExpressionAnalysis:
+    behind = ExpressionAnalysis(frozenset(), frozenset(), empty=True)
     for each in reversed(parts):
-        unclear = _meet(each.tail, behind.first) and (each.wide and behind.wide)
-        behind = Clarity(
+        unclear = _overlap(each.tail, behind.first) and (each.wide and behind.wide)
+        behind = ExpressionAnalysis(
             each.first | (behind.first if each.empty else frozenset()),
             behind.tail | (behind.first | each.tail if behind.empty else frozenset()),
             empty=each.empty and behind.empty,
@@ -64,12 +64,12 @@ def _along(parts: list[Clarity]) -> Clarity:
     return behind
 
 
-def _beside(parts: list[Clarity]) -> Clarity:
+def _in_alternation(parts: list[ExpressionAnalysis]) -> ExpressionAnalysis:
     wide = any(each.wide for each in parts)
-    apart = not any(_meet(one.first, other.first) for at, one in enumerate(parts) for other in parts[:at])
-    return Clarity(
+    apart = not any(_overlap(one.first, other.first) for at, one in enumerate(parts) for other in parts[:at])
+    return ExpressionAnalysis(
         frozenset().union(*(each.first for each in parts)),
-        frozenset().union(*(each.tail for each in parts)) if apart else frozenset({(0, _HIGHEST)}),
+        frozenset().union(*(each.tail for each in parts)) if apart else frozenset({(0, _MAX_CODE_POINT)}),
         empty=any(each.empty for each in parts),
         wide=wide,
         clear=all(each.clear for each in parts) and (apart or not wide),
@@ -77,12 +77,12 @@ def _beside(parts: list[Clarity]) -> Clarity:
     )
 
 
-def _again(part: Repeat, inner: Clarity) -> Clarity:
+def _in_repeat(part: Repeat, inner: ExpressionAnalysis) -> ExpressionAnalysis:
     if part.most == 1:
         return replace(inner, empty=inner.empty or not part.least)
-    wide = inner.wide or part.most is None or part.most > _WIDE
-    again = not inner.empty and not _meet(inner.tail, inner.first)
-    return Clarity(
+    wide = inner.wide or part.most is None or part.most > _MAX_SHORT_REPEAT
+    again = not inner.empty and not _overlap(inner.tail, inner.first)
+    return ExpressionAnalysis(
         inner.first,
         inner.first | inner.tail,
         empty=inner.empty or not part.least,
@@ -92,5 +92,5 @@ def _again(part: Repeat, inner: Clarity) -> Clarity:
     )
 
 
-def _meet(one: frozenset[tuple[int, int]], other: frozenset[tuple[int, int]]) -> bool:
+def _overlap(one: frozenset[tuple[int, int]], other: frozenset[tuple[int, int]]) -> bool:
     return any(low <= high_too and low_too <= high for low, high in one for low_too, high_too in other)

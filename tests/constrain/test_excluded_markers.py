@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fcshim.constrain.avoiding import avoiding
-from fcshim.constrain.grammar import ROOT, Grammar, Repeat, Text, choice, series
+from fcshim.constrain.excluded_markers import text_excluding
+from fcshim.constrain.grammar import ROOT, Grammar, Repeat, LiteralText, choice, series
 from tests.constrain.matcher import admits
 from tests.constrain.sampler import sample
 
@@ -22,8 +22,8 @@ SETS = {
 
 
 def grammar_of(markers: tuple[str, ...]) -> Grammar:
-    units = avoiding("x", markers, ASCII)
-    return Grammar({**units.rules, ROOT: series(Repeat(units.one, 0, None, "characters"), units.last)})
+    units = text_excluding("x", markers, ASCII)
+    return Grammar({**units.rules, ROOT: series(Repeat(units.unit, 0, None, "characters"), units.last)})
 
 
 @pytest.mark.parametrize("markers", SETS.values(), ids=SETS)
@@ -70,8 +70,8 @@ def test_most_of_a_long_marker_that_holds_another_is_avoided_with_it() -> None:
 
 
 def test_the_text_behind_is_not_taken_for_part_of_it() -> None:
-    units = avoiding("x", SETS["tags"], ASCII)
-    whole = series(Repeat(units.one, 0, None), units.last, Text("</parameter>"))
+    units = text_excluding("x", SETS["tags"], ASCII)
+    whole = series(Repeat(units.unit, 0, None), units.last, LiteralText("</parameter>"))
     grammar = Grammar({**units.rules, ROOT: choice([whole])})
 
     assert admits(grammar, "a <</parameter>")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.fitting import TIGHTER, fitted, measure
-from fcshim.constrain.grammar import LOOSE, Grammar, Limits
+from fcshim.constrain.token_limit import NARROWER_LIMITS, limit_tokens, longest_text
+from fcshim.constrain.grammar import DEFAULT_LIMITS, Grammar, GrammarLimits
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
@@ -40,11 +40,11 @@ def calls_of(dialect: Dialect, *tools: Tool) -> Grammar:
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 def test_no_text_is_longer_than_there_are_tokens(dialect: Dialect) -> None:
     grammar = calls_of(dialect, WEATHER)
-    tokens = measure(grammar, TIGHTER[-1])
-    grammar = fitted(grammar, tokens)
+    tokens = longest_text(grammar, NARROWER_LIMITS[-1])
+    grammar = limit_tokens(grammar, tokens)
     texts = [sample(grammar, seed) for seed in range(10)]
 
-    assert TIGHTER[-1] == grammar.limits
+    assert NARROWER_LIMITS[-1] == grammar.limits
     assert not any("may take" in note for note in grammar.notes)
     assert max(len(text.encode()) for text in texts) <= tokens
     for text in texts:
@@ -56,22 +56,22 @@ def test_no_text_is_longer_than_there_are_tokens(dialect: Dialect) -> None:
 
 def test_wider_limits_are_kept_where_they_fit() -> None:
     grammar = calls_of(FUNCTION_CALL, WEATHER)
-    one = fitted(grammar, 10**11)
-    other = fitted(grammar, measure(grammar, TIGHTER[0]))
+    one = limit_tokens(grammar, 10**11)
+    other = limit_tokens(grammar, longest_text(grammar, NARROWER_LIMITS[0]))
 
-    assert LOOSE is one.limits
-    assert TIGHTER[0] is other.limits
-    assert Limits(8_192, 32, 7) == fitted(grammar, None).limits
+    assert DEFAULT_LIMITS is one.limits
+    assert NARROWER_LIMITS[0] is other.limits
+    assert GrammarLimits(8_192, 32, 7) == limit_tokens(grammar, None).limits
 
 
 def test_a_name_that_is_too_long_is_noted() -> None:
-    grammar = fitted(calls_of(FUNCTION_CALL, Tool("n" * 100)), 64)
+    grammar = limit_tokens(calls_of(FUNCTION_CALL, Tool("n" * 100)), 64)
 
     assert ("a call may take more than 64 tokens",) == grammar.notes
 
 
 def test_a_value_that_a_model_means_is_not_cut_for_the_sake_of_few_tokens() -> None:
-    grammar = fitted(calls_of(FUNCTION_CALL, WEATHER), 100)
+    grammar = limit_tokens(calls_of(FUNCTION_CALL, WEATHER), 100)
     city = "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch"
 
     arguments = json.dumps({"city": city})

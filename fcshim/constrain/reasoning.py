@@ -7,11 +7,11 @@ Neighbours: `parse.machine.surroundings` has the tags of reasoning, `calls` puts
 import fnmatch
 from dataclasses import dataclass
 
-from fcshim.constrain.grammar import Expression, Repeat, Text, choice, optional, series
-from fcshim.constrain.prose import prose
+from fcshim.constrain.grammar import Expression, Repeat, LiteralText, choice, optional, series
+from fcshim.constrain.free_text import free_text
 from fcshim.constrain.rules import Rules
-from fcshim.constrain.strings import LINES, Strings
-from fcshim.constrain.triggers import behind, within
+from fcshim.constrain.strings import MULTILINE, StringSyntax
+from fcshim.constrain.triggers import whole_tag_trigger, partial_marker_trigger
 from fcshim.events import JSON
 from fcshim.parse.machine.context import reasoning_end_tag
 
@@ -52,36 +52,36 @@ Not here are models whose reasoning stands in a channel of its own (gpt-oss, Gem
 
 
 @dataclass(frozen=True, slots=True)
-class Thoughts:
+class ReasoningSyntax:
     """The tag that opens a model's reasoning; `begun`: the prompt has opened it already, so that it must be closed."""
 
     opening: str
-    begun: bool = False
+    opened: bool = False
 
     def expression(self, rules: Rules) -> Expression:
         """Admit reasoning up to its closing tag, and line ends behind it. The opening tag may be in the prompt."""
         closing = reasoning_end_tag(self.opening)
-        content = Strings("thought", quote="", ranges=LINES, markers=(closing,)).content(rules, "thoughts")
-        thought = series(content, Text(closing), Repeat(Text("\n"), 0, 2))
-        return thought if self.begun else optional(series(optional(Text(self.opening)), thought))
+        content = StringSyntax("thought", quote="", ranges=MULTILINE, markers=(closing,)).content(rules, "thoughts")
+        thought = series(content, LiteralText(closing), Repeat(LiteralText("\n"), 0, 2))
+        return thought if self.opened else optional(series(optional(LiteralText(self.opening)), thought))
 
     def before_text(self, text: Expression, rules: Rules) -> Expression:
         """Admit `text`, and reasoning in which everything is free up to its closing tag and `text` behind that."""
         text = rules.share(text)
-        thought = prose(reasoning_end_tag(self.opening), text, rules)
+        thought = free_text(reasoning_end_tag(self.opening), text, rules)
         if thought is None:
             return text
-        return thought if self.begun else choice([text, series(Text(self.opening), thought)])
+        return thought if self.opened else choice([text, series(LiteralText(self.opening), thought)])
 
     def triggers(self, marker: str) -> list[JSON]:
         """Give what such a grammar may wait for, where `marker` opens what is not free in the text."""
-        return [behind(reasoning_end_tag(self.opening))] if self.begun else [within(marker), within(self.opening)]
+        return [whole_tag_trigger(reasoning_end_tag(self.opening))] if self.opened else [partial_marker_trigger(marker), partial_marker_trigger(self.opening)]
 
 
-def thoughts_of(model: str, in_reasoning: str = "") -> Thoughts | None:
+def reasoning_of(model: str, in_reasoning: str = "") -> ReasoningSyntax | None:
     """Give how a model of this name thinks before it calls; `in_reasoning` is the tag with which its prompt ends."""
     if in_reasoning:
-        return Thoughts(in_reasoning, begun=True)
+        return ReasoningSyntax(in_reasoning, opened=True)
     name = model.replace("\\", "/").rpartition("/")[2].lower()
     opening = next((opening for pattern, opening in _MODELS if fnmatch.fnmatchcase(name, pattern)), "")
-    return Thoughts(opening) if opening else None
+    return ReasoningSyntax(opening) if opening else None

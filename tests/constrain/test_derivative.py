@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.constraint import constraint_for, constraint_for_rest
-from fcshim.constrain.frames import beginning_of_calls, frames_of
+from fcshim.constrain.call_template import write_partial_calls, call_template_of
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import (
     ROOT,
     Expression,
     Grammar,
-    Limits,
+    GrammarLimits,
     Repeat,
-    Rule,
-    Text,
+    RuleRef,
+    LiteralText,
     chars,
     choice,
     series,
 )
-from fcshim.constrain.residue import MOST_WAYS, residue
+from fcshim.constrain.derivative import MAX_CONTINUATIONS, derivative
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas
@@ -44,12 +44,12 @@ WRITE = Tool(
     },
 )
 REQUIRED = Request(model="m", messages=(), tool_choice=ToolChoice("required"))
-WIDE = Limits(characters=60_000, items=1_000, further=7)
+WIDE = GrammarLimits(characters=60_000, items=1_000, further=7)
 """So wide that no derived text comes to them: for what follows a prefix they count anew."""
 
 _letters = st.text("ab", max_size=3)
 _leaves: st.SearchStrategy[Expression] = st.one_of(
-    _letters.map(Text), st.sampled_from([chars("a"), chars("ab"), chars("bc"), Rule("one"), Rule("two")])
+    _letters.map(LiteralText), st.sampled_from([chars("a"), chars("ab"), chars("bc"), RuleRef("one"), RuleRef("two")])
 )
 
 
@@ -65,12 +65,12 @@ def _composed(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Express
 expressions = st.recursive(_leaves, _composed, max_leaves=8)
 grammars = st.builds(
     lambda one, two, root: Grammar({"one": one, "two": two, ROOT: root}),
-    st.sampled_from([Text("ab"), Repeat(chars("a"), 0, 2), choice([Text("a"), Text("b")])]),
-    st.sampled_from([series(Rule("one"), Text("b")), Repeat(Rule("one"), 1, None), Text("")]),
+    st.sampled_from([LiteralText("ab"), Repeat(chars("a"), 0, 2), choice([LiteralText("a"), LiteralText("b")])]),
+    st.sampled_from([series(RuleRef("one"), LiteralText("b")), Repeat(RuleRef("one"), 1, None), LiteralText("")]),
     expressions,
 )
-AMBIGUOUS = Grammar({ROOT: Repeat(choice([Text("a"), Text("aa")]), 3, 4)})
-EMPTY_ROUNDS = Grammar({ROOT: series(Repeat(Repeat(chars("a"), 0, None), 2, None), Text("b"))})
+AMBIGUOUS = Grammar({ROOT: Repeat(choice([LiteralText("a"), LiteralText("aa")]), 3, 4)})
+EMPTY_ROUNDS = Grammar({ROOT: series(Repeat(Repeat(chars("a"), 0, None), 2, None), LiteralText("b"))})
 
 
 @settings(max_examples=400, deadline=None)
@@ -79,7 +79,7 @@ EMPTY_ROUNDS = Grammar({ROOT: series(Repeat(Repeat(chars("a"), 0, None), 2, None
 @example(AMBIGUOUS, "a", "a")
 @example(EMPTY_ROUNDS, "aa", "ab")
 def test_a_rest_is_admitted_exactly_where_the_whole_is(grammar: Grammar, prefix: str, rest: str) -> None:
-    found = residue(grammar, prefix)
+    found = derivative(grammar, prefix)
 
     assert admits(grammar, prefix + rest) == (found is not None and admits(found, rest))
 
@@ -94,23 +94,23 @@ def test_any_cut_of_a_derived_call_leaves_its_rest_and_nothing_that_does_not_bel
     text = sample(grammar, seed)
     at = chance.randrange(len(text))
     wrong = text[:at] + chance.choice('"\\{}[],:0a<\n ')
-    rest = residue(grammar, text[:at])
+    rest = derivative(grammar, text[:at])
     assert rest is not None
     matcher = Matcher(rest)
 
     assert matcher.admits(text[at:])
     assert not matcher.admits(text[at:-1])
     assert not matcher.admits(text[at:] + "x")
-    assert Matcher(grammar).begins(wrong) == matcher.begins(wrong[at:]) == (residue(grammar, wrong) is not None)
+    assert Matcher(grammar).begins(wrong) == matcher.begins(wrong[at:]) == (derivative(grammar, wrong) is not None)
 
 
 def test_the_rest_of_a_rest_is_the_rest() -> None:
     grammar = grammar_of_calls(FUNCTION_CALL, [WRITE])
     assert grammar is not None
     text = sample(grammar, 3)
-    once, left = residue(grammar, text[:60]), grammar
+    once, left = derivative(grammar, text[:60]), grammar
     for char in text[:60]:
-        stepped = residue(left, char)
+        stepped = derivative(left, char)
         assert stepped is not None
         left = stepped
     assert once is not None
@@ -120,38 +120,38 @@ def test_the_rest_of_a_rest_is_the_rest() -> None:
 
 
 def test_nothing_may_follow_a_whole_text_but_nothing() -> None:
-    grammar = Grammar({ROOT: Text("abc")})
-    rest = residue(grammar, "abc")
+    grammar = Grammar({ROOT: LiteralText("abc")})
+    rest = derivative(grammar, "abc")
     assert rest is not None
 
-    assert Text("") == rest.rules[ROOT]
-    assert residue(grammar, "abcd") is None
-    assert residue(grammar, "") is grammar
+    assert LiteralText("") == rest.rules[ROOT]
+    assert derivative(grammar, "abcd") is None
+    assert derivative(grammar, "") is grammar
 
 
 def test_texts_of_any_length_are_told_apart() -> None:
     long = "".join(random.Random(1).choices("ab", k=5_000))
-    grammar = Grammar({ROOT: choice([Text(long + "c"), Text(long + "d")])})
-    rest = residue(grammar, long)
+    grammar = Grammar({ROOT: choice([LiteralText(long + "c"), LiteralText(long + "d")])})
+    rest = derivative(grammar, long)
     assert rest is not None
 
     assert (True, True, False) == (admits(rest, "c"), admits(rest, "d"), admits(rest, "e"))
-    assert residue(grammar, long[:-1] + "c") is None
+    assert derivative(grammar, long[:-1] + "c") is None
 
 
 def test_a_part_that_must_come_a_thousand_times_leaves_few_ways() -> None:
-    grammar = Grammar({ROOT: Repeat(choice([Text("a"), Text("aa"), Text("ab")]), 1_000, 1_000)})
-    rest = residue(grammar, "aab" * 300)
+    grammar = Grammar({ROOT: Repeat(choice([LiteralText("a"), LiteralText("aa"), LiteralText("ab")]), 1_000, 1_000)})
+    rest = derivative(grammar, "aab" * 300)
     assert rest is not None
 
     assert len(write_gbnf(rest)) < 1_000
 
 
 def test_more_ways_than_are_followed_are_none() -> None:
-    members = [series(Text("a"), Repeat(chars("az"), at, at)) for at in range(MOST_WAYS + 1)]
-    grammar = Grammar({ROOT: choice([series(member, Text(f"{at}")) for at, member in enumerate(members)])})
+    members = [series(LiteralText("a"), Repeat(chars("az"), at, at)) for at in range(MAX_CONTINUATIONS + 1)]
+    grammar = Grammar({ROOT: choice([series(member, LiteralText(f"{at}")) for at, member in enumerate(members)])})
 
-    assert residue(grammar, "a") is None
+    assert derivative(grammar, "a") is None
 
 
 def test_members_that_may_all_be_missing_do_not_nest() -> None:
@@ -159,9 +159,9 @@ def test_members_that_may_all_be_missing_do_not_nest() -> None:
     schema = {"type": "object", "properties": {f"p{at}": {"type": "null"} for at in range(500)}}
     grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema)], parallel=False)
     assert grammar is not None
-    prefix = beginning_of_calls(FUNCTION_CALL, [("f", '{"p7":null,')])
+    prefix = write_partial_calls(FUNCTION_CALL, [("f", '{"p7":null,')])
     assert prefix is not None
-    rest = residue(grammar, prefix)
+    rest = derivative(grammar, prefix)
     assert rest is not None
 
     assert Matcher(rest).admits('"p499":null}}\n</function_call>')
@@ -177,7 +177,7 @@ def test_work_is_linear_in_the_prefix(piece: str, bounded: bool) -> None:
     assert grammar is not None
     sizes = [2_048, 16_384]
     opening = '<function_call>\n{"name": "f", "arguments": {"text": "'
-    works = [steps(lambda size=size: residue(grammar, opening + piece * (size // len(piece)))) for size in sizes]
+    works = [steps(lambda size=size: derivative(grammar, opening + piece * (size // len(piece)))) for size in sizes]
     slope = math.log(works[1] / works[0]) / math.log(sizes[1] / sizes[0])
 
     assert slope < 1.1, works
@@ -187,7 +187,7 @@ def test_work_is_linear_in_the_prefix(piece: str, bounded: bool) -> None:
 
 
 def test_a_model_goes_on_inside_the_call_that_was_begun() -> None:
-    prefix = beginning_of_calls(FUNCTION_CALL, [("write", '{ "path": "a b",\n "text": "one \\"')])
+    prefix = write_partial_calls(FUNCTION_CALL, [("write", '{ "path": "a b",\n "text": "one \\"')])
     assert prefix is not None
     made = constraint_for_rest("gbnf", FUNCTION_CALL, [WRITE, Tool("add")], REQUIRED, prefix)
     whole = constraint_for("gbnf", FUNCTION_CALL, [WRITE, Tool("add")], REQUIRED)
@@ -202,13 +202,13 @@ def test_a_model_goes_on_inside_the_call_that_was_begun() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 def test_in_every_dialect_of_json_the_second_call_may_have_begun(dialect: Any) -> None:
-    frames = frames_of(dialect)
+    frames = call_template_of(dialect)
     assert frames is not None
     if not frames.is_json:
-        assert beginning_of_calls(dialect, [("write", "{")]) is None
+        assert write_partial_calls(dialect, [("write", "{")]) is None
         return
     calls = [("write", json.dumps({"path": "a", "text": "b"})), ("write", '{"path": "a')]
-    several = beginning_of_calls(dialect, calls) or beginning_of_calls(dialect, calls[1:])
+    several = write_partial_calls(dialect, calls) or write_partial_calls(dialect, calls[1:])
     assert several is not None
 
     assert constraint_for_rest("gbnf", dialect, [WRITE], REQUIRED, several) is not None
@@ -217,7 +217,7 @@ def test_in_every_dialect_of_json_the_second_call_may_have_begun(dialect: Any) -
 
 
 def test_what_is_left_is_held_to_the_tokens_that_are_left() -> None:
-    prefix = beginning_of_calls(FUNCTION_CALL, [("write", '{"path": "' + "x" * 9_000)])
+    prefix = write_partial_calls(FUNCTION_CALL, [("write", '{"path": "' + "x" * 9_000)])
     assert prefix is not None
     few = Request(model="m", messages=(), tool_choice=ToolChoice("required"), max_tokens=300)
     made = constraint_for_rest("gbnf", FUNCTION_CALL, [WRITE], few, prefix)

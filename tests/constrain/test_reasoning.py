@@ -8,8 +8,8 @@ import pytest
 
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.constraint import constraint_for
-from fcshim.constrain.fitting import fitted
-from fcshim.constrain.thoughts import Thoughts, thoughts_of
+from fcshim.constrain.token_limit import limit_tokens
+from fcshim.constrain.reasoning import ReasoningSyntax, reasoning_of
 from fcshim.events import Reasoning, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
@@ -25,11 +25,11 @@ CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>
 @pytest.mark.parametrize("in_reasoning", ["", "<think>"])
 @pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic", "bare_json", "gemma4"])
 def test_what_is_derived_is_reasoning_and_then_calls(dialect: str, in_reasoning: str) -> None:
-    grammar = grammar_of_calls(DIALECTS[dialect], [ADD], thoughts=Thoughts("<think>", begun=bool(in_reasoning)))
+    grammar = grammar_of_calls(DIALECTS[dialect], [ADD], reasoning=ReasoningSyntax("<think>", opened=bool(in_reasoning)))
     assert grammar is not None
     thought = 0
     for seed in range(30):
-        text = sample(fitted(grammar, 2_000), seed)
+        text = sample(limit_tokens(grammar, 2_000), seed)
         if "</think>" in text and not in_reasoning and not text.startswith("<think>"):
             continue  # the prompt has opened it, which only the server knows
         parser = StreamParser(dialect, [ADD], in_reasoning=in_reasoning)
@@ -44,8 +44,8 @@ def test_what_is_derived_is_reasoning_and_then_calls(dialect: str, in_reasoning:
 
 
 def test_reasoning_that_was_begun_must_be_closed_and_other_reasoning_may_be_missing() -> None:
-    free = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, thoughts=Thoughts("<think>"))
-    begun = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, thoughts=Thoughts("<think>", begun=True))
+    free = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, reasoning=ReasoningSyntax("<think>"))
+    begun = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, reasoning=ReasoningSyntax("<think>", opened=True))
     assert free is not None
     assert begun is not None
 
@@ -68,10 +68,10 @@ def test_reasoning_that_was_begun_must_be_closed_and_other_reasoning_may_be_miss
     ],
 )
 def test_models_that_think_are_known_by_their_names(model: str, opening: str | None) -> None:
-    found = thoughts_of(model)
+    found = reasoning_of(model)
 
     assert opening == (found and found.opening)
-    assert Thoughts("<seed:think>", begun=True) == thoughts_of(model, "<seed:think>")
+    assert ReasoningSyntax("<seed:think>", opened=True) == reasoning_of(model, "<seed:think>")
 
 
 def test_a_request_says_by_its_model_whether_there_are_thoughts() -> None:
@@ -84,8 +84,8 @@ def test_a_request_says_by_its_model_whether_there_are_thoughts() -> None:
 
 def test_in_thoughts_before_text_a_marker_opens_nothing_and_behind_them_it_does() -> None:
     thoughts = "Is it <function_call> that I need? < </ Yes. "
-    may = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, thoughts=Thoughts("<think>"))
-    begun = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, thoughts=Thoughts("<think>", begun=True))
+    may = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, reasoning=ReasoningSyntax("<think>"))
+    begun = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, reasoning=ReasoningSyntax("<think>", opened=True))
     assert may is not None
     assert begun is not None
     opened = [(Matcher(may), f"<think>{thoughts}"), (Matcher(begun), thoughts)]

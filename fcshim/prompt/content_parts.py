@@ -7,25 +7,25 @@ Neighbours: `turns` and `history` make the contents of turns with these.
 from collections.abc import Iterable
 
 from fcshim.messages import Content, MediaPart, TextPart, placeholder
-from fcshim.prompt.neutralise import Neutraliser
+from fcshim.prompt.escape import Escaper
 
 
-def cleaned(content: Content, neutralise: Neutraliser, *, media: bool = True) -> Content:
+def escape_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
     """Join adjacent texts and neutralise them; without `media`, a line says that there was an image."""
     return tuple(
-        TextPart(neutralise(part.text)) if isinstance(part, TextPart) else part
-        for part in joined([tuple(part if media else described(part) for part in content)], "")
+        TextPart(escape(part.text)) if isinstance(part, TextPart) else part
+        for part in join_contents([tuple(part if media else as_text_part(part) for part in content)], "")
     )
 
 
-def described(part: TextPart | MediaPart) -> TextPart:
+def as_text_part(part: TextPart | MediaPart) -> TextPart:
     """Give a text for any part."""
     if isinstance(part, TextPart):
         return part
     return placeholder(part)
 
 
-def joined(contents: Iterable[Content], separator: str) -> Content:
+def join_contents(contents: Iterable[Content], separator: str) -> Content:
     """Join contents, with the separator between those that are not empty, into one whose texts never touch."""
     parts: list[TextPart | MediaPart] = []
     texts: list[str] = []  # joined once, since a turn may hold thousands of them

@@ -1,0 +1,23 @@
+"""Contents of messages, put together."""
+
+from fcshim.messages import TextPart
+from fcshim.prompt.content_parts import escape_content, as_text_part, join_contents
+from fcshim.prompt.escape import Escaper
+from tests.prompt.conversations import IMAGE, text
+
+
+def test_the_separator_stands_between_what_is_not_empty() -> None:
+    assert text("a, b") == join_contents([(), text("a"), text(""), text("b"), ()], ", ")
+
+
+def test_texts_never_touch() -> None:
+    assert (TextPart("ab"), IMAGE, TextPart(", c")) == join_contents([(TextPart("a"), TextPart("b"), IMAGE), text("c")], ", ")
+
+
+def test_a_marker_spread_over_two_texts_is_neutralised() -> None:
+    assert text("<_function_call>") == escape_content((TextPart("<function_"), TextPart("call>")), Escaper())
+
+
+def test_media_are_described_where_they_cannot_be_shown() -> None:
+    assert text("see [image: image/png]") == escape_content((TextPart("see "), IMAGE), Escaper(), media=False)
+    assert TextPart("a") == as_text_part(TextPart("a"))
