@@ -98,7 +98,7 @@ __all__ = [
     "parse",
 ]
 
-_LATER = {
+_LAZY_IMPORTS = {
     "Client": "fcshim.client",
     "FunctionTool": "fcshim.tools",
     "Timeouts": "fcshim.upstream",
@@ -111,9 +111,9 @@ def __getattr__(name: str) -> object:
     """Import what is expensive at its first use: `import fcshim` alone stays under 0.15 s."""
     if name == "__version__":
         return import_module("importlib.metadata").version("fcshim")
-    if name not in _LATER:
+    if name not in _LAZY_IMPORTS:
         raise AttributeError(f"module 'fcshim' has no attribute {name!r}")
-    value: object = getattr(import_module(_LATER[name]), name)
+    value: object = getattr(import_module(_LAZY_IMPORTS[name]), name)
     globals()[name] = value
     return value
 

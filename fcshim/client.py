@@ -13,16 +13,16 @@ from typing import Self, TypeAlias
 import msgspec
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
-from fcshim.asking import Asked, Question
+from fcshim.dispatch import AnyExchange, RequestAttempts
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.config.address import check_address
-from fcshim.enforcement import Enforcement
+from fcshim.constraint_support import ConstraintSupport
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
 from fcshim.exchange import Batch
-from fcshim.inquiry import Aptitude, list_models
+from fcshim.capabilities import ToolSupport, list_models
 from fcshim.messages import (
     AUTO,
     Message,
@@ -40,7 +40,7 @@ from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
 from fcshim.retry import DEFAULT_MAX_RETRIES
-from fcshim.stages import Making
+from fcshim.exchange_factory import ExchangeFactory
 from fcshim.tools import AnyTool, Executor, Registry
 from fcshim.upstream import Timeouts, Upstream
 
@@ -96,13 +96,13 @@ class Client:
         if api not in UPSTREAMS:
             raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
         check_address(url, "url")
-        self._kind = UPSTREAMS[api]
+        self._upstream_kind = UPSTREAMS[api]
         key = Secret(api_key) if api_key else None
-        self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=self._kind)
-        self._aptitude = Aptitude(self._upstream)
-        self._enforcement = Enforcement(self._upstream, constrain)
+        self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=self._upstream_kind)
+        self._tool_support = ToolSupport(self._upstream)
+        self._constraint_support = ConstraintSupport(self._upstream, constrain)
         self._model = model
-        self._asking_for_model = asyncio.Lock()
+        self._model_lock = asyncio.Lock()
         self._new_id = new_id
         self._settings = ModelConfig(
             tools="native" if dialect is None else tools,
@@ -184,14 +184,14 @@ class Client:
         first = read_request(messages, executor.definitions, sampling)
 
         async def ask(conversation: tuple[Message, ...]) -> Reply:
-            return await self._complete(_continued(first, conversation), on_event)
+            return await self._complete(_continue_request(first, conversation), on_event)
 
         async for each in rounds(ask, first.messages, executor, max_rounds=max_rounds):
             yield each
 
     async def _complete(self, request: Request, on_event: Callable[[Event], None] | None = None) -> Reply:
         events: list[Event] = []
-        async with EventStream(self._events(request, whole=on_event is None)) as stream:
+        async with EventStream(self._events(request, buffered=on_event is None)) as stream:
             async for event in stream:
                 events.append(event)
                 if on_event is not None:
@@ -201,21 +201,21 @@ class Client:
             raise UpstreamError(reply.error.message, kind=reply.error.kind)
         return reply
 
-    async def _events(self, request: Request, *, whole: bool = False) -> AsyncGenerator[Event, None]:
+    async def _events(self, request: Request, *, buffered: bool = False) -> AsyncGenerator[Event, None]:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
 
-        make = Making(request, self._settings, self._kind, self._aptitude, self._new_id, whole=whole)
+        make = ExchangeFactory(request, self._settings, self._upstream_kind, self._tool_support, self._new_id, buffered=buffered)
         tools = self._settings.tools
-        question = Question(request, make, tools=tools, aptitude=self._aptitude, enforcement=self._enforcement)
+        question = RequestAttempts(request, make, tools=tools, tool_support=self._tool_support, constraint_support=self._constraint_support)
         async with contextlib.aclosing(self._batches(question)) as batches:
             async for batch in batches:
                 for _, event in batch:
                     yield event
 
-    async def _batches(self, question: Question) -> AsyncGenerator[Batch, None]:
+    async def _batches(self, attempts: RequestAttempts) -> AsyncGenerator[Batch, None]:
         """Ask the upstream: in another way where it refuses one, once more where it answers badly."""
-        asked = await question.begin()
+        asked = await attempts.first()
         begun, more = False, True
         while more:
             try:
@@ -224,7 +224,7 @@ class Client:
                         begun = begun or bool(batch)
                         yield batch
             except UpstreamError as error:
-                other = await question.instead(asked, error, late=begun)
+                other = await attempts.fallback(asked, error, response_started=begun)
                 if other is None:
                     rest = asked.fail(error)
                     if not begun and (not rest or isinstance(rest[-1][1], Error)):
@@ -233,20 +233,20 @@ class Client:
                     return
                 asked = other
             else:
-                question.accepted(asked)
-                more = await question.again(asked)
-        if asked.again:  # it was wanted, and could not be
+                attempts.confirm(asked)
+                more = await attempts.retry(asked)
+        if asked.wants_retry:  # it was wanted, and could not be
             yield asked.close()
 
-    async def _read(self, asked: Asked) -> AsyncGenerator[Batch, None]:
-        async with self._upstream.send_request(asked.outgoing) as reply:
+    async def _read(self, exchange: AnyExchange) -> AsyncGenerator[Batch, None]:
+        async with self._upstream.send_request(exchange.upstream_request) as reply:
             if reply.status != 200:
-                raise self._kind.codec.decode_error(reply.status, {}, await reply.read_error())
+                raise self._upstream_kind.codec.decode_error(reply.status, {}, await reply.read_error())
             async for data in reply:
-                yield asked.feed(data)
-                if asked.finished:
+                yield exchange.feed(data)
+                if exchange.finished:
                     break
-            yield asked.close()
+            yield exchange.close()
 
     async def models(self) -> list[str]:
         """Give the names of the endpoint's models. Raises `UpstreamError`."""
@@ -254,10 +254,10 @@ class Client:
         return names
 
     async def _default_model(self) -> str:
-        async with self._asking_for_model:
+        async with self._model_lock:
             if self._model is None:
-                status, body = await self._upstream.fetch("GET", self._kind.codec.models_path)
-                names = self._kind.codec.decode_models(body)
+                status, body = await self._upstream.fetch("GET", self._upstream_kind.codec.models_path)
+                names = self._upstream_kind.codec.decode_models(body)
                 if status != 200 or not names:
                     raise UpstreamError(_NO_MODEL)
                 self._model = names[0]
@@ -315,7 +315,7 @@ _PLACEHOLDER = {"role": "user"}
 """Stands in the JSON for a message that is an object already; the codec reads message for message."""
 
 
-def _continued(first: Request, conversation: tuple[Message, ...]) -> Request:
+def _continue_request(first: Request, conversation: tuple[Message, ...]) -> Request:
     """Go on with a request; a call that was demanded has been made by then, or the model would call for ever."""
     demanded = first.tool_choice.mode == "required" and len(conversation) > len(first.messages)
     choice = AUTO if demanded else first.tool_choice

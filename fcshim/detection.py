@@ -11,48 +11,48 @@ import msgspec
 
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
-from fcshim.servers import GENERIC, SERVERS, Server, Sign, server_that_says
+from fcshim.backends import GENERIC, BACKENDS, Backend, Fingerprint, backend_of_owner
 from fcshim.upstream import Upstream
 
-PATIENCE = 3.0
+PAGE_TIMEOUT = 3.0
 """Seconds for one page; a server that is alive answers each of them from memory."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class Detection:
     """The kind of server that was found, and in words by what; `document` is what its list of models says."""
 
-    server: Server
+    backend: Backend
     evidence: str
-    document: JSON = None
+    model_list: JSON = None
 
 
-async def detect(upstream: Upstream) -> Sighting:
+async def detect(upstream: Upstream) -> Detection:
     """Find out what kind of server `upstream` is: one request where its list tells, else one for each page.
 
     Raises `UpstreamError` where it is away.
     """
-    listed = await _page(upstream, upstream.kind.codec.models_path)
-    owner = found_in(listed, "data.0.owned_by")
-    said = server_that_says(owner) if isinstance(owner, str) else None
+    listed = await _fetch_page(upstream, upstream.kind.codec.models_path)
+    owner = lookup(listed, "data.0.owned_by")
+    said = backend_of_owner(owner) if isinstance(owner, str) else None
     if said is not None:
-        return Sighting(said, f"its models are owned by {owner!r:.60}", listed)
-    signs = [(row, sign) for row in SERVERS.values() for sign in row.signs]
-    documents = await asyncio.gather(*(_quiet_page(upstream, sign.path) for _, sign in signs))
+        return Detection(said, f"its models are owned by {owner!r:.60}", listed)
+    signs = [(row, sign) for row in BACKENDS.values() for sign in row.fingerprints]
+    documents = await asyncio.gather(*(_try_fetch_page(upstream, sign.path) for _, sign in signs))
     for (row, sign), document in zip(signs, documents, strict=True):
-        if shows(document, sign):
-            return Sighting(row, f"{sign.path.lstrip('/')} has {sign.member!r}", listed)
-    return Sighting(GENERIC, "nothing tells what kind of server it is", listed)
+        if matches(document, sign):
+            return Detection(row, f"{sign.path.lstrip('/')} has {sign.member!r}", listed)
+    return Detection(GENERIC, "nothing tells what kind of server it is", listed)
 
 
-def shows(document: JSON, sign: Sign) -> bool:
+def matches(document: JSON, fingerprint: Fingerprint) -> bool:
     """Tell whether a page has what the sign is about."""
-    return found_in(document, sign.member) is not None
+    return lookup(document, fingerprint.member) is not None
 
 
-def found_in(document: JSON, way: str) -> JSON:
+def lookup(document: JSON, path: str) -> JSON:
     """Follow `way` (`data.0.id`) down a JSON document; None where it does not lead anywhere."""
-    for step in way.split("."):
+    for step in path.split("."):
         if isinstance(document, dict):
             document = document.get(step)
         elif isinstance(document, list) and step.isdigit() and int(step) < len(document):
@@ -62,10 +62,10 @@ def found_in(document: JSON, way: str) -> JSON:
     return document
 
 
-async def _page(upstream: Upstream, path: str) -> JSON:
+async def _fetch_page(upstream: Upstream, path: str) -> JSON:
     """Ask for JSON; None where there is none, or nothing comes in time. Raises `UpstreamError`."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(PAGE_TIMEOUT):
             status, body = await upstream.fetch("GET", path)
     except TimeoutError:
         return None
@@ -75,8 +75,8 @@ async def _page(upstream: Upstream, path: str) -> JSON:
         return None
 
 
-async def _quiet_page(upstream: Upstream, path: str) -> JSON:
+async def _try_fetch_page(upstream: Upstream, path: str) -> JSON:
     try:
-        return await _page(upstream, path)
+        return await _fetch_page(upstream, path)
     except UpstreamError:
         return None

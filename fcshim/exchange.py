@@ -13,7 +13,7 @@ from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import AssistantMessage, Message, Request, text_of
 from fcshim.prompt.budget import CHARACTERS_PER_TOKEN
-from fcshim.stage import Stage, StageStream
+from fcshim.transform import Transform, TransformStream
 
 Batch = list[tuple[int, Event]]
 """Events, each with the index of its choice."""
@@ -28,27 +28,27 @@ class Exchange:
     a token, from the text of the prompt that was sent and the text that came back.
     """
 
-    again = False
+    wants_retry = False
     """An exchange asks once; `retry.Tries` may ask again."""
     __slots__ = (
-        *("_characters", "_choices", "_decoder", "_ended", "_readers", "_sent", "_shim", "_usage", "_wanted"),
-        *("constraint", "error", "finished", "outgoing"),
+        *("_output_size", "_choices", "_decoder", "_ended", "_text_feeders", "_request", "_transform", "_usage", "_choice_count"),
+        *("constraint_key", "error", "finished", "upstream_request"),
     )
 
-    def __init__(self, request: Request, *, upstream: UpstreamCodec, shim: Stage | None = None) -> None:
-        sent = request if shim is None else shim.prepare()
-        self.constraint = "" if shim is None else shim.constraint
+    def __init__(self, request: Request, *, upstream: UpstreamCodec, transform: Transform | None = None) -> None:
+        sent = request if transform is None else transform.prepare()
+        self.constraint_key = "" if transform is None else transform.constraint_key
         """What tells the constraint apart that was sent, should the upstream refuse it."""
-        codec = upstream if shim is None or shim.codec is None else shim.codec
-        self.outgoing = codec.encode_request(sent)
+        codec = upstream if transform is None or transform.codec is None else transform.codec
+        self.upstream_request = codec.encode_request(sent)
         self._decoder = codec.decoder()
-        self._shim = shim
-        self._sent = sent
-        self._choices: dict[int, _Choice] = {}
-        self._readers: dict[int, Callable[[str], list[Event]]] = {}  # of the choices that go on, for the short way
-        self._wanted = max(request.n, 1)
+        self._transform = transform
+        self._request = sent
+        self._choices: dict[int, _ChoiceState] = {}
+        self._text_feeders: dict[int, Callable[[str], list[Event]]] = {}  # of the choices that go on, for the short way
+        self._choice_count = max(request.n, 1)
         self._usage: Usage | None = None
-        self._characters = 0
+        self._output_size = 0
         self._ended = False
         self.finished = False
         """Whether every choice is over: nothing that the upstream may still send changes the reply."""
@@ -61,20 +61,20 @@ class Exchange:
         decoded = self._decoder.feed(data)
         if len(decoded) == 1:
             index, event = decoded[0]
-            read = self._readers.get(index)
+            read = self._text_feeders.get(index)
             if read is not None and type(event) is Text:  # nearly every read of a live stream
-                self._characters += len(event.text)
+                self._output_size += len(event.text)
                 events = read(event.text)
                 if len(events) == 1 and type(events[0]) is not Stop:
                     return [(index, events[0])]
-                return self._settle([(index, event) for event in self._choices[index].without_stop(events)])
-        return self._take(decoded)
+                return self._update_finished([(index, event) for event in self._choices[index].without_stop(events)])
+        return self._process(decoded)
 
     def close(self) -> Batch:
         """Take note that the body has ended, or that reading stopped because the exchange was finished."""
         if self._ended:
             return []
-        events = [] if self.finished else self._take(self._decoder.close())
+        events = [] if self.finished else self._process(self._decoder.close())
         return events if self._ended else events + self._end()
 
     def fail(self, error: FcshimError) -> Batch:
@@ -83,73 +83,73 @@ class Exchange:
             return []
         if self._choices and all(choice.stopped for choice in self._choices.values()):
             return self._end()
-        return self._break(Error(kind=error.kind, message=error.message))
+        return self._end_with_error(Error(kind=error.kind, message=error.message))
 
-    def _take(self, decoded: Iterable[tuple[int, Event]]) -> Batch:
+    def _process(self, decoded: Iterable[tuple[int, Event]]) -> Batch:
         events: Batch = []
         for index, event in decoded:
             if isinstance(event, Usage):
                 self._usage = event
             elif isinstance(event, Error):
-                return events + self._break(event)
-            elif index < self._wanted:
+                return events + self._end_with_error(event)
+            elif index < self._choice_count:
                 self._count(event)
                 events += [(index, made) for made in self._choice(index).feed(event)]
-        return self._settle(events)
+        return self._update_finished(events)
 
-    def _settle(self, events: Batch) -> Batch:
+    def _update_finished(self, events: Batch) -> Batch:
         """Take note of which choices are over, and give `events` on."""
-        self._readers = {
-            index: choice.read for index, choice in self._choices.items() if not (choice.stopped or choice.wandered)
+        self._text_feeders = {
+            index: choice.feed_text for index, choice in self._choices.items() if not (choice.stopped or choice.stopped_early)
         }
         self.finished = self._ended or (
-            len(self._choices) == self._wanted and all(map(self._is_over, self._choices.values()))
+            len(self._choices) == self._choice_count and all(map(self._is_complete, self._choices.values()))
         )
         return events
 
-    def _choice(self, index: int) -> "_Choice":
+    def _choice(self, index: int) -> "_ChoiceState":
         choice = self._choices.get(index)
         if choice is None:
-            choice = self._choices[index] = _Choice(self._shim)
+            choice = self._choices[index] = _ChoiceState(self._transform)
         return choice
 
-    def _is_over(self, choice: "_Choice") -> bool:
-        return choice.wandered or (choice.stopped and self._usage is not None)
+    def _is_complete(self, choice: "_ChoiceState") -> bool:
+        return choice.stopped_early or (choice.stopped and self._usage is not None)
 
     def _count(self, event: Event) -> None:
         if isinstance(event, Text | Reasoning):
-            self._characters += len(event.text)
+            self._output_size += len(event.text)
         elif isinstance(event, ToolCallChunk):
-            self._characters += len(event.tool_call_arguments_chunk)
+            self._output_size += len(event.tool_call_arguments_chunk)
 
     def _end(self) -> Batch:
         self._ended = self.finished = True
-        choices = self._choices or {0: _Choice(self._shim)}
+        choices = self._choices or {0: _ChoiceState(self._transform)}
         events: Batch = [(index, event) for index, choice in choices.items() for event in choice.close()]
-        usage = self._usage or estimate_usage(self._sent, self._characters)
+        usage = self._usage or estimate_usage(self._request, self._output_size)
         return [*events, (0, usage), *((index, choice.stop) for index, choice in choices.items())]
 
-    def _break(self, error: Error) -> Batch:
+    def _end_with_error(self, error: Error) -> Batch:
         self._ended = self.finished = True
         self.error = error
         events: Batch = [(index, event) for index, choice in self._choices.items() for event in choice.abandon()]
         return [*events, (0, error)]
 
 
-class _Choice:
+class _ChoiceState:
     """One choice on its way through its own shim stream; its stop is kept back until the usage is known."""
 
-    __slots__ = ("_closed", "_stream", "read", "stop", "stopped")
+    __slots__ = ("_closed", "_stream", "feed_text", "stop", "stopped")
 
-    def __init__(self, shim: Stage | None) -> None:
-        self._stream: StageStream | None = None if shim is None else shim.stream()
-        self.read: Callable[[str], list[Event]] = _as_text if self._stream is None else self._stream.read
+    def __init__(self, transform: Transform | None) -> None:
+        self._stream: TransformStream | None = None if transform is None else transform.stream()
+        self.feed_text: Callable[[str], list[Event]] = _as_text if self._stream is None else self._stream.feed_text
         self._closed = False
         self.stop = Stop(stop_reason="complete")
         self.stopped = False
 
     @property
-    def wandered(self) -> bool:
+    def stopped_early(self) -> bool:
         return self._stream is not None and self._stream.finished
 
     def feed(self, event: Event) -> list[Event]:
@@ -184,16 +184,16 @@ def _as_text(text: str) -> list[Event]:
 
 def estimate_usage(sent: Request, characters: int) -> Usage:
     """Estimate the tokens of a request and of `characters` of output, at four characters a token, rounded up."""
-    prompt = sum(len(_written(message)) for message in sent.messages)
+    prompt = sum(len(_text_and_calls(message)) for message in sent.messages)
     if sent.tools:
         prompt += len(msgspec.json.encode(sent.tools))
-    return Usage(input_tokens=_tokens(prompt), output_tokens=_tokens(characters))
+    return Usage(input_tokens=_estimate_tokens(prompt), output_tokens=_estimate_tokens(characters))
 
 
-def _written(message: Message) -> str:
+def _text_and_calls(message: Message) -> str:
     calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
     return text_of(message.content) + "".join(call.name + call.arguments for call in calls)
 
 
-def _tokens(characters: int) -> int:
+def _estimate_tokens(characters: int) -> int:
     return -(-characters // CHARACTERS_PER_TOKEN)

@@ -25,12 +25,12 @@ _replace = msgspec.structs.replace
 class Native:
     """One request for an upstream with tools of its own."""
 
-    constraint = ""
+    constraint_key = ""
     codec = None
 
-    def __init__(self, request: Request, *, alphabet: NameRules, media: bool = True) -> None:
+    def __init__(self, request: Request, *, name_rules: NameRules, media: bool = True) -> None:
         names = {tool.name for tool in request.tools}.union(*map(_names_in, request.messages))
-        self._names = {name: alphabet.sanitize(name) for name in names}
+        self._names = {name: name_rules.sanitize(name) for name in names}
         self._request = request
         self._media = media
 
@@ -39,9 +39,9 @@ class Native:
         request = self._request
         return _replace(
             request,
-            messages=tuple(self._message(message) for message in request.messages),
+            messages=tuple(self._prepare_message(message) for message in request.messages),
             tools=tuple(_replace(tool, name=self._names[tool.name]) for tool in request.tools),
-            tool_choice=_replace(request.tool_choice, names=tuple(map(self._fit, request.tool_choice.names))),
+            tool_choice=_replace(request.tool_choice, names=tuple(map(self._upstream_name, request.tool_choice.names))),
         )
 
     def stream(self) -> "NativeStream":
@@ -49,17 +49,17 @@ class Native:
         back = {there: name for name, there in self._names.items() if there != name}
         return NativeStream(back, parallel=self._request.parallel_tool_calls)
 
-    def _fit(self, name: str) -> str:
+    def _upstream_name(self, name: str) -> str:
         return self._names.get(name, name)
 
-    def _message(self, message: Message) -> Message:
+    def _prepare_message(self, message: Message) -> Message:
         if not self._media:
-            message = _replace(message, content=_described(message.content))
+            message = _replace(message, content=_without_media(message.content))
         if isinstance(message, AssistantMessage) and message.tool_calls:
             return _replace(
-                message, tool_calls=tuple(_replace(call, name=self._fit(call.name)) for call in message.tool_calls)
+                message, tool_calls=tuple(_replace(call, name=self._upstream_name(call.name)) for call in message.tool_calls)
             )
-        return _replace(message, name=self._fit(message.name)) if isinstance(message, ToolMessage) else message
+        return _replace(message, name=self._upstream_name(message.name)) if isinstance(message, ToolMessage) else message
 
 
 class NativeStream:
@@ -69,36 +69,36 @@ class NativeStream:
         self.finished = False
         self._names = names
         self._parallel = parallel
-        self._over = False
+        self._ended = False
 
     def feed(self, event: Event) -> list[Event]:
         """Take the upstream's next event; give the client's."""
-        if self._over:
+        if self._ended:
             return [event] if isinstance(event, Usage) else []
         match event:
             case ToolCallStart(tool_call_name=name) if name in self._names:
                 return [_replace(event, tool_call_name=self._names[name])]
             case ToolCallEnd():
-                return self._call_ends(event)
+                return self._end_call(event)
             case Stop():
-                self._over = True
+                self._ended = True
         return [event]
 
-    def read(self, text: str) -> list[Event]:
+    def feed_text(self, text: str) -> list[Event]:
         """Take the upstream's next piece of text."""
         return [Text(text)]
 
     def close(self) -> list[Event]:
         """The upstream has ended; nothing is held back."""
-        self._over = True
+        self._ended = True
         return []
 
-    def _call_ends(self, event: ToolCallEnd) -> list[Event]:
+    def _end_call(self, event: ToolCallEnd) -> list[Event]:
         name = event.tool_call_name
         ended = _replace(event, tool_call_name=self._names.get(name, name))
         if self._parallel or event.error is not None:
             return [ended]
-        self.finished = self._over = True
+        self.finished = self._ended = True
         return [ended, Stop("tool_use")]
 
 
@@ -111,5 +111,5 @@ def _names_in(message: Message) -> set[str]:
     return set()
 
 
-def _described(content: Content) -> Content:
+def _without_media(content: Content) -> Content:
     return tuple(placeholder(part) if isinstance(part, MediaPart) else part for part in content)

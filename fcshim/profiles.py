@@ -105,10 +105,10 @@ def get_profile(profile: str | Profile) -> Profile:
     """
     if isinstance(profile, Profile):
         return profile
-    return joined(*(_row(name.strip()) for name in profile.split("+")))
+    return join_profiles(*(_profile_named(name.strip()) for name in profile.split("+")))
 
 
-def joined(*rows: Profile) -> Profile:
+def join_profiles(*rows: Profile) -> Profile:
     """Give the profile that has whatever one of the rows has that is not the default's; the last of them counts."""
     if len(rows) == 1:
         return rows[0]
@@ -122,7 +122,7 @@ def joined(*rows: Profile) -> Profile:
     return Profile(name="+".join(row.name for row in rows), summary="; ".join(row.summary for row in rows), **own)
 
 
-def _row(profile: str) -> Profile:
+def _profile_named(profile: str) -> Profile:
     if profile in PROFILES:
         return PROFILES[profile]
     near = difflib.get_close_matches(profile, PROFILES, n=1)

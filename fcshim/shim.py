@@ -27,8 +27,8 @@ from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import Escaper, map_strings
 from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.signature import ToolsStyle
-from fcshim.servers import OFF, Server
-from fcshim.stops import StopSearch
+from fcshim.backends import OFF, Backend
+from fcshim.stop_sequences import StopSearch
 
 WHITE_SPACE_LIMIT = 4_096
 """White space around calls that is held back to be dropped; beyond it, all of it is text."""
@@ -54,44 +54,44 @@ class Shim:
         arguments: ArgumentsMode = "stream",
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
-        server: Server = OFF,
-        room: PromptBudget = DEFAULT_BUDGET,
+        backend: Backend = OFF,
+        budget: PromptBudget = DEFAULT_BUDGET,
     ) -> None:
         """Write the prompt; where `server` can hold the model to calls or to a form of text, say so in the request.
 
         Raises `RequestError` where the choice names no offered tool or a schema is too deep.
         """
         row = find_dialect(dialect)
-        self.neutralise = neutralise = Escaper()
-        tools = _neutralised_tools(request, neutralise)
+        self.escape = neutralise = Escaper()
+        tools = _escaped_tools(request, neutralise)
         self.tools = _callable_tools(request, tools)
         """The tools that may be called, as the model knows them."""
         if self.tools and request.tool_choice.mode == "required":
             request = without_format(request)
-        constraint = _constraint(request, self.tools, row, server, in_reasoning)
+        constraint = _choose_constraint(request, self.tools, row, backend, in_reasoning)
         self.dialect = row if constraint is None else constraint.dialect
         prompt = compose(
             request,
             tools,
-            _neutralised_choice(request, neutralise),
+            _escaped_choice(request, neutralise),
             neutralise,
             dialect=self.dialect,
             profile=get_profile(profile),
             style=tools_style,
-            budget=room,
+            budget=budget,
         )
-        self.free = _prepared(request, prompt.messages, stop=() if tools else request.stop)
+        self.unconstrained_request = _without_tools(request, prompt.messages, stop=() if tools else request.stop)
         """The request for the upstream without a constraint."""
-        self._prepared = self.free if constraint is None else apply_constraint(self.free, constraint)
-        self.constraint = "" if constraint is None else constraint.key
+        self._upstream_request = self.unconstrained_request if constraint is None else apply_constraint(self.unconstrained_request, constraint)
+        self.constraint_key = "" if constraint is None else constraint.key
         self.codec = LlamaCompletion(starts_in_reasoning=bool(in_reasoning)) if constraint is not None and constraint.lazy else None
         """By what the upstream is asked, where that is not its API's codec."""
         self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
         """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
-        self.held = constraint is not None and constraint.covers_all_calls
+        self.schema_enforced = constraint is not None and constraint.covers_all_calls
         """Whether the model can only make calls that are valid."""
         self.request = request
-        self.server = server
+        self.backend = backend
         self.in_reasoning = in_reasoning
         self.arguments: ArgumentsMode = arguments
 
@@ -113,15 +113,15 @@ class Shim:
 
     def prepare(self) -> Request:
         """Give the request for the upstream: text messages, no tools; stop sequences only where no tool is offered."""
-        return self._prepared
+        return self._upstream_request
 
     def stream(
         self,
         *,
         dialect: Dialect | None = None,
         arguments: ArgumentsMode | None = None,
-        held: bool | None = None,
-        hear: Callable[[str], None] | None = None,
+        schema_enforced: bool | None = None,
+        on_text: Callable[[str], None] | None = None,
     ) -> "ShimStream":
         """Make the way back for one choice, in another dialect or with other arguments where that is wanted.
 
@@ -131,17 +131,17 @@ class Shim:
             self._new_parser(
                 dialect or self.dialect,
                 arguments or self.arguments,
-                marked=hear is not None,
-                held=self.held if held is None else held,
+                marked=on_text is not None,
+                held=self.schema_enforced if schema_enforced is None else schema_enforced,
             ),
-            restoration=EventUnescaper() if self.neutralise.changed else None,
+            unescape=EventUnescaper() if self.escape.changed else None,
             stops=self.request.stop,
             parallel=self.request.parallel_tool_calls,
-            hear=hear,
+            on_text=on_text,
         )
 
 
-def _neutralised_tools(request: Request, neutralise: Escaper) -> tuple[Tool, ...]:
+def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
     """Give the tools that are offered. The model and the parser know them by their neutralised names and schemas."""
     if request.tool_choice.mode == "none":
         return ()
@@ -150,9 +150,9 @@ def _neutralised_tools(request: Request, neutralise: Escaper) -> tuple[Tool, ...
             [
                 msgspec.structs.replace(
                     tool,
-                    name=neutralise(tool.name),
-                    description=neutralise(tool.description),
-                    parameters=map_strings(tool.parameters, neutralise),
+                    name=escape(tool.name),
+                    description=escape(tool.description),
+                    parameters=map_strings(tool.parameters, escape),
                 )
                 for tool in request.tools
             ]
@@ -170,30 +170,30 @@ def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]
     return tuple(tool for own, tool in offered if not names or own.name in names)
 
 
-def _constraint(
-    request: Request, tools: Sequence[Tool], dialect: Dialect, server: Server, in_reasoning: str
+def _choose_constraint(
+    request: Request, tools: Sequence[Tool], dialect: Dialect, backend: Backend, in_reasoning: str
 ) -> Constraint | None:
-    if server.form is not None:
+    if backend.form is not None:
         return constraint_for(
-            server.form,
+            backend.form,
             dialect,
             tools,
             request,
-            eager=server.text_or_call,
-            lazy=server.lazy and LlamaCompletion.supports(request),
+            eager=backend.constrains_auto_choice,
+            lazy=backend.lazy and LlamaCompletion.supports(request),
             in_reasoning=in_reasoning,
         )
     # A server that heeds the client's format takes one that lets calls through as well as one that does not.
-    formatted = server.formats and requested_schema(request) is not None
+    formatted = backend.rewrites_response_format and requested_schema(request) is not None
     return constraint_for("json_schema", dialect, tools, request) if formatted else None
 
 
-def _neutralised_choice(request: Request, neutralise: Escaper) -> ToolChoice:
+def _escaped_choice(request: Request, escape: Escaper) -> ToolChoice:
     choice = request.tool_choice
-    return msgspec.structs.replace(choice, names=tuple(map(neutralise, choice.names)))
+    return msgspec.structs.replace(choice, names=tuple(map(escape, choice.names)))
 
 
-def _prepared(request: Request, messages: tuple[Message, ...], *, stop: tuple[str, ...]) -> Request:
+def _without_tools(request: Request, messages: tuple[Message, ...], *, stop: tuple[str, ...]) -> Request:
     return msgspec.structs.replace(
         request, messages=messages, tools=(), tool_choice=AUTO, parallel_tool_calls=True, stop=stop
     )
@@ -207,38 +207,38 @@ class ShimStream:
     """
 
     __slots__ = (
-        *("_blank", "_called", "_flowing", "_good", "_hear", "_over", "_parallel", "_parser", "_restoration"),
-        *("_stops", "_straight", "finished"),
+        *("_white_space", "_saw_call", "_in_text", "_accepted_call", "_on_text", "_ended", "_parallel", "_parser", "_unescape"),
+        *("_stop_search", "_passthrough", "finished"),
     )
 
     def __init__(
         self,
         parser: StreamParser,
         *,
-        restoration: EventUnescaper | None = None,
+        unescape: EventUnescaper | None = None,
         stops: Sequence[str] = (),
         parallel: bool = True,
-        hear: Callable[[str], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
     ) -> None:
         self.finished = False
-        self._hear = hear
+        self._on_text = on_text
         self._parser = parser
-        self._restoration = restoration
-        self._stops = StopSearch(stops) if any(stops) else None
-        self._straight = restoration is None and self._stops is None
+        self._unescape = unescape
+        self._stop_search = StopSearch(stops) if any(stops) else None
+        self._passthrough = unescape is None and self._stop_search is None
         self._parallel = parallel
-        self._over = False
-        self._blank = ""  # white space that is dropped if a call follows it or came before it
-        self._flowing = False  # text has come since the start or the last call
-        self._called = False
-        self._good = False  # a call has ended without error
+        self._ended = False
+        self._white_space = ""  # white space that is dropped if a call follows it or came before it
+        self._in_text = False  # text has come since the start or the last call
+        self._saw_call = False
+        self._accepted_call = False  # a call has ended without error
 
     def feed(self, event: Event) -> list[Event]:
         """Take the upstream's next event; give the client's."""
-        if self._over:
+        if self._ended:
             return [event] if isinstance(event, Usage) else []
         if type(event) is Text:
-            return self.read(event.text)
+            return self.feed_text(event.text)
         match event:
             case Stop():
                 return self._end(event.stop_reason)
@@ -246,97 +246,97 @@ class ShimStream:
                 events = self._end("error")
                 return [*events[:-1], event]
             case _:
-                return self._pass([event])
+                return self._transform([event])
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
         """The upstream has ended; where it gave no reason, `stop_reason` is taken for it."""
-        return [] if self._over else self._end(stop_reason)
+        return [] if self._ended else self._end(stop_reason)
 
-    def read(self, text: str) -> list[Event]:
+    def feed_text(self, text: str) -> list[Event]:
         """Take the upstream's next piece of text, as `feed` does; not to be called once the choice has ended."""
-        if self._hear is not None:
-            self._hear(text)
+        if self._on_text is not None:
+            self._on_text(text)
         events = self._parser.feed(text)
         if self._parser.finished:
-            events = self._pass(events)
-            return events if self._over else events + self._finish("complete")
-        if self._straight and len(events) == 1:  # nearly always; a tenth of the way below
+            events = self._transform(events)
+            return events if self._ended else events + self._finish("complete")
+        if self._passthrough and len(events) == 1:  # nearly always; a tenth of the way below
             kind = type(events[0])
-            if kind is ToolCallChunk or (kind is Text and self._flowing):
+            if kind is ToolCallChunk or (kind is Text and self._in_text):
                 return events
-        return self._pass(events) if events else events
+        return self._transform(events) if events else events
 
     def _finish(self, stop_reason: StopReason) -> list[Event]:
         self.finished = True
         return self._end(stop_reason)
 
     def _end(self, stop_reason: StopReason) -> list[Event]:
-        return self._pass(self._parser.close(stop_reason))
+        return self._transform(self._parser.close(stop_reason))
 
-    def _pass(self, events: Iterable[Event]) -> list[Event]:
-        if self._restoration is not None:
-            events = self._restoration.apply(events)
+    def _transform(self, events: Iterable[Event]) -> list[Event]:
+        if self._unescape is not None:
+            events = self._unescape.apply(events)
         result: list[Event] = []
         for event in events:
-            result += self._passed(event)
-            if self._over:
+            result += self._transform_event(event)
+            if self._ended:
                 break
         return result
 
-    def _passed(self, event: Event) -> list[Event]:
+    def _transform_event(self, event: Event) -> list[Event]:
         match event:
             case CallDefect():
                 return [event]
             case Text():
-                return self._text(event.text)
+                return self._emit_text(event.text)
             case ToolCallStart():
-                return self._call_begins(event)
+                return self._start_call(event)
             case ToolCallEnd():
-                return self._call_ends(event)
+                return self._end_call(event)
             case Stop():
-                return self._stop(event)
+                return self._end_reply(event)
             case _:
                 return [event]
 
-    def _text(self, text: str) -> list[Event]:
-        if not self._flowing:
-            self._blank += text
-            if text.isspace() and len(self._blank) <= WHITE_SPACE_LIMIT:
+    def _emit_text(self, text: str) -> list[Event]:
+        if not self._in_text:
+            self._white_space += text
+            if text.isspace() and len(self._white_space) <= WHITE_SPACE_LIMIT:
                 return []
-            text, self._blank, self._flowing = self._blank, "", True
-        return self._searched(text)
+            text, self._white_space, self._in_text = self._white_space, "", True
+        return self._search_stops(text)
 
-    def _searched(self, text: str) -> list[Event]:
-        if self._stops is None:
-            return _texts(text)
-        events = _texts(self._stops.feed(text))
-        if not self._stops.found:
+    def _search_stops(self, text: str) -> list[Event]:
+        if self._stop_search is None:
+            return _text_events(text)
+        events = _text_events(self._stop_search.feed(text))
+        if not self._stop_search.found:
             return events
-        self.finished = self._over = True
-        return [*events, Stop("tool_use" if self._good else "stop_sequence")]
+        self.finished = self._ended = True
+        return [*events, Stop("tool_use" if self._accepted_call else "stop_sequence")]
 
-    def _call_begins(self, event: ToolCallStart) -> list[Event]:
-        self._called, self._blank = True, ""
-        return [*self._unsearched(), event]
+    def _start_call(self, event: ToolCallStart) -> list[Event]:
+        self._saw_call, self._white_space = True, ""
+        return [*self._flush_stop_search(), event]
 
-    def _call_ends(self, event: ToolCallEnd) -> list[Event]:
-        self._flowing = False
-        self._good = self._good or event.error is None
-        if self._parallel or not self._good:
+    def _end_call(self, event: ToolCallEnd) -> list[Event]:
+        self._in_text = False
+        self._accepted_call = self._accepted_call or event.error is None
+        if self._parallel or not self._accepted_call:
             return [event]
-        self.finished = self._over = True
+        self.finished = self._ended = True
         return [event, Stop("tool_use")]
 
-    def _stop(self, event: Stop) -> list[Event]:
-        blank = [] if self._called else self._searched(self._blank)
-        if self._over:
+    def _end_reply(self, event: Stop) -> list[Event]:
+        blank = [] if self._saw_call else self._search_stops(self._white_space)
+        if self._ended:
             return blank
-        self._over = True
-        return [*blank, *self._unsearched(), event]
+        self._ended = True
+        return [*blank, *self._flush_stop_search(), event]
 
-    def _unsearched(self) -> list[Event]:
-        return [] if self._stops is None else _texts(self._stops.flush())
+    def _flush_stop_search(self) -> list[Event]:
+        return [] if self._stop_search is None else _text_events(self._stop_search.flush())
 
 
-def _texts(text: str) -> list[Event]:
+def _text_events(text: str) -> list[Event]:
     return [Text(text)] if text else []

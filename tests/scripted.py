@@ -13,7 +13,7 @@ CUT = object()
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     """One request as it arrived."""
 
     method: str
@@ -38,11 +38,11 @@ class ScriptedUpstream:
     """What the test sees: the address, the requests, whether an answer hangs, and whether its client left."""
 
     url: str = ""
-    asked: list[Asked] = field(default_factory=list)
-    seen: list[str] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
+    page_paths: list[str] = field(default_factory=list)
     """The paths of the pages that were asked for."""
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
-    left: asyncio.Event = field(default_factory=asyncio.Event)
+    client_left: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @contextlib.asynccontextmanager
@@ -60,15 +60,15 @@ async def scripted_upstream(
     async def handle(reader, writer):
         handlers.add(asyncio.current_task())
         try:
-            while asked := await _read(reader):
+            while asked := await _read_request(reader):
                 if listing is not None and asked.method == "GET":
                     await _play(listing, reader, writer, upstream)
                     continue
                 if pages is not None and asked.method == "GET":
-                    upstream.seen.append(asked.path)
+                    upstream.page_paths.append(asked.path)
                     await _play(pages.get(asked.path, MISSING), reader, writer, upstream)
                     continue
-                upstream.asked.append(asked)
+                upstream.requests.append(asked)
                 await _play(next(waiting), reader, writer, upstream)
         finally:
             writer.close()
@@ -84,7 +84,7 @@ async def scripted_upstream(
         await asyncio.gather(*handlers, return_exceptions=True)
 
 
-async def _read(reader):
+async def _read_request(reader):
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -93,7 +93,7 @@ async def _read(reader):
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     method, path, _ = first.split(" ")
-    return Asked(method, path, headers, json.loads(body) if body else {})
+    return ReceivedRequest(method, path, headers, json.loads(body) if body else {})
 
 
 async def _play(script, reader, writer, upstream):
@@ -119,12 +119,12 @@ def event(**fields) -> bytes:
     return b"data: " + json.dumps(fields).encode() + b"\n\n"
 
 
-def said(text: str) -> bytes:
+def text_chunk(text: str) -> bytes:
     """Write a chunk with a piece of the answer."""
     return event(choices=[{"index": 0, "delta": {"content": text}}])
 
 
-def ended(reason: str = "stop") -> bytes:
+def end_chunks(reason: str = "stop") -> bytes:
     """Write the last chunks: why it ended, the usage, the end of the stream."""
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     finish = event(choices=[{"index": 0, "delta": {}, "finish_reason": reason}])
@@ -134,11 +134,11 @@ def ended(reason: str = "stop") -> bytes:
 ROLE = event(choices=[{"index": 0, "delta": {"role": "assistant", "content": None}}])
 
 
-def answering(*texts: str, reason: str = "stop") -> Script:
+def text_reply(*texts: str, reason: str = "stop") -> Script:
     """Make the script of a reply that says these texts, piece by piece."""
-    return Script((ROLE, *map(said, texts), ended(reason)))
+    return Script((ROLE, *map(text_chunk, texts), end_chunks(reason)))
 
 
-def models(*names: str) -> Script:
+def model_list(*names: str) -> Script:
     """Make the script of a list of models."""
     return Script((json.dumps({"object": "list", "data": [{"id": name} for name in names]}).encode(),))

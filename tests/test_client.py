@@ -11,7 +11,7 @@ from fcshim.events import Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCal
 from fcshim.messages import AssistantMessage, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.tools import Executor
 from fcshim.upstream import Timeouts
-from tests.scripted import CUT, HANG, ROLE, Script, answering, ended, event, models, said, scripted_upstream
+from tests.scripted import CUT, HANG, ROLE, Script, text_reply, end_chunks, event, model_list, text_chunk, scripted_upstream
 
 ADD = Tool("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}})
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'
@@ -38,14 +38,14 @@ async def events_of(client, *arguments, **settings):
 
 
 async def test_text_arrives_as_it_comes():
-    async with scripted_upstream(answering("Hel", "lo")) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(text_reply("Hel", "lo")) as upstream, client_of(upstream) as client:
         events = await events_of(client, "Hi")
 
     assert [Text("Hel"), Text("lo"), USAGE, Stop("complete")] == events
 
 
 async def test_a_call_in_the_text_becomes_events():
-    script = answering(*[CALL[at : at + 7] for at in range(0, len(CALL), 7)])
+    script = text_reply(*[CALL[at : at + 7] for at in range(0, len(CALL), 7)])
     async with scripted_upstream(script) as upstream, client_of(upstream, new_id=numbered()) as client:
         start, *chunks, end, usage, stop = await events_of(client, "1 + 2?", [ADD])
 
@@ -56,9 +56,9 @@ async def test_a_call_in_the_text_becomes_events():
 
 
 async def test_the_upstream_gets_the_prompt_and_no_tools():
-    async with scripted_upstream(answering("ok")) as upstream, client_of(upstream, api_key="secret") as client:
+    async with scripted_upstream(text_reply("ok")) as upstream, client_of(upstream, api_key="secret") as client:
         await client.complete("1 + 2?", [ADD], temperature=0.5, mirostat=2)
-    (asked,) = upstream.asked
+    (asked,) = upstream.requests
     system, user = asked.body["messages"]
 
     assert ("POST", "/v1/chat/completions") == (asked.method, asked.path)
@@ -70,10 +70,10 @@ async def test_the_upstream_gets_the_prompt_and_no_tools():
 
 
 async def test_without_tools_nothing_is_added_and_nothing_is_read_as_a_call():
-    async with scripted_upstream(answering(CALL)) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(text_reply(CALL)) as upstream, client_of(upstream) as client:
         reply = await client.complete("Hi")
 
-    assert [{"role": "user", "content": "Hi"}] == upstream.asked[0].body["messages"]
+    assert [{"role": "user", "content": "Hi"}] == upstream.requests[0].body["messages"]
     assert CALL == reply.text
 
 
@@ -81,12 +81,12 @@ async def test_a_native_upstream_gets_the_tools_and_its_calls_are_events():
     function = {"name": "add", "arguments": '{"a": 1, "b": 2}'}
     call = event(choices=[{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "x", "function": function}]}}])
     async with (
-        scripted_upstream(Script((ROLE, call, ended("tool_calls")))) as upstream,
+        scripted_upstream(Script((ROLE, call, end_chunks("tool_calls")))) as upstream,
         client_of(upstream, dialect=None) as client,
     ):
         reply = await client.complete("1 + 2?", [ADD])
 
-    assert ["add"] == [tool["function"]["name"] for tool in upstream.asked[0].body["tools"]]
+    assert ["add"] == [tool["function"]["name"] for tool in upstream.requests[0].body["tools"]]
     assert (ToolCallEnd("x", "add", '{"a": 1, "b": 2}', 0),) == reply.tool_calls
     assert "tool_use" == reply.stop_reason
 
@@ -99,11 +99,11 @@ async def test_messages_may_be_objects_and_dicts():
         {"role": "tool", "tool_call_id": "c", "content": "3"},
         {"role": "user", "content": [{"type": "text", "text": "And?"}]},
     ]
-    async with scripted_upstream(answering("3")) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(text_reply("3")) as upstream, client_of(upstream) as client:
         await client.complete(messages)
-    system, question, call, result = upstream.asked[0].body["messages"]
+    system, question, call, result = upstream.requests[0].body["messages"]
 
-    assert ["system", "user", "assistant", "user"] == [each["role"] for each in upstream.asked[0].body["messages"]]
+    assert ["system", "user", "assistant", "user"] == [each["role"] for each in upstream.requests[0].body["messages"]]
     assert ("Be brief.", "1 + 2?") == (system["content"], question["content"])
     assert CALL in call["content"]
     assert "3" in result["content"]
@@ -111,10 +111,10 @@ async def test_messages_may_be_objects_and_dicts():
 
 
 async def test_the_profile_follows_the_models_name():
-    async with scripted_upstream(answering("ok")) as upstream, Client(upstream.url, model="gemma-2-9b") as client:
+    async with scripted_upstream(text_reply("ok")) as upstream, Client(upstream.url, model="gemma-2-9b") as client:
         await client.complete("Hi", [ADD])
 
-    assert ["user"] == [each["role"] for each in upstream.asked[0].body["messages"]]
+    assert ["user"] == [each["role"] for each in upstream.requests[0].body["messages"]]
 
 
 @pytest.mark.parametrize(
@@ -126,18 +126,18 @@ async def test_the_profile_follows_the_models_name():
     ],
 )
 async def test_the_dialect_follows_the_models_name_unless_one_is_set(model, settings, marker):
-    async with scripted_upstream(answering("ok")) as upstream, Client(upstream.url, model=model, **settings) as client:
+    async with scripted_upstream(text_reply("ok")) as upstream, Client(upstream.url, model=model, **settings) as client:
         await client.complete("1 + 2?", [ADD])
 
-    assert marker in json.dumps(upstream.asked[0].body)
+    assert marker in json.dumps(upstream.requests[0].body)
 
 
 async def test_tools_can_be_listed_by_signature():
-    upstream_answering = scripted_upstream(answering("ok"))
+    upstream_answering = scripted_upstream(text_reply("ok"))
     async with upstream_answering as upstream, Client(upstream.url, model="m", tools_style="signature") as client:
         await client.complete("1 + 2?", [ADD])
 
-    assert "function add(" in json.dumps(upstream.asked[0].body)
+    assert "function add(" in json.dumps(upstream.requests[0].body)
 
 
 @pytest.mark.parametrize(
@@ -149,30 +149,30 @@ async def test_tools_can_be_listed_by_signature():
     ],
 )
 async def test_what_the_prompt_has_room_for_can_be_set(limit, shown, caplog):
-    caplog.set_level("INFO", "fcshim.stages")
+    caplog.set_level("INFO", "fcshim.exchange_factory")
     said = [
         {"role": "user", "content": "add 1 and 2"},
         {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "add", "arguments": "{}"}}]},
         {"role": "tool", "tool_call_id": "1", "content": "3" * 100},
     ]
-    async with scripted_upstream(answering("ok")) as upstream, Client(upstream.url, model="m", **limit) as client:
+    async with scripted_upstream(text_reply("ok")) as upstream, Client(upstream.url, model="m", **limit) as client:
         await client.complete(said, [ADD, Tool("other")])
 
-    assert shown in json.dumps(upstream.asked[0].body)
+    assert shown in json.dumps(upstream.requests[0].body)
     assert ("max_tools" in limit) is not ("m: " in caplog.text)  # choosing tools leaves nothing out
 
 
 async def test_a_client_without_a_model_asks_for_the_first_one_once():
-    scripts = (models("first", "second"), answering("a"), answering("b"))
+    scripts = (model_list("first", "second"), text_reply("a"), text_reply("b"))
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url) as client:
         await client.complete("Hi")
         await client.complete("Hi again")
 
-    assert ["/v1/models", "/v1/chat/completions", "/v1/chat/completions"] == [asked.path for asked in upstream.asked]
-    assert {"first"} == {asked.body["model"] for asked in upstream.asked[1:]}
+    assert ["/v1/models", "/v1/chat/completions", "/v1/chat/completions"] == [asked.path for asked in upstream.requests]
+    assert {"first"} == {asked.body["model"] for asked in upstream.requests[1:]}
 
 
-@pytest.mark.parametrize("script", [models(), Script((b"<html>",), status=404), Script((b"not json",))])
+@pytest.mark.parametrize("script", [model_list(), Script((b"<html>",), status=404), Script((b"not json",))])
 async def test_a_list_of_models_that_names_none_is_an_error(script):
     async with scripted_upstream(script) as upstream, Client(upstream.url) as client:
         with pytest.raises(UpstreamError, match="no model was given"):
@@ -180,34 +180,34 @@ async def test_a_list_of_models_that_names_none_is_an_error(script):
 
 
 async def test_closing_the_stream_cancels_the_upstream():
-    async with scripted_upstream(Script((ROLE, said("Once"), HANG))) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(Script((ROLE, text_chunk("Once"), HANG))) as upstream, client_of(upstream) as client:
         stream = client.stream("A story, please.")
 
         assert Text("Once") == await anext(stream)
         await stream.aclose()
-        await asyncio.wait_for(upstream.left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 1)
 
 
 async def test_leaving_the_block_cancels_the_upstream():
-    async with scripted_upstream(Script((ROLE, said("Once"), HANG))) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(Script((ROLE, text_chunk("Once"), HANG))) as upstream, client_of(upstream) as client:
         async with client.stream("A story, please.") as stream:
             await anext(stream)
-        await asyncio.wait_for(upstream.left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 1)
 
 
 async def test_a_model_that_invents_the_result_is_cancelled():
     invented = '\n<function_result name="add">\n4\n</function_result>'
-    script = Script((ROLE, said(CALL), said(invented), HANG))
+    script = Script((ROLE, text_chunk(CALL), text_chunk(invented), HANG))
     async with scripted_upstream(script) as upstream, client_of(upstream) as client:
         reply = await client.complete("1 + 2?", [ADD])
-        await asyncio.wait_for(upstream.left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 1)
 
     assert "tool_use" == reply.stop_reason
     assert "" == reply.text
 
 
 async def test_an_upstream_that_breaks_in_the_middle_ends_a_stream_with_an_error():
-    async with scripted_upstream(Script((ROLE, said("Once"), CUT))) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(Script((ROLE, text_chunk("Once"), CUT))) as upstream, client_of(upstream) as client:
         text, error = await events_of(client, "Hi")
 
     assert Text("Once") == text
@@ -216,7 +216,7 @@ async def test_an_upstream_that_breaks_in_the_middle_ends_a_stream_with_an_error
 
 
 async def test_an_upstream_that_breaks_in_the_middle_makes_complete_raise():
-    async with scripted_upstream(Script((ROLE, said("Once"), CUT))) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(Script((ROLE, text_chunk("Once"), CUT))) as upstream, client_of(upstream) as client:
         with pytest.raises(UpstreamError):
             await client.complete("Hi")
 
@@ -248,7 +248,7 @@ async def test_a_silent_upstream_is_an_error():
     async with scripted_upstream(Script((HANG,))) as upstream, client_of(upstream, timeouts=timeouts) as client:
         with pytest.raises(UpstreamError, match=r"nothing for 0\.05 s"):
             await client.complete("Hi")
-        await asyncio.wait_for(upstream.left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 1)
 
 
 @pytest.mark.parametrize(
@@ -276,42 +276,42 @@ def test_unknown_names_are_refused(settings):
 
 async def test_run_calls_python_functions_until_the_model_answers():
     events = []
-    async with scripted_upstream(answering(CALL), answering("It is 3.")) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(text_reply(CALL), text_reply("It is 3.")) as upstream, client_of(upstream) as client:
         reply = await client.run("1 + 2?", [add], on_event=events.append)
-    second = upstream.asked[1].body["messages"]
+    second = upstream.requests[1].body["messages"]
 
     assert "It is 3." == reply.text
     assert Usage(input_tokens=20, output_tokens=10) == reply.usage
-    assert upstream.asked[0].body["messages"] == second[:2]
+    assert upstream.requests[0].body["messages"] == second[:2]
     assert CALL in second[2]["content"]
     assert "3" in second[3]["content"].splitlines()
     assert [Stop("tool_use"), Stop("complete")] == [each for each in events if isinstance(each, Stop)]
 
 
 async def test_rounds_give_the_conversation_to_go_on_with():
-    scripts = (answering(CALL), answering("It is 3."), answering("Always."))
+    scripts = (text_reply(CALL), text_reply("It is 3."), text_reply("Always."))
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, new_id=numbered()) as client:
         steps = [each async for each in client.rounds("1 + 2?", Executor([add], timeout=5))]
         await client.complete([*steps[-1].messages, {"role": "user", "content": "Sure?"}])
 
     assert ToolMessage("call_0", (TextPart("3"),), "add") == steps[0].messages[-1]
     assert AssistantMessage((TextPart("It is 3."),)) == steps[-1].messages[-1]
-    assert "Sure?" == upstream.asked[2].body["messages"][-1]["content"]
+    assert "Sure?" == upstream.requests[2].body["messages"][-1]["content"]
 
 
 async def test_a_demanded_call_is_demanded_once():
-    scripts = answering(CALL), answering("It is 3.")
+    scripts = text_reply(CALL), text_reply("It is 3.")
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
         await client.run("1 + 2?", [add], tool_choice="required")
-    first, second = (asked.body["messages"][0]["content"] for asked in upstream.asked)
+    first, second = (asked.body["messages"][0]["content"] for asked in upstream.requests)
 
     assert "Now you must call" in first
     assert "Now you must call" not in second
 
 
 async def test_a_model_that_calls_for_ever_is_stopped():
-    async with scripted_upstream(*[answering(CALL)] * 3) as upstream, client_of(upstream) as client:
+    async with scripted_upstream(*[text_reply(CALL)] * 3) as upstream, client_of(upstream) as client:
         with pytest.raises(ModelOutputError, match="reply 2"):
             await client.run("1 + 2?", [add], max_rounds=2)
 
-    assert 2 == len(upstream.asked)
+    assert 2 == len(upstream.requests)

@@ -10,7 +10,7 @@ from fcshim.config import Secret
 from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request
 from fcshim.upstream import api_url, key_header
-from tests.scripted import Script, answering, models, scripted_upstream
+from tests.scripted import Script, text_reply, model_list, scripted_upstream
 from tests.server.test_api_pairs import IDENTITY, reply_script
 
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'
@@ -48,9 +48,9 @@ async def test_the_loop_runs_on_native_tools(kind):
 
     assert "3" == reply.text
     assert (16, 6) == (reply.usage.input_tokens, reply.usage.output_tokens)
-    assert [value.decode()] * 2 == [asked.headers[name.decode()] for asked in upstream.asked]
-    assert "add" in json.dumps(upstream.asked[0].body["tools"])
-    assert "3" in json.dumps(upstream.asked[1].body)
+    assert [value.decode()] * 2 == [asked.headers[name.decode()] for asked in upstream.requests]
+    assert "add" in json.dumps(upstream.requests[0].body["tools"])
+    assert "3" in json.dumps(upstream.requests[1].body)
 
 
 @pytest.mark.parametrize("kind", UPSTREAMS.values(), ids=lambda kind: kind.name)
@@ -60,7 +60,7 @@ async def test_by_the_prompt_no_api_needs_tools(kind):
         reply = await client.complete("1 + 2?", TOOLS)
 
     assert [{"a": 1, "b": 2}] == [json.loads(call.tool_call_arguments_complete) for call in reply.tool_calls]
-    assert not upstream.asked[0].body.get("tools")
+    assert not upstream.requests[0].body.get("tools")
 
 
 @pytest.mark.parametrize(("kind", "word"), [("anthropic", "signature"), ("gemini", "thoughtSignature")])
@@ -74,7 +74,7 @@ async def test_signatures_go_back_to_the_provider_that_made_them(kind, word):
     ):
         await client.run("1 + 2?", [add])
 
-    assert f'"{word}": "c2ln"' in json.dumps(upstream.asked[1].body)
+    assert f'"{word}": "c2ln"' in json.dumps(upstream.requests[1].body)
 
 
 def thinking(codec, events):
@@ -88,27 +88,27 @@ async def test_auto_asks_natively_until_it_is_refused_and_remembers():
     refusal = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)
     props = Script((b'{"chat_template":"{% if tools %}"}',))
     async with (
-        scripted_upstream(props, refusal, answering(CALL), answering(CALL)) as upstream,
+        scripted_upstream(props, refusal, text_reply(CALL), text_reply(CALL)) as upstream,
         Client(upstream.url, tools="auto", model="m") as client,
     ):
         replies = [await client.complete("1 + 2?", TOOLS) for _ in range(2)]
 
     assert [1, 1] == [len(reply.tool_calls) for reply in replies]
-    assert ["/props", *["/v1/chat/completions"] * 3] == [asked.path for asked in upstream.asked]
-    assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.asked]
+    assert ["/props", *["/v1/chat/completions"] * 3] == [asked.path for asked in upstream.requests]
+    assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.requests]
 
 
 async def test_auto_takes_the_prompt_where_the_template_has_no_tools_and_does_not_ask_without_tools():
     props = Script((b'{"chat_template":"{{ messages }}"}',))
     async with (
-        scripted_upstream(answering("Hello"), props, answering(CALL)) as upstream,
+        scripted_upstream(text_reply("Hello"), props, text_reply(CALL)) as upstream,
         Client(upstream.url, api="llamacpp", tools="auto", model="m") as client,
     ):
         hello = await client.complete("Hi")
         called = await client.complete("1 + 2?", TOOLS)
 
     assert ("Hello", 1) == (hello.text, len(called.tool_calls))
-    assert not any("tools" in asked.body for asked in upstream.asked)
+    assert not any("tools" in asked.body for asked in upstream.requests)
 
 
 async def test_auto_raises_what_is_no_refusal_of_tools():
@@ -127,12 +127,12 @@ async def test_the_first_model_is_the_default_in_every_api():
     async with scripted_upstream(listed, script) as upstream, Client(upstream.url, api="gemini") as client:
         assert "Hello" == (await client.complete("Hi")).text
 
-    assert "/v1beta/models/g:streamGenerateContent?alt=sse" == upstream.asked[1].path
+    assert "/v1beta/models/g:streamGenerateContent?alt=sse" == upstream.requests[1].path
 
 
 async def test_no_dialect_is_short_for_native_tools():
     script = reply_script(UPSTREAMS["openai"].codec, native_call(), 9)
-    async with scripted_upstream(models("m"), script) as upstream, Client(upstream.url, dialect=None) as client:
+    async with scripted_upstream(model_list("m"), script) as upstream, Client(upstream.url, dialect=None) as client:
         assert 1 == len((await client.complete("1 + 2?", TOOLS)).tool_calls)
 
 

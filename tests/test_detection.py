@@ -6,7 +6,7 @@ import pytest
 
 from fcshim import detection
 from fcshim.codecs.upstreams import UPSTREAMS
-from fcshim.detection import detect, found_in
+from fcshim.detection import detect, lookup
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, HANG, MISSING, Script, scripted_upstream
@@ -50,7 +50,7 @@ async def found(pages) -> tuple[str, list[str]]:
 
     assert sighting.evidence
 
-    return sighting.server.name, upstream.seen
+    return sighting.backend.name, upstream.page_paths
 
 
 @pytest.mark.parametrize(
@@ -118,4 +118,4 @@ async def test_an_endpoint_that_is_away_is_an_error_and_no_kind():
     [("a.0.b", 1), ("a.1", None), ("a.b", None), ("b", None), ("a.0.b.c", None), ("a", [{"b": 1}])],
 )
 def test_a_way_leads_down_a_document_or_nowhere(way, expected):
-    assert expected == found_in({"a": [{"b": 1}]}, way)
+    assert expected == lookup({"a": [{"b": 1}]}, way)

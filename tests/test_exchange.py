@@ -11,7 +11,7 @@ from fcshim.exchange import Exchange, estimate_usage
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, UserMessage
 from fcshim.reply import fold
 from fcshim.shim import Shim
-from tests.scripted import ROLE, ended, event, said
+from tests.scripted import ROLE, end_chunks, event, text_chunk
 
 ADD = Tool("add", "Add.", {"type": "object"})
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": "é </x> \\n"}}\n</function_call>'
@@ -26,7 +26,7 @@ def request(**fields):
 def begin(**fields):
     ids = (f"call_{number}" for number in range(1000))
     asked = request(**fields)
-    return Exchange(asked, upstream=OPENAI_CHAT, shim=Shim(asked, new_id=ids.__next__))
+    return Exchange(asked, upstream=OPENAI_CHAT, transform=Shim(asked, new_id=ids.__next__))
 
 
 def run(*pieces, **fields):
@@ -40,13 +40,13 @@ def piece(index, text):
 
 
 BODIES = [
-    ROLE + said("Hel") + said("lo") + ended(),
-    ROLE + said("First. ") + said(CALL[:30]) + said(CALL[30:]) + ended(),
-    ROLE + said(CALL + "\n" + CALL) + ended(),
-    ROLE + said(CALL[:50]) + ended("length"),
-    ROLE + said("Once") + event(error={"message": "slot lost"}),
-    ROLE + said("Once é") + b"data: [DONE]\n\n",
-    b"\xef\xbb\xbf" + (ROLE + said(CALL) + ended()).replace(b"\n", b"\r\n"),
+    ROLE + text_chunk("Hel") + text_chunk("lo") + end_chunks(),
+    ROLE + text_chunk("First. ") + text_chunk(CALL[:30]) + text_chunk(CALL[30:]) + end_chunks(),
+    ROLE + text_chunk(CALL + "\n" + CALL) + end_chunks(),
+    ROLE + text_chunk(CALL[:50]) + end_chunks("length"),
+    ROLE + text_chunk("Once") + event(error={"message": "slot lost"}),
+    ROLE + text_chunk("Once é") + b"data: [DONE]\n\n",
+    b"\xef\xbb\xbf" + (ROLE + text_chunk(CALL) + end_chunks()).replace(b"\n", b"\r\n"),
     b'{"choices":[{"message":{"content":"Hello"},"finish_reason":"stop"}]}',
     b"<html><title>Bad Gateway</title></html>",
 ]
@@ -84,13 +84,13 @@ def test_whatever_the_bytes_the_exchange_ends_with_stops_or_one_error(pieces):
 
 
 def test_usage_comes_once_before_the_stops():
-    _, batch = run(ROLE, said("Hello"), ended())
+    _, batch = run(ROLE, text_chunk("Hello"), end_chunks())
 
     assert [(0, Text("Hello")), (0, USAGE), (0, Stop("complete"))] == batch
 
 
 def test_usage_is_estimated_where_the_upstream_sends_none():
-    _, batch = run(ROLE, said("x" * 9), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
+    _, batch = run(ROLE, text_chunk("x" * 9), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
     (usage,) = [event for _, event in batch if isinstance(event, Usage)]
 
     assert 3 == usage.output_tokens
@@ -109,7 +109,7 @@ def test_the_estimate_counts_texts_and_past_calls():
 def test_the_exchange_is_finished_when_stop_and_usage_have_come():
     exchange = begin()
     before = [exchange.finished]
-    for each in (ROLE, said("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])):
+    for each in (ROLE, text_chunk("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])):
         exchange.feed(each)
         before.append(exchange.finished)
     exchange.feed(event(choices=[], usage={"prompt_tokens": 1, "completion_tokens": 1}))
@@ -120,9 +120,9 @@ def test_the_exchange_is_finished_when_stop_and_usage_have_come():
 
 def test_a_model_that_goes_on_to_invent_the_result_is_finished_at_once():
     exchange = begin()
-    exchange.feed(ROLE + said(CALL))
+    exchange.feed(ROLE + text_chunk(CALL))
     assert not exchange.finished
-    exchange.feed(said(INVENTED))
+    exchange.feed(text_chunk(INVENTED))
     assert exchange.finished
     reply = fold(event for _, event in exchange.close())
 
@@ -140,7 +140,7 @@ def test_every_choice_has_its_own_events_and_its_own_stop():
 
 
 def test_choices_that_nobody_asked_for_are_left_out():
-    _, batch = run(piece(0, "a"), piece(1, "b"), ended())
+    _, batch = run(piece(0, "a"), piece(1, "b"), end_chunks())
 
     assert {0} == {index for index, _ in batch}
     assert "a" == fold(event for _, event in batch).text
@@ -148,7 +148,7 @@ def test_choices_that_nobody_asked_for_are_left_out():
 
 def test_an_upstream_that_is_lost_inside_a_call_leaves_no_call():
     exchange = begin()
-    exchange.feed(ROLE + said(CALL[:60]))
+    exchange.feed(ROLE + text_chunk(CALL[:60]))
     batch = exchange.fail(UpstreamError("the line is cut"))
 
     assert (0, Error("upstream_error", "the line is cut")) == batch[-1]
@@ -158,7 +158,7 @@ def test_an_upstream_that_is_lost_inside_a_call_leaves_no_call():
 
 def test_an_upstream_that_is_lost_after_its_last_word_loses_nothing():
     exchange = begin()
-    exchange.feed(ROLE + said("Hello") + event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
+    exchange.feed(ROLE + text_chunk("Hello") + event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
     batch = exchange.fail(UpstreamError("the line is cut"))
 
     assert (0, Stop("complete")) == batch[-1]
@@ -166,6 +166,6 @@ def test_an_upstream_that_is_lost_after_its_last_word_loses_nothing():
 
 
 def test_after_its_end_nothing_comes_any_more():
-    exchange, _ = run(ROLE, said("Hello"), ended())
+    exchange, _ = run(ROLE, text_chunk("Hello"), end_chunks())
 
-    assert [] == exchange.feed(said("more")) == exchange.close() == exchange.fail(UpstreamError("late"))
+    assert [] == exchange.feed(text_chunk("more")) == exchange.close() == exchange.fail(UpstreamError("late"))

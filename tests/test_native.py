@@ -34,7 +34,7 @@ DOTTED = ALPHABET.sanitize("a.b")
 
 def native(*, media=True, **fields):
     given = {"model": "m", "messages": (UserMessage((TextPart("Hi"),)),), "tools": (Tool("f"), Tool("a.b")), **fields}
-    return Native(Request(**given), alphabet=ALPHABET, media=media)
+    return Native(Request(**given), name_rules=ALPHABET, media=media)
 
 
 def call(name, index=0, error=None):
@@ -95,7 +95,7 @@ def test_a_call_with_an_error_does_not_count_as_the_one():
 @pytest.mark.parametrize("event", [Text("a"), Reasoning("a", "s"), Error("e", "lost")])
 def test_everything_else_passes(event):
     assert [event] == passed(native(), event)
-    assert [Text("a")] == native().stream().read("a")
+    assert [Text("a")] == native().stream().feed_text("a")
 
 
 def test_media_stay_or_are_told_of():
@@ -111,4 +111,4 @@ def test_media_stay_or_are_told_of():
 def test_what_needs_no_change_is_not_changed():
     request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(Tool("f"),), stop=("END",))
 
-    assert msgspec.json.encode(request) == msgspec.json.encode(Native(request, alphabet=ALPHABET).prepare())
+    assert msgspec.json.encode(request) == msgspec.json.encode(Native(request, name_rules=ALPHABET).prepare())

@@ -4,7 +4,7 @@ import pytest
 
 from fcshim.events import Text, ToolCallChunk
 from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, model_list
-from tests.scripted import answering, scripted_upstream
+from tests.scripted import text_reply, scripted_upstream
 from tests.server.proxy import CHAT, chat_body, running_proxy, http_client
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -23,31 +23,31 @@ def fields(asked) -> set[str]:
 
 async def test_llama_server_is_given_a_grammar_and_the_reply_streams():
     pages = {"/v1/models": model_list("llamacpp")}
-    async with scripted_upstream(answering(*REPLY), pages=pages) as upstream, make_client(upstream) as client:
+    async with scripted_upstream(text_reply(*REPLY), pages=pages) as upstream, make_client(upstream) as client:
         events = [event async for event in client.stream("Hi", response_format=FORMAT)]
 
     texts = [event.text for event in events if isinstance(event, Text)]
     assert REPLY == "".join(texts)
     assert len(texts) > 3
-    assert {"grammar"} == fields(upstream.asked[0])
+    assert {"grammar"} == fields(upstream.requests[0])
 
 
 @pytest.mark.parametrize("setting", ["vllm", "sglang", "ollama", "lmstudio", "generic", "off"])
 async def test_others_are_given_the_format_as_it_came(setting):
-    async with scripted_upstream(answering(REPLY)) as upstream, make_client(upstream, constrain=setting) as client:
+    async with scripted_upstream(text_reply(REPLY)) as upstream, make_client(upstream, constrain=setting) as client:
         reply = await client.complete("Hi", response_format=FORMAT)
 
     assert REPLY == reply.text
-    assert FORMAT == upstream.asked[0].body["response_format"]
+    assert FORMAT == upstream.requests[0].body["response_format"]
 
 
 async def test_tools_that_are_not_to_be_called_change_nothing():
     for setting, expected in [("llama-server", {"grammar"}), ("generic", {"response_format"})]:
-        async with scripted_upstream(answering(REPLY)) as upstream, make_client(upstream, constrain=setting) as client:
+        async with scripted_upstream(text_reply(REPLY)) as upstream, make_client(upstream, constrain=setting) as client:
             reply = await client.complete("Hi", [ADD], tool_choice="none", response_format=FORMAT)
 
         assert (REPLY, ()) == (reply.text, tuple(reply.tool_calls))
-        assert expected == fields(upstream.asked[0])
+        assert expected == fields(upstream.requests[0])
 
 
 @pytest.mark.parametrize(
@@ -55,30 +55,30 @@ async def test_tools_that_are_not_to_be_called_change_nothing():
     [("llama-server", CALL), ("vllm", CALL), ("ollama", IN_JSON), ("generic", IN_JSON)],
 )
 async def test_with_tools_a_reply_is_the_document_or_a_call(setting, call):
-    scripts = answering(REPLY), answering(call)
+    scripts = text_reply(REPLY), text_reply(call)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain=setting) as client:
         told = await client.complete("Hi", [ADD], response_format=FORMAT)
         called = await client.complete("Hi", [ADD], response_format=FORMAT)
 
     assert (REPLY, 0) == (told.text, len(told.tool_calls))
     assert ("add", "tool_use") == (called.tool_calls[0].tool_call_name, called.stop_reason)
-    assert {"grammar" if setting == "llama-server" else "response_format"} == fields(upstream.asked[0])
-    assert FORMAT != upstream.asked[0].body.get("response_format")
+    assert {"grammar" if setting == "llama-server" else "response_format"} == fields(upstream.requests[0])
+    assert FORMAT != upstream.requests[0].body.get("response_format")
 
 
 async def test_a_format_would_forbid_the_call_that_is_demanded():
-    async with scripted_upstream(answering(CALL)) as upstream, make_client(upstream, constrain="generic") as client:
+    async with scripted_upstream(text_reply(CALL)) as upstream, make_client(upstream, constrain="generic") as client:
         await client.complete("Hi", [ADD], tool_choice="required", response_format=FORMAT)
 
-    assert set() == fields(upstream.asked[0])
+    assert set() == fields(upstream.requests[0])
 
 
 async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
-    scripts = GRAMMAR_REFUSED, answering(REPLY), answering(REPLY)
+    scripts = GRAMMAR_REFUSED, text_reply(REPLY), text_reply(REPLY)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", response_format=FORMAT) for _ in range(2)]
 
-    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.asked]
+    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.requests]
     assert [REPLY, REPLY] == [reply.text for reply in replies]
 
 
@@ -89,49 +89,49 @@ async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
 async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(stream):
     asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
     for owner, expected in [("llamacpp", {"grammar"}), ("vllm", {"response_format"})]:
-        scripts = model_list(owner), answering(REPLY), answering(REPLY)
+        scripts = model_list(owner), text_reply(REPLY), text_reply(REPLY)
         async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
             responses = [await client.post(CHAT, json=asked) for _ in range(2)]
 
         assert [200, 200] == [response.status_code for response in responses]
-        assert [expected, expected] == [fields(asked) for asked in upstream.asked if asked.method == "POST"]
+        assert [expected, expected] == [fields(asked) for asked in upstream.requests if asked.method == "POST"]
         assert "Z" in responses[0].text
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
-    scripts = model_list("llamacpp"), GRAMMAR_REFUSED, answering(REPLY), answering(REPLY)
+    scripts = model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(REPLY), text_reply(REPLY)
     async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
         responses = [await client.post(CHAT, json=asked) for _ in range(2)]
 
     assert [200, 200] == [response.status_code for response in responses]
-    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.asked[1:]]
+    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.requests[1:]]
 
 
 async def test_without_a_format_nobody_is_asked_what_the_server_is():
-    async with scripted_upstream(answering("Hi")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with scripted_upstream(text_reply("Hi")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         await client.post(CHAT, json=chat_body(tools=False))
 
-    assert ["POST"] == [asked.method for asked in upstream.asked]
+    assert ["POST"] == [asked.method for asked in upstream.requests]
 
 
 async def test_who_wants_probabilities_is_relayed():
-    async with scripted_upstream(answering(REPLY)) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with scripted_upstream(text_reply(REPLY)) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         await client.post(CHAT, json=chat_body(tools=False, response_format=FORMAT, logprobs=True))
 
-    assert [{"response_format"}] == [fields(asked) for asked in upstream.asked]
+    assert [{"response_format"}] == [fields(asked) for asked in upstream.requests]
 
 
 async def test_a_client_of_another_api_is_held_to_its_format_as_well():
     own = {"output_config": {"format": {"type": "json_schema", "schema": CITY}}}
     body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}], **own}
-    scripts = model_list("llamacpp"), answering(REPLY)
+    scripts = model_list("llamacpp"), text_reply(REPLY)
     async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         response = await client.post("/v1/messages", json=body)
 
     assert REPLY == response.json()["content"][0]["text"]
-    assert {"grammar"} == fields(upstream.asked[1])
+    assert {"grammar"} == fields(upstream.requests[1])
 
 
 # Strict tools.
@@ -139,18 +139,18 @@ async def test_a_client_of_another_api_is_held_to_its_format_as_well():
 
 async def test_a_strict_tool_is_held_to_its_schema_and_streams_where_the_server_takes_grammars():
     async with (
-        scripted_upstream(answering(*CALL)) as upstream,
+        scripted_upstream(text_reply(*CALL)) as upstream,
         make_client(upstream, constrain="llama-server") as client,
     ):
         events = [event async for event in client.stream("Hi", [STRICT])]
 
-    assert {"grammar"} == fields(upstream.asked[0])
+    assert {"grammar"} == fields(upstream.requests[0])
     assert len([event for event in events if isinstance(event, ToolCallChunk)]) > 1
 
 
 async def test_a_strict_tool_is_validated_where_nothing_holds_the_model():
     for tool, expected in [(STRICT, "invalid"), (ADD, None)]:
-        async with scripted_upstream(answering(INVALID)) as upstream, make_client(upstream, constrain="off") as client:
+        async with scripted_upstream(text_reply(INVALID)) as upstream, make_client(upstream, constrain="off") as client:
             reply = await client.complete("Hi", [tool])
 
         error = reply.tool_calls[0].error
@@ -159,7 +159,7 @@ async def test_a_strict_tool_is_validated_where_nothing_holds_the_model():
 
 async def test_a_call_in_another_dialect_is_held_to_nothing_and_so_validated():
     other = INVALID.replace("function_call", "tool_call")
-    async with scripted_upstream(answering(other)) as upstream, make_client(upstream, constrain="llama-server") as client:
+    async with scripted_upstream(text_reply(other)) as upstream, make_client(upstream, constrain="llama-server") as client:
         reply = await client.complete("Hi", [STRICT])
 
     assert reply.tool_calls[0].error is not None

@@ -40,7 +40,7 @@ from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.render import render_call, render_result, render_system
 from fcshim.reply import Reply, fold
-from fcshim.servers import get_server
+from fcshim.backends import get_backend
 from fcshim.shim import WHITE_SPACE_LIMIT, Shim, ShimStream
 
 WEATHER = Tool("get_weather", "Look it up.", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -458,7 +458,7 @@ def test_the_template_may_have_opened_the_reasoning() -> None:
 
 
 def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> None:
-    shim = Shim(request(UserMessage((TextPart("look up the weather"),))), room=PromptBudget(max_tools=1), new_id=ids())
+    shim = Shim(request(UserMessage((TextPart("look up the weather"),))), budget=PromptBudget(max_tools=1), new_id=ids())
     prompt = text_of(shim.prepare().messages[0].content)
     call = render_call(FUNCTION_CALL, "write", '{"text": "x"}')
     folded = fold([*fed(way := shim.stream(), [Text(call)]), *way.feed(Stop("complete")), *way.close()])
@@ -471,7 +471,7 @@ def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> Non
 
 def test_what_has_no_room_is_noted() -> None:
     assert ("the prompt's budget has room for 1 of 2 tools, by signature",) == Shim(
-        request(), room=PromptBudget(prompt_budget=200)
+        request(), budget=PromptBudget(prompt_budget=200)
     ).notes[:1]
 
 
@@ -493,6 +493,6 @@ IMAGE = UserMessage((TextPart("What is this?"), MediaPart("image/png", data="AAA
 def test_the_upstream_is_asked_in_another_way_only_where_a_grammar_waits(
     server: str, asked: Request, own: bool, sent: set[str]
 ) -> None:
-    shim = Shim(asked, server=get_server(server))
+    shim = Shim(asked, backend=get_backend(server))
 
     assert (own, sent) == (shim.codec is not None, set(shim.prepare().extra))

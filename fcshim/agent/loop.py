@@ -19,7 +19,7 @@ from fcshim.tools import Executor
 DEFAULT_MAX_ROUNDS = 16
 """Replies of the model in one run: more than honest tasks need, few enough that a model in a loop stops."""
 
-_CALLS_ARE_MEANT = ("tool_use", "complete", "stop_sequence")
+_EXECUTABLE_STOPS = ("tool_use", "complete", "stop_sequence")
 """Stop reasons after which calls count. After `max_tokens` the model had not finished saying what it wants."""
 
 Ask: TypeAlias = Callable[[tuple[Message, ...]], Awaitable[Reply]]
@@ -45,27 +45,27 @@ async def rounds(
     conversation = tuple(messages)
     for number in range(1, max_rounds + 1):
         reply = await ask(conversation)
-        calls = meant_calls(reply)
+        calls = executable_calls(reply)
         if calls and number == max_rounds:
-            raise still_calling(max_rounds)
+            raise max_rounds_error(max_rounds)
         results = await tools.execute(calls)
-        conversation += (spoken(reply, calls), *results)
+        conversation += (assistant_message(reply, calls), *results)
         yield Round(reply, conversation)
         if not calls:
             return
 
 
-def meant_calls(reply: Reply) -> tuple[ToolCallEnd, ...]:
+def executable_calls(reply: Reply) -> tuple[ToolCallEnd, ...]:
     """Give the calls of a reply that count: none where it was cut off."""
-    return reply.tool_calls if reply.stop_reason in _CALLS_ARE_MEANT else ()
+    return reply.tool_calls if reply.stop_reason in _EXECUTABLE_STOPS else ()
 
 
-def still_calling(max_rounds: int) -> ModelOutputError:
+def max_rounds_error(max_rounds: int) -> ModelOutputError:
     """Say that a model does not come to an end."""
     return ModelOutputError(f"the model still calls tools in reply {max_rounds}, the last one", kind="max_rounds")
 
 
-def spoken(reply: Reply, calls: Sequence[ToolCallEnd]) -> AssistantMessage:
+def assistant_message(reply: Reply, calls: Sequence[ToolCallEnd]) -> AssistantMessage:
     """Turn a reply into a turn of the conversation."""
     return AssistantMessage(
         content=(TextPart(reply.text),) if reply.text else (),

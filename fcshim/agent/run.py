@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, meant_calls, spoken, still_calling
+from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, executable_calls, assistant_message, max_rounds_error
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import Error, Event, ToolCallEnd
 from fcshim.messages import Message, TextPart, Tool, ToolMessage, UserMessage, text_of
@@ -31,7 +31,7 @@ class RoundEnded(msgspec.Struct, frozen=True, tag="round_ended", tag_field="type
 AgentEvent: TypeAlias = Event | CallEvent | RoundEnded
 
 
-class Replies(Protocol):
+class ReplyStream(Protocol):
     """The events of one reply, as they come; closing them stops the model."""
 
     def __aiter__(self) -> AsyncIterator[Event]: ...
@@ -40,7 +40,7 @@ class Replies(Protocol):
         """Stop the model."""
 
 
-AskModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...]], Replies]
+AskModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...]], ReplyStream]
 """Asks the model to go on with a conversation, with these tools: `client.stream`, say."""
 
 
@@ -68,17 +68,17 @@ class Agent:
                 async for event in replies:
                     said.append(event)
                     yield event
-            reply = _whole(said)
-            calls = meant_calls(reply)
+            reply = _fold_reply(said)
+            calls = executable_calls(reply)
             if calls and number == self._max_rounds:
-                raise still_calling(self._max_rounds)
+                raise max_rounds_error(self._max_rounds)
             results: list[CallFinished] = []
             async with aclosing(self._execute(calls)) as happening:
                 async for each in happening:
                     yield each
                     if isinstance(each, CallFinished):
                         results.append(each)
-            ended = _round(conversation, reply, calls, results)
+            ended = _end_round(conversation, reply, calls, results)
             yield ended
             if ended.answer is not None:
                 return
@@ -107,19 +107,19 @@ class Agent:
             await asyncio.gather(running, return_exceptions=True)
 
 
-def _whole(said: Sequence[Event]) -> Reply:
-    for event in said:
+def _fold_reply(events: Sequence[Event]) -> Reply:
+    for event in events:
         if isinstance(event, Error):
             raise UpstreamError(event.message, kind=event.kind)
-    return fold(said)
+    return fold(events)
 
 
-def _round(
+def _end_round(
     conversation: tuple[Message, ...], reply: Reply, calls: Sequence[ToolCallEnd], results: Sequence[CallFinished]
 ) -> RoundEnded:
     """Put a round together, the results in the order of the calls."""
     by_id: dict[str, ToolMessage] = {result.message.tool_call_id: result.message for result in results}
-    messages = (*conversation, spoken(reply, calls), *(by_id[call.tool_call_id] for call in calls))
+    messages = (*conversation, assistant_message(reply, calls), *(by_id[call.tool_call_id] for call in calls))
     final = [text_of(result.message.content) for result in results if result.final]
     if final:
         return RoundEnded(reply, messages, "\n".join(final))

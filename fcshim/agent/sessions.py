@@ -19,7 +19,7 @@ from fcshim.tools import FunctionTool, ToolResult, Traits
 MakeAgent: TypeAlias = Callable[[str | None], Agent]
 """Makes the agent of a session, by the id that the model gave (null: the usual one)."""
 
-MOST = 50
+MAX_SESSIONS = 50
 """Sessions that are kept."""
 
 
@@ -59,13 +59,13 @@ class Sessions:
         title: str | None = None,
     ) -> str:
         """Start a session, a conversation of its own, and go on at once; SessionsHistory tells what it answered."""
-        if len(self._sessions) >= MOST:
-            raise ToolError(f"There are {MOST} sessions already.")
+        if len(self._sessions) >= MAX_SESSIONS:
+            raise ToolError(f"There are {MAX_SESSIONS} sessions already.")
         agent = self._make_agent(agentId)
         session = _Session(f"session-{next(self._numbers)}", title or prompt[:60], agent, asyncio.Lock())
         self._sessions[session.id] = session
         await session.lock.acquire()  # before anything can be sent to it
-        session.running = asyncio.create_task(_begin(session, prompt), name=session.id)
+        session.running = asyncio.create_task(_answer_first(session, prompt), name=session.id)
         return f"Started {session.id}."
 
     def list_sessions(self, limit: int = 20, offset: int = 0) -> str:
@@ -76,12 +76,12 @@ class Sessions:
 
     async def send(self, sessionId: str, message: str) -> str:  # noqa: N803
         """Send a message to a session and wait for its answer."""
-        return await _say(self._session(sessionId), message)
+        return await _answer_next(self._session(sessionId), message)
 
     def history(self, sessionId: str, limit: int = 20) -> str:  # noqa: N803
         """Read what was said in a session."""
         session = self._session(sessionId)
-        lines = [line for message in session.messages for line in _shown(message)]
+        lines = [line for message in session.messages for line in _transcript_lines(message)]
         state = "\n(it is answering)" if session.lock.locked() else ""
         return ("\n".join(lines[-max(limit, 1) :]) or "(nothing yet)") + state
 
@@ -103,14 +103,14 @@ def yield_turn(message: Annotated[str, "what to answer"]) -> ToolResult:
     return ToolResult((TextPart(message),), final=True)
 
 
-async def _begin(session: _Session, text: str) -> str:
+async def _answer_first(session: _Session, text: str) -> str:
     try:
         return await _answer(session, text)
     finally:
         session.lock.release()
 
 
-async def _say(session: _Session, text: str) -> str:
+async def _answer_next(session: _Session, text: str) -> str:
     async with session.lock:
         return await _answer(session, text)
 
@@ -127,7 +127,7 @@ async def _answer(session: _Session, text: str) -> str:
     return ended.answer or ""
 
 
-def _shown(message: Message) -> list[str]:
+def _transcript_lines(message: Message) -> list[str]:
     match message:
         case UserMessage():
             return [f"user: {text_of(message.content)}"]

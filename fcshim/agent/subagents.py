@@ -13,26 +13,26 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from fcshim.agent.loop import DEFAULT_MAX_ROUNDS
-from fcshim.agent.run import Agent, Replies
+from fcshim.agent.run import Agent, ReplyStream
 from fcshim.errors import FcshimError, ToolError
 from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
 from fcshim.tools import Executor, FunctionTool, Permissions, Registry, Traits
 from fcshim.tools.permission import Mode
 
-AskNamedModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...], str | None], Replies]
+AskNamedModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...], str | None], ReplyStream]
 """Asks the model of this name (null: the usual one) to go on with a conversation."""
 MakePermissions: TypeAlias = Callable[[Mode], Permissions]
 State: TypeAlias = Literal["running", "done", "failed", "stopped"]
 
-MOST_RUNNING = 8
+MAX_RUNNING = 8
 """Sub-agents at once: each is a conversation with the model."""
-_KEPT = 100
+_MAX_KEPT = 100
 """Runs that can be asked about; older ones that ended are forgotten."""
-_WIDTH: tuple[Mode, ...] = ("read_only", "ask", "accept_edits", "allow")
+_MODES_BY_PERMISSION: tuple[Mode, ...] = ("read_only", "ask", "accept_edits", "allow")
 _NAMES = ("spawn_agent", "subagent_list", "subagent_status")
 
 
-class Profile(msgspec.Struct, frozen=True):
+class SubAgentProfile(msgspec.Struct, frozen=True):
     """A kind of sub-agent that the operator describes: what it is told, and the tools that it gets."""
 
     system: str = ""
@@ -40,7 +40,7 @@ class Profile(msgspec.Struct, frozen=True):
     model: str | None = None
 
 
-class _Run(msgspec.Struct):
+class _SubAgentRun(msgspec.Struct):
     id: str
     prompt: str
     state: State = "running"
@@ -61,12 +61,12 @@ class SubAgents:
         *,
         permissions: MakePermissions = Permissions,
         mode: Callable[[], Mode] = lambda: "ask",
-        profiles: Mapping[str, Profile] | None = None,
+        profiles: Mapping[str, SubAgentProfile] | None = None,
     ) -> None:
         self._ask, self._registry = ask, registry
         self._permissions, self._mode = permissions, mode
         self._profiles = dict(profiles or {})
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, _SubAgentRun] = {}
         self._numbers = itertools.count(1)
 
     def tools(self) -> list[FunctionTool]:
@@ -101,18 +101,18 @@ class SubAgents:
             tools: names of tools that it gets, besides those of servers
         """
         profile = self._profile(agent)
-        if sum(run.state == "running" for run in self._runs.values()) >= MOST_RUNNING:
-            raise ToolError(f"{MOST_RUNNING} sub-agents are running already; wait for one.")
+        if sum(run.state == "running" for run in self._runs.values()) >= MAX_RUNNING:
+            raise ToolError(f"{MAX_RUNNING} sub-agents are running already; wait for one.")
         executor = Executor(
-            self._inherited(profile, tools), permissions=self._permissions(self._narrower(permissionMode))
+            self._inherited_tools(profile, tools), permissions=self._permissions(self._clamp_mode(permissionMode))
         )
         chosen = model or profile.model
         made = Agent(
             lambda messages, offered: self._ask(messages, offered, chosen), executor, max_rounds=max(1, maxIterations)
         )
         run = self._new_run(prompt)
-        run.task = asyncio.create_task(_work(run, made, _told(profile, prompt)), name=f"sub-agent {run.id}")
-        return f"Started sub-agent {run.id}." if background else await _result(run)
+        run.task = asyncio.create_task(_run_agent(run, made, _first_messages(profile, prompt)), name=f"sub-agent {run.id}")
+        return f"Started sub-agent {run.id}." if background else await _wait_for_result(run)
 
     def subagent_list(self) -> str:
         """List the sub-agents."""
@@ -134,39 +134,39 @@ class SubAgents:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _profile(self, name: str | None) -> Profile:
+    def _profile(self, name: str | None) -> SubAgentProfile:
         if name is None:
-            return Profile()
+            return SubAgentProfile()
         if name not in self._profiles:
             raise ToolError(f"There is no agent {name}. There are: {', '.join(self._profiles) or 'none'}.")
         return self._profiles[name]
 
-    def _inherited(self, profile: Profile, named: Sequence[str] | None) -> Registry:
+    def _inherited_tools(self, profile: SubAgentProfile, named: Sequence[str] | None) -> Registry:
         inherited = self._registry.create_inherited(profile.tools if named is None else named)
         for name in _NAMES:
             inherited.unregister(name)
         return inherited
 
-    def _narrower(self, asked: Mode | None) -> Mode:
+    def _clamp_mode(self, asked: Mode | None) -> Mode:
         own = self._mode()
-        return own if asked is None else min(own, asked, key=_WIDTH.index)
+        return own if asked is None else min(own, asked, key=_MODES_BY_PERMISSION.index)
 
-    def _new_run(self, prompt: str) -> _Run:
+    def _new_run(self, prompt: str) -> _SubAgentRun:
         ended = [run.id for run in self._runs.values() if run.state != "running"]
-        for run_id in ended[: max(0, len(self._runs) - _KEPT)]:
+        for run_id in ended[: max(0, len(self._runs) - _MAX_KEPT)]:
             del self._runs[run_id]
-        run = _Run(f"agent-{next(self._numbers)}", prompt)
+        run = _SubAgentRun(f"agent-{next(self._numbers)}", prompt)
         self._runs[run.id] = run
         return run
 
 
-def _told(profile: Profile, prompt: str) -> Iterable[Message]:
+def _first_messages(profile: SubAgentProfile, prompt: str) -> Iterable[Message]:
     if profile.system:
         yield SystemMessage((TextPart(profile.system),))
     yield UserMessage((TextPart(prompt),))
 
 
-async def _work(run: _Run, agent: Agent, messages: Iterable[Message]) -> None:
+async def _run_agent(run: _SubAgentRun, agent: Agent, messages: Iterable[Message]) -> None:
     try:
         ended = await agent.answer(tuple(messages))
     except FcshimError as error:
@@ -178,7 +178,7 @@ async def _work(run: _Run, agent: Agent, messages: Iterable[Message]) -> None:
         run.state, run.result = "done", ended.answer or ""
 
 
-async def _result(run: _Run) -> str:
+async def _wait_for_result(run: _SubAgentRun) -> str:
     """Wait for a sub-agent; who stops waiting stops it."""
     assert run.task is not None
     try:

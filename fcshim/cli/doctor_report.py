@@ -138,7 +138,7 @@ def not_written(file: Path) -> str:
 
 
 def _who(contact: Contact) -> str:
-    server, count = contact.sighting.server, len(contact.names)
+    server, count = contact.sighting.backend, len(contact.names)
     models = f"{count} models" if count > 1 else "one model" if count else "models that it does not list"
     return f"{contact.url} is {server.name} ({contact.sighting.evidence}) with {models}; examined: {contact.model}"
 

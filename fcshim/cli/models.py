@@ -42,13 +42,13 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the table. Raises `ConfigError` and `UpstreamError`."""
     config = read_settings(arguments)
-    from fcshim.inquiry import ModelOutlook  # noqa: PLC0415 - a mistake in the settings is told before this long import
+    from fcshim.capabilities import ModelReport  # noqa: PLC0415 - a mistake in the settings is told before this long import
 
     listed = _told(arguments.of, config) if arguments.of else asyncio.run(_asked(config))
     if arguments.json:
         write_line(msgspec.json.format(listed, indent=2).decode())
         return 0
-    rows = [msgspec.structs.astuple(row) for row in msgspec.json.decode(listed, type=list[ModelOutlook])]
+    rows = [msgspec.structs.astuple(row) for row in msgspec.json.decode(listed, type=list[ModelReport])]
     table = [("model", "tools", "dialect", "profile"), *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
@@ -57,11 +57,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _asked(config: Config) -> bytes:
-    from fcshim.inquiry import Aptitude, outlook  # noqa: PLC0415 - see above
+    from fcshim.capabilities import ToolSupport, model_reports  # noqa: PLC0415 - see above
     from fcshim.upstream import upstream_for  # noqa: PLC0415 - see above
 
     async with upstream_for(config) as upstream:
-        return msgspec.json.encode(await outlook(config, Aptitude(upstream)))
+        return msgspec.json.encode(await model_reports(config, ToolSupport(upstream)))
 
 
 def _told(url: str, config: Config) -> bytes:

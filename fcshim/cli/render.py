@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         dialect=arguments.dialect,
         profile=arguments.profile,
         tools_style=arguments.tools_style,
-        room=_room(arguments),
+        budget=_room(arguments),
     )
     for note in shim.notes:
         sys.stderr.write(f"fcshim: {note}\n")

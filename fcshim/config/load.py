@@ -22,19 +22,19 @@ from fcshim.parse.dialects import AUTO
 from fcshim.parse.machine.context import reasoning_end_tag
 from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
-from fcshim.servers import get_server
+from fcshim.backends import get_backend
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file; no setting, since the file cannot name itself."""
 
-Given: TypeAlias = str | bool | list[str]
+FlagValue: TypeAlias = str | bool | list[str]
 """A value as a flag gives it."""
 
 _SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
 def load_config(
-    flags: Mapping[str, Given] | None = None,
+    flags: Mapping[str, FlagValue] | None = None,
     *,
     env: Mapping[str, str] | None = None,
     file: Path | None = None,
@@ -50,7 +50,7 @@ def load_config(
     known = {setting.name: setting for setting in settings()}
     for name, value in (flags or {}).items():
         _refuse_unknown((name,), known, "flags")
-        values[name] = _read(known[name], value, known[name].flag)
+        values[name] = _parse_value(known[name], value, known[name].flag)
     config = Config(**values)
     _check(config)
     return config
@@ -95,10 +95,10 @@ def _from_env(env: Mapping[str, str]) -> dict[str, JSON]:
     known = {setting.env: setting for setting in settings()}
     given = {name: text for name, text in env.items() if name.startswith("FCSHIM_") and name != FILE_VARIABLE}
     _refuse_unknown(given, known, "environment")
-    return {known[name].name: _read(known[name], text, name) for name, text in given.items() if text}
+    return {known[name].name: _parse_value(known[name], text, name) for name, text in given.items() if text}
 
 
-def _read(setting: Setting, value: Given, where: str) -> JSON:
+def _parse_value(setting: Setting, value: FlagValue, where: str) -> JSON:
     """Read a value that was given as text; a list is separated by commas, or given as one."""
     read: JSON = value
     if isinstance(value, str) and setting.kind == "list":
@@ -128,17 +128,17 @@ def _secret(wanted: type, value: JSON) -> Secret:
 def _check(config: Config) -> None:
     """Check what a type cannot say."""
     check_address(config.upstream, "upstream")
-    _check_names(config)
+    _check_known_names(config)
     for pattern, row in config.models.items():
         try:
-            _check_names(row)
+            _check_known_names(row)
         except ConfigError as error:
             raise ConfigError(f'[models."{pattern}"]: {error.message}') from error
     if config.constrain not in ("auto", "off"):
-        get_server(config.constrain)
+        get_backend(config.constrain)
 
 
-def _check_names(row: Config | ModelOverrides) -> None:
+def _check_known_names(row: Config | ModelOverrides) -> None:
     """Refuse what there is no dialect, profile or reasoning tag for."""
     chosen_dialect(row.dialect or AUTO, "")
     chosen_profile(row.profile or AUTO, "")

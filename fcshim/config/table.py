@@ -52,14 +52,14 @@ def _setting(field: msgspec.structs.FieldInfo) -> Setting:
         help=about.description,
         metavar=about.extra["metavar"],
         choices=get_args(bare) if origin is Literal else (),
-        default=_shown(field.default),
+        default=_default_text(field.default),
         expected=_expected(bare, metas),
         secret=Secret in (bare, *get_args(bare)),
         type=field.type,
     )
 
 
-def _shown(default: JSON) -> str:
+def _default_text(default: JSON) -> str:
     if default is None or default == ():
         return ""
     if isinstance(default, bool):

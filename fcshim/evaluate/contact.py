@@ -12,10 +12,10 @@ import msgspec
 from fcshim.codecs.upstream_errors import excerpt, find_error_message
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Secret
-from fcshim.detection import Sighting, detect
+from fcshim.detection import Detection, detect
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
-from fcshim.servers import GENERIC, server_that_speaks
+from fcshim.backends import GENERIC, backend_of_api
 from fcshim.upstream import Timeouts, Upstream, api_url, root_url
 
 _NOT_FOR_CHAT = ("embed", "rerank", "whisper")
@@ -28,7 +28,7 @@ class Contact:
 
     url: str
     kind: UpstreamKind
-    sighting: Sighting
+    sighting: Detection
     names: tuple[str, ...]
     model: str
 
@@ -44,8 +44,8 @@ async def meet(url: str, api: str | None, model: str, key: Secret | None, timeou
         if kind.full_openai_api and not kind.allows_verbatim:
             sighting = await detect(upstream)
         else:
-            sighting = Sighting(server_that_speaks(kind.name) or GENERIC, f"the API is said to be {kind.name}")
-    spoken = kind if api else UPSTREAMS[sighting.server.api]
+            sighting = Detection(backend_of_api(kind.name) or GENERIC, f"the API is said to be {kind.name}")
+    spoken = kind if api else UPSTREAMS[sighting.backend.api]
     chosen = model or next(
         (name for name in names if not any(word in name.lower() for word in _NOT_FOR_CHAT)), names[0]
     )

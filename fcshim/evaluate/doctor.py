@@ -85,7 +85,7 @@ async def diagnose(config: Config, order: Order, watch: Watch) -> Diagnosis:
     contact = await meet(config.upstream, order.api, order.model, config.upstream_key, timeouts)
     watch.met(contact)
     async with Upstream(contact.url, key=config.upstream_key, timeouts=timeouts, kind=contact.kind) as upstream:
-        patient = Patient(upstream, contact.model, contact.sighting.server, contact.sighting.document)
+        patient = Patient(upstream, contact.model, contact.sighting.backend, contact.sighting.model_list)
         findings = []
         async for finding in examine(patient):
             watch.found(finding)
@@ -97,7 +97,7 @@ async def diagnose(config: Config, order: Order, watch: Watch) -> Diagnosis:
     return Diagnosis(
         upstream=contact.url,
         upstream_api=contact.kind.name,
-        server=contact.sighting.server.name,
+        server=contact.sighting.backend.name,
         evidence=contact.sighting.evidence,
         model=contact.model,
         models=len(contact.names),

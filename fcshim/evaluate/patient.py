@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.detection import found_in
+from fcshim.detection import lookup
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Reasoning, Text
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, TextPart, UserMessage
 from fcshim.reply import Reply, fold
-from fcshim.servers import Server
+from fcshim.backends import Backend
 from fcshim.upstream import Upstream
 
 HELLO = "Say hello."
@@ -75,7 +75,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Patient:
     """One model of one endpoint; `server` is its kind, as far as it is known."""
 
-    def __init__(self, upstream: Upstream, model: str, server: Server, listed: JSON = None) -> None:
+    def __init__(self, upstream: Upstream, model: str, server: Backend, listed: JSON = None) -> None:
         self.upstream = upstream
         self.model = model
         self.server = server
@@ -134,7 +134,7 @@ class Patient:
         if self.server.api != "llamacpp":
             return ""
         shown = await self.page("POST", "//apply-template", {"model": self.model, "messages": messages})
-        prompt = found_in(shown, "prompt")
+        prompt = lookup(shown, "prompt")
         return prompt if isinstance(prompt, str) else ""
 
     async def page(self, method: str, path: str, body: JSON = None) -> JSON:

@@ -71,9 +71,9 @@ def table_for(contact: Contact) -> str:
 
 def _constrain(contact: Contact, found: Mapping[str, Finding]) -> Iterable[Choice]:
     works = [(form, found[probe]) for probe, form in _FORMS if probe in found and found[probe].verdict == "yes"]
-    own = [(form, finding) for form, finding in works if form == contact.sighting.server.form]
+    own = [(form, finding) for form, finding in works if form == contact.sighting.backend.form]
     if own:
-        yield Choice(setting="constrain", value=contact.sighting.server.name, why=own[0][1].evidence)
+        yield Choice(setting="constrain", value=contact.sighting.backend.name, why=own[0][1].evidence)
     elif works:
         form, finding = works[0]
         yield Choice(setting="constrain", value=server_for(form), why=f"{finding.title}: {finding.evidence}")

@@ -12,7 +12,7 @@ from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser
 from fcshim.reply import fold
-from fcshim.servers import GENERIC, SERVERS
+from fcshim.backends import GENERIC, BACKENDS
 
 _WEATHER = Tool(
     name="get_weather",
@@ -124,4 +124,4 @@ async def _held(patient: Patient, form: Form) -> Seen:
 
 def server_for(form: Form) -> str:
     """Name the first kind of server that takes this form."""
-    return next((row.name for row in SERVERS.values() if row.form == form), GENERIC.name)
+    return next((row.name for row in BACKENDS.values() if row.form == form), GENERIC.name)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fcshim.codecs.openai_chat.models import MODELS_PATH
-from fcshim.detection import found_in
+from fcshim.detection import lookup
 from fcshim.evaluate.finding import Seen
 from fcshim.evaluate.patient import HELLO, Patient, assistant, excerpt, system, user
 from fcshim.events import JSON
@@ -142,25 +142,25 @@ _Room = Callable[[JSON, str], int]
 
 
 def _at(way: str) -> _Room:
-    return lambda document, _model: _count(found_in(document, way))
+    return lambda document, _model: _count(lookup(document, way))
 
 
 def _of_model(*members: str) -> _Room:
     """Look in the row of a list that is about the model, or its only one."""
 
     def look(document: JSON, model: str) -> int:
-        rows = found_in(document, "data") or found_in(document, "models")
+        rows = lookup(document, "data") or lookup(document, "models")
         rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         own = [row for row in rows if model in (row.get("id"), row.get("name"), row.get("model"))]
         row = own[0] if own else rows[0] if len(rows) == 1 else None
-        return next(filter(None, (_count(found_in(row, member)) for member in members)), 0)
+        return next(filter(None, (_count(lookup(row, member)) for member in members)), 0)
 
     return look
 
 
 def _of_ollama(document: JSON, _model: str) -> int:
     """Read what a model file sets; what a model could do at most is more than it gets."""
-    parameters = found_in(document, "parameters")
+    parameters = lookup(document, "parameters")
     found = re.search(r"^num_ctx\s+(\d{1,9})\b", parameters, re.MULTILINE) if isinstance(parameters, str) else None
     return int(found[1]) if found else 0
 

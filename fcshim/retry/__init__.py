@@ -4,6 +4,6 @@ Rule: no I/O; what a client has seen stands, so a second try only adds to it.
 Neighbours: `tries` drives one exchange after the other, `screen` decides what of each is seen.
 """
 
-from fcshim.retry.tries import DEFAULT_MAX_RETRIES, Tries, tried
+from fcshim.retry.retrying_exchange import DEFAULT_MAX_RETRIES, RetryingExchange, make_exchange
 
-__all__ = ["DEFAULT_MAX_RETRIES", "Tries", "tried"]
+__all__ = ["DEFAULT_MAX_RETRIES", "RetryingExchange", "make_exchange"]

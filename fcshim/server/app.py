@@ -15,7 +15,7 @@ from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import OPENAI, RouteMatch, find_route
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError
-from fcshim.inquiry import outlook
+from fcshim.capabilities import model_reports
 from fcshim.server.asgi import Receive, Scope, Send
 from fcshim.server.reply_endpoints import ReplyEndpoints
 from fcshim.server.metadata_endpoints import MetadataEndpoints
@@ -96,7 +96,7 @@ class App:
             await connection.respond(200, b'{"status":"ok"}')
         elif connection.path == "/fcshim/models" and connection.method == "GET":
             self._guard.check_key(connection)
-            await connection.respond(200, msgspec.json.encode(await outlook(self._config, self._replies.tool_support)))
+            await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._replies.tool_support)))
         else:
             await self._serve_api(connection, route)
 

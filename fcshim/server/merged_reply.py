@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from fcshim.agent.loop import meant_calls
+from fcshim.agent.loop import executable_calls
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.exchange import Batch
@@ -130,7 +130,7 @@ class MergedReply:
     def _end_round(self, event: Stop) -> list[Event]:
         self.last_round = fold([*self._round_events, event])
         self._usages.append(self.last_round.usage)
-        calls = meant_calls(self.last_round)
+        calls = executable_calls(self.last_round)
         self.server_calls = tuple(call for call in calls if call.tool_call_id in self._hidden_ids)
         self.has_client_calls = any(call.error is None and call not in self.server_calls for call in calls)
         return [] if self.server_calls else [made for _, made in self.close()]

@@ -13,12 +13,12 @@ from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import RouteMatch
 from fcshim.config import Config
 from fcshim.errors import RequestError
-from fcshim.inquiry import list_models
+from fcshim.capabilities import list_models
 from fcshim.messages import uses_tools
 from fcshim.server.token_count import count_tokens
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.server_tools import ServerTools
-from fcshim.stages import shim_for
+from fcshim.exchange_factory import make_shim
 from fcshim.upstream import Upstream
 
 COUNT_HEADER = b"x-fcshim-count"
@@ -52,7 +52,7 @@ class MetadataEndpoints:
         request, _ = self._server_tools.add_to_request(counter.decode_count(body, self._target(connection, route)), connection)
         model = self._config.for_model(request.model)
         asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style="")
-        sent = shim_for(asked, model).prepare() if uses_tools(asked) and model.tools != "native" else asked
+        sent = make_shim(asked, model).prepare() if uses_tools(asked) and model.tools != "native" else asked
         tokens, exact = await count_tokens(sent, self._upstream)
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.answer import answer_for
-from fcshim.asking import Question, is_native
+from fcshim.response import response_for
+from fcshim.dispatch import RequestAttempts, is_native
 from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.constrain.response_format import requested_schema
-from fcshim.enforcement import Enforcement
+from fcshim.constraint_support import ConstraintSupport
 from fcshim.ids import id_source, secret_source
-from fcshim.inquiry import Aptitude
+from fcshim.capabilities import ToolSupport
 from fcshim.messages import Request, uses_tools
 from fcshim.server.request_handler import RequestHandler
 from fcshim.server.tool_loop import ToolLoop
@@ -28,7 +28,7 @@ from fcshim.server.guard import client_key
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.relay import Relay
-from fcshim.stages import Making
+from fcshim.exchange_factory import ExchangeFactory
 from fcshim.upstream import Upstream, key_header
 
 logger = logging.getLogger("fcshim.server")
@@ -57,8 +57,8 @@ class ReplyEndpoints:
         self._upstream = upstream
         self._upstream_kind = upstream.kind
         self._codec = upstream.kind.codec
-        self._constraint_support = Enforcement(upstream, config.constrain)
-        self.tool_support = Aptitude(upstream)
+        self._constraint_support = ConstraintSupport(upstream, config.constrain)
+        self.tool_support = ToolSupport(upstream)
         self._relay = relay
         self._server_tools = server_tools
         self._id_sources = {
@@ -99,7 +99,7 @@ class ReplyEndpoints:
         """Tell whether a reply without calls is held to its format here; probabilities are only to be had relayed."""
         if requested_schema(request) is None or request.extra.get("logprobs"):
             return False
-        return constrains_document((await self._constraint_support.server(request)).form, request)
+        return constrains_document((await self._constraint_support.backend(request)).form, request)
 
     def _upstream_stores_replies(self, route: RouteMatch) -> bool:
         """Tell whether earlier replies are the upstream's to remember: it gives them all."""
@@ -124,28 +124,28 @@ class ReplyEndpoints:
             self._upstream,
             self._codec,
             new_attempts=lambda asked: self._new_attempts(context, asked),
-            new_response=lambda: answer_for(request, identity, context.codec, max_reply=self._config.max_reply),
+            new_response=lambda: response_for(request, identity, context.codec, max_reply=self._config.max_reply),
             headers=self._upstream_headers(context.connection, context.codec),
             tool_loop=context.tool_loop,
         )
         times = {"first_ping": self._config.first_ping, "ping": self._config.ping}
         await conversation.run(context.upstream_request, streamed=request.stream, **times)
 
-    def _new_attempts(self, context: _RequestContext, request: Request) -> Question:
+    def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:
         model = context.model_config
         style = "" if context.codec is not self._codec else request.style
         asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style=style)
 
-        make = Making(
+        make = ExchangeFactory(
             asked,
             model,
             self._upstream_kind,
             self.tool_support,
             self._id_sources[context.codec.call_prefix],
-            whole=not context.client_request.stream,
+            buffered=not context.client_request.stream,
             translated=context.codec is not self._codec,
         )
-        return Question(asked, make, tools=model.tools, aptitude=self.tool_support, enforcement=self._constraint_support)
+        return RequestAttempts(asked, make, tools=model.tools, tool_support=self.tool_support, constraint_support=self._constraint_support)
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Give the client's headers that the upstream may see; those of another API mean nothing there but the key."""

@@ -7,8 +7,8 @@ Neighbours: `asking` says what to send, `answer` and `line` write, `course` exec
 
 from collections.abc import Callable, Sequence
 
-from fcshim.answer import Answer
-from fcshim.asking import Question
+from fcshim.response import ClientResponse
+from fcshim.dispatch import RequestAttempts
 from fcshim.codecs.base import Codec
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import Error
@@ -21,7 +21,7 @@ from fcshim.upstream import Upstream, UpstreamReply
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 _RETRY_HEADERS = ("retry-after", "retry-after-ms")
 
-NewAttempts = Callable[[Request], Question]
+NewAttempts = Callable[[Request], RequestAttempts]
 """Makes the question of a request."""
 
 
@@ -35,7 +35,7 @@ class RequestHandler:
         codec: Codec,
         *,
         new_attempts: NewAttempts,
-        new_response: Callable[[], Answer],
+        new_response: Callable[[], ClientResponse],
         headers: Sequence[tuple[bytes, bytes]],
         tool_loop: ToolLoop | None,
     ) -> None:
@@ -51,7 +51,7 @@ class RequestHandler:
     async def run(self, request: Request, *, streamed: bool, first_ping: float, ping: float) -> None:
         """Have it. Raises `FcshimError` where nothing has been sent yet."""
         self._attempts = self._new_attempts(request)
-        self._exchange = await self._attempts.begin()
+        self._exchange = await self._attempts.first()
         line, course = self._connection, self._tool_loop
         line.prepare(200, [(b"content-type", self._response.content_type.encode()), *(_STREAM_HEADERS if streamed else ())])
         pulse = PingSchedule(self._ping, first_interval=first_ping, interval=ping) if streamed else None
@@ -64,7 +64,7 @@ class RequestHandler:
             events = self._exchange.fail(error)
             if course is not None:
                 events = course.fail(events, error)
-            if not self._response.begun and (not events or isinstance(events[-1][1], Error)):
+            if not self._response.started and (not events or isinstance(events[-1][1], Error)):
                 raise
             await line.end(self._response.feed(events) + self._response.close())
 
@@ -75,7 +75,7 @@ class RequestHandler:
             await self._connection.end(self._response.feed(rest) + self._response.close())
             return
         self._attempts = self._new_attempts(tool_loop.request)
-        self._exchange = await self._attempts.begin()
+        self._exchange = await self._attempts.first()
         await self._run_attempts()
 
     async def _run_attempts(self) -> None:
@@ -87,15 +87,15 @@ class RequestHandler:
             except UpstreamError as error:
                 await self._fall_back(error)
             else:
-                self._attempts.accepted(self._exchange)
-                more = await self._attempts.again(self._exchange)
-        if self._exchange.again:  # it was wanted, and could not be
+                self._attempts.confirm(self._exchange)
+                more = await self._attempts.retry(self._exchange)
+        if self._exchange.wants_retry:  # it was wanted, and could not be
             await self._finish_attempt(self._encode(self._exchange.close()))
 
     async def _fall_back(self, error: UpstreamError) -> None:
         course = self._tool_loop
         late = self._connection.started or (course is not None and course.has_run_tools)
-        other = await self._attempts.instead(self._exchange, error, late=late)
+        other = await self._attempts.fallback(self._exchange, error, response_started=late)
         if other is None:
             raise error
         if other is not self._exchange:
@@ -109,7 +109,7 @@ class RequestHandler:
     async def _stream_attempt(self) -> None:
         """Ask the upstream, and write what the client is to see, to the end where nothing is left to do."""
         line, asked, feed = self._connection, self._exchange, self._encode
-        async with self._upstream.send_request(asked.outgoing, headers=self._headers) as reply:
+        async with self._upstream.send_request(asked.upstream_request, headers=self._headers) as reply:
             if reply.status != 200:
                 line.extra_headers += _retry_headers(reply)
                 raise await self._read_error(reply)
@@ -123,7 +123,7 @@ class RequestHandler:
 
     async def _finish_attempt(self, data: bytes) -> None:
         """Write the last of a try; the end of the answer where nothing is left to do."""
-        if not self._exchange.again and (self._tool_loop is None or self._tool_loop.finished):
+        if not self._exchange.wants_retry and (self._tool_loop is None or self._tool_loop.finished):
             await self._connection.end(data + self._response.close())
         else:
             await self._connection.drain()

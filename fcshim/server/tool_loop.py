@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.agent.loop import meant_calls, spoken, still_calling
+from fcshim.agent.loop import executable_calls, assistant_message, max_rounds_error
 from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.exchange import Batch
@@ -53,7 +53,7 @@ class ToolLoop:
         """Take the events of one upstream read; give those that the client sees. Raises `UpstreamError`."""
         seen = self._reply.feed(batch)
         if self.finished and self._added_messages and not isinstance(seen[-1][1], Error):
-            last = spoken(self._reply.last_round, meant_calls(self._reply.last_round))
+            last = assistant_message(self._reply.last_round, executable_calls(self._reply.last_round))
             self._store_turn(self._reply.visible_message, (*self._added_messages, last))
         return seen
 
@@ -65,12 +65,12 @@ class ToolLoop:
         turn = self._reply
         self._rounds_left -= 1
         if not self._rounds_left and not turn.has_client_calls:
-            raise still_calling(self._max_rounds)
-        calls = meant_calls(turn.last_round)
+            raise max_rounds_error(self._max_rounds)
+        calls = executable_calls(turn.last_round)
         answered = turn.server_calls if turn.has_client_calls else calls
         results = await self._executor.execute(answered)
         told = [call for call in calls if call.error is None or call in answered]
-        self._added_messages += (spoken(turn.last_round, told), *results)
+        self._added_messages += (assistant_message(turn.last_round, told), *results)
         if turn.has_client_calls:
             self._store_turn(turn.visible_message, self._added_messages)
             return turn.close()

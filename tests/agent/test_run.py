@@ -21,9 +21,9 @@ from fcshim.tools import (
     Registry,
     ToolResult,
 )
-from tests.agent.model import FOR_EVER, Model, asked, calls, says
+from tests.agent.model import HANG_FOREVER, ScriptedModel, user_message, call_reply, text_reply
 
-QUESTION = asked("What is 1 + 2?")
+QUESTION = user_message("What is 1 + 2?")
 
 
 def add(a: int, b: int, context: CallContext) -> int:
@@ -38,7 +38,7 @@ async def run(model, tools, **settings):
 
 
 async def test_everything_is_told_in_its_order():
-    model = Model(calls(("add", {"a": 1, "b": 2}), text="Let me add."), says("It is 3."))
+    model = ScriptedModel(call_reply(("add", {"a": 1, "b": 2}), text="Let me add."), text_reply("It is 3."))
     events = await run(model, [add])
     kinds = [type(event).__name__ for event in events]
 
@@ -50,8 +50,8 @@ async def test_everything_is_told_in_its_order():
     ] == kinds
     assert "It is 3." == events[-1].answer
     assert events[8].answer is None
-    assert ToolMessage("call_0", (TextPart("3"),), "add") == model.asked[1][-1]
-    assert (QUESTION, *model.asked[1][1:], AssistantMessage((TextPart("It is 3."),))) == events[-1].messages
+    assert ToolMessage("call_0", (TextPart("3"),), "add") == model.conversations[1][-1]
+    assert (QUESTION, *model.conversations[1][1:], AssistantMessage((TextPart("It is 3."),))) == events[-1].messages
 
 
 async def test_results_keep_the_order_of_the_calls():
@@ -59,20 +59,20 @@ async def test_results_keep_the_order_of_the_calls():
         await asyncio.sleep(seconds)
         return seconds
 
-    model = Model(calls(("wait", {"seconds": 0.05}), ("wait", {"seconds": 0.0})), says("done"))
+    model = ScriptedModel(call_reply(("wait", {"seconds": 0.05}), ("wait", {"seconds": 0.0})), text_reply("done"))
     events = await run(model, [wait])
 
     assert ["0.0", "0.05"] == [each.message.content[0].text for each in events if isinstance(each, CallFinished)]
-    assert ["0.05", "0.0"] == [message.content[0].text for message in model.asked[1][2:]]
+    assert ["0.05", "0.0"] == [message.content[0].text for message in model.conversations[1][2:]]
 
 
 async def test_the_model_learns_of_errors():
     def fail() -> None:
         raise ToolError("no such city")
 
-    model = Model(calls(("fail", {}), ("nothing", {})), says("Sorry."))
+    model = ScriptedModel(call_reply(("fail", {}), ("nothing", {})), text_reply("Sorry."))
     await run(model, [fail])
-    first, second = model.asked[1][2:]
+    first, second = model.conversations[1][2:]
 
     assert first.is_error
     assert "no such city\n[Analyze the error above" in first.content[0].text
@@ -80,19 +80,19 @@ async def test_the_model_learns_of_errors():
 
 
 async def test_what_may_not_run_is_told_to_the_model():
-    model = Model(calls(("add", {"a": 1, "b": 2})), says("I may not."))
+    model = ScriptedModel(call_reply(("add", {"a": 1, "b": 2})), text_reply("I may not."))
     await run(model, Executor([add], permissions=Permissions("ask")))
 
-    assert "nobody to ask" in model.asked[1][-1].content[0].text
+    assert "nobody to ask" in model.conversations[1][-1].content[0].text
 
 
 async def test_a_final_result_is_the_answer():
     tool = FunctionTool(lambda: ToolResult((TextPart("enough"),), final=True), name="stop")
-    model = Model(calls(("stop", {})))
+    model = ScriptedModel(call_reply(("stop", {})))
     events = await run(model, [tool])
 
     assert "enough" == events[-1].answer
-    assert 1 == len(model.asked)
+    assert 1 == len(model.conversations)
 
 
 async def test_tools_may_change_between_rounds():
@@ -104,50 +104,50 @@ async def test_tools_may_change_between_rounds():
         return "learnt"
 
     registry.register(learn)
-    model = Model(calls(("learn", {})), calls(("add", {"a": 1, "b": 2})), says("3"))
+    model = ScriptedModel(call_reply(("learn", {})), call_reply(("add", {"a": 1, "b": 2})), text_reply("3"))
     await run(model, Executor(registry))
 
-    assert [["learn"], ["learn", "add"], ["learn", "add"]] == model.offered
+    assert [["learn"], ["learn", "add"], ["learn", "add"]] == model.tool_names
 
 
 async def test_a_model_that_never_answers_is_stopped():
-    model = Model(*[calls(("add", {"a": 1, "b": 2}))] * 5)
+    model = ScriptedModel(*[call_reply(("add", {"a": 1, "b": 2}))] * 5)
     with pytest.raises(ModelOutputError, match="still calls tools in reply 3"):
         await run(model, [add], max_rounds=3)
 
-    assert 3 == len(model.asked)
+    assert 3 == len(model.conversations)
 
 
 async def test_a_model_s_endpoint_that_fails_is_raised():
     with pytest.raises(UpstreamError, match="it broke"):
-        await run(Model([Text("a"), Error("upstream_error", "it broke")]), [add])
+        await run(ScriptedModel([Text("a"), Error("upstream_error", "it broke")]), [add])
 
 
 async def test_calls_of_a_reply_that_was_cut_off_are_not_executed():
     cut = [ToolCallEnd("call_0", "add", '{"a": 1, "b": 2}', 0), Text("x")]
-    events = await run(Model(cut), [add])
+    events = await run(ScriptedModel(cut), [add])
 
     assert not [event for event in events if isinstance(event, CallStarted)]
     assert "x" == events[-1].answer
 
 
 async def test_leaving_stops_the_model():
-    model = Model([Text("a"), FOR_EVER])
+    model = ScriptedModel([Text("a"), HANG_FOREVER])
     async with aclosing(Agent(model, Executor([])).run([QUESTION])) as events:
         await anext(events)
 
-    assert 1 == model.left
+    assert 1 == model.cancelled_count
 
 
 async def test_cancelling_stops_the_model():
-    model = Model([Text("a"), FOR_EVER])
+    model = ScriptedModel([Text("a"), HANG_FOREVER])
     running = asyncio.create_task(run(model, [add]))
     await asyncio.sleep(0.01)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
 
-    assert 1 == model.left
+    assert 1 == model.cancelled_count
 
 
 @pytest.mark.parametrize("way", ["leave", "cancel"])
@@ -162,7 +162,7 @@ async def test_stopping_stops_the_tools(way):
             stopped.set()
 
     async def until_progress():
-        async with aclosing(Agent(Model(calls(("forever", {}))), Executor([forever])).run([QUESTION])) as events:
+        async with aclosing(Agent(ScriptedModel(call_reply(("forever", {}))), Executor([forever])).run([QUESTION])) as events:
             async for event in events:
                 if isinstance(event, CallProgressed) and way == "leave":
                     return
@@ -177,7 +177,7 @@ async def test_stopping_stops_the_tools(way):
 
 
 async def test_the_answer_alone_can_be_had():
-    ended = await Agent(Model(says("hello")), Executor([])).answer([QUESTION])
+    ended = await Agent(ScriptedModel(text_reply("hello")), Executor([])).answer([QUESTION])
 
     assert isinstance(ended, RoundEnded)
     assert "hello" == ended.answer
@@ -185,4 +185,4 @@ async def test_the_answer_alone_can_be_had():
 
 def test_at_least_one_round_is_needed():
     with pytest.raises(ConfigError, match="max_rounds"):
-        Agent(Model(), Executor([]), max_rounds=0)
+        Agent(ScriptedModel(), Executor([]), max_rounds=0)

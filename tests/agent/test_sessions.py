@@ -3,7 +3,7 @@
 from fcshim.agent import Agent, Sessions
 from fcshim.events import Error
 from fcshim.tools import Executor
-from tests.agent.model import FOR_EVER, Model, calls, says
+from tests.agent.model import HANG_FOREVER, ScriptedModel, call_reply, text_reply
 from tests.mcp.started import eventually
 from tests.tools.builtin.calling import call, refused, said
 
@@ -14,13 +14,13 @@ def add(a: int, b: int) -> int:
 
 
 def sessions(*replies):
-    model = Model(*replies)
+    model = ScriptedModel(*replies)
     made = Sessions(lambda _: Agent(model, Executor([add])))
     return made, made.tools(), model
 
 
 async def test_a_session_is_started_written_to_and_read():
-    made, tools, model = sessions(calls(("add", {"a": 1, "b": 2})), says("3"), says("You are welcome."))
+    made, tools, model = sessions(call_reply(("add", {"a": 1, "b": 2})), text_reply("3"), text_reply("You are welcome."))
 
     assert "Started session-1." == await said(tools, "SessionsSpawn", prompt="1 + 2?", title="Sums")
     await eventually(lambda: made._sessions["session-1"].messages and not made._sessions["session-1"].lock.locked())
@@ -36,22 +36,22 @@ async def test_a_session_is_started_written_to_and_read():
         "assistant: You are welcome.",
     ] == history.splitlines()
     assert "assistant: You are welcome." == await said(tools, "SessionsHistory", sessionId="session-1", limit=1)
-    assert 3 == len(model.asked)
+    assert 3 == len(model.conversations)
 
 
 async def test_messages_wait_for_one_another():
-    made, tools, model = sessions([FOR_EVER])
+    made, tools, model = sessions([HANG_FOREVER])
     await said(tools, "SessionsSpawn", prompt="x")
-    await eventually(lambda: model.asked)
+    await eventually(lambda: model.conversations)
 
     assert "session-1  answering  x" == await said(tools, "SessionsList")
     assert "user: x\n(it is answering)" == await said(tools, "SessionsHistory", sessionId="session-1")
     await made.aclose()
-    assert 1 == model.left
+    assert 1 == model.cancelled_count
 
 
 async def test_a_failure_is_part_of_the_session():
-    _, tools, _ = sessions(says("a"), [Error("upstream_error", "it broke")], says("b"))
+    _, tools, _ = sessions(text_reply("a"), [Error("upstream_error", "it broke")], text_reply("b"))
     await said(tools, "SessionsSpawn", prompt="x")
 
     assert "(failed: it broke)" == await said(tools, "SessionsSend", sessionId="session-1", message="y")
@@ -59,7 +59,7 @@ async def test_a_failure_is_part_of_the_session():
 
 
 async def test_sessions_are_listed_in_parts():
-    made, tools, _ = sessions(*[says("a")] * 3)
+    made, tools, _ = sessions(*[text_reply("a")] * 3)
     for title in ("one", "two", "three"):
         await said(tools, "SessionsSpawn", prompt="x", title=title)
 

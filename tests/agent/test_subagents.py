@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from fcshim.agent import SubAgents
-from fcshim.agent.subagents import Profile
+from fcshim.agent.subagents import SubAgentProfile
 from fcshim.events import Error
 from fcshim.messages import SystemMessage
 from fcshim.tools import FunctionTool, Permissions, Registry, Traits
-from tests.agent.model import FOR_EVER, Model, asked, calls, says
+from tests.agent.model import HANG_FOREVER, ScriptedModel, user_message, call_reply, text_reply
 from tests.mcp.started import eventually
 from tests.tools.builtin.calling import refused, said
 
@@ -24,22 +24,22 @@ def agents(model, *tools, **settings):
 
 
 async def test_a_sub_agent_does_a_task():
-    model = Model(says("42"))
+    model = ScriptedModel(text_reply("42"))
     _, tools = agents(model)
 
     assert "42" == await said(tools, "spawn_agent", prompt="Think.")
-    assert (asked("Think."),) == model.asked[0]
+    assert (user_message("Think."),) == model.conversations[0]
 
 
 async def test_it_inherits_named_tools_and_those_of_servers_and_starts_no_agents():
-    model = Model(says("a"), says("b"))
+    model = ScriptedModel(text_reply("a"), text_reply("b"))
     given = [tool("Read"), tool("Write"), tool("mcp__a__b"), tool("list_skills")]
     made, tools = agents(model, *given)
     made._registry.register_all(tools)
     await said(tools, "spawn_agent", prompt="x")
     await said(tools, "spawn_agent", prompt="x", tools=["Read", "spawn_agent"])
 
-    assert [["mcp__a__b", "list_skills"], ["Read", "mcp__a__b", "list_skills"]] == model.offered
+    assert [["mcp__a__b", "list_skills"], ["Read", "mcp__a__b", "list_skills"]] == model.tool_names
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ async def test_it_inherits_named_tools_and_those_of_servers_and_starts_no_agents
     ],
 )
 async def test_its_permission_is_not_wider_than_its_parent_s(own, asked_for, ran):
-    model = Model(calls(("Do", {})), says("done"))
+    model = ScriptedModel(call_reply(("Do", {})), text_reply("done"))
     _, tools = agents(model, tool("Do"), mode=lambda: own, permissions=Permissions)
     await said(tools, "spawn_agent", prompt="x", tools=["Do"], permissionMode=asked_for)
 
-    assert ran == (not model.asked[1][-1].is_error)
+    assert ran == (not model.conversations[1][-1].is_error)
 
 
 async def test_a_sub_agent_works_in_the_background():
-    model = Model([FOR_EVER], says("42"))
+    model = ScriptedModel([HANG_FOREVER], text_reply("42"))
     made, tools = agents(model)
 
     assert "There are none." == await said(tools, "subagent_list")
@@ -75,25 +75,25 @@ async def test_a_sub_agent_works_in_the_background():
     assert "There are: agent-1, agent-2." in await refused(tools, "subagent_status", runId="x")
     await made.aclose()
     assert "stopped" == await said(tools, "subagent_status", runId="agent-1")
-    assert 1 == model.left
+    assert 1 == model.cancelled_count
 
 
 async def test_who_stops_waiting_stops_it():
-    model = Model([FOR_EVER])
+    model = ScriptedModel([HANG_FOREVER])
     made, tools = agents(model)
     waiting = asyncio.create_task(tools[0].call({"prompt": "x"}))
-    await eventually(lambda: model.asked)
+    await eventually(lambda: model.conversations)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     await made.aclose()
 
     assert "stopped" == await said(tools, "subagent_status", runId="agent-1")
-    assert 1 == model.left
+    assert 1 == model.cancelled_count
 
 
 async def test_a_failure_is_told():
-    model = Model([Error("upstream_error", "it broke")], *[calls(("x", {}))] * 2)
+    model = ScriptedModel([Error("upstream_error", "it broke")], *[call_reply(("x", {}))] * 2)
     _, tools = agents(model)
 
     assert "The sub-agent failed: it broke" == await refused(tools, "spawn_agent", prompt="x")
@@ -101,21 +101,21 @@ async def test_a_failure_is_told():
 
 
 async def test_the_user_describes_kinds_of_agents():
-    model = Model(says("ok"))
-    profile = Profile(system="You review.", tools=("Read",), model="small")
+    model = ScriptedModel(text_reply("ok"))
+    profile = SubAgentProfile(system="You review.", tools=("Read",), model="small")
     _, tools = agents(model, tool("Read"), tool("Write"), profiles={"reviewer": profile})
 
     assert "ok" == await said(tools, "spawn_agent", prompt="x", agent="reviewer")
-    assert [["Read"]] == model.offered
+    assert [["Read"]] == model.tool_names
     assert ["small"] == model.models
-    assert isinstance(model.asked[0][0], SystemMessage)
+    assert isinstance(model.conversations[0][0], SystemMessage)
     assert "There is no agent painter. There are: reviewer." == await refused(
         tools, "spawn_agent", prompt="x", agent="painter"
     )
 
 
 async def test_there_are_not_too_many():
-    model = Model(*[[FOR_EVER]] * 8)
+    model = ScriptedModel(*[[HANG_FOREVER]] * 8)
     made, tools = agents(model)
     for _ in range(8):
         await said(tools, "spawn_agent", prompt="x", background=True)

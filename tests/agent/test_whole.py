@@ -4,7 +4,7 @@ from fcshim import Client
 from fcshim.agent import Agent, RoundEnded
 from fcshim.demo.serving import serve_model
 from fcshim.tools import CallFinished, Executor, Permissions, read_rules
-from tests.agent.model import asked
+from tests.agent.model import user_message
 from tests.mcp.started import manager, server
 
 
@@ -14,7 +14,7 @@ async def test_a_model_calls_a_server_s_tool_and_answers():
         tool = servers.find("f:add").renamed("add_numbers")
         permissions = Permissions(rules=read_rules("allow", ["add_*"]))
         agent = Agent(client.stream, Executor([tool], permissions=permissions))
-        events = [event async for event in agent.run([asked("call add_numbers with a=19, b=23")])]
+        events = [event async for event in agent.run([user_message("call add_numbers with a=19, b=23")])]
 
     (finished,) = [event for event in events if isinstance(event, CallFinished)]
 

@@ -11,7 +11,7 @@ from fcshim.errors import ModelOutputError, UpstreamError
 from fcshim.events import Text
 from fcshim.messages import AssistantMessage, TextPart, ToolMessage, UserMessage
 from fcshim.tools import Permissions, Registry
-from tests.scripted import CUT, HANG, ROLE, Script, answering, said, scripted_upstream
+from tests.scripted import CUT, HANG, ROLE, Script, text_reply, text_chunk, scripted_upstream
 from tests.server.mcp_proxy import call_text
 
 
@@ -39,7 +39,7 @@ def kinds(conversation):
 
 
 async def test_a_turn_leaves_question_calls_results_and_answer():
-    async with talking(answering(SHOUT), answering("HEY it is.")) as (conversation, _):
+    async with talking(text_reply(SHOUT), text_reply("HEY it is.")) as (conversation, _):
         await heard(conversation, "Hi")
 
     assert [UserMessage, AssistantMessage, ToolMessage, AssistantMessage] == kinds(conversation)
@@ -47,12 +47,12 @@ async def test_a_turn_leaves_question_calls_results_and_answer():
 
 
 async def test_a_turn_that_is_left_keeps_the_text_that_had_come():
-    async with talking(Script((ROLE, said("Once"), HANG))) as (conversation, upstream):
+    async with talking(Script((ROLE, text_chunk("Once"), HANG))) as (conversation, upstream):
         async with contextlib.aclosing(conversation.say("Hi")) as events:
             async for event in events:
                 if event == Text("Once"):
                     break
-        await upstream.left.wait()
+        await upstream.client_left.wait()
 
     assert (UserMessage((TextPart("Hi"),)), AssistantMessage((TextPart("Once"),))) == conversation.session.messages
 
@@ -66,7 +66,7 @@ async def test_a_question_of_which_nothing_came_back_was_not_asked():
 
 
 async def test_whole_rounds_stay_when_a_later_one_breaks():
-    async with talking(answering(SHOUT), Script((ROLE, CUT))) as (conversation, _):
+    async with talking(text_reply(SHOUT), Script((ROLE, CUT))) as (conversation, _):
         with pytest.raises(UpstreamError):
             await heard(conversation, "Hi")
 
@@ -74,7 +74,7 @@ async def test_whole_rounds_stay_when_a_later_one_breaks():
 
 
 async def test_a_model_that_never_stops_calling_is_stopped():
-    async with talking(answering(SHOUT), answering(SHOUT), max_rounds=2) as (conversation, _):
+    async with talking(text_reply(SHOUT), text_reply(SHOUT), max_rounds=2) as (conversation, _):
         with pytest.raises(ModelOutputError, match="still calls tools"):
             await heard(conversation, "Hi")
 
@@ -82,9 +82,9 @@ async def test_a_model_that_never_stops_calling_is_stopped():
 
 
 async def test_the_model_may_change_between_turns():
-    async with talking(answering("a"), answering("b")) as (conversation, upstream):
+    async with talking(text_reply("a"), text_reply("b")) as (conversation, upstream):
         await heard(conversation, "Hi")
         conversation.session.model = "other"
         await heard(conversation, "Ho")
 
-    assert ["m", "other"] == [asked.body["model"] for asked in upstream.asked]
+    assert ["m", "other"] == [asked.body["model"] for asked in upstream.requests]

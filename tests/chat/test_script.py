@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import fcshim
 from tests.mcp.started import listening
-from tests.scripted import CUT, ROLE, Script, answering, said, scripted_upstream
+from tests.scripted import CUT, ROLE, Script, text_reply, text_chunk, scripted_upstream
 from tests.server.mcp_proxy import ADD, call_text, prompts
 
 FAIL = call_text("mcp__f__fail", message="boom")
@@ -26,7 +26,7 @@ def friendly():
 @contextlib.asynccontextmanager
 async def upstream_and_chat(folder, *replies, servers=None):
     """Give a function that runs `fcshim chat URL ...` to its end, and the upstream, which says the replies."""
-    played = (answering(each) if isinstance(each, str) else each for each in replies)
+    played = (text_reply(each) if isinstance(each, str) else each for each in replies)
     given = []
     if servers is not None:
         file = folder / "servers.json"
@@ -132,7 +132,7 @@ async def test_a_script_goes_on_with_the_last_session(tmp_path):
 
 
 async def test_an_upstream_that_breaks_is_a_failure(tmp_path):
-    broken = Script((ROLE, said("It "), CUT))
+    broken = Script((ROLE, text_chunk("It "), CUT))
     async with upstream_and_chat(tmp_path, broken, broken) as (chat, _):
         code, out, err = await chat("-p", "Hi")
         json_code, lines, _ = await chat("-p", "Hi", "--json")

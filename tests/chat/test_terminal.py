@@ -8,7 +8,7 @@ import pytest
 
 from tests.chat.pseudo_terminal import CTRL_C, CTRL_D, ENTER, terminal
 from tests.mcp.started import eventually, listening
-from tests.scripted import HANG, ROLE, Script, answering, models, said, scripted_upstream
+from tests.scripted import HANG, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
 from tests.server.mcp_proxy import ADD, call_text, stdio_server, prompts
 
 FAIL = call_text("mcp__f__fail", message="boom")
@@ -25,7 +25,7 @@ def friendly():
 @contextlib.asynccontextmanager
 async def chatting(folder, *replies, servers=None, options=()):
     """Chat before an upstream that says these; give the terminal, at its prompt, and the upstream."""
-    played = (answering(each) if isinstance(each, str) else each for each in replies)
+    played = (text_reply(each) if isinstance(each, str) else each for each in replies)
     given = list(options)
     if servers is not None:
         file = folder / "servers.json"
@@ -54,13 +54,13 @@ async def test_a_question_is_answered_and_ctrl_d_leaves(tmp_path):
 
 
 async def test_text_streams_and_ctrl_c_ends_the_turn_only(tmp_path):
-    slow = Script((ROLE, said("Once upon"), HANG))
+    slow = Script((ROLE, text_chunk("Once upon"), HANG))
     async with chatting(tmp_path, slow, "Again.") as (screen, upstream):
         screen.enter("Tell me")
         await screen.expect("Once upon")
         screen.type(CTRL_C)
         await screen.expect("(interrupted)")
-        await asyncio.wait_for(upstream.left.wait(), 2)
+        await asyncio.wait_for(upstream.client_left.wait(), 2)
         await screen.expect(PROMPT)
         screen.enter("And now?")
         await screen.expect("Again.")
@@ -70,13 +70,13 @@ async def test_text_streams_and_ctrl_c_ends_the_turn_only(tmp_path):
 
 async def test_ctrl_c_ends_a_single_turn_and_the_program_with_it(tmp_path):
     async with (
-        scripted_upstream(Script((ROLE, said("Once upon"), HANG))) as upstream,
+        scripted_upstream(Script((ROLE, text_chunk("Once upon"), HANG))) as upstream,
         terminal("chat", upstream.url, "--model", "m", "-p", "Tell me", state=tmp_path) as screen,
     ):
         await screen.expect("Once upon")
         screen.type(CTRL_C)
         code = await screen.left()
-        await asyncio.wait_for(upstream.left.wait(), 2)
+        await asyncio.wait_for(upstream.client_left.wait(), 2)
 
     assert 130 == code
     assert "Traceback" not in screen.shown
@@ -85,7 +85,7 @@ async def test_ctrl_c_ends_a_single_turn_and_the_program_with_it(tmp_path):
 
 async def test_a_call_is_shown_while_its_arguments_arrive(friendly, tmp_path):
     half = FAIL[: FAIL.index("om")]
-    async with chatting(tmp_path, Script((ROLE, said("So. " + half), HANG)), servers=friendly) as (screen, _):
+    async with chatting(tmp_path, Script((ROLE, text_chunk("So. " + half), HANG)), servers=friendly) as (screen, _):
         screen.enter("Go")
         seen = await screen.expect('{"message": "bo')
 
@@ -135,7 +135,7 @@ async def test_ctrl_c_at_a_question_ends_the_turn(friendly, tmp_path):
         await screen.expect("(interrupted)")
         await screen.expect(PROMPT)
 
-    assert 1 == len(upstream.asked)
+    assert 1 == len(upstream.requests)
 
 
 async def test_ctrl_c_cancels_a_tool_that_runs(tmp_path):
@@ -219,7 +219,7 @@ async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
         screen.enter("Go")
         await screen.expect("  ⎿ That is all.\nThat is all.\n")
 
-    assert 1 == len(upstream.asked)
+    assert 1 == len(upstream.requests)
 
 
 async def test_plan_refuses_what_acts(friendly, tmp_path):
@@ -236,7 +236,7 @@ async def test_plan_refuses_what_acts(friendly, tmp_path):
 
 
 async def test_the_commands(friendly, tmp_path):
-    async with chatting(tmp_path, models("m", "other"), "Hello.", servers=friendly) as (screen, upstream):
+    async with chatting(tmp_path, model_list("m", "other"), "Hello.", servers=friendly) as (screen, upstream):
         screen.enter("/help")
         await screen.expect("ends the turn")
         screen.enter("/tools")
@@ -259,7 +259,7 @@ async def test_the_commands(friendly, tmp_path):
         code = await screen.left()
 
     assert "reads    mcp__f__add  Add two numbers." in tools
-    assert "other" == upstream.asked[-1].body["model"]
+    assert "other" == upstream.requests[-1].body["model"]
     assert 0 == code
 
 

@@ -10,15 +10,15 @@ from rich.console import Console
 
 from fcshim.cli.doctor_report import PlainReport, Report, TerminalReport, report_to
 from fcshim.codecs.upstreams import UPSTREAMS
-from fcshim.detection import Sighting
+from fcshim.detection import Detection
 from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.doctor import Diagnosis
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.prescription import Choice
 from fcshim.evaluate.trial import Trial
-from fcshim.servers import get_server
+from fcshim.backends import get_backend
 from tests.cli.command import fcshim
-from tests.scripted import Script, answering, models, scripted_upstream
+from tests.scripted import Script, text_reply, model_list, scripted_upstream
 
 REFUSED = Script((b'{"error":{"message":"the model cannot be loaded"}}',), 500)
 
@@ -29,7 +29,7 @@ async def doctor(*arguments):
 
 
 async def test_an_endpoint_that_gives_no_replies_is_a_failure_and_leaves_no_file(tmp_path):
-    pages = {"/v1/models": models("m")}
+    pages = {"/v1/models": model_list("m")}
     async with scripted_upstream(REFUSED, REFUSED, pages=pages) as upstream:
         outcome = await doctor(upstream.url, "--write", tmp_path / "found.toml")
 
@@ -45,7 +45,7 @@ async def test_an_endpoint_that_gives_no_replies_is_a_failure_and_leaves_no_file
 async def test_a_file_that_is_there_is_not_replaced_where_there_is_nothing_better(tmp_path):
     file = tmp_path / "found.toml"
     file.write_text("port = 1\n")
-    async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": models("m")}) as upstream:
+    async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": model_list("m")}) as upstream:
         outcome = await doctor(upstream.url, "--write", file, "--force", "--json")
 
     assert (1, f"fcshim: no calls can be had: {file} is left as it is.\n") == (outcome.code, outcome.err)
@@ -53,7 +53,7 @@ async def test_a_file_that_is_there_is_not_replaced_where_there_is_nothing_bette
 
 
 async def test_without_cases_nothing_is_claimed_of_calls():
-    async with scripted_upstream(*[answering("Hi")] * 60, listing=models("m")) as upstream:
+    async with scripted_upstream(*[text_reply("Hi")] * 60, listing=model_list("m")) as upstream:
         outcome = await doctor(upstream.url, "--quick")
 
     assert (0, "") == (outcome.code, outcome.err)
@@ -61,7 +61,7 @@ async def test_without_cases_nothing_is_claimed_of_calls():
 
 
 async def test_the_same_for_programs():
-    async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": models("m")}) as upstream:
+    async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": model_list("m")}) as upstream:
         outcome = await doctor(upstream.url.removeprefix("http://"), "--json")
 
     report = json.loads(outcome.out)
@@ -106,7 +106,7 @@ def test_nobody_there_is_a_failure():
     assert "cannot connect" in outcome.err
 
 
-CONTACT = Contact("http://h", UPSTREAMS["openai"], Sighting(get_server("vllm"), "its models say so"), ("a", "b"), "a")
+CONTACT = Contact("http://h", UPSTREAMS["openai"], Detection(get_backend("vllm"), "its models say so"), ("a", "b"), "a")
 FINDING = Finding(probe="images", title="images", verdict="no", evidence="refused [bold]", means="a line says so")
 TRIAL = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90, mistakes={"wrong_tool": 1})
 DIAGNOSIS = Diagnosis(

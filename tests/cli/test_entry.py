@@ -8,7 +8,7 @@ import pytest
 
 from fcshim.cli.entry import COMMANDS, guard, main
 from fcshim.errors import ConfigError, RequestError, UpstreamError
-from fcshim.servers import SERVERS
+from fcshim.backends import BACKENDS
 from tests.cli.command import fcshim
 
 
@@ -61,7 +61,7 @@ def test_every_command_has_a_help_with_examples(name):
 def test_names_are_not_broken_at_their_hyphens():
     shown = fcshim("serve", "--help").out
 
-    assert all(name in shown for name in SERVERS)
+    assert all(name in shown for name in BACKENDS)
 
 
 def test_options_keep_their_whole_names():

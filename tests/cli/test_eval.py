@@ -10,9 +10,9 @@ import pytest
 
 from fcshim.evaluate import CATEGORIES
 from tests.cli.command import COMMAND, fcshim
-from tests.scripted import HANG, ROLE, Script, answering, models, scripted_upstream
+from tests.scripted import HANG, ROLE, Script, text_reply, model_list, scripted_upstream
 
-TOLD = answering("I do not know that.")
+TOLD = text_reply("I do not know that.")
 FALLEN = Script((b'{"error": {"message": "the model fell over"}}',), status=500)
 CALL = '<function_call>\n{"name": "get_current_weather", "arguments": {"city": "Lisbon"}}\n</function_call>'
 ONE = ("--category", "simple", "--limit", 1, "--max-retries", 0)
@@ -38,7 +38,7 @@ def test_the_embedded_model_is_measured(tmp_path):
 
 
 async def test_several_dialects_are_one_table():
-    async with scripted_upstream(answering(CALL), TOLD, listing=models("m")) as upstream:
+    async with scripted_upstream(text_reply(CALL), TOLD, listing=model_list("m")) as upstream:
         outcome = await measured(upstream, "--dialect", "function_call", "--dialect", "native", *ONE)
 
     head, _, row, *_ = outcome.out.splitlines()
@@ -49,18 +49,18 @@ async def test_several_dialects_are_one_table():
 
 
 async def test_programs_get_an_object():
-    async with scripted_upstream(answering(CALL), listing=models("m")) as upstream:
+    async with scripted_upstream(text_reply(CALL), listing=model_list("m")) as upstream:
         outcome = await measured(upstream, "--json", "--seed", 5, *ONE)
 
     said = json.loads(outcome.out)
 
     assert ("m", 5, 0.0) == tuple(said["terms"][name] for name in ("model", "seed", "temperature"))
     assert {"right": 1} == said["dialects"][0]["verdicts"]
-    assert 5 == upstream.asked[0].body["seed"]
+    assert 5 == upstream.requests[0].body["seed"]
 
 
 async def test_misses_are_listed_where_that_is_wanted():
-    async with scripted_upstream(TOLD, listing=models("m")) as upstream:
+    async with scripted_upstream(TOLD, listing=model_list("m")) as upstream:
         outcome = await measured(upstream, "--misses", *ONE)
 
     assert "simple-001 in function_call: missing call" in outcome.out
@@ -76,7 +76,7 @@ def test_the_cases_can_be_read_without_an_endpoint():
 
 
 async def test_a_file_of_settings_says_how_the_model_is_asked(tmp_path):
-    async with scripted_upstream(TOLD, listing=models("m")) as upstream:
+    async with scripted_upstream(TOLD, listing=model_list("m")) as upstream:
         file = tmp_path / "fcshim.toml"
         file.write_text(f'upstream = "{upstream.url}"\n[models."m"]\ndialect = "hermes"\nmax_retries = 0\n')
         outcome = await asyncio.to_thread(
@@ -84,12 +84,12 @@ async def test_a_file_of_settings_says_how_the_model_is_asked(tmp_path):
         )
 
     assert "hermes" == json.loads(outcome.out)["dialects"][0]["dialect"]
-    assert "<tool_call>" in json.dumps(upstream.asked[0].body["messages"])
+    assert "<tool_call>" in json.dumps(upstream.requests[0].body["messages"])
 
 
 async def test_results_of_other_settings_are_not_gone_on_with(tmp_path):
     file = tmp_path / "run.jsonl"
-    async with scripted_upstream(TOLD, listing=models("m")) as upstream:
+    async with scripted_upstream(TOLD, listing=model_list("m")) as upstream:
         await measured(upstream, "--output", file, *ONE)
         outcome = await measured(upstream, "--output", file, "--resume", "--temperature", 1, *ONE)
 
@@ -99,7 +99,7 @@ async def test_results_of_other_settings_are_not_gone_on_with(tmp_path):
 
 async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
     file = tmp_path / "run.jsonl"
-    async with scripted_upstream(answering(CALL), *[FALLEN] * 10, TOLD, listing=models("m")) as upstream:
+    async with scripted_upstream(text_reply(CALL), *[FALLEN] * 10, TOLD, listing=model_list("m")) as upstream:
         options = ("--category", "simple", "--limit", 12, "--max-retries", 0, "--output", file)
         failed = await measured(upstream, *options)
 
@@ -112,11 +112,11 @@ async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
 async def test_ctrl_c_shows_what_there_is_and_leaves_a_file_to_go_on_with(tmp_path):
     file = tmp_path / "run.jsonl"
     options = ("--category", "simple", "--limit", 2, "--max-retries", 0, "--output", file)
-    async with scripted_upstream(answering(CALL), Script((ROLE, HANG)), TOLD, listing=models("m")) as upstream:
+    async with scripted_upstream(text_reply(CALL), Script((ROLE, HANG)), TOLD, listing=model_list("m")) as upstream:
         command = [*COMMAND, "eval", upstream.url, "--concurrency", "1", *map(str, options)]
         pipe = asyncio.subprocess.PIPE
         running = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
-        await asyncio.to_thread(wait_for, lambda: len(upstream.asked) == 2)
+        await asyncio.to_thread(wait_for, lambda: len(upstream.requests) == 2)
         running.send_signal(signal.SIGINT)
         out, err = await asyncio.wait_for(running.communicate(), 20)
         stopped = file.read_bytes().splitlines()

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.cli.command import fcshim
-from tests.scripted import Script, answering, models, scripted_upstream
+from tests.scripted import Script, text_reply, model_list, scripted_upstream
 from tests.server.proxy import CALL, CHAT, chat_body, running_proxy, http_client
 
 PROPS = Script((b'{"chat_template":"{% if tools %}"}',))
@@ -19,7 +19,7 @@ async def shown(*arguments):
 
 
 async def test_the_models_of_an_endpoint_are_a_table():
-    async with scripted_upstream(models("gemma-2b", "qwen3")) as upstream:
+    async with scripted_upstream(model_list("gemma-2b", "qwen3")) as upstream:
         outcome = await shown("--upstream", upstream.url)
 
     head, gemma, qwen = [line.split() for line in outcome.out.splitlines()]
@@ -45,7 +45,7 @@ async def test_auto_asks_what_each_can(tmp_path):
 
 async def test_a_running_proxy_tells_what_it_has_learned():
     async with (
-        scripted_upstream(PROPS, REFUSAL, answering(CALL), models("m")) as upstream,
+        scripted_upstream(PROPS, REFUSAL, text_reply(CALL), model_list("m")) as upstream,
         running_proxy(upstream.url, tools="auto") as url,
     ):
         async with http_client(url) as client:

@@ -9,7 +9,7 @@ KNOWN = {"model", "messages", "stream", "stream_options", "max_tokens", "tempera
 
 def check_plain(upstream: ScriptedUpstream) -> list[dict]:
     """Give the bodies that came, each of which such an endpoint accepts."""
-    bodies = [asked.body for asked in upstream.asked]
+    bodies = [asked.body for asked in upstream.requests]
     for body in bodies:
         assert set(body) <= KNOWN
         assert body["stream"] is True
@@ -17,5 +17,5 @@ def check_plain(upstream: ScriptedUpstream) -> list[dict]:
         assert set(roles) <= {"system", "user", "assistant"}
         assert all(isinstance(message["content"], str) for message in body["messages"])
         assert all(first != second for first, second in itertools.pairwise(roles))
-        assert all("tool" not in name for asked in upstream.asked for name in asked.body)
+        assert all("tool" not in name for asked in upstream.requests for name in asked.body)
     return bodies

@@ -9,7 +9,7 @@ import pytest
 from fcshim.config import Secret
 from fcshim.demo.serving import serve_model, serve_proxy
 from tests.clients.plain import check_plain
-from tests.scripted import CUT, ROLE, Script, answering, models, said, scripted_upstream
+from tests.scripted import CUT, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
 from tests.server.proxy import running_proxy
 from tests.server.raw_upstream import raw_upstream, fixed_reply
 
@@ -58,7 +58,7 @@ async def stream(url: str, **fields) -> tuple[anthropic.types.Message, list[str]
 
 @pytest.mark.parametrize("ask", [create, stream])
 async def test_text_and_a_call(ask):
-    async with scripted_upstream(answering(*cut("Let me see. " + CALL))) as upstream, running_proxy(upstream.url) as url:
+    async with scripted_upstream(text_reply(*cut("Let me see. " + CALL))) as upstream, running_proxy(upstream.url) as url:
         answer = await ask(url)
         message = answer if ask is create else answer[0]
         (body,) = check_plain(upstream)
@@ -77,7 +77,7 @@ async def test_text_and_a_call(ask):
 
 async def test_the_arguments_stream_while_they_are_written():
     async with (
-        scripted_upstream(answering(*cut(CALL, 3))) as upstream,
+        scripted_upstream(text_reply(*cut(CALL, 3))) as upstream,
         running_proxy(upstream.url) as url,
         sdk(url) as client,
     ):
@@ -96,7 +96,7 @@ async def test_the_arguments_stream_while_they_are_written():
 @pytest.mark.parametrize("ask", [create, stream])
 async def test_parallel_calls_and_one_without_arguments(ask):
     text = CALL + "\n" + called("ping")
-    async with scripted_upstream(answering(*cut(text))) as upstream, running_proxy(upstream.url) as url:
+    async with scripted_upstream(text_reply(*cut(text))) as upstream, running_proxy(upstream.url) as url:
         answer = await ask(url, tools=[ADD, PING])
         message = answer if ask is create else answer[0]
 
@@ -106,7 +106,7 @@ async def test_parallel_calls_and_one_without_arguments(ask):
 
 async def test_one_call_where_only_one_is_allowed():
     text = CALL + "\n" + called("ping")
-    async with scripted_upstream(answering(*cut(text))) as upstream, running_proxy(upstream.url) as url:
+    async with scripted_upstream(text_reply(*cut(text))) as upstream, running_proxy(upstream.url) as url:
         message = await create(url, tools=[ADD, PING], tool_choice={"type": "auto", "disable_parallel_tool_use": True})
 
     assert ["add"] == [use.name for use in message.content]
@@ -114,7 +114,7 @@ async def test_one_call_where_only_one_is_allowed():
 
 async def test_a_forced_tool_is_asked_for_and_a_forbidden_one_is_not_offered():
     async with (
-        scripted_upstream(answering(CALL), answering("No.")) as upstream,
+        scripted_upstream(text_reply(CALL), text_reply("No.")) as upstream,
         running_proxy(upstream.url, constrain="off") as url,
     ):
         forced = await create(url, tool_choice={"type": "tool", "name": "add"})
@@ -151,7 +151,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
         {"role": "system", "content": "Be brief."},
     ]
     async with (
-        scripted_upstream(answering("Three.")) as upstream,
+        scripted_upstream(text_reply("Three.")) as upstream,
         running_proxy(upstream.url, profile="text-only") as url,
     ):
         message = await create(url, messages=history, system=[{"type": "text", "text": "You add."}])
@@ -169,7 +169,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
 
 
 async def test_without_tools_the_reply_is_translated():
-    async with scripted_upstream(answering("Hel", "lo")) as upstream, running_proxy(upstream.url) as url:
+    async with scripted_upstream(text_reply("Hel", "lo")) as upstream, running_proxy(upstream.url) as url:
         message, seen = await stream(url, tools=[], stop_sequences=["END"], extra_body={"temperature": 0.5})
         (body,) = check_plain(upstream)
 
@@ -181,7 +181,7 @@ async def test_without_tools_the_reply_is_translated():
 
 async def test_reasoning_is_shown_to_those_who_ask_for_it():
     thinks = b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
-    script = Script((ROLE, thinks, *answering("Hello").pieces))
+    script = Script((ROLE, thinks, *text_reply("Hello").pieces))
     async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url) as url:
         plain = await create(url)
         thinking, _ = await stream(url, thinking={"type": "enabled", "budget_tokens": 1024})
@@ -195,8 +195,8 @@ async def test_reasoning_is_shown_to_those_who_ask_for_it():
 @pytest.mark.parametrize(
     "pieces",
     [
-        answering('<function_call>\n{"name": "add", "arguments": {"a": 1, "b', reason="length").pieces,
-        (ROLE, said('<function_call>\n{"name": "add", "arguments": {"a": 1, "b'), CUT),
+        text_reply('<function_call>\n{"name": "add", "arguments": {"a": 1, "b', reason="length").pieces,
+        (ROLE, text_chunk('<function_call>\n{"name": "add", "arguments": {"a": 1, "b'), CUT),
     ],
     ids=["cut off", "broken off"],
 )
@@ -210,7 +210,7 @@ async def test_a_call_that_ends_badly_is_an_error_in_the_stream(pieces):
 
 async def test_a_call_that_is_cut_off_is_left_out_of_a_whole_reply():
     text = 'Well. <function_call>\n{"name": "add", "arguments": {"a": 1, "b'
-    async with scripted_upstream(answering(text, reason="length")) as upstream, running_proxy(upstream.url) as url:
+    async with scripted_upstream(text_reply(text, reason="length")) as upstream, running_proxy(upstream.url) as url:
         message = await create(url)
 
     assert ("max_tokens", ["Well. "]) == (message.stop_reason, [block.text for block in message.content])
@@ -234,7 +234,7 @@ async def test_errors_before_the_reply_have_their_status_and_type():
 
 async def test_keys_are_taken_in_both_ways():
     async with (
-        scripted_upstream(answering("a"), answering("b")) as upstream,
+        scripted_upstream(text_reply("a"), text_reply("b")) as upstream,
         running_proxy(upstream.url, api_keys=(Secret("secret"),)) as url,
     ):
         async with sdk(url, api_key=None, auth_token="secret") as client:
@@ -245,7 +245,7 @@ async def test_keys_are_taken_in_both_ways():
             with pytest.raises(anthropic.AuthenticationError):
                 await client.messages.create(model="m", max_tokens=9, messages=HI)
 
-    assert not any(name in asked.headers for asked in upstream.asked for name in ("authorization", "x-api-key"))
+    assert not any(name in asked.headers for asked in upstream.requests for name in ("authorization", "x-api-key"))
 
 
 async def test_tokens_are_counted_by_the_upstream_and_else_estimated():
@@ -261,12 +261,12 @@ async def test_tokens_are_counted_by_the_upstream_and_else_estimated():
 
     assert 12 == counted.input_tokens
     assert ("estimate", 1) == (guessed.headers["x-fcshim-count"], (await guessed.parse()).input_tokens)
-    assert ["/v1/chat/completions/input_tokens"] * 2 == [asked.path for asked in upstream.asked][:2]
+    assert ["/v1/chat/completions/input_tokens"] * 2 == [asked.path for asked in upstream.requests][:2]
 
 
 async def test_models_are_listed_in_the_clients_form():
     async with (
-        scripted_upstream(models("one", "two/b"), models("one", "two/b"), models("one")) as upstream,
+        scripted_upstream(model_list("one", "two/b"), model_list("one", "two/b"), model_list("one")) as upstream,
         running_proxy(upstream.url) as url,
         sdk(url) as client,
     ):
@@ -283,7 +283,7 @@ async def test_the_tool_runner_gives_up_threads_and_goes_on():
         return str(a + b)
 
     async with (
-        scripted_upstream(answering(CALL), answering("Three.")) as upstream,
+        scripted_upstream(text_reply(CALL), text_reply("Three.")) as upstream,
         running_proxy(upstream.url) as url,
         sdk(url) as client,
     ):
@@ -303,14 +303,14 @@ async def test_the_synchronous_client_streams_too():
         ):
             return events.get_final_message()
 
-    async with scripted_upstream(answering(*cut(CALL))) as upstream, running_proxy(upstream.url) as url:
+    async with scripted_upstream(text_reply(*cut(CALL))) as upstream, running_proxy(upstream.url) as url:
         message = await asyncio.to_thread(ask, url)
 
     assert {"a": 1, "b": 2} == message.content[0].input
 
 
 async def test_pings_in_a_silent_stream_harm_nobody():
-    waits = Script((b": waiting\n\n", *answering("Hello").pieces))
+    waits = Script((b": waiting\n\n", *text_reply("Hello").pieces))
     async with scripted_upstream(waits) as upstream, running_proxy(upstream.url, first_ping=0.001, ping=0.001) as url:
         message, _ = await stream(url)
 

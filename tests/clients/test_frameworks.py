@@ -12,7 +12,7 @@ import pytest
 
 from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, missing
 from tests.clients.plain import check_plain
-from tests.scripted import answering, models, scripted_upstream
+from tests.scripted import text_reply, model_list, scripted_upstream
 from tests.server.proxy import CALL, running_proxy
 
 CASES = [(name, api) for name, environment in ENVIRONMENTS.items() for api in environment.apis]
@@ -46,7 +46,7 @@ async def converse(name, api, mode, *scripts):
     """Let a framework's program have its conversation; give its status, its last line, its errors, and the upstream."""
     if problem := missing(name):
         pytest.skip(problem)
-    async with scripted_upstream(*scripts, listing=models("m")) as upstream, running_proxy(upstream.url) as url:
+    async with scripted_upstream(*scripts, listing=model_list("m")) as upstream, running_proxy(upstream.url) as url:
         process = await asyncio.create_subprocess_exec(
             *command_for(name),
             *(api, url, mode),
@@ -66,7 +66,7 @@ MODES = pytest.mark.parametrize("mode", ["streamed", "whole"])
 @MODES
 @EACH
 async def test_a_tool_is_called_and_its_result_answered(name, api, mode):
-    scripts = [answering(*cut(text)) for text in replies(name, mode)]
+    scripts = [text_reply(*cut(text)) for text in replies(name, mode)]
     status, found, errors, upstream = await converse(name, api, mode, *scripts)
 
     assert (0, {"text": "It is 3.", "called": [[1, 2]]}) == (status, found), errors
@@ -76,7 +76,7 @@ async def test_a_tool_is_called_and_its_result_answered(name, api, mode):
 @MODES
 @EACH
 async def test_a_call_that_was_cut_off_is_never_run(name, api, mode):
-    script = answering(*cut("Let me. " + CALL.partition("}")[0]), reason="length")
+    script = text_reply(*cut("Let me. " + CALL.partition("}")[0]), reason="length")
     _, found, errors, _ = await converse(name, api, mode, *[script] * 10)
 
     assert [] == found["called"], errors

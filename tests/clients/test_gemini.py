@@ -10,7 +10,7 @@ from google.genai import errors, types
 from fcshim.config import Secret
 from fcshim.demo.serving import serve_model, serve_proxy
 from tests.clients.plain import check_plain
-from tests.scripted import CUT, ROLE, Script, answering, models, said, scripted_upstream
+from tests.scripted import CUT, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
 from tests.server.proxy import running_proxy, http_client
 from tests.server.raw_upstream import raw_upstream
 from tests.server.raw_upstream import fixed_reply as answer
@@ -77,7 +77,7 @@ async def both(url: str, **fields) -> list[list[types.GenerateContentResponse]]:
 
 
 async def test_text_and_a_call():
-    script = answering(*cut("Let me see. " + CALL))
+    script = text_reply(*cut("Let me see. " + CALL))
     async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url) as url:
         answers = await both(url, system_instruction="Be brief.", max_output_tokens=50)
         bodies = check_plain(upstream)
@@ -101,7 +101,7 @@ async def test_text_and_a_call():
 
 
 async def test_parallel_calls_and_one_without_arguments():
-    script = answering(*cut(CALL + "\n" + PINGED))
+    script = text_reply(*cut(CALL + "\n" + PINGED))
     async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url) as url:
         answers = await both(url, declarations=[ADD, PING])
 
@@ -114,7 +114,7 @@ async def test_a_forced_function_is_asked_for_and_a_forbidden_one_is_not_offered
         return {"function_calling_config": {"mode": mode, "allowed_function_names": list(names) or None}}
 
     once = {"constrain": "off", "max_retries": 0}
-    async with scripted_upstream(*[answering("No.")] * 3) as upstream, running_proxy(upstream.url, **once) as url:
+    async with scripted_upstream(*[text_reply("No.")] * 3) as upstream, running_proxy(upstream.url, **once) as url:
         await whole(url, declarations=[ADD, PING], tool_config=calling("ANY", "add"))
         await whole(url, declarations=[ADD, PING], tool_config=calling("VALIDATED"))
         await whole(url, declarations=[ADD, PING], tool_config=calling("NONE"))
@@ -128,7 +128,7 @@ async def test_a_forced_function_is_asked_for_and_a_forbidden_one_is_not_offered
 
 async def test_a_chat_replays_calls_and_results():
     async with (
-        scripted_upstream(answering(*cut(CALL)), answering("Three."), answering("Bye.")) as upstream,
+        scripted_upstream(text_reply(*cut(CALL)), text_reply("Three."), text_reply("Bye.")) as upstream,
         running_proxy(upstream.url) as url,
         sdk(url).aio as client,
     ):
@@ -170,7 +170,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
         },
     ]
     async with (
-        scripted_upstream(answering("Three.")) as upstream,
+        scripted_upstream(text_reply("Three.")) as upstream,
         running_proxy(upstream.url, profile="text-only") as url,
     ):
         reply = await whole(url, contents)
@@ -191,7 +191,7 @@ async def test_functions_of_the_program_are_called_by_the_sdk():
         with sdk(url) as client:
             return client.models.generate_content(model="m", contents="Hi", config={"tools": [add]}).text
 
-    async with scripted_upstream(answering(CALL), answering("Three.")) as upstream, running_proxy(upstream.url) as url:
+    async with scripted_upstream(text_reply(CALL), text_reply("Three.")) as upstream, running_proxy(upstream.url) as url:
         answer = await asyncio.to_thread(ask, url)
         _, second = check_plain(upstream)
 
@@ -202,17 +202,17 @@ async def test_functions_of_the_program_are_called_by_the_sdk():
 @pytest.mark.parametrize("version", ["v1", "v1beta", "v1beta1", "v1alpha"])
 async def test_every_version_is_served(version):
     async with (
-        scripted_upstream(answering("Hel", "lo")) as upstream,
+        scripted_upstream(text_reply("Hel", "lo")) as upstream,
         running_proxy(upstream.url) as url,
         sdk(url, version=version).aio as client,
     ):
         assert "Hello" == (await client.models.generate_content(model="a/b:c", contents="Hi")).text
-        assert "a/b:c" == upstream.asked[0].body["model"]
+        assert "a/b:c" == upstream.requests[0].body["model"]
 
 
 async def test_an_address_without_a_version_is_served_too():
     body = {"contents": [{"parts": [{"text": "Hi"}]}]}
-    async with scripted_upstream(answering("Hello")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with scripted_upstream(text_reply("Hello")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         reply = (await client.post("/models/m:generateContent", json=body)).json()
 
     assert "Hello" == reply["candidates"][0]["content"]["parts"][0]["text"]
@@ -220,7 +220,7 @@ async def test_an_address_without_a_version_is_served_too():
 
 async def test_thoughts_are_shown_to_those_who_ask_for_them():
     thinks = b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
-    script = Script((ROLE, thinks, *answering("Hello").pieces))
+    script = Script((ROLE, thinks, *text_reply("Hello").pieces))
     async with scripted_upstream(*[script] * 4) as upstream, running_proxy(upstream.url) as url:
         plain = await both(url)
         shown = await both(url, thinking_config={"include_thoughts": True})
@@ -232,18 +232,18 @@ async def test_thoughts_are_shown_to_those_who_ask_for_them():
 
 
 async def test_structured_output_reaches_the_upstream():
-    async with scripted_upstream(answering('{"a":1}')) as upstream, running_proxy(upstream.url, constrain="off") as url:
+    async with scripted_upstream(text_reply('{"a":1}')) as upstream, running_proxy(upstream.url, constrain="off") as url:
         schema = {"type": "OBJECT", "properties": {"a": {"type": "INTEGER"}}}
         reply = await whole(url, declarations=[], response_mime_type="application/json", response_schema=schema)
 
-    form = upstream.asked[0].body["response_format"]["json_schema"]
+    form = upstream.requests[0].body["response_format"]["json_schema"]
 
     assert {"a": 1} == reply.parsed
     assert {"type": "object", "properties": {"a": {"type": "integer"}}} == form["schema"]
 
 
 async def test_a_call_that_is_cut_off_never_shows():
-    script = answering(*cut('Well. <function_call>\n{"name": "add", "arguments": {"a": 1, "b'), reason="length")
+    script = text_reply(*cut('Well. <function_call>\n{"name": "add", "arguments": {"a": 1, "b'), reason="length")
     async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url, constrain="off") as url:
         answers = await both(url)
 
@@ -254,7 +254,7 @@ async def test_a_call_that_is_cut_off_never_shows():
 
 
 async def test_a_stream_that_breaks_off_is_an_error():
-    script = Script((ROLE, said("Hel"), CUT))
+    script = Script((ROLE, text_chunk("Hel"), CUT))
     async with scripted_upstream(script) as upstream, running_proxy(upstream.url) as url:
         with pytest.raises(errors.ServerError) as caught:
             await chunks(url)
@@ -279,7 +279,7 @@ async def test_the_key_is_taken_from_the_header_and_from_the_query():
     body = {"contents": [{"parts": [{"text": "Hi"}]}]}
     path = "/v1beta/models/m:generateContent"
     async with (
-        scripted_upstream(answering("a"), answering("b")) as upstream,
+        scripted_upstream(text_reply("a"), text_reply("b")) as upstream,
         running_proxy(upstream.url, api_keys=(Secret("secret"),)) as url,
         http_client(url) as client,
     ):
@@ -289,14 +289,14 @@ async def test_the_key_is_taken_from_the_header_and_from_the_query():
 
     assert [200, 401] == [answer.status_code for answer in answers]
     assert "UNAUTHENTICATED" == answers[1].json()["error"]["status"]
-    assert not any("secret" in json.dumps([asked.path, asked.headers]) for asked in upstream.asked)
+    assert not any("secret" in json.dumps([asked.path, asked.headers]) for asked in upstream.requests)
 
 
 async def test_without_sse_a_stream_is_one_json_array():
     body = {"contents": [{"parts": [{"text": "Hi"}]}], "tools": [{"functionDeclarations": [ADD]}]}
-    broken = Script((ROLE, said("Hel"), CUT))
+    broken = Script((ROLE, text_chunk("Hel"), CUT))
     async with (
-        scripted_upstream(answering(*cut("Well. " + CALL)), broken) as upstream,
+        scripted_upstream(text_reply(*cut("Well. " + CALL)), broken) as upstream,
         running_proxy(upstream.url) as url,
         http_client(url) as client,
     ):
@@ -315,7 +315,7 @@ async def test_tokens_are_counted():
 
 async def test_models_are_listed_in_the_clients_form():
     async with (
-        scripted_upstream(models("one", "two/b"), models("one", "two/b")) as upstream,
+        scripted_upstream(model_list("one", "two/b"), model_list("one", "two/b")) as upstream,
         running_proxy(upstream.url) as url,
         sdk(url).aio as client,
     ):
@@ -324,7 +324,7 @@ async def test_models_are_listed_in_the_clients_form():
 
 
 async def test_empty_lines_in_a_silent_stream_harm_nobody():
-    waits = Script((b": waiting\n\n", *answering("Hello").pieces))
+    waits = Script((b": waiting\n\n", *text_reply("Hello").pieces))
     async with scripted_upstream(waits) as upstream, running_proxy(upstream.url, first_ping=0.001, ping=0.001) as url:
         assert "Hello" == text(await chunks(url))
 

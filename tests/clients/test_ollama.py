@@ -7,7 +7,7 @@ import ollama
 import pytest
 
 from fcshim.demo.serving import serve_model
-from tests.scripted import ROLE, event, said
+from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, running_proxy, http_client
 from tests.server.raw_upstream import stream_then, raw_reply, raw_upstream, stream_texts, fixed_reply
 
@@ -170,7 +170,7 @@ async def test_an_error_before_the_first_word_has_its_status():
 
 
 async def test_an_error_in_the_stream_raises_after_what_came():
-    play = stream_then(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
+    play = stream_then(ROLE, text_chunk("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
     parts = []
     async with talking(play) as (sdk, _):
         answer = await sdk.chat("m", HI, tools=[add], stream=True)

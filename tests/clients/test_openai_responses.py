@@ -14,7 +14,7 @@ from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.demo.serving import serve_model
 from fcshim.events import Stop, Text, Usage
 from fcshim.messages import Request
-from tests.scripted import ROLE, event, said
+from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, running_proxy
 from tests.server.raw_upstream import stream_then, raw_reply, raw_upstream, stream_texts, stream_chunks, fixed_reply
 
@@ -225,7 +225,7 @@ async def test_a_reply_that_was_cut_off_is_incomplete_and_its_call_is_none(strea
 
 
 async def test_an_error_in_the_stream_raises_after_what_came():
-    play = stream_then(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
+    play = stream_then(ROLE, text_chunk("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
     seen = []
 
     async def collect(stream):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.answer import answer_for
+from fcshim.response import response_for
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.routes import CODECS, find_route
 from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
@@ -129,8 +129,8 @@ def client_events(client, upstream, pieces, *, stream=True, shim=False, request=
     """Give the events that the client reads where the upstream sends these pieces of its body."""
     asked = msgspec.structs.replace(client_request(client, request), stream=stream, include_usage=True)
     ids = (f"call_{number}" for number in range(100))
-    exchange = Exchange(asked, upstream=upstream, shim=Shim(asked, new_id=ids.__next__) if shim else None)
-    answer = answer_for(asked, ReplyIdentity("id_2", 1700000000, "m"), client)
+    exchange = Exchange(asked, upstream=upstream, transform=Shim(asked, new_id=ids.__next__) if shim else None)
+    answer = response_for(asked, ReplyIdentity("id_2", 1700000000, "m"), client)
     batches = [*map(exchange.feed, pieces), exchange.close()]
     body = b"".join(map(answer.feed, batches)) + answer.close()
     decoder = client.decoder()

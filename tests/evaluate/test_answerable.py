@@ -8,7 +8,7 @@ from fcshim.client import Client
 from fcshim.evaluate import CATEGORIES, evaluate, load_cases
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.render import render_calls
-from tests.scripted import answering, models, scripted_upstream
+from tests.scripted import text_reply, model_list, scripted_upstream
 
 CASES = load_cases(CATEGORIES)
 
@@ -24,9 +24,9 @@ def written(case, dialect):
 
 @pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic"])
 async def test_what_is_expected_is_right(dialect):
-    replies = [answering(written(case, find_dialect(dialect))) for case in CASES]
+    replies = [text_reply(written(case, find_dialect(dialect))) for case in CASES]
     async with (
-        scripted_upstream(*replies, listing=models("m")) as upstream,
+        scripted_upstream(*replies, listing=model_list("m")) as upstream,
         Client(upstream.url, model="m", dialect=dialect, max_retries=0) as client,
     ):
         results = await evaluate(client, CASES, dialect=dialect, concurrency=1)

@@ -7,9 +7,9 @@ from fcshim.errors import UpstreamError
 from fcshim.evaluate.campaign import results_of, run, settle
 from fcshim.evaluate.plan import Plan
 from fcshim.evaluate.record import Record
-from tests.scripted import answering, models, scripted_upstream
+from tests.scripted import text_reply, model_list, scripted_upstream
 
-TOLD = answering("I do not know that.")
+TOLD = text_reply("I do not know that.")
 
 
 def plan(url, **fields):
@@ -26,7 +26,7 @@ async def test_dialects_come_one_after_the_other():
             await run(asked, record, told.append)
 
     assert ["hermes", "hermes", "native", "native"] == [result.dialect for result in told]
-    assert [False, False, True, True] == ["tools" in request.body for request in upstream.asked]
+    assert [False, False, True, True] == ["tools" in request.body for request in upstream.requests]
     assert told == results_of(asked, record)
 
 
@@ -38,7 +38,7 @@ async def test_what_the_record_has_is_not_asked_again(tmp_path):
             with Record(path, asked.terms(), resume=True) as record:
                 await run(asked, record, lambda result: None)
 
-    assert 3 == len(upstream.asked) == len(record.results)
+    assert 3 == len(upstream.requests) == len(record.results)
 
 
 async def test_results_of_another_selection_stay_out_of_the_sum(tmp_path):
@@ -51,12 +51,12 @@ async def test_results_of_another_selection_stay_out_of_the_sum(tmp_path):
 
 
 async def test_the_first_model_is_taken_where_none_is_named():
-    async with scripted_upstream(models("first", "second")) as upstream:
+    async with scripted_upstream(model_list("first", "second")) as upstream:
         assert "first" == (await settle(plan(upstream.url, model=""))).model
     assert "m" == (await settle(plan("http://127.0.0.1:9"))).model
 
 
 async def test_an_endpoint_without_models_needs_a_name():
-    async with scripted_upstream(models()) as upstream:
+    async with scripted_upstream(model_list()) as upstream:
         with pytest.raises(UpstreamError, match="--model"):
             await settle(plan(upstream.url, model=""))

@@ -8,7 +8,7 @@ from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.evaluate.contact import meet
 from fcshim.upstream import Timeouts
-from tests.scripted import Script, models, scripted_upstream
+from tests.scripted import Script, model_list, scripted_upstream
 
 PAGE = Script((b"<!doctype html><html><head><title>Welcome to nginx!</title></head></html>",))
 LLAMA = Script((json.dumps({"data": [{"id": "m", "owned_by": "llamacpp"}]}).encode(),))
@@ -32,7 +32,7 @@ async def test_the_kind_of_server_says_which_api_is_spoken_with_it():
     async with scripted_upstream(pages={"/v1/models": LLAMA}) as upstream:
         contact = await met(f"{upstream.url}/v1")
 
-    assert ("llama-server", "llamacpp", "m") == (contact.sighting.server.name, contact.kind.name, contact.model)
+    assert ("llama-server", "llamacpp", "m") == (contact.sighting.backend.name, contact.kind.name, contact.model)
     assert f"{upstream.url}/v1" == contact.url
 
 
@@ -54,7 +54,7 @@ async def test_a_model_that_is_named_needs_no_list():
     async with scripted_upstream(pages={}) as upstream:
         contact = await met(upstream.url, model="m")
 
-    assert ("generic", "m", ()) == (contact.sighting.server.name, contact.model, contact.names)
+    assert ("generic", "m", ()) == (contact.sighting.backend.name, contact.model, contact.names)
 
 
 async def test_a_provider_is_taken_at_its_word():
@@ -62,7 +62,7 @@ async def test_a_provider_is_taken_at_its_word():
     async with scripted_upstream(pages={"/v1/models": listed}) as upstream:
         contact = await met(upstream.url, api="anthropic")
 
-    assert ("generic", "claude") == (contact.sighting.server.name, contact.model)
+    assert ("generic", "claude") == (contact.sighting.backend.name, contact.model)
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ async def test_a_provider_is_taken_at_its_word():
             "URL/v1/models should list models, but answers a web page, 'Welcome to nginx!' (HTTP 200)",
         ),
         ({}, "", "answers a web page (HTTP 404). Is this the address of the API?"),
-        ({"/v1/models": models("m")}, "/chat", "URL does list models: give that address"),
-        ({"/v1/models": models("m")}, "/v1/chat/completions", "URL does list models: give that address"),
+        ({"/v1/models": model_list("m")}, "/chat", "URL does list models: give that address"),
+        ({"/v1/models": model_list("m")}, "/v1/chat/completions", "URL does list models: give that address"),
         ({"/v1/models": Script((b'{"error":"Unexpected endpoint"}',))}, "", "answers Unexpected endpoint (HTTP 200)"),
         ({"/v1/models": Script((b'{"error":{"message":"Loading model"}}',), 503)}, "", "not ready: try again later"),
-        ({"/v1/models": models()}, "", "lists no models: load one there, or name one with --model"),
+        ({"/v1/models": model_list()}, "", "lists no models: load one there, or name one with --model"),
         (
             {"/v1/models": Script((b'{"error":"no"}',), 401)},
             "",

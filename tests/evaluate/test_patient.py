@@ -5,26 +5,26 @@ import pytest
 from fcshim.config import Secret
 from fcshim.evaluate import patient as patients
 from fcshim.evaluate.patient import HELLO, Patient, excerpt, user
-from fcshim.servers import get_server
+from fcshim.backends import get_backend
 from fcshim.upstream import Upstream
-from tests.scripted import CUT, HANG, ROLE, Script, answering, said, scripted_upstream
+from tests.scripted import CUT, HANG, ROLE, Script, text_reply, text_chunk, scripted_upstream
 
 
 async def asked(script, **options):
     async with scripted_upstream(script) as upstream, Upstream(upstream.url) as endpoint:
-        patient = Patient(endpoint, "m", get_server("generic"))
+        patient = Patient(endpoint, "m", get_backend("generic"))
         answer = await patient.ask(patient.request(user(HELLO), max_tokens=5), **options)
     return answer, upstream
 
 
 async def test_a_reply_is_told_with_its_times_and_its_bytes():
-    answer, upstream = await asked(answering("Hel", "lo"))
+    answer, upstream = await asked(text_reply("Hel", "lo"))
 
     assert (200, True, "Hello", 10) == (answer.status, answer.good, answer.text, answer.prompt_tokens)
     assert 2 == len(answer.arrivals)
     assert 0 < answer.arrivals[0] <= answer.seconds
     assert answer.raw.endswith(b"data: [DONE]\n\n")
-    assert {"temperature": 0.0, "seed": 1, "max_tokens": 5}.items() <= upstream.asked[0].body.items()
+    assert {"temperature": 0.0, "seed": 1, "max_tokens": 5}.items() <= upstream.requests[0].body.items()
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ async def test_a_reply_is_told_with_its_times_and_its_bytes():
         (Script((b'{"error":{"message":"no such role"}}',), 400), 400, True, "no such role"),
         (Script((b'{"error":"slow down"}',), 429), 429, False, "slow down"),
         (Script((b'data: {"error":{"message":"template broke"}}\n\n',)), 200, True, "template broke"),
-        (Script((ROLE, said("Hel"), CUT)), 200, True, "broke off"),
+        (Script((ROLE, text_chunk("Hel"), CUT)), 200, True, "broke off"),
     ],
 )
 async def test_what_goes_wrong_is_told_and_is_a_refusal_only_where_the_server_says_so(script, status, refused, words):
@@ -46,7 +46,7 @@ async def test_what_goes_wrong_is_told_and_is_a_refusal_only_where_the_server_sa
 async def test_nobody_there_and_nothing_in_time_are_told_too(monkeypatch):
     monkeypatch.setattr(patients, "PATIENCE", 0.2)
     async with Upstream("http://127.0.0.1:9") as away:
-        patient = Patient(away, "m", get_server("generic"))
+        patient = Patient(away, "m", get_backend("generic"))
         nobody = await patient.ask(patient.request(user(HELLO), max_tokens=5))
         page = await patient.page("GET", "//props")
     nothing, _ = await asked(Script((ROLE, HANG)))
@@ -59,22 +59,22 @@ async def test_nobody_there_and_nothing_in_time_are_told_too(monkeypatch):
 async def test_a_key_that_comes_back_is_masked():
     script = Script((b'data: {"error":{"message":"no: secret-secret"}}\n\n',))
     async with scripted_upstream(script) as upstream, Upstream(upstream.url, key=Secret("secret-secret")) as endpoint:
-        patient = Patient(endpoint, "m", get_server("generic"))
+        patient = Patient(endpoint, "m", get_backend("generic"))
         answer = await patient.ask(patient.request(user(HELLO), max_tokens=5))
 
     assert "the upstream failed: no: *************" == answer.told()
 
 
 async def test_reading_stops_where_enough_was_seen():
-    answer, _ = await asked(Script((ROLE, said("<think>"), HANG)), enough=lambda text, _: "<think>" in text)
+    answer, _ = await asked(Script((ROLE, text_chunk("<think>"), HANG)), enough=lambda text, _: "<think>" in text)
 
     assert (True, False) == (answer.good, answer.whole)
 
 
 async def test_a_body_can_be_altered_as_it_is_sent():
-    _, upstream = await asked(answering("Hi"), change=lambda body: {**body, "odd": 1})
+    _, upstream = await asked(text_reply("Hi"), change=lambda body: {**body, "odd": 1})
 
-    assert 1 == upstream.asked[0].body["odd"]
+    assert 1 == upstream.requests[0].body["odd"]
 
 
 @pytest.mark.parametrize(

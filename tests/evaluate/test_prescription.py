@@ -3,17 +3,17 @@
 import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
-from fcshim.detection import Sighting
+from fcshim.detection import Detection
 from fcshim.evaluate.contact import Contact
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.prescription import chosen_way, prescribe, table_for
 from fcshim.evaluate.result import NATIVE
 from fcshim.evaluate.trial import Trial
-from fcshim.servers import get_server
+from fcshim.backends import get_backend
 
 
 def contact(server="generic", model="m", names=("m",), api="openai") -> Contact:
-    return Contact("http://h", UPSTREAMS[api], Sighting(get_server(server), "it says so"), names, model)
+    return Contact("http://h", UPSTREAMS[api], Detection(get_backend(server), "it says so"), names, model)
 
 
 def finding(probe, verdict, value=None) -> Finding:

@@ -9,9 +9,9 @@ from fcshim.evaluate.probes_calls import has_tools, takes_grammar
 from fcshim.evaluate.probes_prompt import continues, has_room, takes_images, takes_system
 from fcshim.evaluate.probes_reasoning import reasons, sees_reasoning_again
 from fcshim.evaluate.probes_reply import bears_company, counts_tokens, replies, stops, streams_cleanly
-from fcshim.servers import get_server
+from fcshim.backends import get_backend
 from fcshim.upstream import Upstream
-from tests.scripted import CUT, ROLE, Script, answering, event, said, scripted_upstream
+from tests.scripted import CUT, ROLE, Script, text_reply, event, text_chunk, scripted_upstream
 
 TEXT = "Hello there, good day to you and to your garden."
 
@@ -19,12 +19,12 @@ TEXT = "Hello there, good day to you and to your garden."
 def counted(tokens: int, *texts: str, answered: int = 9) -> Script:
     usage = {"prompt_tokens": tokens, "completion_tokens": answered, "total_tokens": tokens + answered}
     finish = event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])
-    return Script((ROLE, *map(said, texts), finish, event(choices=[], usage=usage), b"data: [DONE]\n\n"))
+    return Script((ROLE, *map(text_chunk, texts), finish, event(choices=[], usage=usage), b"data: [DONE]\n\n"))
 
 
 def uncounted(*texts: str) -> Script:
     finish = event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])
-    return Script((ROLE, *map(said, texts), finish, b"data: [DONE]\n\n"))
+    return Script((ROLE, *map(text_chunk, texts), finish, b"data: [DONE]\n\n"))
 
 
 def refusing(message: str, status: int = 400) -> Script:
@@ -35,25 +35,25 @@ async def seen(probe, *scripts, plain=None, server="generic", listed=None, pages
     """Ask the simple question, which `plain` answers, then make the probe."""
     first = plain or counted(10, *TEXT)
     async with scripted_upstream(first, *scripts, pages=pages) as upstream, Upstream(upstream.url) as asked:
-        patient = Patient(asked, "m", get_server(server), listed)
+        patient = Patient(asked, "m", get_backend(server), listed)
         opening = await replies(patient)
         return opening if probe is replies else await probe(patient)
 
 
 async def test_an_endpoint_that_refuses_sampling_is_asked_without_from_then_on():
-    scripts = refusing("temperature is not supported"), answering("Hi"), answering("Hi")
+    scripts = refusing("temperature is not supported"), text_reply("Hi"), text_reply("Hi")
     async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url) as asked:
-        patient = Patient(asked, "m", get_server("generic"))
+        patient = Patient(asked, "m", get_backend("generic"))
         found = await replies(patient)
         await patient.ask(patient.request(user("x"), assistant("y"), max_tokens=1))
 
     assert "yes" == found.verdict
-    assert ["temperature" in asked.body for asked in upstream.asked] == [True, False, False]
+    assert ["temperature" in asked.body for asked in upstream.requests] == [True, False, False]
 
 
 async def test_without_a_reply_nothing_else_is_asked():
     async with scripted_upstream(refusing("no"), refusing("no")) as upstream, Upstream(upstream.url) as asked:
-        findings = [finding async for finding in examine(Patient(asked, "m", get_server("generic")))]
+        findings = [finding async for finding in examine(Patient(asked, "m", get_backend("generic")))]
 
     assert [("reply", "no", True)] == [(each.probe, each.verdict, each.fatal) for each in findings]
 
@@ -87,7 +87,7 @@ async def test_what_is_wrong_with_a_stream_is_named(plain, expected):
     assert ("no" if expected else "yes") == found.verdict
 
 
-@pytest.mark.parametrize("broken", [Script((ROLE, said("He"), CUT)), Script((ROLE, said("He"), b"data: [DONE]\n\n"))])
+@pytest.mark.parametrize("broken", [Script((ROLE, text_chunk("He"), CUT)), Script((ROLE, text_chunk("He"), b"data: [DONE]\n\n"))])
 async def test_a_stream_that_never_says_that_it_is_complete_is_no_reply(broken):
     found = await seen(replies, broken, plain=broken)
 
@@ -118,20 +118,20 @@ async def test_where_only_whole_replies_are_counted_they_are_asked_for():
     whole = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d}}'
     scripts = uncounted("Hi"), Script((whole % 10,)), Script((whole % 80,))
     async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url) as asked:
-        patient = Patient(asked, "m", get_server("generic"))
+        patient = Patient(asked, "m", get_backend("generic"))
         await replies(patient)
         counted_so = await counts_tokens(patient)
         found = await takes_system(patient)
 
     assert ("no", "yes") == (counted_so.verdict, found.verdict)
     assert "70 tokens" in found.evidence
-    assert [True, False, False] == [each.body["stream"] for each in upstream.asked]
-    assert "stream_options" not in upstream.asked[2].body
+    assert [True, False, False] == [each.body["stream"] for each in upstream.requests]
+    assert "stream_options" not in upstream.requests[2].body
 
 
 async def test_where_nothing_is_counted_streams_are_asked_for():
     async with scripted_upstream(uncounted("Hi"), uncounted("Hi")) as upstream, Upstream(upstream.url) as asked:
-        patient = Patient(asked, "m", get_server("generic"))
+        patient = Patient(asked, "m", get_backend("generic"))
         await replies(patient)
 
         assert "no usage in its stream" == (await counts_tokens(patient)).evidence
@@ -139,7 +139,7 @@ async def test_where_nothing_is_counted_streams_are_asked_for():
 
 
 async def test_requests_that_break_one_another_off_are_noticed():
-    broken = Script((ROLE, said("He"), CUT))
+    broken = Script((ROLE, text_chunk("He"), CUT))
     found = await seen(bears_company, broken, counted(10), broken)
 
     assert "no" == found.verdict
@@ -163,14 +163,14 @@ async def test_whether_a_turn_is_continued_is_told_by_the_tokens_around_it(begun
 
 @pytest.mark.parametrize(
     ("answer", "verdict"),
-    [(answering("H"), "yes"), (answering(TEXT), "no"), (answering("Something else"), "unclear"), (refusing("x"), "no")],
+    [(text_reply("H"), "yes"), (text_reply(TEXT), "no"), (text_reply("Something else"), "unclear"), (refusing("x"), "no")],
 )
 async def test_a_stop_string_is_taken_from_the_models_own_words(answer, verdict):
     assert verdict == (await seen(stops, answer)).verdict
 
 
 async def test_a_word_is_too_short_to_be_stopped():
-    assert "unclear" == (await seen(stops, plain=answering("Hi"))).verdict
+    assert "unclear" == (await seen(stops, plain=text_reply("Hi"))).verdict
 
 
 THOUGHT = event(choices=[{"index": 0, "delta": {"reasoning_content": "Let me see"}}])
@@ -179,10 +179,10 @@ THOUGHT = event(choices=[{"index": 0, "delta": {"reasoning_content": "Let me see
 @pytest.mark.parametrize(
     ("answer", "verdict", "value"),
     [
-        (Script((ROLE, THOUGHT, *answering("42").pieces[1:])), "yes", "apart"),
-        (answering("<think>", "17 + 25", "</think>", "42"), "yes", "text"),
-        (answering("17 + 25 is", "</think>", "42"), "yes", {"in_reasoning": "<think>"}),
-        (answering("42"), "no", None),
+        (Script((ROLE, THOUGHT, *text_reply("42").pieces[1:])), "yes", "apart"),
+        (text_reply("<think>", "17 + 25", "</think>", "42"), "yes", "text"),
+        (text_reply("17 + 25 is", "</think>", "42"), "yes", {"in_reasoning": "<think>"}),
+        (text_reply("42"), "no", None),
         (refusing("no"), "unclear", None),
     ],
 )
@@ -252,7 +252,7 @@ def test_every_probe_has_a_name_of_its_own():
 
 
 SEAL = '<function_call>\n{"name": "seal", "arguments": {"word": "fcshim-7391"}}\n</function_call>'
-REASONED = Script((ROLE, THOUGHT, *answering(reason="length").pieces[1:]))
+REASONED = Script((ROLE, THOUGHT, *text_reply(reason="length").pieces[1:]))
 CALL = {
     "index": 0,
     "id": "c",
@@ -264,8 +264,8 @@ CALL = {
 @pytest.mark.parametrize(
     ("answer", "verdict", "words"),
     [
-        (answering(SEAL), "yes", "it made the model write"),
-        (answering("Hello."), "no", "accepted, and made no difference: 'Hello.'"),
+        (text_reply(SEAL), "yes", "it made the model write"),
+        (text_reply("Hello."), "no", "accepted, and made no difference: 'Hello.'"),
         (refusing("grammar is not supported"), "no", "grammar is not supported"),
         (refusing("busy", 429), "unclear", "busy"),
         (REASONED, "unclear", "still reasoning"),

@@ -9,7 +9,7 @@ from fcshim.client import Client
 from fcshim.errors import UpstreamError
 from fcshim.evaluate import Case, ExpectedCall, evaluate, load_cases
 from fcshim.messages import Tool
-from tests.scripted import HANG, ROLE, Script, answering, scripted_upstream
+from tests.scripted import HANG, ROLE, Script, text_reply, scripted_upstream
 
 TIMER = Tool("timer", "Start a countdown.", {"type": "object", "properties": {"minutes": {"type": "number"}}})
 CALL = '<function_call>\n{"name": "timer", "arguments": {"minutes": 5}}\n</function_call>'
@@ -37,7 +37,7 @@ async def run(cases, *scripts, **options):
 
 
 async def test_each_case_gets_a_verdict_and_what_it_cost():
-    (right, wrong), _ = await run(timers(2), answering(CALL), answering("Five ", "minutes it is."))
+    (right, wrong), _ = await run(timers(2), text_reply(CALL), text_reply("Five ", "minutes it is."))
 
     assert ("right", "missing_call") == (right.verdict, wrong.verdict)
     assert [("timer", {"minutes": 5})] == [(call.name, call.arguments) for call in right.calls]
@@ -48,26 +48,26 @@ async def test_each_case_gets_a_verdict_and_what_it_cost():
 
 async def test_replies_are_asked_for_with_the_sampling():
     case = timers(1)[0]
-    _, upstream = await run([case], answering(CALL), sampling={"temperature": 0.5, "seed": 7})
+    _, upstream = await run([case], text_reply(CALL), sampling={"temperature": 0.5, "seed": 7})
 
-    assert (0.5, 7) == (upstream.asked[0].body["temperature"], upstream.asked[0].body["seed"])
-    assert "Five minutes!" in upstream.asked[0].body["messages"][-1]["content"]
+    assert (0.5, 7) == (upstream.requests[0].body["temperature"], upstream.requests[0].body["seed"])
+    assert "Five minutes!" in upstream.requests[0].body["messages"][-1]["content"]
 
 
 async def test_a_case_may_demand_its_call():
     case = msgspec.structs.replace(timers(1)[0], tool_choice="required")
     async with (
-        scripted_upstream(answering(CALL)) as upstream,
+        scripted_upstream(text_reply(CALL)) as upstream,
         Client(upstream.url, model="m", tools="native") as client,
     ):
         await evaluate(client, [case])
 
-    assert "required" == upstream.asked[0].body["tool_choice"]
+    assert "required" == upstream.requests[0].body["tool_choice"]
 
 
 async def test_results_come_as_soon_as_they_are_there_and_leave_in_order():
     told = []
-    results, _ = await run(timers(3), *[answering(CALL)] * 3, on_result=told.append)
+    results, _ = await run(timers(3), *[text_reply(CALL)] * 3, on_result=told.append)
 
     assert ["timer-0", "timer-1", "timer-2"] == [result.id for result in results]
     assert told == results
@@ -79,21 +79,21 @@ async def test_no_more_are_asked_at_once_than_is_said():
         await asyncio.wait_for(upstream.hanging.wait(), 5)
         await asyncio.sleep(0.1)
 
-        assert 2 == len(upstream.asked)
+        assert 2 == len(upstream.requests)
 
         assert 4 == len(await running)
-        assert 4 == len(upstream.asked)
+        assert 4 == len(upstream.requests)
 
 
 async def test_a_run_that_is_ended_ends_its_requests():
     async with scripted_upstream(HANGING) as upstream, Client(upstream.url, model="m") as client:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(evaluate(client, timers(1)), 0.5)
-        await asyncio.wait_for(upstream.left.wait(), 5)
+        await asyncio.wait_for(upstream.client_left.wait(), 5)
 
 
 async def test_an_endpoint_that_fails_once_costs_one_case():
-    (failed, right), _ = await run(timers(2), FALLEN, answering(CALL))
+    (failed, right), _ = await run(timers(2), FALLEN, text_reply(CALL))
 
     assert ("error", "right") == (failed.verdict, right.verdict)
     assert "the model fell over" in failed.problem
@@ -102,9 +102,9 @@ async def test_an_endpoint_that_fails_once_costs_one_case():
 @pytest.mark.parametrize("status", [429, 503])
 async def test_an_endpoint_that_is_busy_is_asked_again(status):
     busy = Script((b'{"error": {"message": "too many requests"}}',), status=status)
-    ((result,), upstream) = await run(timers(1), busy, answering(CALL))
+    ((result,), upstream) = await run(timers(1), busy, text_reply(CALL))
 
-    assert ("right", 2) == (result.verdict, len(upstream.asked))
+    assert ("right", 2) == (result.verdict, len(upstream.requests))
     assert result.seconds < 1
 
 
@@ -136,7 +136,7 @@ async def test_no_cases_need_no_endpoint():
 
 async def test_every_case_of_the_suite_makes_a_request():
     cases = load_cases(limit=2)
-    results, upstream = await run(cases, *[answering("I do not know.")] * len(cases))
+    results, upstream = await run(cases, *[text_reply("I do not know.")] * len(cases))
 
-    assert len(cases) == len(upstream.asked)
+    assert len(cases) == len(upstream.requests)
     assert {"right", "missing_call"} == {result.verdict for result in results}

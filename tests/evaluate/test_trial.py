@@ -10,7 +10,7 @@ from fcshim.evaluate.result import NATIVE
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
 from fcshim.evaluate.trial import Trial, attempt, best_of, chosen_cases, in_words, ways_for
 from fcshim.parse.dialects import DIALECTS
-from tests.scripted import Script, answering, scripted_upstream
+from tests.scripted import Script, text_reply, scripted_upstream
 
 
 def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: int | None = None) -> Trial:
@@ -62,7 +62,7 @@ def test_cases_come_evenly_from_the_categories():
 
 
 async def test_a_way_that_gets_none_of_the_first_cases_right_is_given_up():
-    silent = [answering("")] * 60
+    silent = [text_reply("")] * 60
     async with scripted_upstream(*silent) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
         cases = chosen_cases(DEFAULT_CATEGORIES, 20)
         done = await attempt("hermes", client, cases, lambda _: None, own=True, max_tokens=10)
@@ -73,7 +73,7 @@ async def test_a_way_that_gets_none_of_the_first_cases_right_is_given_up():
 @pytest.mark.parametrize("good", [0, 8])
 async def test_an_endpoint_that_fails_ends_the_attempt_and_is_told_of(good):
     broken = Script((b'{"error":"out of memory"}',), 500)
-    scripts = [answering("I have no tool for that.")] * good + [broken] * 60
+    scripts = [text_reply("I have no tool for that.")] * good + [broken] * 60
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
         done = await attempt(
             "hermes", client, chosen_cases(["no_tool_fits"], 30), lambda _: None, own=True, max_tokens=10

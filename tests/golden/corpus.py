@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fcshim.config import ModelOverrides
 from fcshim.parse.dialects import DIALECTS
-from tests.scripted import Script, answering, models, scripted_upstream
+from tests.scripted import Script, text_reply, model_list, scripted_upstream
 from tests.server.proxy import CHAT, running_proxy, http_client
 
 DATA = Path(__file__).parent
@@ -65,7 +65,7 @@ async def wire(upstream: Upstream) -> dict[str, dict[str, str]]:
     scripts = [Script((replies[scenario]["body"].encode(),), replies[scenario]["status"]) for _, scenario, _ in cases]
     found: dict[str, dict[str, str]] = {client: {} for client in clients}
     async with (
-        scripted_upstream(*scripts, listing=models("m")) as scripted,
+        scripted_upstream(*scripts, listing=model_list("m")) as scripted,
         running_proxy(scripted.url, limit=LIMIT, upstream_api=upstream.api, tools=upstream.tools, max_retries=0) as url,
         http_client(url) as http_client,
     ):
@@ -76,7 +76,7 @@ async def wire(upstream: Upstream) -> dict[str, dict[str, str]]:
             response = await http_client.post(path, json=body, headers=request["headers"])
             kind = response.headers["content-type"]
             found[client][f"{scenario} {mode}"] = fixed(f"{response.status_code} {kind}\n{response.text}")
-        for client, asked in zip([client for client, _, _ in cases], scripted.asked, strict=True):
+        for client, asked in zip([client for client, _, _ in cases], scripted.requests, strict=True):
             found[client].setdefault("request", fixed(f"{asked.path}\n{json.dumps(asked.body, ensure_ascii=False)}"))
     return found
 
@@ -88,14 +88,14 @@ async def prompts() -> dict[str, str]:
     asked = [(dialect, name) for dialect in DIALECTS for name in conversations]
     pages: dict[str, list[str]] = {dialect: [] for dialect in DIALECTS}
     async with (
-        scripted_upstream(*[answering("Ok.")] * len(asked), listing=models("m")) as scripted,
+        scripted_upstream(*[text_reply("Ok.")] * len(asked), listing=model_list("m")) as scripted,
         running_proxy(scripted.url, limit=LIMIT, models=overrides, max_retries=0) as url,
         http_client(url) as client,
     ):
         for dialect, name in asked:
             response = await client.post(CHAT, json={"model": dialect, **conversations[name]})
             assert response.status_code == 200, response.text
-    for (dialect, name), request in zip(asked, scripted.asked, strict=True):
+    for (dialect, name), request in zip(asked, scripted.requests, strict=True):
         pages[dialect].append(f"######## {name}\n" + "".join(map(_page, request.body["messages"])))
     return {dialect: "".join(page) for dialect, page in pages.items()}
 

@@ -54,7 +54,7 @@ def long_results(count: int) -> list[Message]:
 def work(messages: list[Message], room: PromptBudget) -> int:
     tools = tuple(Tool(f"tool_{at}") for at in range(20))
     request = Request(model="m", messages=tuple(messages), tools=tools)
-    return steps(lambda: Shim(request, room=room))
+    return steps(lambda: Shim(request, budget=room))
 
 
 @pytest.mark.parametrize(

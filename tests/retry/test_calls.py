@@ -3,17 +3,17 @@
 import pytest
 
 from fcshim.events import Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.retry.calls import Calls
+from fcshim.retry.calls import ReplyCalls
 
 
 def test_calls_are_counted_without_a_gap():
-    calls = Calls()
+    calls = ReplyCalls()
     held = [ToolCallStart("x", "f", 0), ToolCallEnd("x", "f", "", 0)]
 
-    assert [0, 0, 0] == [each.index for each in calls.numbered([ToolCallStart("y", "f", 1), *chunk_and_end("y", 1)])]
-    assert not calls.straight
-    assert [1, 1] == [each.index for each in calls.numbered(held)]
-    assert [Text("a")] == calls.numbered([Text("a")])
+    assert [0, 0, 0] == [each.index for each in calls.renumber([ToolCallStart("y", "f", 1), *chunk_and_end("y", 1)])]
+    assert not calls.indexes_unchanged
+    assert [1, 1] == [each.index for each in calls.renumber(held)]
+    assert [Text("a")] == calls.renumber([Text("a")])
 
 
 def chunk_and_end(call, index):
@@ -30,8 +30,8 @@ def chunk_and_end(call, index):
     ],
 )
 def test_a_call_is_repeated_where_name_and_values_are_the_same(name, arguments, repeated):
-    calls = Calls()
-    calls.take(ToolCallEnd("1", "f", '{"a": 2, "b": [1]}', 0))
-    calls.take(ToolCallEnd("2", "f", '{"a": 2', 1))
+    calls = ReplyCalls()
+    calls.accept(ToolCallEnd("1", "f", '{"a": 2, "b": [1]}', 0))
+    calls.accept(ToolCallEnd("2", "f", '{"a": 2', 1))
 
     assert repeated == calls.repeats(ToolCallEnd("3", name, arguments, 0), 1)

@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.messages import AUTO, ToolChoice
 from fcshim.reply import fold
-from tests.retry.driving import asked, call, drive, reply
+from tests.retry.driver import new_exchange, call, drive, reply
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
 EACH = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])
@@ -17,7 +17,7 @@ MENDED = call("add", '{"a": 1}')
 def answered(vector, *pieces, whole, max_retries=1):
     choice = ToolChoice("required", tuple(filter(None, [vector.get("named")]))) if vector.get("demanded") else AUTO
     dialect = vector.get("dialect", "function_call")
-    tries = asked(whole=whole, max_retries=max_retries, dialect=dialect, tool_choice=choice)
+    tries = new_exchange(buffered=whole, max_retries=max_retries, dialect=dialect, tool_choice=choice)
     mended = reply(vector.get("mended", MENDED))
     seen = drive(tries, reply(*pieces), *([mended] if max_retries else []))
     answer = fold(seen.events)

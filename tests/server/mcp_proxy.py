@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tests.mcp.started import command
-from tests.scripted import Script, ScriptedUpstream, answering, scripted_upstream
+from tests.scripted import Script, ScriptedUpstream, text_reply, scripted_upstream
 from tests.server.proxy import running_proxy
 
 WEATHER = {
@@ -40,7 +40,7 @@ async def proxy_with_servers(
     """Serve fcshim with these servers; give its URL and the upstream, which says the scripts."""
     file = folder / "servers.json"
     file.write_text(json.dumps({"mcpServers": servers}))
-    played = (answering(each) if isinstance(each, str) else each for each in scripts)
+    played = (text_reply(each) if isinstance(each, str) else each for each in scripts)
     own = {"mcp": str(file), "pins": str(folder / "pins.json")}
     async with scripted_upstream(*played) as upstream, running_proxy(upstream.url, **own, **settings) as url:
         yield url, upstream
@@ -55,6 +55,6 @@ def prompts(upstream: ScriptedUpstream) -> list[str]:
     """Give the conversation of each request that came, as one text."""
     return [
         "\n".join(f"{each['role']}: {each['content']}" for each in got.body["messages"])
-        for got in upstream.asked
+        for got in upstream.requests
         if got.body
     ]

@@ -12,7 +12,7 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from tests.scripted import ROLE, ended, said
+from tests.scripted import ROLE, end_chunks, text_chunk
 
 SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
@@ -146,7 +146,7 @@ def stream_chunks(*pieces: bytes, close: bool = False) -> Handler:
 
 
 def stream_texts(*texts: str, reason: str = "stop") -> Handler:
-    return stream_chunks(ROLE, *map(said, texts), ended(reason))
+    return stream_chunks(ROLE, *map(text_chunk, texts), end_chunks(reason))
 
 
 def fixed_reply(status: int, body: bytes, *headers: str, kind: str = "application/json") -> Handler:

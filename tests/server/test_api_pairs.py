@@ -114,7 +114,7 @@ async def test_native_calls_and_their_history(client, kind):
         running_proxy(upstream.url, upstream_api=kind.name, tools="native") as url,
     ):
         whole, cut = [await ask(url, client, request, stream=False), await ask(url, client, request)]
-        came = heard(kind, upstream.asked[0])
+        came = heard(kind, upstream.requests[0])
 
     fitted = kind.names.fit("math.mul")
     relayed = client is kind.codec and kind.faithful
@@ -141,7 +141,7 @@ async def test_calls_by_the_prompt(client, kind):
         running_proxy(upstream.url, upstream_api=kind.name, tools="prompt") as url,
     ):
         whole, cut = [await ask(url, client, request, stream=False), await ask(url, client, request)]
-        came = heard(kind, upstream.asked[0])
+        came = heard(kind, upstream.requests[0])
 
     assert ("Let me see.", [("add", {"a": 1}), ("math.mul", {"a": 2})], "tool_use") == tidied(whole)
     assert tidied(whole) == tidied(cut)

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from fcshim.config import ModelOverrides, Secret
-from tests.scripted import ROLE, event, said
+from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, CHAT, post_chat, chat_body, stream_documents, running_proxy, http_client
 from tests.server.raw_upstream import stream_then, hang, raw_reply, raw_upstream, stream_texts, fixed_reply
 
@@ -52,7 +52,7 @@ async def test_the_models_own_settings_hold_for_it_and_for_no_other():
 
 
 async def test_what_the_prompt_has_no_room_for_is_logged(caplog):
-    caplog.set_level("INFO", "fcshim.stages")
+    caplog.set_level("INFO", "fcshim.exchange_factory")
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, prompt_budget=100) as url:
         await post_chat(url, model="m")
 
@@ -105,8 +105,8 @@ def echoing(status):
         fixed_reply(302, b"", "Location: http://127.0.0.1:9/"),
         fixed_reply(200, b"<html>"),
         fixed_reply(500, b""),
-        stream_then(ROLE, said("Once"), then=raw_reply(b"")),
-        stream_then(ROLE, said("Once"), event(error={"message": "lost"}), then=raw_reply(b"")),
+        stream_then(ROLE, text_chunk("Once"), then=raw_reply(b"")),
+        stream_then(ROLE, text_chunk("Once"), event(error={"message": "lost"}), then=raw_reply(b"")),
     ],
     ids=["401", "403", "closed", "junk", "silent", "redirect", "HTML", "500", "FIN", "error"],
 )

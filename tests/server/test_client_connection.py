@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from fcshim.server.client_connection import ClientConnection
-from tests.scripted import ROLE, said
+from tests.scripted import ROLE, text_chunk
 from tests.server.proxy import CALL, CHAT, chat_body, raw_connection, stream_documents, send_raw, running_proxy, http_client, post_request
 from tests.server.raw_upstream import SSE_HEAD, stream_then, hang, raw_upstream, stream_texts
 
@@ -15,7 +15,7 @@ from tests.server.raw_upstream import SSE_HEAD, stream_then, hang, raw_upstream,
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(
     "play",
-    [hang, stream_then(then=hang), stream_then(ROLE, said("Once upon"), then=hang), stream_then(ROLE, said(CALL[:60]), then=hang)],
+    [hang, stream_then(then=hang), stream_then(ROLE, text_chunk("Once upon"), then=hang), stream_then(ROLE, text_chunk(CALL[:60]), then=hang)],
     ids=["before the status", "before the first token", "in the text", "in a call"],
 )
 @pytest.mark.parametrize("half", [False, True], ids=["close", "half-close"])
@@ -53,7 +53,7 @@ async def test_a_slow_reader_stops_the_upstream_and_fills_no_memory(tools):
         nonlocal sent
         await peer.send(SSE_HEAD)
         while True:
-            await peer.chunk(said("x" * 60_000))
+            await peer.chunk(text_chunk("x" * 60_000))
             sent += 60_000
 
     async with raw_upstream(pouring) as upstream, running_proxy(upstream.url) as url, raw_connection(url) as (reader, writer):

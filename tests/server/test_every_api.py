@@ -10,12 +10,12 @@ from fcshim.events import Stop
 from fcshim.reply import fold
 from tests.codecs.helpers import cut
 from tests.codecs.test_pairs import REQUEST, reply_summary
-from tests.scripted import ROLE, ended, event, said
+from tests.scripted import ROLE, end_chunks, event, text_chunk
 from tests.server.proxy import CALL, running_proxy, http_client
 from tests.server.raw_upstream import LAST_CHUNK, stream_then, raw_reply, raw_upstream, stream_chunks
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
-CALLS = ROLE + said("Let me. ") + said(CALL[:25]) + said(CALL[25:] + "\n" + CALL) + ended()
+CALLS = ROLE + text_chunk("Let me. ") + text_chunk(CALL[:25]) + text_chunk(CALL[25:] + "\n" + CALL) + end_chunks()
 EXPECTED = ("Let me. ", [("add", {"a": 1, "b": 2})] * 2, (10, 5), "tool_use", None)
 
 
@@ -48,7 +48,7 @@ async def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(cod
 
 @APIS
 async def test_a_stream_that_breaks_is_an_error_and_no_end(codec):
-    play = stream_then(ROLE, said("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
+    play = stream_then(ROLE, text_chunk("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
     response, events = await ask(codec, play)
     reply = fold(events)
 
@@ -60,7 +60,7 @@ async def test_a_stream_that_breaks_is_an_error_and_no_end(codec):
 
 @APIS
 async def test_a_call_that_is_cut_off_is_never_a_finished_one(codec):
-    _, events = await ask(codec, stream_chunks(ROLE, said("Ok. "), said(CALL[:60]), ended("length")))
+    _, events = await ask(codec, stream_chunks(ROLE, text_chunk("Ok. "), text_chunk(CALL[:60]), end_chunks("length")))
     reply = fold(events)
 
     assert "Ok. " == reply.text
@@ -70,13 +70,13 @@ async def test_a_call_that_is_cut_off_is_never_a_finished_one(codec):
 
 async def late(peer):
     await asyncio.sleep(0.2)
-    await peer.chunk(said(CALL + "\n" + CALL) + ended())
+    await peer.chunk(text_chunk(CALL + "\n" + CALL) + end_chunks())
     await peer.send(LAST_CHUNK)
 
 
 @APIS
 async def test_what_keeps_a_silent_stream_alive_is_nothing_to_its_client(codec):
-    response, events = await ask(codec, stream_then(ROLE, said("Let me. "), then=late), ping=0.02, first_ping=0.02)
+    response, events = await ask(codec, stream_then(ROLE, text_chunk("Let me. "), then=late), ping=0.02, first_ping=0.02)
 
     assert 200 == response.status_code
     assert EXPECTED == reply_summary(events)

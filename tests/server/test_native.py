@@ -7,7 +7,7 @@ import pytest
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import ModelOverrides, Secret
 from fcshim.events import Stop, Text, Usage
-from tests.scripted import Script, answering, scripted_upstream
+from tests.scripted import Script, text_reply, scripted_upstream
 from tests.server.proxy import CALL, CHAT, chat_body, running_proxy, http_client
 from tests.server.test_api_pairs import reply_script, native_events
 from tests.test_client_apis import native_call
@@ -29,7 +29,7 @@ async def test_a_faithful_upstream_answers_clients_of_its_own_api_verbatim():
         headers = {"x-api-key": "theirs", "anthropic-version": "2026-10-21", "anthropic-beta": "b"}
         response = await client.post("/v1/messages?beta=true", json=sent, headers=headers)
 
-    (asked,) = upstream.asked
+    (asked,) = upstream.requests
 
     assert body == response.content
     assert sent == asked.body
@@ -48,7 +48,7 @@ async def test_threads_are_left_to_an_upstream_that_has_them():
     ):
         assert 200 == (await client.post("/v1/messages", json=body)).status_code
 
-    assert body == upstream.asked[0].body
+    assert body == upstream.requests[0].body
 
 
 async def test_other_questions_of_such_clients_are_relayed_too():
@@ -62,7 +62,7 @@ async def test_other_questions_of_such_clients_are_relayed_too():
         answers = [await client.post(path, json={"contents": []}) for path in paths]
 
     assert [{"totalTokens": 8}] * 2 == [answer.json() for answer in answers]
-    assert ["/v1beta/models/m:countTokens"] * 2 == [asked.path for asked in upstream.asked]
+    assert ["/v1beta/models/m:countTokens"] * 2 == [asked.path for asked in upstream.requests]
 
 
 async def test_by_the_prompt_tokens_are_counted_here():
@@ -101,7 +101,7 @@ async def test_openai_clients_see_the_models_of_other_upstreams(kind):
 
 async def test_auto_takes_the_prompt_once_the_upstream_has_refused_tools():
     async with (
-        scripted_upstream(PROPS, REFUSAL, answering(CALL), answering(CALL)) as upstream,
+        scripted_upstream(PROPS, REFUSAL, text_reply(CALL), text_reply(CALL)) as upstream,
         running_proxy(upstream.url, tools="auto") as url,
         http_client(url) as client,
     ):
@@ -109,8 +109,8 @@ async def test_auto_takes_the_prompt_once_the_upstream_has_refused_tools():
 
     assert [200, 200] == [reply.status_code for reply in replies]
     assert all('"name":"add"' in reply.text for reply in replies)
-    assert ["/props", *["/v1/chat/completions"] * 3] == [asked.path for asked in upstream.asked]
-    assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.asked]
+    assert ["/props", *["/v1/chat/completions"] * 3] == [asked.path for asked in upstream.requests]
+    assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.requests]
 
 
 async def test_auto_stays_native_where_tools_work():
@@ -123,14 +123,14 @@ async def test_auto_stays_native_where_tools_work():
         replies = [(await client.post(CHAT, json=chat_body())) for _ in range(2)]
 
     assert all('"finish_reason":"tool_calls"' in reply.text for reply in replies)
-    assert [False, True, True] == ["tools" in asked.body for asked in upstream.asked]
+    assert [False, True, True] == ["tools" in asked.body for asked in upstream.requests]
 
 
 @pytest.mark.parametrize("tool_choice", ["auto", "required"])
 async def test_auto_takes_the_prompt_from_the_next_request_on_where_tools_are_mangled_or_ignored(tool_choice):
-    first = answering(CALL if tool_choice == "auto" else "I have no tools.")
+    first = text_reply(CALL if tool_choice == "auto" else "I have no tools.")
     async with (
-        scripted_upstream(PROPS, first, answering(CALL)) as upstream,
+        scripted_upstream(PROPS, first, text_reply(CALL)) as upstream,
         running_proxy(upstream.url, tools="auto", constrain="off") as url,
         http_client(url) as client,
     ):
@@ -156,7 +156,7 @@ async def test_a_model_may_have_tools_of_its_own_where_others_have_not():
     overrides = {"able": ModelOverrides(tools="native", upstream_model="there")}
     script = reply_script(UPSTREAMS["openai"].codec, native_events(UPSTREAMS["openai"]), 9)
     async with (
-        scripted_upstream(script, answering(CALL)) as upstream,
+        scripted_upstream(script, text_reply(CALL)) as upstream,
         running_proxy(upstream.url, models=overrides) as url,
         http_client(url) as client,
     ):
@@ -164,7 +164,7 @@ async def test_a_model_may_have_tools_of_its_own_where_others_have_not():
         await client.post(CHAT, json=chat_body(model="other"))
 
     assert [("there", True), ("other", False)] == [
-        (asked.body["model"], "tools" in asked.body) for asked in upstream.asked
+        (asked.body["model"], "tools" in asked.body) for asked in upstream.requests
     ]
 
 
@@ -180,7 +180,7 @@ async def test_a_gemini_clients_model_is_renamed_in_the_address():
         response = await client.post("/v1beta/models/m:generateContent", json=body)
 
     assert "Hello" == response.json()["candidates"][0]["content"]["parts"][0]["text"]
-    assert "/v1beta/models/there:streamGenerateContent?alt=sse" == upstream.asked[0].path
+    assert "/v1beta/models/there:streamGenerateContent?alt=sse" == upstream.requests[0].path
 
 
 @pytest.mark.parametrize("kind", UPSTREAMS.values(), ids=lambda kind: kind.name)
@@ -199,4 +199,4 @@ async def test_a_clients_key_that_is_forwarded_goes_where_the_api_wants_it(kind)
     name, lead = (part.decode() for part in kind.key_header)
 
     assert 200 == response.status_code
-    assert f"{lead}k" == upstream.asked[0].headers[name]
+    assert f"{lead}k" == upstream.requests[0].headers[name]

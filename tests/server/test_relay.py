@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fcshim.config import Secret
-from tests.scripted import ROLE, ended, said
+from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.proxy import CHAT, chat_body, raw_connection, send_raw, running_proxy, http_client, post_request
 from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, stream_then, http_chunk, half_close, hang, raw_reply, raw_upstream, reset, fixed_reply
 
@@ -21,7 +21,7 @@ async def test_a_request_without_tools_goes_up_byte_for_byte():
 
 
 async def test_a_stream_comes_down_byte_for_byte_and_each_piece_at_once():
-    pieces = [ROLE, b": odd\r\n\r\n", said("Hel") + said("lo")[:10], said("lo")[10:], b"data:{}\n\n", ended(), b"junk"]
+    pieces = [ROLE, b": odd\r\n\r\n", text_chunk("Hel") + text_chunk("lo")[:10], text_chunk("lo")[10:], b"data:{}\n\n", end_chunks(), b"junk"]
     seen = asyncio.Queue()
 
     async def in_step(peer):
@@ -164,13 +164,13 @@ async def test_a_path_that_leads_out_of_v1_is_refused(path):
 @pytest.mark.parametrize("fault", [raw_reply(b""), reset, half_close, raw_reply(b"zz\r\n")], ids=["FIN", "RST", "half", "framing"])
 async def test_a_stream_that_breaks_between_events_says_so_in_band(fault):
     async with (
-        raw_upstream(stream_then(ROLE, said("Once"), then=fault)) as upstream,
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=fault)) as upstream,
         running_proxy(upstream.url) as url,
         http_client(url) as client,
     ):
         response = await client.post(CHAT, json=chat_body(tools=False))
 
-    assert (ROLE + said("Once")).decode() == response.text[: len(ROLE + said("Once"))]
+    assert (ROLE + text_chunk("Once")).decode() == response.text[: len(ROLE + text_chunk("Once"))]
     assert '"error"' in response.text.rstrip().rpartition("\n")[2]
     assert "[DONE]" not in response.text
 
@@ -178,7 +178,7 @@ async def test_a_stream_that_breaks_between_events_says_so_in_band(fault):
 @pytest.mark.parametrize(
     "play",
     [
-        stream_then(ROLE, said("Once")[:-1], then=raw_reply(b"")),
+        stream_then(ROLE, text_chunk("Once")[:-1], then=raw_reply(b"")),
         raw_reply(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"),
         raw_reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + http_chunk(b"{")),
     ],

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.scripted import ROLE, ended, event, said
+from tests.scripted import ROLE, end_chunks, event, text_chunk
 from tests.server.proxy import CALL, CHAT, post_chat, chat_body, stream_documents, send_raw, running_proxy, post_request, streamed_text
 from tests.server.raw_upstream import SSE_HEAD, stream_then, http_chunk, half_close, hang, raw_reply, raw_upstream, reset, stream_texts, stream_chunks, fixed_reply
 
@@ -164,17 +164,17 @@ async def test_what_goes_wrong_before_the_first_word_is_an_http_error(play, mess
 FAULTS = pytest.mark.parametrize(
     ("play", "message"),
     [
-        (stream_then(ROLE, said("Once"), then=raw_reply(b"")), "broke off"),
-        (stream_then(ROLE, said("Once"), then=raw_reply(b"0\r\n\r\n")), "without a finish_reason"),
-        (stream_then(ROLE, said("Once"), then=reset), "broke off"),
-        (stream_then(ROLE, said("Once"), then=half_close), "broke off"),
-        (stream_then(ROLE, said("Once"), then=raw_reply(b"zz\r\n")), "broke off"),
-        (stream_then(ROLE, said("Once"), then=raw_reply(b"-5\r\nhello\r\n")), "broke off"),
-        (stream_then(ROLE, said("Once"), then=raw_reply(http_chunk(b"data: {nope}\n\n"))), "malformed JSON"),
-        (stream_then(ROLE, said("Once"), then=raw_reply(http_chunk(b"data: \xff\xfe\n\n"))), "malformed JSON"),
-        (stream_chunks(ROLE, said("Once"), event(error={"message": "slot lost"}), ended()), "slot lost"),
-        (stream_chunks(ROLE, said("Once"), b"data: [DONE]\n\n"), "without a finish_reason"),
-        (stream_chunks(ROLE, said("Once"), b"data: " + b"x" * 17 * 2**20), "more than 16777216 bytes"),
+        (stream_then(ROLE, text_chunk("Once"), then=raw_reply(b"")), "broke off"),
+        (stream_then(ROLE, text_chunk("Once"), then=raw_reply(b"0\r\n\r\n")), "without a finish_reason"),
+        (stream_then(ROLE, text_chunk("Once"), then=reset), "broke off"),
+        (stream_then(ROLE, text_chunk("Once"), then=half_close), "broke off"),
+        (stream_then(ROLE, text_chunk("Once"), then=raw_reply(b"zz\r\n")), "broke off"),
+        (stream_then(ROLE, text_chunk("Once"), then=raw_reply(b"-5\r\nhello\r\n")), "broke off"),
+        (stream_then(ROLE, text_chunk("Once"), then=raw_reply(http_chunk(b"data: {nope}\n\n"))), "malformed JSON"),
+        (stream_then(ROLE, text_chunk("Once"), then=raw_reply(http_chunk(b"data: \xff\xfe\n\n"))), "malformed JSON"),
+        (stream_chunks(ROLE, text_chunk("Once"), event(error={"message": "slot lost"}), end_chunks()), "slot lost"),
+        (stream_chunks(ROLE, text_chunk("Once"), b"data: [DONE]\n\n"), "without a finish_reason"),
+        (stream_chunks(ROLE, text_chunk("Once"), b"data: " + b"x" * 17 * 2**20), "more than 16777216 bytes"),
     ],
     ids=[
         *("FIN", "end of body", "RST", "half-close", "bad chunk length", "negative chunk length", "malformed JSON"),
@@ -202,7 +202,7 @@ async def test_a_whole_reply_that_breaks_is_a_bad_gateway(play, message):
 
 
 async def test_a_stream_that_breaks_inside_a_call_leaves_no_call_that_could_run():
-    play = stream_then(ROLE, said(CALL[:60]), then=raw_reply(b""))
+    play = stream_then(ROLE, text_chunk(CALL[:60]), then=raw_reply(b""))
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         *before, last = stream_documents(await post_chat(url))
     arguments = "".join(
@@ -229,7 +229,7 @@ async def test_an_upstream_that_is_silent_before_the_first_word_is_a_timeout(pla
 
 
 async def test_a_stream_that_falls_silent_ends_with_a_timeout_in_band():
-    async with raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as upstream, running_proxy(upstream.url, **SHORT) as url:
+    async with raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream, running_proxy(upstream.url, **SHORT) as url:
         text, error = broken(await post_chat(url))
         await asyncio.wait_for(upstream.client_left.wait(), 1)
 
@@ -237,7 +237,7 @@ async def test_a_stream_that_falls_silent_ends_with_a_timeout_in_band():
 
 
 async def test_a_whole_reply_that_falls_silent_is_a_timeout():
-    async with raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as upstream, running_proxy(upstream.url, **SHORT) as url:
+    async with raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream, running_proxy(upstream.url, **SHORT) as url:
         response = await post_chat(url, stream=False)
 
     assert (504, "timeout") == (response.status_code, problem(response)["type"])
@@ -250,23 +250,23 @@ LONG = "x" * 10_000_000
 @pytest.mark.parametrize(
     ("play", "expected"),
     [
-        (stream_chunks(ROLE + said("Hel") + said("lo") + ended()), "Hello"),
-        (stream_chunks(*[bytes([byte]) for byte in ROLE + said("H") + said("i") + ended()]), "Hi"),
-        (stream_chunks(ROLE, said("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])), "Hello"),
-        (stream_chunks(ROLE, said("Hello"), ended(), said("more"), b"junk"), "Hello"),
+        (stream_chunks(ROLE + text_chunk("Hel") + text_chunk("lo") + end_chunks()), "Hello"),
+        (stream_chunks(*[bytes([byte]) for byte in ROLE + text_chunk("H") + text_chunk("i") + end_chunks()]), "Hi"),
+        (stream_chunks(ROLE, text_chunk("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])), "Hello"),
+        (stream_chunks(ROLE, text_chunk("Hello"), end_chunks(), text_chunk("more"), b"junk"), "Hello"),
         (
-            stream_chunks(ROLE, event(choices=[]), event(choices=[{"index": 0, "delta": {}}]), said("Hello"), ended()),
+            stream_chunks(ROLE, event(choices=[]), event(choices=[{"index": 0, "delta": {}}]), text_chunk("Hello"), end_chunks()),
             "Hello",
         ),
-        (stream_chunks(ROLE, event(choices=[{"delta": {"content": None}}]), said("Hello"), ended()), "Hello"),
-        (stream_chunks(b"\xef\xbb\xbf: hi\r\n\r\n" + (ROLE + said("Hello") + ended()).replace(b"\n", b"\r\n")), "Hello"),
-        (stream_chunks(ROLE, said("a\u2028b\u0085c"), ended()), "a\u2028b\u0085c"),
-        (stream_chunks(ROLE, said(LONG), ended()), LONG),
-        (stream_chunks(ROLE, event(choices=[{"index": 0, "delta": {"content": "\udcff!"}}]), ended()), "\ufffd!"),
-        (fixed_reply(200, ROLE + said("Hello") + ended(), kind="application/octet-stream"), "Hello"),
+        (stream_chunks(ROLE, event(choices=[{"delta": {"content": None}}]), text_chunk("Hello"), end_chunks()), "Hello"),
+        (stream_chunks(b"\xef\xbb\xbf: hi\r\n\r\n" + (ROLE + text_chunk("Hello") + end_chunks()).replace(b"\n", b"\r\n")), "Hello"),
+        (stream_chunks(ROLE, text_chunk("a\u2028b\u0085c"), end_chunks()), "a\u2028b\u0085c"),
+        (stream_chunks(ROLE, text_chunk(LONG), end_chunks()), LONG),
+        (stream_chunks(ROLE, event(choices=[{"index": 0, "delta": {"content": "\udcff!"}}]), end_chunks()), "\ufffd!"),
+        (fixed_reply(200, ROLE + text_chunk("Hello") + end_chunks(), kind="application/octet-stream"), "Hello"),
         (fixed_reply(200, b'{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}'), "Hello"),
-        (raw_reply(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + ROLE + said("Hello") + ended()), "Hello"),
-        (raw_reply(b"HTTP/1.0 200 OK\r\n\r\n" + ROLE + said("Hello") + ended()), "Hello"),
+        (raw_reply(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + ROLE + text_chunk("Hello") + end_chunks()), "Hello"),
+        (raw_reply(b"HTTP/1.0 200 OK\r\n\r\n" + ROLE + text_chunk("Hello") + end_chunks()), "Hello"),
     ],
     ids=[
         *("all events in one read", "one byte per read", "no DONE", "bytes after DONE", "no choices", "content null"),
@@ -287,7 +287,7 @@ async def test_an_unusual_reply_is_read_as_it_is_meant(play, expected, stream):
 
 
 async def test_usage_is_there_also_where_the_upstream_sends_none():
-    play = stream_chunks(ROLE, said("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
+    play = stream_chunks(ROLE, text_chunk("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         reply = (await post_chat(url, stream=False)).json()
         *_, last, done = stream_documents(await post_chat(url, stream_options={"include_usage": True}))
@@ -329,8 +329,8 @@ async def test_each_of_several_choices_has_a_parser_of_its_own(stream):
 
 
 async def test_a_model_that_invents_the_result_is_cancelled_and_the_call_stands():
-    invented = said('\n<function_result name="add">\n4\n</function_result>')
-    async with raw_upstream(stream_then(ROLE, said(CALL), invented, then=hang)) as upstream, running_proxy(upstream.url) as url:
+    invented = text_chunk('\n<function_result name="add">\n4\n</function_result>')
+    async with raw_upstream(stream_then(ROLE, text_chunk(CALL), invented, then=hang)) as upstream, running_proxy(upstream.url) as url:
         reply = (await post_chat(url, stream=False)).json()
         await asyncio.wait_for(upstream.client_left.wait(), 1)
 
@@ -339,8 +339,8 @@ async def test_a_model_that_invents_the_result_is_cancelled_and_the_call_stands(
 
 async def test_a_silent_stream_is_kept_alive_with_comments():
     async def slowly(peer):
-        await stream_then(ROLE, said("Once"), then=lambda _: asyncio.sleep(0.35))(peer)
-        await peer.chunk(ended())
+        await stream_then(ROLE, text_chunk("Once"), then=lambda _: asyncio.sleep(0.35))(peer)
+        await peer.chunk(end_chunks())
         await peer.send(b"0\r\n\r\n")
 
     async with raw_upstream(slowly) as upstream, running_proxy(upstream.url, ping=0.1) as url:
@@ -367,7 +367,7 @@ async def test_a_reply_beyond_the_limit_is_refused_and_the_upstream_cancelled():
     async def endless(peer):
         await peer.send(SSE_HEAD)
         while True:
-            await peer.chunk(said("x" * 1000))
+            await peer.chunk(text_chunk("x" * 1000))
 
     async with raw_upstream(endless) as upstream, running_proxy(upstream.url, max_reply=100_000) as url:
         response = await post_chat(url, stream=False)
@@ -417,8 +417,8 @@ async def test_a_request_of_wrong_form_is_refused_by_name_before_the_upstream_he
 
 
 async def test_two_hundred_streams_at_once_all_complete():
-    pieces = [said(f"{number} ") for number in range(10)]
-    async with raw_upstream(stream_chunks(ROLE, *pieces, ended())) as upstream, running_proxy(upstream.url) as url:
+    pieces = [text_chunk(f"{number} ") for number in range(10)]
+    async with raw_upstream(stream_chunks(ROLE, *pieces, end_chunks())) as upstream, running_proxy(upstream.url) as url:
         request = post_request(url, chat_body(), CHAT, "Connection: close")
         responses = await asyncio.gather(*(send_raw(url, request) for _ in range(200)))
 

@@ -7,9 +7,9 @@ import pytest
 from fcshim.codecs.routes import CODECS
 from fcshim.config import ModelOverrides
 from fcshim.messages import Request, TextPart, ToolChoice, UserMessage
-from tests.retry.driving import call
-from tests.scripted import CUT, HANG, ROLE, Script, answering, event, models, scripted_upstream
-from tests.scripted import said as piece
+from tests.retry.driver import call
+from tests.scripted import CUT, HANG, ROLE, Script, text_reply, event, model_list, scripted_upstream
+from tests.scripted import text_chunk as piece
 from tests.server.proxy import CHAT, chat_body, stream_documents, running_proxy, http_client, streamed_text
 from tests.server.mcp_proxy import ADD, proxy_with_servers, stdio_server, prompts
 from tests.server.test_api_pairs import TOOLS, ask, said
@@ -19,9 +19,9 @@ STREAMS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "who
 HELLO = UserMessage((TextPart("Hi"),))
 GOOD, UNKNOWN, TWICE = call(), call("subtract"), call(arguments='{"a": 1, "a": 2}')
 CALLED = [("add", {"a": 1})]
-NOBODY = models("m")
+NOBODY = model_list("m")
 FAILURES = {
-    "no better": answering("x ", UNKNOWN),
+    "no better": text_reply("x ", UNKNOWN),
     "lost": Script((ROLE, piece("So"), CUT)),
     "lost at once": Script((CUT,)),
     "failed": Script((b"{}",), 500),
@@ -41,21 +41,21 @@ def request(**fields):
 @pytest.mark.parametrize("bad", [UNKNOWN, TWICE], ids=["unknown", "malformed"])
 async def test_a_bad_call_is_mended_before_the_client_sees_it(codec, stream, bad):
     async with (
-        scripted_upstream(answering("Well. ", bad, " Done."), answering(GOOD), listing=NOBODY) as upstream,
+        scripted_upstream(text_reply("Well. ", bad, " Done."), text_reply(GOOD), listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
     ):
         reply = await ask(url, codec, request(), stream=stream)
 
     assert ("Well. ", CALLED, "tool_use") == said(reply)
     assert (20, 10) == (reply.usage.input_tokens, reply.usage.output_tokens)
-    assert 2 == len(upstream.asked)
+    assert 2 == len(upstream.requests)
 
 
 @pytest.mark.parametrize("codec", [codec for name, codec in CODECS.items() if name != "ollama"])  # it demands nothing
 @STREAMS
 async def test_a_call_that_is_demanded_is_asked_for(codec, stream):
     async with (
-        scripted_upstream(answering("No."), answering(GOOD), listing=NOBODY) as upstream,
+        scripted_upstream(text_reply("No."), text_reply(GOOD), listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
     ):
         reply = await ask(url, codec, request(tool_choice=ToolChoice("required")), stream=stream)
@@ -68,7 +68,7 @@ async def test_a_call_that_is_demanded_is_asked_for(codec, stream):
 @pytest.mark.parametrize("second", FAILURES.values(), ids=FAILURES)
 async def test_what_cannot_be_mended_is_the_first_reply(codec, stream, second):
     async with (
-        scripted_upstream(answering("Well. ", UNKNOWN), second, listing=NOBODY) as upstream,
+        scripted_upstream(text_reply("Well. ", UNKNOWN), second, listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
     ):
         reply = await ask(url, codec, request(), stream=stream)
@@ -81,11 +81,11 @@ async def test_what_cannot_be_mended_is_the_first_reply(codec, stream, second):
 @pytest.mark.parametrize("second", [Script((HANG,)), Script((ROLE, piece("So"), HANG))], ids=["never begins", "stalls"])
 async def test_a_second_try_that_takes_too_long_is_given_up(stream, second):
     async with (
-        scripted_upstream(answering("Well. ", UNKNOWN), second, listing=NOBODY) as upstream,
+        scripted_upstream(text_reply("Well. ", UNKNOWN), second, listing=NOBODY) as upstream,
         running_proxy(upstream.url, first_chunk_timeout=1, chunk_timeout=1) as url,
     ):
         reply = await ask(url, CODECS["openai_chat"], request(), stream=stream)
-        await upstream.left.wait()
+        await upstream.client_left.wait()
 
     assert ("Well. " + UNKNOWN, [], "complete") == said(reply)
 
@@ -95,7 +95,7 @@ async def test_a_second_try_that_takes_too_long_is_given_up(stream, second):
 @pytest.mark.parametrize("second", ["no better", "lost", "failed"])
 async def test_of_several_calls_the_good_ones_stand_whatever_the_next_try_comes_to(codec, stream, second):
     good = call("add", '{"a": 1}'), call("math.mul", '{"a": 2}')
-    first = answering("Well. ", good[0], "\n", TWICE, "\n", good[1])
+    first = text_reply("Well. ", good[0], "\n", TWICE, "\n", good[1])
     async with (
         scripted_upstream(first, FAILURES[second], listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
@@ -111,7 +111,7 @@ async def test_of_several_calls_the_good_ones_stand_whatever_the_next_try_comes_
 @APIS
 @STREAMS
 async def test_two_more_tries_are_one_reply_with_all_that_they_took(codec, stream):
-    tries = answering("Well. ", UNKNOWN), answering("Hm. ", TWICE), answering("So. ", GOOD, " Done.")
+    tries = text_reply("Well. ", UNKNOWN), text_reply("Hm. ", TWICE), text_reply("So. ", GOOD, " Done.")
     async with (
         scripted_upstream(*tries, listing=NOBODY) as upstream,
         running_proxy(upstream.url, max_retries=2) as url,
@@ -123,8 +123,8 @@ async def test_two_more_tries_are_one_reply_with_all_that_they_took(codec, strea
 
 
 AT = GOOD.index('a": 1')
-CUT_OFF = answering(GOOD[:AT], reason="length")
-REST = answering(GOOD[AT:])
+CUT_OFF = text_reply(GOOD[:AT], reason="length")
+REST = text_reply(GOOD[AT:])
 NO_GRAMMAR = Script(
     (b'{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}',), 400
 )
@@ -141,7 +141,7 @@ async def test_a_call_that_the_upstream_cuts_off_goes_on(codec, stream, between)
         reply = await ask(url, codec, Request(model="m", messages=(HELLO,), tools=TOOLS), stream=stream)
 
     assert ("", CALLED, "tool_use") == said(reply)
-    assert [GOOD[:AT]] * (1 + len(between)) == [each.body["messages"][-1]["content"] for each in upstream.asked[1:]]
+    assert [GOOD[:AT]] * (1 + len(between)) == [each.body["messages"][-1]["content"] for each in upstream.requests[1:]]
 
 
 @STREAMS
@@ -155,31 +155,31 @@ async def test_where_going_on_is_refused_the_call_ends_as_it_was(stream, refusal
         reply = await ask(url, openai, Request(model="m", messages=(HELLO,), tools=TOOLS), stream=stream)
 
     assert ("max_tokens", None) == (reply.stop_reason, reply.error)
-    assert 1 + refusals == len(upstream.asked)
+    assert 1 + refusals == len(upstream.requests)
 
 
 async def test_second_tries_can_be_turned_off_for_one_model():
     async with (
-        scripted_upstream(answering(UNKNOWN), answering(UNKNOWN), answering(GOOD), listing=NOBODY) as upstream,
+        scripted_upstream(text_reply(UNKNOWN), text_reply(UNKNOWN), text_reply(GOOD), listing=NOBODY) as upstream,
         running_proxy(upstream.url, models={"m": ModelOverrides(max_retries=0)}) as url,
         http_client(url) as client,
     ):
         for name in ("m", "n"):
             response = await client.post(CHAT, json={**chat_body(), "model": name})
 
-    assert 3 == len(upstream.asked)
+    assert 3 == len(upstream.requests)
     assert "DONE" == stream_documents(response)[-1]
 
 
 async def test_a_client_that_leaves_during_a_second_try_stops_the_upstream():
     async with (
-        scripted_upstream(answering("Well. ", UNKNOWN), Script((ROLE, HANG)), listing=NOBODY) as upstream,
+        scripted_upstream(text_reply("Well. ", UNKNOWN), Script((ROLE, HANG)), listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
         http_client(url) as client,
     ):
         async with client.stream("POST", CHAT, json=chat_body()):
             await upstream.hanging.wait()
-        await upstream.left.wait()
+        await upstream.client_left.wait()
 
 
 async def test_a_round_with_tools_that_run_here_has_second_tries_of_its_own(tmp_path):

@@ -12,7 +12,7 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server.run import listen
 from tests.engine.process import free_port
-from tests.scripted import ROLE, ended, said
+from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.proxy import CHAT, chat_body, raw_connection, http_client, post_request
 from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, stream_then, hang, raw_upstream
 
@@ -43,9 +43,9 @@ async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(too
 
     async def patient(peer):
         await peer.send(SSE_HEAD)
-        await peer.chunk(ROLE, said("Once"))
+        await peer.chunk(ROLE, text_chunk("Once"))
         await go_on.wait()
-        await peer.chunk(said(" upon"), ended())
+        await peer.chunk(text_chunk(" upon"), end_chunks())
         await peer.send(LAST_CHUNK)
 
     async with raw_upstream(patient) as upstream, serving(upstream.url) as (process, url):
@@ -78,7 +78,7 @@ async def refused(url):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
-    async with raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as upstream, serving(upstream.url) as (process, url):
+    async with raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream, serving(upstream.url) as (process, url):
         async with raw_connection(url) as (reader, writer):
             writer.write(post_request(url, chat_body()))
             await reader.readuntil(b'"Once"')
@@ -98,7 +98,7 @@ async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
 
 async def test_after_the_drain_timeout_a_silent_relayed_stream_is_cut():
     async with (
-        raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as upstream,
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
         serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
         raw_connection(url) as (reader, writer),
     ):
@@ -115,7 +115,7 @@ async def test_after_the_drain_timeout_a_silent_relayed_stream_is_cut():
 
 async def test_a_client_that_waits_for_a_whole_reply_is_told_that_the_proxy_ends():
     async with (
-        raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as upstream,
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
         serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
         http_client(url) as client,
     ):

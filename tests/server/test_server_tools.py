@@ -13,7 +13,7 @@ from fcshim.errors import ConfigError
 from fcshim.server.app import create_app
 from fcshim.server.server_tools import ServerSelection, parse_server_selection
 from tests.mcp.started import eventually, listening
-from tests.scripted import CUT, HANG, ROLE, Script, answering, ended, event, said
+from tests.scripted import CUT, HANG, ROLE, Script, text_reply, end_chunks, event, text_chunk
 from tests.server.proxy import CHAT, chat_body, raw_connection, stream_documents, http_client, post_request, streamed_text
 from tests.server.mcp_proxy import ADD, WEATHER, call_text, proxy_with_servers, stdio_server, prompts
 
@@ -73,7 +73,7 @@ async def test_rounds_without_white_space_between_them_are_parted(friendly, tmp_
         response = await ask(url)
 
     assert "First\n\nSecond\n\nThird" == text(response)
-    assert 4 == len(upstream.asked)
+    assert 4 == len(upstream.requests)
 
 
 async def test_the_text_of_a_round_streams_before_its_tools_run(tmp_path):
@@ -102,7 +102,7 @@ async def test_a_client_that_leaves_cancels_the_tool(tmp_path):
             assert "began" == trace.read_text()
         await eventually(lambda: trace.read_text() == "cancelled")
 
-    assert 1 == len(upstream.asked)
+    assert 1 == len(upstream.requests)
 
 
 @STREAMS
@@ -218,7 +218,7 @@ async def test_a_request_may_switch_the_tools_off_or_choose_servers(friendly, tm
     assert "mcp__f__add" not in one
     assert "mcp__g__add" in one
     assert "user: How much is 1 + 2?" == none
-    assert "x-fcshim-mcp" not in upstream.asked[2].headers
+    assert "x-fcshim-mcp" not in upstream.requests[2].headers
     assert 400 == unknown.status_code
     assert "there is no MCP server named 'h' (configured: f, g)" == unknown.json()["error"]["message"]
 
@@ -253,11 +253,11 @@ async def test_a_model_that_never_stops_calling_is_stopped(stream, friendly, tmp
 
     assert (200 if stream else 502) == response.status_code
     assert "the model still calls tools in reply 2, the last one" == error["message"]
-    assert 2 == len(upstream.asked)
+    assert 2 == len(upstream.requests)
 
 
 @STREAMS
-@pytest.mark.parametrize("second", [Script((b"{}",), status=500), Script((ROLE, said("It "), CUT))], ids=["500", "cut"])
+@pytest.mark.parametrize("second", [Script((b"{}",), status=500), Script((ROLE, text_chunk("It "), CUT))], ids=["500", "cut"])
 async def test_an_upstream_that_fails_in_a_later_round_is_an_error(second, stream, friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, "So. " + ADD, second) as (url, _):
         response = await ask(url, stream=stream)
@@ -274,13 +274,13 @@ async def test_an_upstream_that_fails_in_a_later_round_is_an_error(second, strea
 async def test_a_model_that_calls_by_itself_is_an_agent_too(friendly, tmp_path):
     function = {"name": "mcp__f__add", "arguments": '{"a": 1, "b": 2}'}
     call = event(choices=[{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "call_0", "function": function}]}}])
-    native = Script((ROLE, call, ended("tool_calls")))
+    native = Script((ROLE, call, end_chunks("tool_calls")))
     async with proxy_with_servers(tmp_path, friendly, native, native, "It is 3.", tools="native") as (url, upstream):
         answer = text(await ask(url))
-    *_, spoken, result = upstream.asked[2].body["messages"]
+    *_, spoken, result = upstream.requests[2].body["messages"]
 
     assert "It is 3." == answer
-    assert "mcp__f__add" in [each["function"]["name"] for each in upstream.asked[0].body["tools"]]
+    assert "mcp__f__add" in [each["function"]["name"] for each in upstream.requests[0].body["tools"]]
     assert ("assistant", "call_0") == (spoken["role"], spoken["tool_calls"][0]["id"])
     assert ("tool", "call_0") == (result["role"], result["tool_call_id"])
 
@@ -295,11 +295,11 @@ async def test_a_call_that_cannot_be_read_is_told_to_the_model(friendly, tmp_pat
 
 
 async def test_calls_of_a_reply_that_was_cut_off_are_not_executed(friendly, tmp_path):
-    async with proxy_with_servers(tmp_path, friendly, answering("So. " + ADD, reason="length")) as (url, upstream):
+    async with proxy_with_servers(tmp_path, friendly, text_reply("So. " + ADD, reason="length")) as (url, upstream):
         (choice,) = (await ask(url)).json()["choices"]
 
     assert "length" == choice["finish_reason"]
-    assert 1 == len(upstream.asked)
+    assert 1 == len(upstream.requests)
 
 
 async def test_a_server_that_is_away_costs_its_own_tools_only(friendly, tmp_path):

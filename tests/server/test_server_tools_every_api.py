@@ -41,7 +41,7 @@ async def test_a_client_without_tools_gets_an_agent(codec, friendly, tmp_path):
 
     assert ("See. It is 3.", (), "complete") == (reply.text, reply.tool_calls, reply.stop_reason)
     assert (20, 10) == (reply.usage.input_tokens, reply.usage.output_tokens)
-    assert 2 == len(upstream.asked)
+    assert 2 == len(upstream.requests)
 
 
 @APIS

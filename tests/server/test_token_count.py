@@ -20,7 +20,7 @@ def page(value, status=200):
 
 async def counted(*scripts, kind="openai"):
     async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url, kind=UPSTREAMS[kind]) as asked:
-        return await count_tokens(HELLO, asked), [each.path for each in upstream.asked]
+        return await count_tokens(HELLO, asked), [each.path for each in upstream.requests]
 
 
 async def test_an_engine_that_counts_is_believed():

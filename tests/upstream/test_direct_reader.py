@@ -7,10 +7,10 @@ import pytest
 
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream
-from tests.scripted import ROLE, ended, said
+from tests.scripted import ROLE, end_chunks, text_chunk
 from tests.server.raw_upstream import SSE_HEAD, stream_then, http_chunk, half_close, hang, raw_reply, raw_upstream, reset, stream_chunks, fixed_reply
 
-PIECES = [ROLE, *(said(f"word {number} ") for number in range(50)), ended()]
+PIECES = [ROLE, *(text_chunk(f"word {number} ") for number in range(50)), end_chunks()]
 
 
 @contextlib.asynccontextmanager
@@ -68,7 +68,7 @@ async def test_a_read_is_poured_before_any_other_task_has_its_turn():
     async def play(peer):
         await peer.send(SSE_HEAD + http_chunk(ROLE))
         await asyncio.sleep(0.05)
-        await peer.chunk(said("a"))
+        await peer.chunk(text_chunk("a"))
         await peer.hang()
 
     def take(data):
@@ -78,7 +78,7 @@ async def test_a_read_is_poured_before_any_other_task_has_its_turn():
     async with replying(play) as (_, _, reply):
         await reply.read_into(take)
 
-    assert [ROLE, said("a")] == [data for data, _ in order]
+    assert [ROLE, text_chunk("a")] == [data for data, _ in order]
     assert order[-1][1] is None
 
 
@@ -88,13 +88,13 @@ async def test_all_that_one_read_brings_is_poured_at_once():
     async def play(peer):
         await peer.send(SSE_HEAD + http_chunk(ROLE))
         await asyncio.sleep(0.05)
-        await peer.chunk(said("a"), said("b"), said("c"))
+        await peer.chunk(text_chunk("a"), text_chunk("b"), text_chunk("c"))
         await peer.send(b"0\r\n\r\n")
 
     async with replying(play) as (_, _, reply):
         assert await reply.read_into(bucket.take)
 
-    assert [ROLE, said("a") + said("b") + said("c")] == bucket.reads
+    assert [ROLE, text_chunk("a") + text_chunk("b") + text_chunk("c")] == bucket.reads
 
 
 async def test_what_is_not_wanted_stops_the_upstream():
@@ -139,7 +139,7 @@ async def test_what_the_sink_raises_is_raised_where_it_is_poured():
             raise UpstreamError("no more")
         return True
 
-    async with replying(stream_then(ROLE, said("a"), then=hang)) as (_, _, reply):
+    async with replying(stream_then(ROLE, text_chunk("a"), then=hang)) as (_, _, reply):
         with pytest.raises(UpstreamError, match="no more"):
             await reply.read_into(refuse)
 
@@ -157,18 +157,18 @@ async def test_what_the_sink_raises_is_raised_where_it_is_poured():
 )
 async def test_a_body_that_breaks_off_is_an_error_after_all_that_came(then, message):
     bucket = Bucket()
-    async with replying(stream_then(ROLE, said("a"), then=then)) as (_, _, reply):
+    async with replying(stream_then(ROLE, text_chunk("a"), then=then)) as (_, _, reply):
         with pytest.raises(UpstreamError, match=message):
             await reply.read_into(bucket.take)
 
-    assert bucket.content.startswith(ROLE + said("a"))
+    assert bucket.content.startswith(ROLE + text_chunk("a"))
 
 
 async def test_a_silence_in_the_body_has_a_limit_that_every_read_renews():
     async def play(peer):
         await peer.send(SSE_HEAD)
         for _ in range(6):
-            await peer.chunk(said("a"))
+            await peer.chunk(text_chunk("a"))
             await asyncio.sleep(0.2)
         await peer.hang()
 
@@ -177,7 +177,7 @@ async def test_a_silence_in_the_body_has_a_limit_that_every_read_renews():
         with pytest.raises(UpstreamError, match=r"sent nothing for 1 s"):
             await reply.read_into(bucket.take)
 
-    assert said("a") * 6 == bucket.content
+    assert text_chunk("a") * 6 == bucket.content
 
 
 async def test_leaving_while_it_pours_closes_the_connection():

@@ -10,7 +10,7 @@ from fcshim.codecs.base import UpstreamRequest, FollowUp
 from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream, api_url
-from tests.scripted import ROLE, said
+from tests.scripted import ROLE, text_chunk
 from tests.server.raw_upstream import SSE_HEAD, stream_then, http_chunk, hang, raw_reply, raw_upstream, reset, stream_texts, fixed_reply
 
 ASKED = UpstreamRequest("/chat/completions", b"{}")
@@ -137,15 +137,15 @@ async def _replies(upstream):
 
 async def test_pieces_arrive_as_they_are_sent():
     async with (
-        raw_upstream(stream_then(ROLE, said("Once"), then=hang)) as server,
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as server,
         Upstream(server.url) as upstream,
         upstream.send_request(ASKED) as reply,
     ):
         got = b""
-        while said("Once") not in got:
+        while text_chunk("Once") not in got:
             got += await asyncio.wait_for(anext(reply), 1)
 
-    assert ROLE + said("Once") == got
+    assert ROLE + text_chunk("Once") == got
 
 
 async def test_leaving_early_closes_the_connection():

@@ -5,7 +5,7 @@ import pytest
 from fcshim import Client
 from fcshim.errors import ConfigError, UpstreamError
 from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, completion_reply, model_list, prompt_reply
-from tests.scripted import CUT, Script, answering, scripted_upstream
+from tests.scripted import CUT, Script, text_reply, scripted_upstream
 from tests.server.proxy import CHAT, chat_body, running_proxy, http_client
 
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
@@ -14,59 +14,59 @@ REST = ' {"a": 1}}\n</function_call>'
 
 
 async def test_a_call_that_is_demanded_is_sent_with_a_grammar_where_the_server_is_llama_server():
-    async with scripted_upstream(model_list("llamacpp"), answering(CALL)) as upstream, make_client(upstream) as client:
+    async with scripted_upstream(model_list("llamacpp"), text_reply(CALL)) as upstream, make_client(upstream) as client:
         reply = await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert ["GET", "POST"] == [asked.method for asked in upstream.asked]
-    assert upstream.asked[1].body["grammar"].startswith('root ::= "<function_call>')
+    assert ["GET", "POST"] == [asked.method for asked in upstream.requests]
+    assert upstream.requests[1].body["grammar"].startswith('root ::= "<function_call>')
     assert "add" == reply.tool_calls[0].tool_call_name
 
 
 async def test_the_server_is_asked_once_and_only_where_a_call_is_demanded():
-    scripts = answering("Hi"), model_list("llamacpp"), answering(CALL), answering(CALL)
+    scripts = text_reply("Hi"), model_list("llamacpp"), text_reply(CALL), text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream) as client:
         await client.complete("Hi", [ADD])
         for _ in range(2):
             await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert ["POST", "GET", "POST", "POST"] == [asked.method for asked in upstream.asked]
-    assert "grammar" not in upstream.asked[0].body
+    assert ["POST", "GET", "POST", "POST"] == [asked.method for asked in upstream.requests]
+    assert "grammar" not in upstream.requests[0].body
 
 
 @pytest.mark.parametrize("listed", [model_list("somebody"), Script((b"no JSON",)), Script((b"-",), 404), Script((b"[]",))])
 async def test_another_server_gets_nothing_that_it_may_not_know(listed):
     pages = {"/v1/models": listed}
-    scripts = answering(CALL), answering(CALL)
+    scripts = text_reply(CALL), text_reply(CALL)
     async with scripted_upstream(*scripts, pages=pages) as upstream, make_client(upstream) as client:
         for _ in range(2):
             await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert 1 == upstream.seen.count("/v1/models")
-    assert not {"grammar", "response_format"} & {name for asked in upstream.asked for name in asked.body}
+    assert 1 == upstream.page_paths.count("/v1/models")
+    assert not {"grammar", "response_format"} & {name for asked in upstream.requests for name in asked.body}
 
 
 async def test_a_server_that_is_known_by_a_page_of_its_own_gets_what_it_takes():
     pages = {"/v1/models": model_list("hf.co"), "/api/version": Script((b'{"version":"0.12.6"}',))}
-    async with scripted_upstream(answering('{"name": "add"}'), pages=pages) as upstream, make_client(upstream) as client:
+    async with scripted_upstream(text_reply('{"name": "add"}'), pages=pages) as upstream, make_client(upstream) as client:
         await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert "json_schema" == upstream.asked[0].body["response_format"]["type"]
+    assert "json_schema" == upstream.requests[0].body["response_format"]["type"]
 
 
 async def test_a_setting_says_what_the_server_takes_or_that_it_is_not_to_be_used():
     for setting, expected in [("llama-server", True), ("off", False), ("generic", False)]:
-        async with scripted_upstream(answering(CALL)) as upstream, make_client(upstream, constrain=setting) as client:
+        async with scripted_upstream(text_reply(CALL)) as upstream, make_client(upstream, constrain=setting) as client:
             await client.complete("Hi", [ADD], tool_choice="required")
 
-        assert expected == ("grammar" in upstream.asked[0].body)
+        assert expected == ("grammar" in upstream.requests[0].body)
 
 
 async def test_where_a_call_is_free_only_the_eager_profile_sends_a_grammar():
     for setting, expected in [("llama-server", False), ("llama-server-eager", True)]:
-        async with scripted_upstream(answering("Hi")) as upstream, make_client(upstream, constrain=setting) as client:
+        async with scripted_upstream(text_reply("Hi")) as upstream, make_client(upstream, constrain=setting) as client:
             await client.complete("Hi", [ADD])
 
-        assert expected == ("grammar" in upstream.asked[0].body)
+        assert expected == ("grammar" in upstream.requests[0].body)
 
 
 async def test_the_lazy_profile_has_the_prompt_written_and_completes_it():
@@ -77,9 +77,9 @@ async def test_the_lazy_profile_has_the_prompt_written_and_completes_it():
     ):
         reply = await client.complete("Hi", [ADD], temperature=0.5, max_tokens=99)
 
-    assert ["/apply-template", "/completion"] == [asked.path for asked in upstream.asked]
+    assert ["/apply-template", "/completion"] == [asked.path for asked in upstream.requests]
     assert ("PROMPT", 0.5, 99, True) == tuple(
-        upstream.asked[1].body[name] for name in ("prompt", "temperature", "n_predict", "grammar_lazy")
+        upstream.requests[1].body[name] for name in ("prompt", "temperature", "n_predict", "grammar_lazy")
     )
     assert ("So. ", "add", "tool_use") == (reply.text, reply.tool_calls[0].tool_call_name, reply.stop_reason)
     assert (20, 7, 15) == (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cached_tokens)
@@ -97,14 +97,14 @@ async def test_the_lazy_profile_has_the_prompt_written_and_completes_it():
     ],
 )
 async def test_only_a_free_choice_is_completed(fields, paths):
-    scripts = [prompt_reply("PROMPT"), completion_reply(CALL)] if len(paths) == 2 else [answering(CALL)]
+    scripts = [prompt_reply("PROMPT"), completion_reply(CALL)] if len(paths) == 2 else [text_reply(CALL)]
     async with (
         scripted_upstream(*scripts) as upstream,
         make_client(upstream, constrain="llama-server-lazy", max_retries=0) as client,
     ):
         await client.complete("Hi", [ADD], **fields)
 
-    assert paths == [asked.path for asked in upstream.asked]
+    assert paths == [asked.path for asked in upstream.requests]
 
 
 async def test_reasoning_that_the_template_opens_is_reasoning_in_the_reply():
@@ -120,7 +120,7 @@ async def test_reasoning_that_the_template_opens_is_reasoning_in_the_reply():
 
 async def test_a_second_try_is_put_to_the_chat_endpoint_under_the_grammar_of_a_call():
     unread = '<function_call>\n{"name": "add", "arguments": {"a": 1, "a": 2}}\n</function_call>'
-    scripts = prompt_reply("PROMPT"), completion_reply(unread), answering(CALL)
+    scripts = prompt_reply("PROMPT"), completion_reply(unread), text_reply(CALL)
     async with (
         scripted_upstream(*scripts) as upstream,
         make_client(upstream, constrain="llama-server-lazy") as client,
@@ -128,9 +128,9 @@ async def test_a_second_try_is_put_to_the_chat_endpoint_under_the_grammar_of_a_c
         reply = await client.complete("Hi", [ADD])
 
     assert ["add"] == [call.tool_call_name for call in reply.tool_calls]
-    assert "/v1/chat/completions" == upstream.asked[2].path
-    assert upstream.asked[2].body["grammar"].startswith("root ::= ")
-    assert "grammar_lazy" not in upstream.asked[2].body
+    assert "/v1/chat/completions" == upstream.requests[2].path
+    assert upstream.requests[2].body["grammar"].startswith("root ::= ")
+    assert "grammar_lazy" not in upstream.requests[2].body
 
 
 NOT_FOUND = Script((b'{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}',), 404)
@@ -147,7 +147,7 @@ NOT_FOUND = Script((b'{"error":{"code":404,"message":"File Not Found","type":"no
 )
 @pytest.mark.parametrize("proxied", [False, True])
 async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_remembered(refusal, proxied):
-    scripts = *refusal, answering(CALL), answering(CALL)
+    scripts = *refusal, text_reply(CALL), text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream:
         if proxied:
             async with running_proxy(upstream.url, constrain="llama-server-lazy") as url, http_client(url) as client:
@@ -160,24 +160,24 @@ async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_rem
 
             assert [1, 1] == [len(reply.tool_calls) for reply in replies]
 
-    assert ["/v1/chat/completions"] * 2 == [asked.path for asked in upstream.asked[len(refusal) :]]
-    assert not any("grammar" in asked.body for asked in upstream.asked[len(refusal) :])
+    assert ["/v1/chat/completions"] * 2 == [asked.path for asked in upstream.requests[len(refusal) :]]
+    assert not any("grammar" in asked.body for asked in upstream.requests[len(refusal) :])
 
 
 async def test_a_client_with_a_constraint_of_its_own_keeps_it():
     own = {"tool_choice": "required", "grammar": 'root ::= "x"'}
-    async with scripted_upstream(answering("x")) as upstream, make_client(upstream, constrain="llama-server") as client:
+    async with scripted_upstream(text_reply("x")) as upstream, make_client(upstream, constrain="llama-server") as client:
         await client.complete("Hi", [ADD], **own)
 
-    assert 'root ::= "x"' == upstream.asked[0].body["grammar"]
+    assert 'root ::= "x"' == upstream.requests[0].body["grammar"]
 
 
 async def test_a_refused_constraint_is_left_out_at_once_and_from_then_on():
-    scripts = GRAMMAR_REFUSED, answering(CALL), answering(REST)
+    scripts = GRAMMAR_REFUSED, text_reply(CALL), text_reply(REST)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", [ADD], tool_choice="required") for _ in range(2)]
 
-    assert [True, False, False] == ["grammar" in asked.body for asked in upstream.asked]
+    assert [True, False, False] == ["grammar" in asked.body for asked in upstream.requests]
     assert all(reply.tool_calls for reply in replies)
 
 
@@ -187,32 +187,32 @@ def adding(*keys: str) -> list[dict]:
 
 
 async def test_a_server_that_never_took_one_is_soon_spared_all_of_them():
-    scripts = [script for _ in range(3) for script in (GRAMMAR_REFUSED, answering(CALL))]
+    scripts = [script for _ in range(3) for script in (GRAMMAR_REFUSED, text_reply(CALL))]
     async with (
-        scripted_upstream(*scripts, answering(REST)) as upstream,
+        scripted_upstream(*scripts, text_reply(REST)) as upstream,
         make_client(upstream, constrain="llama-server") as client,
     ):
         for key in "bcda":
             await client.complete("Hi", adding(key), tool_choice="required")
 
-    assert [True, False] * 3 + [False] == ["grammar" in asked.body for asked in upstream.asked]
+    assert [True, False] * 3 + [False] == ["grammar" in asked.body for asked in upstream.requests]
 
 
 async def test_a_server_that_takes_constraints_gets_the_next_one_however_many_it_refused():
-    refusals = [script for _ in range(5) for script in (GRAMMAR_REFUSED, answering(CALL))]
+    refusals = [script for _ in range(5) for script in (GRAMMAR_REFUSED, text_reply(CALL))]
     async with (
-        scripted_upstream(answering(CALL), *refusals, answering(CALL)) as upstream,
+        scripted_upstream(text_reply(CALL), *refusals, text_reply(CALL)) as upstream,
         make_client(upstream, constrain="llama-server") as client,
     ):
         for key in "abcdefg":
             await client.complete("Hi", adding(key), tool_choice="required")
 
-    assert [True, *[True, False] * 5, True] == ["grammar" in asked.body for asked in upstream.asked]
+    assert [True, *[True, False] * 5, True] == ["grammar" in asked.body for asked in upstream.requests]
 
 
 async def test_a_server_that_breaks_off_is_asked_without_and_has_refused_it_only_if_that_comes_again():
     gone = Script((CUT,))
-    scripts = [gone, answering(CALL), answering(CALL), gone, answering(CALL), gone, answering(CALL), answering(REST)]
+    scripts = [gone, text_reply(CALL), text_reply(CALL), gone, text_reply(CALL), gone, text_reply(CALL), text_reply(REST)]
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         for _ in range(5):
             reply = await client.complete("Hi", [ADD], tool_choice="required")
@@ -221,22 +221,22 @@ async def test_a_server_that_breaks_off_is_asked_without_and_has_refused_it_only
 
     sent = [True, False, True, True, False, True, False, False]
 
-    assert sent == ["grammar" in asked.body for asked in upstream.asked]
+    assert sent == ["grammar" in asked.body for asked in upstream.requests]
 
 
 async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_against_it():
-    scripts = GRAMMAR_REFUSED, GRAMMAR_REFUSED, answering(CALL)
+    scripts = GRAMMAR_REFUSED, GRAMMAR_REFUSED, text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         with pytest.raises(UpstreamError):
             await client.complete("Hi", [ADD], tool_choice="required")
         await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert [True, False, True] == ["grammar" in asked.body for asked in upstream.asked]
+    assert [True, False, True] == ["grammar" in asked.body for asked in upstream.requests]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_does_the_same(stream):
-    scripts = model_list("llamacpp"), GRAMMAR_REFUSED, answering(CALL), answering(REST)
+    scripts = model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(CALL), text_reply(REST)
     async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         for _ in range(2):
             response = await client.post(CHAT, json=chat_body(stream=stream, tool_choice="required"))
@@ -244,7 +244,7 @@ async def test_the_proxy_does_the_same(stream):
             assert 200 == response.status_code
             assert "tool_calls" in response.text
 
-    assert [False, True, False, False] == ["grammar" in asked.body for asked in upstream.asked]
+    assert [False, True, False, False] == ["grammar" in asked.body for asked in upstream.requests]
 
 
 def test_an_unknown_kind_of_server_is_refused():

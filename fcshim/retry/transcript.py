@@ -6,29 +6,29 @@ Neighbours: the shim's stream says every text here, `second` writes it into the 
 
 import io
 
-MOST_CHARACTERS = 64 * 2**10
+MAX_CHARACTERS = 64 * 2**10
 """Of one try: longer ones would cost more to read again than is mended by it."""
 
 
-class Record:
+class Transcript:
     """The text of one try. It is written into a buffer: a list of small pieces takes ten times the memory."""
 
-    __slots__ = ("_room", "_text")
+    __slots__ = ("_remaining", "_text")
 
     def __init__(self) -> None:
-        self._room = MOST_CHARACTERS
+        self._remaining = MAX_CHARACTERS
         self._text = io.StringIO()
 
-    def hear(self, text: str) -> None:
+    def append(self, text: str) -> None:
         """Take the next piece."""
-        self._room -= len(text)
-        if self._room >= 0:
+        self._remaining -= len(text)
+        if self._remaining >= 0:
             self._text.write(text)
 
     @property
-    def fits(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all of it was kept."""
-        return self._room >= 0
+        return self._remaining >= 0
 
     @property
     def text(self) -> str:

@@ -15,10 +15,10 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import Event
 from fcshim.exchange import Exchange
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
-from fcshim.retry import Tries, tried
-from fcshim.servers import GENERIC, Server
+from fcshim.retry import RetryingExchange, make_exchange
+from fcshim.backends import GENERIC, Backend
 from fcshim.shim import Shim
-from tests.scripted import ended, said
+from tests.scripted import end_chunks, text_chunk
 
 ADD = Tool("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 SEND = Tool("send", "Send.", {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
@@ -32,19 +32,19 @@ def call(name: str = "add", arguments: str = '{"a": 1}') -> str:
 
 
 @dataclass(frozen=True)
-class Said:
+class ScriptedReply:
     """One reply of the model: its pieces, and why it ended."""
 
     pieces: tuple[str, ...]
     reason: str = "stop"
 
 
-def reply(*pieces: str, reason: str = "stop") -> Said:
-    return Said(pieces, reason)
+def reply(*pieces: str, reason: str = "stop") -> ScriptedReply:
+    return ScriptedReply(pieces, reason)
 
 
 @dataclass
-class Seen:
+class DriveResult:
     """What came of it: the client's events, per upstream read, and the bodies that were sent."""
 
     reads: list[list[Event]] = field(default_factory=list)
@@ -55,16 +55,16 @@ class Seen:
         return [event for read in self.reads for event in read]
 
 
-def asked(
+def new_exchange(
     *,
     max_retries: int = 1,
-    whole: bool = False,
+    buffered: bool = False,
     dialect: str = "function_call",
     arguments: Any = "stream",
-    server: Server = GENERIC,
+    backend: Backend = GENERIC,
     in_reasoning: str = "",
     **fields: Any,
-) -> Exchange | Tries:
+) -> Exchange | RetryingExchange:
     request = Request(model="m", messages=(HELLO,), **({"tools": (ADD, SEND)} | fields))
     ids = map("call_{}".format, itertools.count()).__next__
     shim = Shim(
@@ -74,31 +74,31 @@ def asked(
         in_reasoning=in_reasoning,
         arguments=arguments,
         new_id=ids,
-        server=server,
+        backend=backend,
     )
-    return tried(request, upstream=OPENAI_CHAT, stage=shim, max_retries=max_retries, whole=whole)
+    return make_exchange(request, upstream=OPENAI_CHAT, transform=shim, max_retries=max_retries, buffered=buffered)
 
 
-def drive(tries: Exchange | Tries, *replies: Said, server: Server = GENERIC, spare: bool = False) -> Seen:
+def drive(exchange: Exchange | RetryingExchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False) -> DriveResult:
     """Answer every try with the next of the replies; there must be as many as are asked for, or some to `spare`."""
-    seen = Seen()
+    seen = DriveResult()
     waiting = iter(replies)
     while True:
-        seen.sent.append(msgspec.json.decode(tries.outgoing.body))
-        _answer(tries, next(waiting), seen)
-        if not (isinstance(tries, Tries) and tries.again):
+        seen.sent.append(msgspec.json.decode(exchange.upstream_request.body))
+        _feed_reply(exchange, next(waiting), seen)
+        if not (isinstance(exchange, RetryingExchange) and exchange.wants_retry):
             break
-        if not tries.ask_again(server):
-            seen.reads.append([event for _, event in tries.close()])
+        if not exchange.prepare_retry(backend):
+            seen.reads.append([event for _, event in exchange.close()])
             break
     assert spare or next(waiting, None) is None
     return seen
 
 
-def _answer(tries: Exchange | Tries, answer: Said, seen: Seen) -> None:
-    reads: Sequence[bytes] = [*map(said, answer.pieces), ended(answer.reason)]
+def _feed_reply(exchange: Exchange | RetryingExchange, answer: ScriptedReply, seen: DriveResult) -> None:
+    reads: Sequence[bytes] = [*map(text_chunk, answer.pieces), end_chunks(answer.reason)]
     for data in reads:
-        seen.reads.append([event for _, event in tries.feed(data)])
-        if tries.finished:
+        seen.reads.append([event for _, event in exchange.feed(data)])
+        if exchange.finished:
             break
-    seen.reads.append([event for _, event in tries.close()])
+    seen.reads.append([event for _, event in exchange.close()])

@@ -13,7 +13,7 @@ class StopSearch:
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._needles = [_Needle(stop) for stop in stops if stop]
-        self._held = ""
+        self._buffer = ""
         self.found = False
 
     def feed(self, text: str) -> str:
@@ -21,18 +21,18 @@ class StopSearch:
         if self.found:
             return ""
         ends = [(end, -len(needle.word)) for needle in self._needles if (end := needle.feed(text))]
-        text, held = self._held + text, len(self._held)
+        text, held = self._buffer + text, len(self._buffer)
         if ends:
             end, size = min(ends)
-            self.found, self._held = True, ""
+            self.found, self._buffer = True, ""
             return text[: held + end + size]
         kept = len(text) - max((needle.matched for needle in self._needles), default=0)
-        self._held = text[kept:]
+        self._buffer = text[kept:]
         return text[:kept]
 
     def flush(self) -> str:
         """The run of text has ended (a call begins, or the reply is over): give what was held back."""
-        rest, self._held = self._held, ""
+        rest, self._buffer = self._buffer, ""
         for needle in self._needles:
             needle.matched = 0
         return rest

@@ -12,7 +12,7 @@ from fcshim.events import Event
 from fcshim.messages import Request
 
 
-class StageStream(Protocol):
+class TransformStream(Protocol):
     """The way back for one choice. Exactly one `Stop` or `Error` ends it."""
 
     @property
@@ -24,7 +24,7 @@ class StageStream(Protocol):
         """Take the upstream's next event; give the client's."""
         ...
 
-    def read(self, text: str) -> list[Event]:
+    def feed_text(self, text: str) -> list[Event]:
         """Take the upstream's next piece of text, as `feed` does; not to be called once the choice has ended."""
         ...
 
@@ -33,10 +33,10 @@ class StageStream(Protocol):
         ...
 
 
-class Stage(Protocol):
+class Transform(Protocol):
     """The way of one request."""
 
-    constraint: str
+    constraint_key: str
     """What tells the constraint apart that holds the reply to calls; empty where there is none."""
 
     @property
@@ -48,6 +48,6 @@ class Stage(Protocol):
         """Give the request for the upstream."""
         ...
 
-    def stream(self) -> StageStream:
+    def stream(self) -> TransformStream:
         """Make the way back for one choice."""
         ...

@@ -12,13 +12,13 @@ from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS
 from fcshim.prompt.render import render_calls
 from fcshim.reply import fold
-from fcshim.retry import Tries
-from fcshim.servers import OFF, get_server, unconstrained
+from fcshim.retry import RetryingExchange
+from fcshim.backends import OFF, get_backend, unconstrained
 from tests.parse.laws import normalise
-from tests.retry.driving import REQUIRED, SEND, asked, call, drive, reply
-from tests.scripted import ended, said
+from tests.retry.driver import REQUIRED, SEND, new_exchange, call, drive, reply
+from tests.scripted import end_chunks, text_chunk
 
-LLAMA, VLLM = get_server("llama-server"), get_server("vllm")
+LLAMA, VLLM = get_backend("llama-server"), get_backend("vllm")
 HEAD = '<function_call>\n{"name": "send", "arguments": {"text": "x'
 PREFILL = '<function_call>\n{"name": "send", "arguments": {"text":"x'
 TWICE = reply("So. " + HEAD + '", ', '"text": "y"}}\n</function_call> More.')
@@ -41,7 +41,7 @@ def of(seen):
 
 
 def test_a_call_that_cannot_be_read_goes_on_from_what_the_client_has():
-    seen = drive(asked(), TWICE, REST, server=unconstrained(LLAMA))
+    seen = drive(new_exchange(), TWICE, REST, backend=unconstrained(LLAMA))
 
     assert ("So.  Done.", [('{"text": "x"}', None)], "tool_use") == of(seen)
     assert {"role": "assistant", "content": "So. " + PREFILL} == seen.sent[1]["messages"][-1]
@@ -50,7 +50,7 @@ def test_a_call_that_cannot_be_read_goes_on_from_what_the_client_has():
 
 
 def test_a_server_that_takes_grammars_gets_that_of_the_rest():
-    seen = drive(asked(), TWICE, REST, server=LLAMA)
+    seen = drive(new_exchange(), TWICE, REST, backend=LLAMA)
 
     assert "string-char" in seen.sent[1]["grammar"].splitlines()[0]
     assert '"<function_call>' not in seen.sent[1]["grammar"].splitlines()[0][:40]
@@ -79,7 +79,7 @@ MAKE = Tool(
 )
 def test_a_streamed_call_that_its_schema_does_not_admit_goes_on_from_where_it_did(first, begun, rest, whole):
     pieces = [*call("make", first), " Well?"]
-    seen = drive(asked(tools=(MAKE,)), reply(*pieces), reply(rest, "}\n</function_call> Done."), server=LLAMA)
+    seen = drive(new_exchange(tools=(MAKE,)), reply(*pieces), reply(rest, "}\n</function_call> Done."), backend=LLAMA)
 
     assert (" Done.", [(whole, None)], "tool_use") == of(seen)
     assert seen.sent[1]["messages"][-1]["content"].endswith('"arguments": ' + begun)
@@ -89,20 +89,20 @@ def test_a_streamed_call_that_its_schema_does_not_admit_goes_on_from_where_it_di
 @pytest.mark.parametrize("first", ['{"on": true}', '{"on": 38.5, "count": 1}', '{"on": true, "more": "x", "count": 1}'])
 @pytest.mark.parametrize("server", [OFF, LLAMA])
 def test_where_it_cannot_go_on_or_nothing_comes_it_is_the_call_that_it_was(first, server):
-    seen = drive(asked(tools=(MAKE,)), reply(*call("make", first)), reply(reason="length"), server=server, spare=True)
+    seen = drive(new_exchange(tools=(MAKE,)), reply(*call("make", first)), reply(reason="length"), backend=server, spare=True)
 
     assert ("", [(first, None)], "tool_use") == of(seen)
 
 
 def test_a_rest_that_breaks_off_ends_it_with_an_error():
     seen = drive(
-        asked(tools=(MAKE,)), reply(*call("make", '{"on": true}')), reply(', "cou', reason="length"), server=LLAMA
+        new_exchange(tools=(MAKE,)), reply(*call("make", '{"on": true}')), reply(', "cou', reason="length"), backend=LLAMA
     )
     told = drive(
-        asked(tools=(MAKE,)),
+        new_exchange(tools=(MAKE,)),
         reply(*call("make", '{"on": true}')),
         reply(', "text": "ab', "c", reason="length"),
-        server=LLAMA,
+        backend=LLAMA,
     )
 
     assert ("", [('{"on": true}', None)], "tool_use") == of(seen)
@@ -113,7 +113,7 @@ def test_one_call_of_several_goes_on_and_those_behind_it_are_made_anew():
     good = call("make", '{"count": 1, "on": false}')
     last = call("make", '{"count": 3, "on": true}')
     first = reply(*good, *call("make", '{"on": true}'), *last)
-    seen = drive(asked(tools=(MAKE,)), first, reply(', "count": 2}}\n</function_call>', last), server=LLAMA)
+    seen = drive(new_exchange(tools=(MAKE,)), first, reply(', "count": 2}}\n</function_call>', last), backend=LLAMA)
 
     assert ['{"count": 1, "on": false}', '{"on": true, "count": 2}', '{"count": 3, "on": true}'] == [
         arguments for arguments, _ in of(seen)[1]
@@ -121,52 +121,52 @@ def test_one_call_of_several_goes_on_and_those_behind_it_are_made_anew():
 
 
 def test_some_servers_are_told_to_go_on():
-    seen = drive(asked(), TWICE, REST, server=VLLM)
+    seen = drive(new_exchange(), TWICE, REST, backend=VLLM)
 
     assert (True, False) == (seen.sent[1]["continue_final_message"], seen.sent[1]["add_generation_prompt"])
 
 
 @pytest.mark.parametrize("first", [TWICE, CUT])
 def test_where_nothing_can_be_gone_on_with_the_reply_is_what_it_was(first):
-    without = of(drive(asked(max_retries=0), first))
+    without = of(drive(new_exchange(max_retries=0), first))
 
-    assert without == of(drive(asked(), first, server=OFF))
+    assert without == of(drive(new_exchange(), first, backend=OFF))
 
 
 def test_a_call_that_was_cut_off_by_the_token_limit_goes_on():
-    seen = drive(asked(), CUT, REST, server=LLAMA)
+    seen = drive(new_exchange(), CUT, REST, backend=LLAMA)
 
     assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == of(seen)
     assert "So. " + HEAD + "yz" == seen.sent[1]["messages"][-1]["content"]
 
 
 def test_a_limit_that_the_client_has_set_stands():
-    seen = drive(asked(max_tokens=9), CUT, server=LLAMA)
+    seen = drive(new_exchange(max_tokens=9), CUT, backend=LLAMA)
 
     assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == of(seen)
 
 
 def test_it_goes_on_as_often_as_is_allowed():
     more = reply("1", "2", reason="length")
-    seen = drive(asked(max_retries=3), CUT, more, more, REST, server=LLAMA)
+    seen = drive(new_exchange(max_retries=3), CUT, more, more, REST, backend=LLAMA)
 
     assert ("So.  Done.", [('{"text": "xyz1212"}', None)], "tool_use") == of(seen)
 
 
 def test_a_rest_that_is_no_better_leaves_the_first_reply():
-    seen = drive(asked(), TWICE, reply('", "text": "z"}}\n</function_call> Oh.'), server=LLAMA)
+    seen = drive(new_exchange(), TWICE, reply('", "text": "z"}}\n</function_call> Oh.'), backend=LLAMA)
 
     assert ("So.  More.", [('{"text": "x', "malformed")], "complete") == of(seen)
 
 
 def test_a_rest_that_never_comes_leaves_the_first_reply():
     for told in ([], ["y"]):
-        tries = asked()
-        seen = [each for data in [*map(said, TWICE.pieces), ended()] for _, each in tries.feed(data)]
+        tries = new_exchange()
+        seen = [each for data in [*map(text_chunk, TWICE.pieces), end_chunks()] for _, each in tries.feed(data)]
         seen += [each for _, each in tries.close()]
-        assert isinstance(tries, Tries)
-        assert tries.ask_again(LLAMA)
-        seen += [each for text in told for _, each in tries.feed(said(text))]
+        assert isinstance(tries, RetryingExchange)
+        assert tries.prepare_retry(LLAMA)
+        seen += [each for text in told for _, each in tries.feed(text_chunk(text))]
         seen += [each for _, each in tries.fail(UpstreamError("lost"))]
         answer = fold(seen)
 
@@ -179,11 +179,11 @@ def test_a_rest_that_never_comes_leaves_the_first_reply():
 
 @given(at=st.integers(0, len(WRITTEN)), size=st.integers(1, 9))
 def test_wherever_a_reply_is_cut_off_inside_a_call_its_rest_makes_it_whole(at, size):
-    whole = of(drive(asked(), reply(WRITTEN)))
+    whole = of(drive(new_exchange(), reply(WRITTEN)))
     pieces = [WRITTEN[:at][start : start + size] for start in range(0, at, size)]
-    tries = asked()
+    tries = new_exchange()
     sent = len(WRITTEN[:at].rstrip())
-    seen = drive(tries, reply(*pieces, reason="length"), reply(WRITTEN[sent:]), server=LLAMA, spare=True)
+    seen = drive(tries, reply(*pieces, reason="length"), reply(WRITTEN[sent:]), backend=LLAMA, spare=True)
 
     if len(seen.sent) == 2:
         assert whole == of(seen)
@@ -200,7 +200,7 @@ def test_wherever_a_reply_is_cut_off_inside_a_call_its_rest_makes_it_whole(at, s
 )
 def test_a_call_that_is_demanded_is_begun_where_nothing_else_holds_the_model_to_it(names, prefill, rest):
     server = unconstrained(VLLM)
-    seen = drive(asked(tool_choice=ToolChoice("required", names), server=server), reply(rest))
+    seen = drive(new_exchange(tool_choice=ToolChoice("required", names), backend=server), reply(rest))
 
     assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
     assert {"role": "assistant", "content": prefill} == seen.sent[0]["messages"][-1]
@@ -209,13 +209,13 @@ def test_a_call_that_is_demanded_is_begun_where_nothing_else_holds_the_model_to_
 
 @pytest.mark.parametrize("fields", [{}, {"tool_choice": REQUIRED, "extra": {"guided_regex": "x"}}])
 def test_it_is_not_begun_where_none_is_demanded_or_the_client_has_a_constraint_of_its_own(fields):
-    seen = drive(asked(server=unconstrained(VLLM), **fields), reply(call()))
+    seen = drive(new_exchange(backend=unconstrained(VLLM), **fields), reply(call()))
 
     assert "user" == seen.sent[0]["messages"][-1]["role"]
 
 
 def test_it_is_not_begun_in_the_reasoning_with_which_the_prompt_ends():
-    tries = asked(tool_choice=REQUIRED, server=unconstrained(VLLM), in_reasoning="<think>")
+    tries = new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), in_reasoning="<think>")
     seen = drive(tries, reply("Hm. </think>", call()))
 
     assert ("", [('{"a": 1}', None)], "tool_use") == of(seen)
@@ -224,7 +224,7 @@ def test_it_is_not_begun_in_the_reasoning_with_which_the_prompt_ends():
 
 def test_every_dialect_begins_its_calls_in_its_own_way():
     rest = "send>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>"
-    seen = drive(asked(tool_choice=REQUIRED, server=unconstrained(VLLM), dialect="qwen3_xml"), reply(rest))
+    seen = drive(new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), dialect="qwen3_xml"), reply(rest))
 
     assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
 
@@ -233,7 +233,7 @@ def test_every_dialect_begins_its_calls_in_its_own_way():
 def test_a_server_that_takes_a_new_turn_instead_of_going_on_mixes_nothing(size):
     again = " \n" + HEAD + '"}}\n</function_call>'
     pieces = [again[at : at + size] for at in range(0, len(again), size)]
-    seen = drive(asked(), CUT, reply(*pieces), server=unconstrained(VLLM), spare=True)
+    seen = drive(new_exchange(), CUT, reply(*pieces), backend=unconstrained(VLLM), spare=True)
 
     assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == of(seen)
 
@@ -242,7 +242,7 @@ def test_a_server_that_takes_a_new_turn_instead_of_going_on_mixes_nothing(size):
 def test_a_server_that_takes_a_new_turn_where_a_call_was_begun_is_read_from_its_own_beginning(size):
     again = " \n" + HEAD + '"}}\n</function_call>'
     pieces = [again[at : at + size] for at in range(0, len(again), size)]
-    seen = drive(asked(tool_choice=REQUIRED, server=unconstrained(VLLM)), reply(*pieces))
+    seen = drive(new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM)), reply(*pieces))
 
     assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
 
@@ -261,13 +261,13 @@ def test_in_every_dialect_a_call_that_is_cut_off_anywhere_goes_on(dialect, held)
     """Where its name was not read yet it is no call, and stays what the client has seen of it: text."""
     options = {"dialect": dialect, "tools": (MANY, SEND), "whole": held}
     written = "Well.\n" + render_calls(DIALECTS[dialect], ONE_CALL)
-    expected = of(drive(asked(**options), reply(written)))
+    expected = of(drive(new_exchange(**options), reply(written)))
     went_on = 0
     for at in range(7, len(written), 7):
         head, sent = written[:at], len(written[:at].rstrip())
         pieces = [head[start : start + 5] for start in range(0, at, 5)]
         replies = reply(*pieces, reason="length"), reply(written[sent:])
-        seen = drive(asked(**options), *replies, server=LLAMA, spare=True)
+        seen = drive(new_exchange(**options), *replies, backend=LLAMA, spare=True)
         went_on += len(seen.sent) == 2
 
         if len(seen.sent) == 2:
@@ -304,7 +304,7 @@ def test_in_every_language_a_call_that_cannot_be_read_goes_on_from_what_the_clie
     good = render_calls(DIALECTS[dialect], [("send", json.dumps({"text": text}))])
     rest = good[good.index("x y") + 3 :].removeprefix(CLOSED_AT_ONCE.get(dialect, ""))
     pieces = [said[at : at + 3] for at in range(0, len(said), 3)]
-    seen = drive(asked(dialect=dialect), reply(*pieces), reply(rest), server=server)
+    seen = drive(new_exchange(dialect=dialect), reply(*pieces), reply(rest), backend=server)
 
     assert ("So.\n", [(json.dumps({"text": text}), None)], "tool_use") == of(seen)
     assert seen.sent[1]["messages"][-1]["content"].endswith("x y" + CLOSED_AT_ONCE.get(dialect, ""))
@@ -318,10 +318,10 @@ def test_in_every_language_a_call_that_lacks_a_member_goes_on_from_its_last_one(
         for arguments in ('{"text": "x y", "on": true}', '{"text": "x y", "on": true, "count": 3}')
     )
     pieces = [first[at : at + 3] for at in range(0, len(first), 3)]
-    begun = drive(asked(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(), server=LLAMA)
+    begun = drive(new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(), backend=LLAMA)
     (turn,) = [said["content"] for said in begun.sent[1]["messages"] if said["role"] == "assistant"]
     same = len(turn.replace(" ", ""))
-    seen = drive(asked(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(good[_place(good, same) :]), server=LLAMA)
+    seen = drive(new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(good[_place(good, same) :]), backend=LLAMA)
 
     assert good.replace(" ", "").startswith(turn.replace(" ", ""))
     assert [{"text": "x y", "on": True, "count": 3}] == [json.loads(arguments) for arguments, _ in of(seen)[1]]
@@ -338,13 +338,13 @@ def test_where_nothing_tells_what_of_its_text_was_right_the_call_is_what_it_was(
     arguments = '{"text": "x y", "count": "many", "on": true}'
     first = render_calls(DIALECTS[dialect], [("make", arguments)])
     pieces = [first[at : at + 3] for at in range(0, len(first), 3)]
-    seen = drive(asked(dialect=dialect, tools=(MAKE,)), reply(*pieces), server=LLAMA)
+    seen = drive(new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), backend=LLAMA)
 
     assert ("", [(arguments, None)], "tool_use") == of(seen)
 
 
 def test_validated_arguments_that_are_cut_off_go_on():
-    seen = drive(asked(arguments="validated"), CUT, REST, server=LLAMA)
+    seen = drive(new_exchange(arguments="validated"), CUT, REST, backend=LLAMA)
 
     assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == of(seen)
     assert all(isinstance(each, Text) for read in seen.reads[:4] for each in read)
@@ -354,7 +354,7 @@ def test_the_header_of_a_further_call_that_is_cut_off_is_part_of_what_goes_on():
     good = render_calls(DIALECTS["kimi_k3"], [("send", '{"text": "x"}'), ("add", '{"a": 1}')])
     at = good.index('"add"') + 7
     seen = drive(
-        asked(dialect="kimi_k3", whole=True), reply(good[:at], reason="length"), reply(good[at:]), server=LLAMA
+        new_exchange(dialect="kimi_k3", buffered=True), reply(good[:at], reason="length"), reply(good[at:]), backend=LLAMA
     )
 
     assert ("", [('{"text": "x"}', None), ('{"a": 1}', None)], "tool_use") == of(seen)
@@ -362,7 +362,7 @@ def test_the_header_of_a_further_call_that_is_cut_off_is_part_of_what_goes_on():
 
 def test_a_doubtful_call_behind_one_that_cannot_go_on_is_told_whole_and_without_the_doubt():
     pieces = HEAD + '", ', '"text": "y"}}\n</function_call>', call("add", '{"a": "much"}')
-    seen = drive(asked(), reply(*pieces), server=OFF)
+    seen = drive(new_exchange(), reply(*pieces), backend=OFF)
     doubtful = fold(seen.events).tool_calls[1]
 
     assert [('{"text": "x', "malformed"), ('{"a": "much"}', None)] == of(seen)[1]
@@ -371,8 +371,8 @@ def test_a_doubtful_call_behind_one_that_cannot_go_on_is_told_whole_and_without_
 
 def test_a_call_that_ended_with_what_the_client_has_of_it_goes_on_before_its_end():
     for alone in (False, True):
-        tries = asked(dialect="pythonic", parallel_tool_calls=not alone)
-        seen = drive(tries, reply("[send()", "]"), reply('text="x")]'), server=LLAMA)
+        tries = new_exchange(dialect="pythonic", parallel_tool_calls=not alone)
+        seen = drive(tries, reply("[send()", "]"), reply('text="x")]'), backend=LLAMA)
 
         assert "[send(" == seen.sent[1]["messages"][-1]["content"]
         assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
@@ -385,16 +385,16 @@ def test_good_calls_behind_one_that_goes_on_stand_where_the_model_makes_no_other
     first = reply(*TWICE.pieces, SECOND)
     expected = [('{"text": "x"}', None), ('{"a": 1}', None)]
 
-    assert (expected, "tool_use") == of(drive(asked(), first, REST, server=LLAMA))[1:]
-    assert (expected, "tool_use") == of(drive(asked(), first, reply(*REST.pieces, SECOND), server=LLAMA))[1:]
+    assert (expected, "tool_use") == of(drive(new_exchange(), first, REST, backend=LLAMA))[1:]
+    assert (expected, "tool_use") == of(drive(new_exchange(), first, reply(*REST.pieces, SECOND), backend=LLAMA))[1:]
     other = reply(*REST.pieces, call("add", '{"a": 2}'))
-    assert [expected[0], ('{"a": 2}', None)] == of(drive(asked(), first, other, server=LLAMA))[1]
-    alone = asked(parallel_tool_calls=False)
-    assert 1 == sum(error is None for _, error in of(drive(alone, first, REST, server=LLAMA, spare=True))[1])
+    assert [expected[0], ('{"a": 2}', None)] == of(drive(new_exchange(), first, other, backend=LLAMA))[1]
+    alone = new_exchange(parallel_tool_calls=False)
+    assert 1 == sum(error is None for _, error in of(drive(alone, first, REST, backend=LLAMA, spare=True))[1])
 
 
 def test_they_stand_where_the_rest_is_no_better_too():
-    seen = drive(asked(), reply(*TWICE.pieces, SECOND), reply('", "text": "z"}}\n</function_call>'), server=LLAMA)
+    seen = drive(new_exchange(), reply(*TWICE.pieces, SECOND), reply('", "text": "z"}}\n</function_call>'), backend=LLAMA)
 
     assert [("malformed"), None] == [error for _, error in of(seen)[1]]
     assert "tool_use" == of(seen)[2]
@@ -402,14 +402,14 @@ def test_they_stand_where_the_rest_is_no_better_too():
 
 def test_half_an_escape_at_the_end_of_what_was_cut_off_is_read_with_its_rest():
     first = reply("[send(te", 'xt="a', "\\", reason="length")
-    seen = drive(asked(dialect="pythonic"), first, reply('n")]'), server=LLAMA)
+    seen = drive(new_exchange(dialect="pythonic"), first, reply('n")]'), backend=LLAMA)
 
     assert ("", [('{"text": "a\\n"}', None)], "tool_use") == of(seen)
 
 
 def test_the_place_where_calls_begin_is_not_looked_for_in_reasoning():
     thought = "<think>Perhaps <function_call> it is.</think>\n"
-    seen = drive(asked(), reply(thought + HEAD, '", ', '"text": "y"}}\n</function_call>'), REST, server=LLAMA)
+    seen = drive(new_exchange(), reply(thought + HEAD, '", ', '"text": "y"}}\n</function_call>'), REST, backend=LLAMA)
 
     assert [('{"text": "x"}', None)] == of(seen)[1]
     assert thought + PREFILL == seen.sent[1]["messages"][-1]["content"]
@@ -418,22 +418,22 @@ def test_the_place_where_calls_begin_is_not_looked_for_in_reasoning():
 
 def test_white_space_that_the_client_has_comes_again():
     first = reply(HEAD, " \n", reason="length")
-    seen = drive(asked(), first, reply(' \ny"}}\n</function_call>'), server=LLAMA)
+    seen = drive(new_exchange(), first, reply(' \ny"}}\n</function_call>'), backend=LLAMA)
 
     assert ("", [('{"text": "x \\ny"}', None)], "tool_use") == of(seen)
     assert HEAD == seen.sent[1]["messages"][-1]["content"]
 
 
 def test_under_a_grammar_it_can_only_come_again():
-    seen = drive(asked(), reply(HEAD, "  ", reason="length"), REST, server=LLAMA)
+    seen = drive(new_exchange(), reply(HEAD, "  ", reason="length"), REST, backend=LLAMA)
 
     assert seen.sent[1]["grammar"].startswith('root ::= "  " ')
 
 
 @pytest.mark.parametrize("spoken", ["y", "", " x"])
 def test_where_something_else_comes_the_call_stays_as_it_was_and_the_upstream_is_let_go(spoken):
-    tries = asked()
-    seen = drive(tries, reply(HEAD, " \t", reason="length"), reply(spoken + '"}}\n', "</function_call>"), server=LLAMA)
+    tries = new_exchange()
+    seen = drive(tries, reply(HEAD, " \t", reason="length"), reply(spoken + '"}}\n', "</function_call>"), backend=LLAMA)
 
     assert ("", [('{"text": "x \\t', "truncated")], "max_tokens") == of(seen)
 
@@ -442,8 +442,8 @@ def test_text_that_waited_for_a_demanded_call_comes_before_it_when_it_goes_on():
     head = "So.\n<tool_call>\n<function=send>\n<par"
     first, rest = reply(head, reason="length"), reply("ameter=text>\nx\n</parameter>\n</function>\n</tool_call>")
     for whole in (False, True):
-        tries = asked(dialect="qwen3_xml", tool_choice=REQUIRED, whole=whole)
-        seen = drive(tries, first, rest, server=LLAMA)
+        tries = new_exchange(dialect="qwen3_xml", tool_choice=REQUIRED, buffered=whole)
+        seen = drive(tries, first, rest, backend=LLAMA)
 
         assert ("So.\n", [('{"text": "x"}', None)], "tool_use") == of(seen)
 
@@ -453,23 +453,23 @@ def test_a_call_whose_start_was_held_may_be_cut_off_again(whole):
     head = "So.\n<tool_call>\n<function=send>\n<par"
     replies = [reply(head, reason="length"), reply("ameter=text>\nx", reason="length")]
     rest = reply("y\n</parameter>\n</function>\n</tool_call>")
-    seen = drive(asked(dialect="qwen3_xml", whole=whole, max_retries=2), *replies, rest, server=LLAMA)
+    seen = drive(new_exchange(dialect="qwen3_xml", buffered=whole, max_retries=2), *replies, rest, backend=LLAMA)
 
     assert ("So.\n", [('{"text": "xy"}', None)], "tool_use") == of(seen)
 
-    seen = drive(asked(dialect="qwen3_xml", whole=whole), *replies, server=LLAMA)
+    seen = drive(new_exchange(dialect="qwen3_xml", buffered=whole), *replies, backend=LLAMA)
 
     assert ("So.\n", [('{"text": "x', "truncated")], "max_tokens") == of(seen)
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_call_whose_start_was_held_is_told_where_its_rest_never_comes(whole):
-    tries = asked(dialect="qwen3_xml", whole=whole)
-    seen = [event for _, event in [*tries.feed(said("So.\n<tool_call>\n<function=send>\n<par") + ended("length"))]]
+    tries = new_exchange(dialect="qwen3_xml", buffered=whole)
+    seen = [event for _, event in [*tries.feed(text_chunk("So.\n<tool_call>\n<function=send>\n<par") + end_chunks("length"))]]
     seen += [event for _, event in tries.close()]
-    assert isinstance(tries, Tries)
-    assert tries.ask_again(LLAMA)
-    seen += [event for _, event in tries.feed(said("ameter=text>\nx"))]
+    assert isinstance(tries, RetryingExchange)
+    assert tries.prepare_retry(LLAMA)
+    seen += [event for _, event in tries.feed(text_chunk("ameter=text>\nx"))]
     seen += [event for _, event in tries.fail(UpstreamError("lost"))]
     answer = fold(seen)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fcshim.answer import answer_for
+from fcshim.response import response_for
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import UpstreamError
@@ -17,7 +17,7 @@ END = [(0, Usage(input_tokens=1, output_tokens=1)), (0, Stop("complete"))]
 
 def answer(*, stream, **options):
     request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), stream=stream)
-    return answer_for(request, ReplyIdentity(id="r", created=1, model="m"), OPENAI_CHAT, **options)
+    return response_for(request, ReplyIdentity(id="r", created=1, model="m"), OPENAI_CHAT, **options)
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -26,21 +26,21 @@ def test_an_error_before_everything_else_is_raised_and_nothing_has_begun(stream)
 
     with pytest.raises(UpstreamError, match="the line is cut"):
         made.feed([(0, LOST)])
-    assert not made.begun
+    assert not made.started
 
 
 def test_no_events_are_no_bytes_and_no_beginning():
     made = answer(stream=True)
 
     assert b"" == made.feed([])
-    assert not made.begun
+    assert not made.started
 
 
 def test_the_events_of_one_read_are_one_piece_of_bytes():
     made = answer(stream=True)
     data = made.feed([(0, Text("a")), (1, Text("b")), (0, Text("c"))])
 
-    assert made.begun
+    assert made.started
     assert [b'"content":"a"', b'"content":"b"', b'"content":"c"'] == sorted(
         part for part in (b'"content":"a"', b'"content":"b"', b'"content":"c"') if part in data
     )
@@ -60,7 +60,7 @@ def test_a_ping_begins_a_stream_and_is_nothing_in_a_whole_reply():
     streamed, whole = answer(stream=True), answer(stream=False)
 
     assert (b": ping\n\n", b"") == (streamed.ping(), whole.ping())
-    assert (True, False) == (streamed.begun, whole.begun)
+    assert (True, False) == (streamed.started, whole.started)
 
 
 def test_a_stream_ends_cleanly_after_its_stop_only():
@@ -77,7 +77,7 @@ def test_a_whole_reply_is_written_at_the_end():
 
     assert b"" == made.feed([(0, Text("Hel"))]) == made.feed([(0, Text("lo")), *END])
     assert "Hello" == json.loads(made.close())["choices"][0]["message"]["content"]
-    assert made.begun
+    assert made.started
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from fcshim.parse.sink import InvalidCallEnd
 from fcshim.parse.defect import CallDefect
 from fcshim.parse.stream import StreamParser
 from fcshim.reply import fold
-from fcshim.retry import Tries
-from fcshim.servers import OFF, get_server
+from fcshim.retry import RetryingExchange
+from fcshim.backends import OFF, get_backend
 from tests.parse.laws import normalise
-from tests.retry.driving import ADD, REQUIRED, asked, call, drive, reply
-from tests.scripted import ended, event, said
+from tests.retry.driver import ADD, REQUIRED, new_exchange, call, drive, reply
+from tests.scripted import end_chunks, event, text_chunk
 
 GOOD = call()
 UNKNOWN = call("subtract")
@@ -37,7 +37,7 @@ def arguments(reply):
 
 @pytest.mark.parametrize("bad", BAD)
 def test_a_bad_call_is_asked_for_once_more_and_never_seen(bad):
-    seen = drive(asked(), reply("Well. ", bad, " Done."), reply(GOOD))
+    seen = drive(new_exchange(), reply("Well. ", bad, " Done."), reply(GOOD))
 
     assert "Well. " == folded(seen).text
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
@@ -54,7 +54,7 @@ def test_a_bad_call_is_asked_for_once_more_and_never_seen(bad):
     ],
 )
 def test_the_model_is_told_what_was_wrong_behind_what_it_said(bad, told):
-    seen = drive(asked(), reply("Well. ", bad), reply(GOOD))
+    seen = drive(new_exchange(), reply("Well. ", bad), reply(GOOD))
     first, second = (body["messages"] for body in seen.sent)
 
     assert first == second[: len(first)]
@@ -65,7 +65,7 @@ def test_the_model_is_told_what_was_wrong_behind_what_it_said(bad, told):
 
 
 def test_a_call_that_is_demanded_and_does_not_come_is_asked_for():
-    seen = drive(asked(tool_choice=REQUIRED), reply("I would", " rather not."), reply("Oh. ", GOOD))
+    seen = drive(new_exchange(tool_choice=REQUIRED), reply("I would", " rather not."), reply("Oh. ", GOOD))
 
     assert [[], [], [], []] == seen.reads[:4]
     assert ("", "tool_use") == (folded(seen).text, folded(seen).stop_reason)
@@ -74,7 +74,7 @@ def test_a_call_that_is_demanded_and_does_not_come_is_asked_for():
 
 
 def test_text_before_a_call_that_is_demanded_comes_with_the_call():
-    seen = drive(asked(tool_choice=REQUIRED), reply("So: ", GOOD, " ."))
+    seen = drive(new_exchange(tool_choice=REQUIRED), reply("So: ", GOOD, " ."))
 
     assert [] == seen.reads[0]
     assert Text("So: ") == seen.reads[1][0]
@@ -82,7 +82,7 @@ def test_text_before_a_call_that_is_demanded_comes_with_the_call():
 
 
 def test_nothing_is_held_as_long_as_nothing_is_wrong():
-    seen = drive(asked(), reply("one ", "two ", GOOD, "three"))
+    seen = drive(new_exchange(), reply("one ", "two ", GOOD, "three"))
 
     assert [[Text("one ")], [Text("two ")]] == seen.reads[:2]
     assert 1 == len(seen.sent)
@@ -90,21 +90,21 @@ def test_nothing_is_held_as_long_as_nothing_is_wrong():
 
 @pytest.mark.parametrize("bad", BAD)
 def test_what_fails_twice_is_what_the_first_reply_said(bad):
-    without = fold(drive(asked(max_retries=0), reply("Well. ", bad, " Done.")).events)
-    seen = folded(drive(asked(), reply("Well. ", bad, " Done."), reply("Sorry, again: ", bad)))
+    without = fold(drive(new_exchange(max_retries=0), reply("Well. ", bad, " Done.")).events)
+    seen = folded(drive(new_exchange(), reply("Well. ", bad, " Done."), reply("Sorry, again: ", bad)))
 
     assert (without.text, without.stop_reason) == (seen.text, seen.stop_reason)
     assert [each.error for each in without.tool_calls] == [each.error for each in seen.tool_calls]
 
 
 def test_a_tool_that_does_not_exist_may_end_in_an_answer():
-    seen = drive(asked(), reply("Let me see.", UNKNOWN), reply("I cannot", " do that."))
+    seen = drive(new_exchange(), reply("Let me see.", UNKNOWN), reply("I cannot", " do that."))
 
     assert ("Let me see.\n\nI cannot do that.", "complete") == (folded(seen).text, folded(seen).stop_reason)
 
 
 def test_good_calls_pass_at_once_and_bad_ones_are_asked_for_alone():
-    seen = drive(asked(), reply(UNKNOWN, "\n", GOOD), reply(call("send", '{"text": "x"}')))
+    seen = drive(new_exchange(), reply(UNKNOWN, "\n", GOOD), reply(call("send", '{"text": "x"}')))
 
     assert [("add", '{"a": 1}'), ("send", '{"text": "x"}')] == arguments(folded(seen))
     assert [0, 1] == [each.index for each in folded(seen).tool_calls]
@@ -113,34 +113,34 @@ def test_good_calls_pass_at_once_and_bad_ones_are_asked_for_alone():
 
 
 def test_a_call_that_is_repeated_although_it_was_taken_does_not_run_twice():
-    seen = drive(asked(), reply(GOOD, UNKNOWN), reply(call(arguments='{"a":1}'), call(arguments='{"a": 2}')))
+    seen = drive(new_exchange(), reply(GOOD, UNKNOWN), reply(call(arguments='{"a":1}'), call(arguments='{"a": 2}')))
 
     assert [("add", '{"a": 1}'), ("add", '{"a": 2}')] == arguments(folded(seen))
 
 
 def test_a_call_of_which_the_client_has_the_start_ends_with_its_error():
     pieces = ('<function_call>\n{"name": "add", "arguments": {"a": ', "1, ", '"a": 2}}\n</function_call>')
-    seen = drive(asked(), reply(*pieces))
+    seen = drive(new_exchange(), reply(*pieces))
 
     assert ["malformed"] == [each.error.kind for each in folded(seen).tool_calls if each.error]
 
 
 def test_where_the_reply_is_read_whole_such_a_call_is_mended_too():
     pieces = ('<function_call>\n{"name": "add", "arguments": {"a": ', "1, ", '"a": 2}}\n</function_call>')
-    seen = drive(asked(whole=True), reply(*pieces), reply(GOOD))
+    seen = drive(new_exchange(buffered=True), reply(*pieces), reply(GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
 
 
 def test_arguments_that_break_the_schema_are_mended_where_the_reply_is_read_whole():
-    seen = drive(asked(whole=True), reply(WRONG), reply(GOOD))
+    seen = drive(new_exchange(buffered=True), reply(WRONG), reply(GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
     assert "'a' is a required property" in seen.sent[1]["messages"][-1]["content"]
 
 
 def test_arguments_that_break_the_schema_twice_are_a_call_as_they_are_without_second_tries():
-    seen = folded(drive(asked(whole=True), reply(WRONG), reply(WRONG)))
+    seen = folded(drive(new_exchange(buffered=True), reply(WRONG), reply(WRONG)))
 
     assert [("add", '{"b": 1}')] == arguments(seen)
     assert (None, "tool_use") == (seen.tool_calls[0].error, seen.stop_reason)
@@ -149,21 +149,21 @@ def test_arguments_that_break_the_schema_twice_are_a_call_as_they_are_without_se
 
 def test_calls_of_a_whole_reply_keep_their_order_when_nothing_is_mended():
     first = reply(WRONG, GOOD, call("send", '{"text": "x"}'))
-    without = folded(drive(asked(max_retries=0), first))
-    seen = folded(drive(asked(whole=True), first, reply("No.")))
+    without = folded(drive(new_exchange(max_retries=0), first))
+    seen = folded(drive(new_exchange(buffered=True), first, reply("No.")))
 
     assert arguments(without) == arguments(seen)
     assert [0, 1, 2] == [each.index for each in seen.tool_calls]
 
 
 def test_validated_calls_that_fail_twice_end_with_their_error():
-    seen = folded(drive(asked(arguments="validated"), reply(WRONG), reply(WRONG)))
+    seen = folded(drive(new_exchange(arguments="validated"), reply(WRONG), reply(WRONG)))
 
     assert ["invalid"] == [each.error.kind for each in seen.tool_calls if each.error]
 
 
 def test_as_often_as_is_allowed_the_model_is_asked_again():
-    seen = drive(asked(max_retries=3), reply(UNKNOWN), reply(TWICE), reply(UNREADABLE), reply(GOOD))
+    seen = drive(new_exchange(max_retries=3), reply(UNKNOWN), reply(TWICE), reply(UNREADABLE), reply(GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
     assert Usage(40, 20) == folded(seen).usage
@@ -172,14 +172,14 @@ def test_as_often_as_is_allowed_the_model_is_asked_again():
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
 def test_a_reply_that_was_cut_off_is_not_asked_again(reason):
-    seen = drive(asked(), reply(UNKNOWN, reason=reason))
+    seen = drive(new_exchange(), reply(UNKNOWN, reason=reason))
 
     assert 1 == len(seen.sent)
     assert UNKNOWN == folded(seen).text
 
 
 def test_where_one_call_is_allowed_and_came_nothing_is_asked_again():
-    seen = drive(asked(parallel_tool_calls=False), reply(UNKNOWN, GOOD))
+    seen = drive(new_exchange(parallel_tool_calls=False), reply(UNKNOWN, GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
     assert UNKNOWN == folded(seen).text
@@ -189,14 +189,14 @@ def test_where_one_call_is_allowed_and_came_nothing_is_asked_again():
     "quoted", [f"`{UNKNOWN}`", f"```\n{UNKNOWN}\n```\nlike this", "Use <function_call> for calls.", '{"name": "x"}']
 )
 def test_what_is_quoted_or_only_mentioned_is_no_fault(quoted):
-    seen = drive(asked(), reply(quoted))
+    seen = drive(new_exchange(), reply(quoted))
 
     assert quoted == folded(seen).text
 
 
 def test_a_long_reply_is_not_asked_again_and_not_held():
     long = "x" * 40_000
-    seen = drive(asked(), reply(UNKNOWN, long, long, "end"))
+    seen = drive(new_exchange(), reply(UNKNOWN, long, long, "end"))
 
     assert 1 == len(seen.sent)
     assert UNKNOWN + long + long + "end" == folded(seen).text
@@ -204,7 +204,7 @@ def test_a_long_reply_is_not_asked_again_and_not_held():
 
 
 def test_a_second_try_that_rambles_is_stopped_and_the_first_stands():
-    tries = asked()
+    tries = new_exchange()
     seen = drive(tries, reply(UNKNOWN), reply("x" * 70_000, "never read"))
 
     assert tries.finished
@@ -212,13 +212,13 @@ def test_a_second_try_that_rambles_is_stopped_and_the_first_stands():
 
 
 def test_reasoning_of_a_second_try_is_not_shown_with_its_call():
-    seen = drive(asked(), reply("<think>a</think>", UNKNOWN), reply("<think>b</think>", GOOD))
+    seen = drive(new_exchange(), reply("<think>a</think>", UNKNOWN), reply("<think>b</think>", GOOD))
 
     assert [Reasoning("a")] == [each for each in seen.events if isinstance(each, Reasoning)]
 
 
 def test_a_blank_reply_leaves_no_empty_turn():
-    seen = drive(asked(tool_choice=REQUIRED), reply(" \n"), reply(GOOD))
+    seen = drive(new_exchange(tool_choice=REQUIRED), reply(" \n"), reply(GOOD))
     first, second = (body["messages"] for body in seen.sent)
 
     assert len(first) == len(second)
@@ -226,7 +226,7 @@ def test_a_blank_reply_leaves_no_empty_turn():
 
 
 def test_what_the_model_wrote_opens_nothing_where_it_is_quoted():
-    seen = drive(asked(), reply(call("</function_call>x")), reply(GOOD))
+    seen = drive(new_exchange(), reply(call("</function_call>x")), reply(GOOD))
 
     assert "<_/function_call>" not in seen.sent[1]["messages"][-2]["content"]
     assert 'named "<_/function_call>x"' in seen.sent[1]["messages"][-1]["content"]
@@ -234,23 +234,23 @@ def test_what_the_model_wrote_opens_nothing_where_it_is_quoted():
 
 def in_the_second_try(first):
     """Give tries whose first one has ended with `first`, and what was seen of it."""
-    tries = asked()
-    seen = [each for _, each in [*tries.feed(said(first)), *tries.feed(ended()), *tries.close()]]
-    assert isinstance(tries, Tries)
-    tries.ask_again()
+    tries = new_exchange()
+    seen = [each for _, each in [*tries.feed(text_chunk(first)), *tries.feed(end_chunks()), *tries.close()]]
+    assert isinstance(tries, RetryingExchange)
+    tries.prepare_retry()
     return tries, seen
 
 
 def test_an_upstream_that_is_lost_in_the_first_try_is_an_error_behind_what_was_held():
-    tries = asked()
-    seen = fold(each for _, each in [*tries.feed(said(UNKNOWN)), *tries.fail(UpstreamError("lost"))])
+    tries = new_exchange()
+    seen = fold(each for _, each in [*tries.feed(text_chunk(UNKNOWN)), *tries.fail(UpstreamError("lost"))])
 
     assert (UNKNOWN, None, Error("upstream_error", "lost")) == (seen.text, seen.stop_reason, seen.error)
 
 
 def test_an_upstream_that_is_lost_in_the_second_try_is_not_told():
     tries, seen = in_the_second_try(UNKNOWN)
-    seen += [each for _, each in [*tries.feed(said("So")), *tries.fail(UpstreamError("lost"))]]
+    seen += [each for _, each in [*tries.feed(text_chunk("So")), *tries.fail(UpstreamError("lost"))]]
 
     assert (UNKNOWN, "complete", None) == (fold(seen).text, fold(seen).stop_reason, fold(seen).error)
 
@@ -265,8 +265,8 @@ def test_an_error_in_the_stream_of_a_second_try_is_not_told():
 
 
 def test_a_server_that_takes_a_grammar_gets_one_for_a_call_that_was_meant_and_no_words():
-    server = get_server("llama-server")
-    seen = [drive(asked(), reply(bad), reply(GOOD), server=server).sent for bad in BAD]
+    server = get_backend("llama-server")
+    seen = [drive(new_exchange(), reply(bad), reply(GOOD), backend=server).sent for bad in BAD]
 
     assert [False, True, True] == ["grammar" in second for _, second in seen]
     assert [False, True, True] == [first["messages"] == second["messages"] for first, second in seen]
@@ -274,8 +274,8 @@ def test_a_server_that_takes_a_grammar_gets_one_for_a_call_that_was_meant_and_no
 
 def test_a_model_whose_prompt_has_opened_its_reasoning_may_think_in_the_next_try_too():
     thought = "Hm. </think>\n\n"
-    tries = asked(in_reasoning="<think>")
-    seen = drive(tries, reply(thought, UNREADABLE), reply("So. </think>\n", GOOD), server=get_server("llama-server"))
+    tries = new_exchange(in_reasoning="<think>")
+    seen = drive(tries, reply(thought, UNREADABLE), reply("So. </think>\n", GOOD), backend=get_backend("llama-server"))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
     assert "tool_use" == folded(seen).stop_reason
@@ -283,24 +283,24 @@ def test_a_model_whose_prompt_has_opened_its_reasoning_may_think_in_the_next_try
 
 
 def test_such_a_model_sees_its_reasoning_with_the_tag_that_opens_it():
-    seen = drive(asked(in_reasoning="<think>"), reply("Hm. </think>\n", UNREADABLE), reply("Oh. </think>", GOOD))
+    seen = drive(new_exchange(in_reasoning="<think>"), reply("Hm. </think>\n", UNREADABLE), reply("Oh. </think>", GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
     assert f"<think>Hm. </think>\n{UNREADABLE}" == seen.sent[1]["messages"][-2]["content"]
 
 
 def test_words_are_needed_beside_a_grammar_that_did_not_help_or_where_calls_were_accepted():
-    server = get_server("llama-server")
-    held = asked(tool_choice=REQUIRED, server=server, whole=True)
-    seen = [drive(held, reply(WRONG), reply(GOOD), server=server)]
-    seen.append(drive(asked(), reply(TWICE, GOOD), reply(call(arguments='{"a": 4}')), server=server))
+    server = get_backend("llama-server")
+    held = new_exchange(tool_choice=REQUIRED, backend=server, buffered=True)
+    seen = [drive(held, reply(WRONG), reply(GOOD), backend=server)]
+    seen.append(drive(new_exchange(), reply(TWICE, GOOD), reply(call(arguments='{"a": 4}')), backend=server))
 
     assert [True, True] == ["grammar" in each.sent[1] for each in seen]
     assert [2, 2] == [len(each.sent[1]["messages"]) - len(each.sent[0]["messages"]) for each in seen]
 
 
 def test_a_second_try_without_tags_is_asked_for_without_tags():
-    seen = drive(asked(), reply(TWICE), reply('{"name": "add", "arguments": {"a": 3}}'), server=get_server("ollama"))
+    seen = drive(new_exchange(), reply(TWICE), reply('{"name": "add", "arguments": {"a": 3}}'), backend=get_backend("ollama"))
 
     assert [("add", '{"a": 3}')] == arguments(folded(seen))
     assert seen.sent[1]["messages"][-1]["content"].endswith(
@@ -337,7 +337,7 @@ def options(draw):
 
 def driven(tries, *answers, server=OFF):
     """Drive as many tries as are wanted, and give the client's events without the usage, which there must be once."""
-    events = drive(tries, *answers, server=server, spare=True).events
+    events = drive(tries, *answers, backend=server, spare=True).events
 
     assert [Usage] == [type(each) for each in events[-2:-1]]
 
@@ -348,11 +348,11 @@ def driven(tries, *answers, server=OFF):
     answers=st.lists(replies(), min_size=3, max_size=3),
     max_retries=st.integers(1, 2),
     options=options(),
-    server=st.sampled_from([OFF, get_server("vllm"), get_server("llama-server")]),
+    server=st.sampled_from([OFF, get_backend("vllm"), get_backend("llama-server")]),
 )
 def test_whatever_the_replies_are_the_clients_events_keep_the_laws(answers, max_retries, options, server):
     """Also where a later reply is read as the rest of a call that has nothing to do with it."""
-    events = driven(asked(max_retries=max_retries, server=server, **options), *answers, server=server)
+    events = driven(new_exchange(max_retries=max_retries, backend=server, **options), *answers, server=server)
 
     normalise(event for event in events if event != Text(""))
     assert not any(isinstance(event, CallDefect | InvalidCallEnd) for event in events)
@@ -361,8 +361,8 @@ def test_whatever_the_replies_are_the_clients_events_keep_the_laws(answers, max_
 @given(first=replies(), options=options())
 def test_nothing_of_a_reply_is_lost_that_is_not_mended(first, options):
     """A second try that is cut off at once mends nothing; only the order of text and calls may differ then."""
-    without = fold(driven(asked(max_retries=0, **options), first))
-    seen = fold(driven(asked(**options), first, reply(reason="length")))
+    without = fold(driven(new_exchange(max_retries=0, **options), first))
+    seen = fold(driven(new_exchange(**options), first, reply(reason="length")))
 
     assert (without.text, without.reasoning, without.stop_reason) == (seen.text, seen.reasoning, seen.stop_reason)
     assert sorted(map(told, without.tool_calls)) == sorted(map(told, seen.tool_calls))

@@ -8,11 +8,11 @@ import pytest
 from fcshim import Client
 from fcshim.events import Stop, Text, ToolCallStart
 from fcshim.reply import fold
-from tests.retry.test_tries import GOOD, TWICE, UNKNOWN, UNREADABLE
-from tests.scripted import CUT, ROLE, Script, answering, models, said, scripted_upstream
-from tests.test_enforcement import ADD, GRAMMAR_REFUSED, model_list
+from tests.retry.test_retrying_exchange import GOOD, TWICE, UNKNOWN, UNREADABLE
+from tests.scripted import CUT, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
+from tests.test_constraint_support import ADD, GRAMMAR_REFUSED, model_list
 
-NOBODY = models("m")
+NOBODY = model_list("m")
 
 
 def client_of(upstream, **settings):
@@ -27,17 +27,17 @@ async def mending(*scripts):
 
 @pytest.mark.parametrize("bad", [UNKNOWN, UNREADABLE, TWICE])
 async def test_a_client_that_reads_the_reply_whole_gets_the_better_one(bad):
-    async with mending(answering(bad), answering(GOOD)) as (client, upstream):
+    async with mending(text_reply(bad), text_reply(GOOD)) as (client, upstream):
         reply = await client.complete("Hi", [ADD])
 
     assert ("", ["add"]) == (reply.text, [call.tool_call_name for call in reply.tool_calls])
     assert (20, 10) == (reply.usage.input_tokens, reply.usage.output_tokens)
-    assert 2 == len(upstream.asked)
+    assert 2 == len(upstream.requests)
 
 
 async def test_a_client_that_reads_a_stream_gets_it_too_and_the_log_tells(caplog):
     caplog.set_level(logging.INFO, "fcshim.retry")
-    async with mending(answering("So. ", UNKNOWN), answering(GOOD)) as (client, _):
+    async with mending(text_reply("So. ", UNKNOWN), text_reply(GOOD)) as (client, _):
         events = [event async for event in client.stream("Hi", [ADD])]
 
     assert Text("So. ") == events[0]
@@ -47,26 +47,26 @@ async def test_a_client_that_reads_a_stream_gets_it_too_and_the_log_tells(caplog
 
 
 async def test_without_second_tries_the_reply_is_what_the_model_said():
-    async with scripted_upstream(answering(UNKNOWN)) as upstream, client_of(upstream, max_retries=0) as client:
+    async with scripted_upstream(text_reply(UNKNOWN)) as upstream, client_of(upstream, max_retries=0) as client:
         assert UNKNOWN == (await client.complete("Hi", [ADD])).text
 
 
 async def test_the_kind_of_server_is_asked_once_for_all_second_tries():
-    scripts = answering(TWICE), model_list("llamacpp"), answering(GOOD), answering(TWICE), answering(GOOD)
+    scripts = text_reply(TWICE), model_list("llamacpp"), text_reply(GOOD), text_reply(TWICE), text_reply(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
         for _ in range(2):
             await client.complete("Hi", [ADD])
 
-    assert ["POST", "GET", "POST", "POST", "POST"] == [asked.method for asked in upstream.asked]
-    assert [False, True, False, True] == ["grammar" in asked.body for asked in upstream.asked if asked.body]
+    assert ["POST", "GET", "POST", "POST", "POST"] == [asked.method for asked in upstream.requests]
+    assert [False, True, False, True] == ["grammar" in asked.body for asked in upstream.requests if asked.body]
 
 
 async def test_a_constraint_that_a_second_try_is_refused_for_is_left_out_at_once():
-    scripts = answering(TWICE), model_list("llamacpp"), GRAMMAR_REFUSED, answering(GOOD), answering(TWICE), answering(GOOD)
+    scripts = text_reply(TWICE), model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(GOOD), text_reply(TWICE), text_reply(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
         replies = [await client.complete("Hi", [ADD]) for _ in range(2)]
 
-    sent = [asked.body for asked in upstream.asked if asked.body]
+    sent = [asked.body for asked in upstream.requests if asked.body]
 
     assert [["add"]] * 2 == [[call.tool_call_name for call in reply.tool_calls] for reply in replies]
     assert [False, True, False, False, False] == ["grammar" in body for body in sent]
@@ -74,23 +74,23 @@ async def test_a_constraint_that_a_second_try_is_refused_for_is_left_out_at_once
 
 
 @pytest.mark.parametrize(
-    "second", [Script((b'{"error":{"message":"busy"}}',), 503), Script((ROLE, said("So"), CUT)), Script((CUT,))]
+    "second", [Script((b'{"error":{"message":"busy"}}',), 503), Script((ROLE, text_chunk("So"), CUT)), Script((CUT,))]
 )
 async def test_a_second_try_that_breaks_is_never_told(second):
-    async with mending(answering(UNKNOWN), second) as (client, _):
+    async with mending(text_reply(UNKNOWN), second) as (client, _):
         reply = fold([event async for event in client.stream("Hi", [ADD])])
 
     assert (UNKNOWN, "complete", None) == (reply.text, reply.stop_reason, reply.error)
 
 
 async def test_where_a_constraint_is_refused_the_call_is_begun_from_then_on_unless_that_is_refused_too():
-    rest = answering(GOOD.removeprefix('<function_call>\n{"name": "add", "arguments":'))
-    scripts = GRAMMAR_REFUSED, answering(GOOD), rest, GRAMMAR_REFUSED, answering(GOOD), answering(GOOD)
+    rest = text_reply(GOOD.removeprefix('<function_call>\n{"name": "add", "arguments":'))
+    scripts = GRAMMAR_REFUSED, text_reply(GOOD), rest, GRAMMAR_REFUSED, text_reply(GOOD), text_reply(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="vllm") as client:
         replies = [await client.complete("Hi", [ADD], tool_choice="required") for _ in range(4)]
 
     assert [["add"]] * 4 == [[call.tool_call_name for call in reply.tool_calls] for reply in replies]
     assert ["user", "user", "assistant", "assistant", "user", "user"] == [
-        asked.body["messages"][-1]["role"] for asked in upstream.asked
+        asked.body["messages"][-1]["role"] for asked in upstream.requests
     ]
-    assert [True, False, False, False, False, False] == ["response_format" in asked.body for asked in upstream.asked]
+    assert [True, False, False, False, False, False] == ["response_format" in asked.body for asked in upstream.requests]

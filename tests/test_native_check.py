@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.codecs.name_rules import NameRules
-from fcshim.doubt import Doubted
+from fcshim.native_check import CheckedNative
 from fcshim.events import CallError, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.native import Native
@@ -18,7 +18,7 @@ def noticed(*events, mode="auto"):
         model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(Tool("f"),), tool_choice=ToolChoice(mode)
     )
     reasons = []
-    stage = Doubted(Native(request, alphabet=NameRules()), reasons.append)
+    stage = CheckedNative(Native(request, name_rules=NameRules()), reasons.append)
     stream = stage.stream()
 
     assert request == stage.prepare()
@@ -64,7 +64,7 @@ def test_an_upstream_that_calls_is_not_doubted(mode):
 
 def test_where_one_call_is_allowed_the_stage_still_ends_the_reply():
     request = Request(model="m", messages=(), tools=(Tool("f"),), parallel_tool_calls=False)
-    stream = Doubted(Native(request, alphabet=NameRules()), print).stream()
+    stream = CheckedNative(Native(request, name_rules=NameRules()), print).stream()
     for event in CALL:
         stream.feed(event)
 

@@ -9,27 +9,27 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fcshim.asking import Asked
+from fcshim.dispatch import AnyExchange
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.doubt import Doubted
-from fcshim.inquiry import Aptitude
+from fcshim.native_check import CheckedNative
+from fcshim.capabilities import ToolSupport
 from fcshim.messages import Request, uses_tools
 from fcshim.native import Native
 from fcshim.profiles import chosen_profile
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
-from fcshim.retry import tried
-from fcshim.servers import OFF, Server
+from fcshim.retry import make_exchange
+from fcshim.backends import OFF, Backend
 from fcshim.shim import Shim
-from fcshim.stage import Stage
+from fcshim.transform import Transform
 
-logger = logging.getLogger("fcshim.stages")
+logger = logging.getLogger("fcshim.exchange_factory")
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
+class ExchangeFactory:
     """Makes the exchanges of one request, which names the model as the upstream does: `asking.Make`.
 
     `translated`: the request came in another API than the upstream's, so it is fitted to the model even where it has
@@ -39,39 +39,39 @@ class Making:
     request: Request
     model: ModelConfig
     kind: UpstreamKind
-    aptitude: Aptitude
+    tool_support: ToolSupport
     new_id: Callable[[], str] | None
-    whole: bool
+    buffered: bool
     translated: bool = False
 
-    def __call__(self, *, native: bool, server: Server) -> Asked:
+    def __call__(self, *, native: bool, backend: Backend) -> AnyExchange:
         """Make an exchange. Raises `RequestError`."""
-        stage = self._stage(native=native, server=server)
+        stage = self._make_transform(native=native, backend=backend)
         retries = self.model.max_retries
-        return tried(self.request, upstream=self.kind.codec, stage=stage, max_retries=retries, whole=self.whole)
+        return make_exchange(self.request, upstream=self.kind.codec, transform=stage, max_retries=retries, buffered=self.buffered)
 
-    def _stage(self, *, native: bool, server: Server) -> Stage | None:
+    def _make_transform(self, *, native: bool, backend: Backend) -> Transform | None:
         request = self.request
         if native and uses_tools(request):
-            return self._native()
-        if not (self.translated or uses_tools(request) or constrains_document(server.form, request)):
+            return self._make_native()
+        if not (self.translated or uses_tools(request) or constrains_document(backend.form, request)):
             return None
-        shim = shim_for(request, self.model, self.new_id, server)
+        shim = make_shim(request, self.model, self.new_id, backend)
         if shim.notes:
             logger.info("%s: %s", request.model, "; ".join(shim.notes))
         return shim
 
-    def _native(self) -> Stage:
+    def _make_native(self) -> Transform:
         request = self.request
         media = chosen_profile(self.model.profile, request.model).media
-        stage = Native(request, alphabet=self.kind.name_rules, media=media)
+        stage = Native(request, name_rules=self.kind.name_rules, media=media)
         if self.model.tools == "auto" and request.tools:
-            return Doubted(stage, self.aptitude.distrust(request.model))
+            return CheckedNative(stage, self.tool_support.native_failure_handler(request.model))
         return stage
 
 
-def shim_for(
-    request: Request, model: ModelConfig, new_id: Callable[[], str] | None = None, server: Server = OFF
+def make_shim(
+    request: Request, model: ModelConfig, new_id: Callable[[], str] | None = None, backend: Backend = OFF
 ) -> Shim:
     """Make the shim of a request, as the model's settings say. Raises `RequestError`."""
     return Shim(
@@ -83,7 +83,7 @@ def shim_for(
         reasoning=model.reasoning,
         in_reasoning=model.in_reasoning,
         arguments=model.arguments,
-        room=PromptBudget(model.max_tools, model.prompt_budget, model.max_result),
+        budget=PromptBudget(model.max_tools, model.prompt_budget, model.max_result),
         new_id=new_id,
-        server=server,
+        backend=backend,
     )

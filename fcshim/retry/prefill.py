@@ -19,28 +19,28 @@ from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_cli
 from fcshim.constrain.call_template import write_partial_calls, call_template_of
 from fcshim.events import JSON, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import ToolChoice
-from fcshim.servers import Prefill, Server
+from fcshim.backends import Prefill, Backend
 from fcshim.shim import Shim
 
 PREFILL = "prefill"
 """What stands for the constraint where the model's turn is begun for it, should the upstream refuse that."""
-_FIELDS: dict[Prefill, dict[str, JSON]] = {
+_PREFILL_FIELDS: dict[Prefill, dict[str, JSON]] = {
     "plain": {},
     "continue_final_message": {"continue_final_message": True, "add_generation_prompt": False},
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class InterruptedCall:
     """The end of a call that is to go on. `begun`: the client has its start, and the arguments that are `given`."""
 
     end: ToolCallEnd
-    begun: bool
-    given: str = ""
+    started: bool
+    sent_arguments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class TurnPrefill:
     """How the model's turn begins: `text`, and the white space `blank` that was cut off behind it.
 
     `calls` is all of the text from the first call on, `before` counts whole calls in it. `given` are the arguments of
@@ -48,39 +48,39 @@ class Beginning:
     """
 
     text: str
-    blank: str
-    calls: str
-    before: int
-    given: str
+    trailing_space: str
+    calls_text: str
+    calls_before: int
+    repeated_arguments: str
 
 
-def beginning_of(shim: Shim, said: str, taken: Sequence[tuple[str, str]], broken: Broken) -> Beginning | None:
+def prefill_to_resume(shim: Shim, reply_text: str, accepted: Sequence[tuple[str, str]], interrupted: InterruptedCall) -> TurnPrefill | None:
     """Give the beginning with which the call can go on; None where there is none."""
-    if shim.neutralise.changed:
+    if shim.escape.changed:
         return None
-    end, before = broken.end, len(taken)
+    end, before = interrupted.end, len(accepted)
     assert end.error is not None
-    given = broken.given
-    read = _read_again(shim, said, before + 1, len(given))
+    given = interrupted.sent_arguments
+    read = _replay(shim, reply_text, before + 1, len(given))
     if end.error.kind == "truncated":
-        return _stripped(said, read.first, before, given)
-    calls = write_partial_calls(shim.dialect, [*taken, (end.tool_call_name, given)])
-    head = write_partial_calls(shim.dialect, [*taken, (end.tool_call_name, "")])
+        return _strip_prefill(reply_text, read.first_call, before, given)
+    calls = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, given)])
+    head = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, "")])
     if calls is not None and head is not None:
-        return _stripped(said[: read.first] + calls, read.first, before, calls[len(head) :])
+        return _strip_prefill(reply_text[: read.first_call] + calls, read.first_call, before, calls[len(head) :])
     if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
         return None  # where the value began that does not fit, what was read of it does not tell
-    return _stripped(said[: read.known], read.first, before, given)
+    return _strip_prefill(reply_text[: read.resume_at], read.first_call, before, given)
 
 
-def demanded_beginning(shim: Shim) -> str:
+def prefill_for_required_call(shim: Shim) -> str:
     """Give how the first call begins where one is demanded, nothing else holds the model to it and the server goes on.
 
     Empty otherwise: the model begins by itself, and is asked again where that is no call.
     """
-    held = shim.request.tool_choice.mode != "required" or shim.constraint or has_client_constraint(shim.request)
+    held = shim.request.tool_choice.mode != "required" or shim.constraint_key or has_client_constraint(shim.request)
     # A model whose prompt ends in its reasoning would only think about what was begun there.
-    if held or shim.server.prefill is None or not shim.tools or shim.in_reasoning:
+    if held or shim.backend.prefill is None or not shim.tools or shim.in_reasoning:
         return ""
     frames = call_template_of(shim.dialect)
     if frames is None:
@@ -89,11 +89,11 @@ def demanded_beginning(shim: Shim) -> str:
     return (frames.before_name(0) + named).rstrip()
 
 
-def constraint_of_rest(shim: Shim, beginning: Beginning, broken: Broken, server: Server) -> Constraint | None:
+def constraint_for_remainder(shim: Shim, prefill: TurnPrefill, interrupted: InterruptedCall, backend: Backend) -> Constraint | None:
     """Give what holds the model to a valid end of the call, where the server can be told so."""
-    if server.form is None:
+    if backend.form is None:
         return None
-    name, arguments = broken.end.tool_call_name, broken.end.tool_call_arguments_complete
+    name, arguments = interrupted.end.tool_call_name, interrupted.end.tool_call_arguments_complete
     tools = [
         msgspec.structs.replace(tool, parameters=order_by_prefix(tool.parameters, arguments))
         if tool.name == name
@@ -102,52 +102,52 @@ def constraint_of_rest(shim: Shim, beginning: Beginning, broken: Broken, server:
     ]
     choice = ToolChoice("required", shim.request.tool_choice.names)
     request = msgspec.structs.replace(shim.request, tool_choice=choice, max_tokens=None)  # the call ends with its error
-    return constraint_for_rest(server.form, shim.dialect, tools, request, beginning.calls, beginning.blank)
+    return constraint_for_rest(backend.form, shim.dialect, tools, request, prefill.calls_text, prefill.trailing_space)
 
 
-def fields_of(server: Server) -> dict[str, JSON]:
+def prefill_fields(backend: Backend) -> dict[str, JSON]:
     """Give the fields by which that kind of server is told to go on with the last message."""
-    return {} if server.prefill is None else _FIELDS[server.prefill]
+    return {} if backend.prefill is None else _PREFILL_FIELDS[backend.prefill]
 
 
-def _stripped(text: str, first: int, before: int, given: str) -> Beginning | None:
+def _strip_prefill(text: str, first_call: int, calls_before: int, repeated_arguments: str) -> TurnPrefill | None:
     bare = text.rstrip()
-    return Beginning(bare, text[len(bare) :], bare[first:], before, given) if bare else None
+    return TurnPrefill(bare, text[len(bare) :], bare[first_call:], calls_before, repeated_arguments) if bare else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _ReplayPositions:
     """Places in what was said: where the `first` call opens, and behind what is `known` of the call that goes on."""
 
-    first: int
-    known: int
+    first_call: int
+    resume_at: int
 
 
-def _read_again(shim: Shim, said: str, number: int, size: int) -> _Read:
+def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> _ReplayPositions:
     """Read what was said, character by character (1 us each), until so much is known of call number `number`."""
     stream = shim.stream(arguments="stream")
     begun = 0
-    first, known = 0, len(said)
-    for at, character in enumerate(said, 1):
+    first, known = 0, len(reply_text)
+    for at, character in enumerate(reply_text, 1):
         known_before = known if begun >= number else at - 1
         for event in stream.feed(Text(character)):
             match event:
                 case ToolCallStart():
                     begun += 1
                     known = at
-                    first = first if begun > 1 else _opening(shim, said, at)
+                    first = first if begun > 1 else _call_start(shim, reply_text, at)
                 case ToolCallChunk() if begun == number:
-                    size -= len(event.tool_call_arguments_chunk)
-                    if size < 0:  # the client does not have all that came with this character
-                        return _Read(first, known_before)
+                    sent_size -= len(event.tool_call_arguments_chunk)
+                    if sent_size < 0:  # the client does not have all that came with this character
+                        return _ReplayPositions(first, known_before)
                     known = at
                 case ToolCallEnd() if begun == number:
-                    return _Read(first, known_before)
-        if begun == number and size <= 0:
+                    return _ReplayPositions(first, known_before)
+        if begun == number and sent_size <= 0:
             break
-    return _Read(first if begun else _opening(shim, said, len(said)), known)
+    return _ReplayPositions(first if begun else _call_start(shim, reply_text, len(reply_text)), known)
 
 
-def _opening(shim: Shim, said: str, named: int) -> int:
+def _call_start(shim: Shim, reply_text: str, name_end: int) -> int:
     """Give where the call opens whose name has been read by then; 0 where nothing opens one in that dialect."""
-    return max(said.rfind(shim.dialect.open, 0, named), 0) if shim.dialect.open else 0
+    return max(reply_text.rfind(shim.dialect.open, 0, name_end), 0) if shim.dialect.open else 0

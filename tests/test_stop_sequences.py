@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fcshim.stops import StopSearch
+from fcshim.stop_sequences import StopSearch
 from tests.steps import steps
 
 

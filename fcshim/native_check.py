@@ -11,43 +11,43 @@ from fcshim.events import Event, Stop, Text, ToolCallEnd
 from fcshim.messages import Request
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.stream import StreamParser
-from fcshim.stage import Stage, StageStream
+from fcshim.transform import Transform, TransformStream
 
-Noticed = Callable[[str], None]
+ReportFailure = Callable[[str], None]
 """Is told, in words, why the upstream's tools are not to be trusted."""
 
 
-class Doubted:
+class CheckedNative:
     """A stage whose replies are looked at."""
 
-    constraint = ""
+    constraint_key = ""
     codec = None
 
-    def __init__(self, stage: Stage, noticed: Noticed) -> None:
-        self._stage = stage
-        self._prepared = stage.prepare()
-        self._noticed = noticed
+    def __init__(self, transform: Transform, report: ReportFailure) -> None:
+        self._transform = transform
+        self._prepared = transform.prepare()
+        self._report = report
 
     def prepare(self) -> Request:
         """Give the request for the upstream."""
         return self._prepared
 
-    def stream(self) -> "DoubtedStream":
+    def stream(self) -> "CheckedNativeStream":
         """Make the way back for one choice."""
         parser = StreamParser(AUTO, self._prepared.tools)
         demanded = self._prepared.tool_choice.mode == "required"
-        return DoubtedStream(self._stage.stream(), parser, self._noticed, demanded=demanded)
+        return CheckedNativeStream(self._transform.stream(), parser, self._report, call_required=demanded)
 
 
-class DoubtedStream:
+class CheckedNativeStream:
     """One choice on its way back."""
 
-    def __init__(self, stream: StageStream, parser: StreamParser, noticed: Noticed, *, demanded: bool) -> None:
+    def __init__(self, stream: TransformStream, parser: StreamParser, report: ReportFailure, *, call_required: bool) -> None:
         self._stream = stream
         self._parser = parser
-        self._noticed = noticed
-        self._demanded = demanded
-        self._looking = True
+        self._report = report
+        self._call_required = call_required
+        self._checking = True
 
     @property
     def finished(self) -> bool:
@@ -58,31 +58,31 @@ class DoubtedStream:
         """Take the upstream's next event; give the client's."""
         match event:
             case Text():
-                return self.read(event.text)
+                return self.feed_text(event.text)
             case ToolCallEnd():
-                self._looking = False
+                self._checking = False
             case Stop():
-                self._end(event)
+                self._check_end(event)
         return self._stream.feed(event)
 
-    def read(self, text: str) -> list[Event]:
+    def feed_text(self, text: str) -> list[Event]:
         """Take the upstream's next piece of text."""
-        if self._looking:
-            self._look(self._parser.feed(text))
-        return self._stream.read(text)
+        if self._checking:
+            self._check(self._parser.feed(text))
+        return self._stream.feed_text(text)
 
     def close(self) -> list[Event]:
         """The upstream has ended; give what is held back."""
         return self._stream.close()
 
-    def _look(self, events: Iterable[Event]) -> None:
+    def _check(self, events: Iterable[Event]) -> None:
         if any(isinstance(event, ToolCallEnd) and event.error is None for event in events):
-            self._looking = False
-            self._noticed("it leaves calls in the text")
+            self._checking = False
+            self._report("it leaves calls in the text")
 
-    def _end(self, stop: Stop) -> None:
-        if self._looking:
-            self._look(self._parser.close(stop.stop_reason))
-        if self._looking and self._demanded and stop.stop_reason == "complete":
-            self._looking = False
-            self._noticed("no call came although one was demanded")
+    def _check_end(self, stop: Stop) -> None:
+        if self._checking:
+            self._check(self._parser.close(stop.stop_reason))
+        if self._checking and self._call_required and stop.stop_reason == "complete":
+            self._checking = False
+            self._report("no call came although one was demanded")

@@ -13,7 +13,7 @@ from fcshim.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class Fingerprint:
     """A page by which a server is known: at `path`, JSON that has `member` (`data.0.id`: a way down, lists by index).
 
     A page that a server does not have may come with status 200 all the same, so only a member counts.
@@ -28,7 +28,7 @@ Prefill = Literal["plain", "continue_final_message"]
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class Backend:
     """One kind of server, and how it holds a model to a grammar: in which `form`, None where it cannot.
 
     `says` are the words by which its list of models tells who owns them; where that says nothing, its `signs` are
@@ -41,103 +41,103 @@ class Server:
     name: str
     summary: str
     form: Form | None = None
-    says: tuple[str, ...] = ()
-    signs: tuple[Sign, ...] = ()
-    text_or_call: bool = False
+    owned_by: tuple[str, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
+    constrains_auto_choice: bool = False
     lazy: bool = False
-    formats: bool = True
+    rewrites_response_format: bool = True
     api: UpstreamApi = "openai"
     prefill: Prefill | None = None
 
 
-GENERIC = Server(
+GENERIC = Backend(
     name="generic",
     summary="any other server: nothing is sent that it may not know",
-    says=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
+    owned_by=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
 )
 
-OFF = Server(name="off", summary="nothing is sent but what the client sent", formats=False)
+OFF = Backend(name="off", summary="nothing is sent but what the client sent", rewrites_response_format=False)
 """What is done where constraints are switched off, or were refused; no kind of server."""
 
-SERVERS: dict[str, Server] = {
+BACKENDS: dict[str, Backend] = {
     row.name: row
     for row in (
-        Server(
+        Backend(
             name="llama-server",
             summary="llama.cpp's server: a grammar",
             form="gbnf",
-            says=("llamacpp",),
-            signs=(Sign("//props", "default_generation_settings"),),
+            owned_by=("llamacpp",),
+            fingerprints=(Fingerprint("//props", "default_generation_settings"),),
             api="llamacpp",
             prefill="plain",
         ),
-        Server(
+        Backend(
             name="llama-server-eager",
             summary="the same, also where the model may choose: a call that a reply begins is a valid one",
             form="gbnf",
-            text_or_call=True,
+            constrains_auto_choice=True,
             api="llamacpp",
             prefill="plain",
         ),
-        Server(
+        Backend(
             name="llama-server-lazy",
             summary="the same, by /completion: the grammar waits until a call may begin",
             form="gbnf",
-            text_or_call=True,
+            constrains_auto_choice=True,
             lazy=True,
             api="llamacpp",
             prefill="plain",
         ),
-        Server(
+        Backend(
             name="llama-cpp-python",
             summary="llama-cpp-python's server: a grammar, which must be right, or the process dies",
             form="gbnf",
-            says=("me",),
+            owned_by=("me",),
         ),
-        Server(
+        Backend(
             name="llama-server-llguidance",
             summary="llama.cpp's server, built with LLAMA_LLGUIDANCE: a grammar in Lark",
             form="llguidance",
             api="llamacpp",
         ),
-        Server(
+        Backend(
             name="vllm-guidance",
             summary="vLLM with the structured-outputs backend guidance: a grammar in Lark",
             form="guidance",
         ),
-        Server(
+        Backend(
             name="lmstudio",
             summary="LM Studio: a schema, so without tags",
             form="json_schema",
-            says=("organization_owner", "organization-owner"),
-            signs=(
-                Sign("//api/v0/models", "data.0.compatibility_type"),
-                Sign("//api/v1/models", "models.0.loaded_instances"),
+            owned_by=("organization_owner", "organization-owner"),
+            fingerprints=(
+                Fingerprint("//api/v0/models", "data.0.compatibility_type"),
+                Fingerprint("//api/v1/models", "models.0.loaded_instances"),
             ),
         ),
-        Server(
+        Backend(
             name="sglang",
             summary="SGLang: a structural tag",
             form="structural_tag",
-            says=("sglang",),
-            signs=(Sign("//server_info", "tokenizer_path"), Sign("//get_server_info", "tokenizer_path")),
+            owned_by=("sglang",),
+            fingerprints=(Fingerprint("//server_info", "tokenizer_path"), Fingerprint("//get_server_info", "tokenizer_path")),
             prefill="continue_final_message",
         ),
-        Server(
+        Backend(
             name="ollama",
             summary="Ollama: a schema, so without tags",
             form="json_schema",
-            says=("library",),
-            signs=(Sign("//api/version", "version"),),
+            owned_by=("library",),
+            fingerprints=(Fingerprint("//api/version", "version"),),
             api="ollama",
             prefill="plain",
         ),
-        Server(
+        Backend(
             name="vllm",
             summary="vLLM: a structural tag",
             form="structural_tag",
-            says=("vllm",),
-            signs=(Sign("//version", "version"),),
+            owned_by=("vllm",),
+            fingerprints=(Fingerprint("//version", "version"),),
             prefill="continue_final_message",
         ),
         GENERIC,
@@ -145,24 +145,24 @@ SERVERS: dict[str, Server] = {
 }
 
 
-def unconstrained(server: Server) -> Server:
+def unconstrained(backend: Backend) -> Backend:
     """Give the row of a server that takes no constraint, and is otherwise the same."""
-    return replace(server, form=None, formats=False)
+    return replace(backend, form=None, formats=False)
 
 
-def get_server(name: str) -> Server:
+def get_backend(name: str) -> Backend:
     """Give the row of that name. Raises `ConfigError` naming the known ones."""
-    if name in SERVERS:
-        return SERVERS[name]
-    raise ConfigError(f"unknown kind of server {name!r:.80}. Known are {', '.join(SERVERS)}")
+    if name in BACKENDS:
+        return BACKENDS[name]
+    raise ConfigError(f"unknown kind of server {name!r:.80}. Known are {', '.join(BACKENDS)}")
 
 
-def server_that_says(owner: str) -> Server | None:
+def backend_of_owner(owner: str) -> Backend | None:
     """Give the row for the owner that a server's list of models names."""
-    return next((row for row in SERVERS.values() if owner in row.says), None)
+    return next((row for row in BACKENDS.values() if owner in row.owned_by), None)
 
 
-def server_that_speaks(api: UpstreamApi) -> Server | None:
+def backend_of_api(api: UpstreamApi) -> Backend | None:
     """Give the row whose own API that is; None where many speak it."""
-    own = (row for row in SERVERS.values() if row.api == api)
+    own = (row for row in BACKENDS.values() if row.api == api)
     return None if api == GENERIC.api else next(own, None)

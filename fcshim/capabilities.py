@@ -18,12 +18,12 @@ from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.upstream import Upstream
 
-logger = logging.getLogger("fcshim.inquiry")
+logger = logging.getLogger("fcshim.capabilities")
 
-_KNOWN_MODELS = 1024
+_MAX_MODELS = 1024
 """Models whose aptitude is remembered: clients may name models as they like."""
-_NOT_ABOUT_TOOLS = frozenset({401, 403, 413, 429, 503, 504})
-_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja", re.IGNORECASE)
+_UNRELATED_STATUSES = frozenset({401, 403, 413, 429, 503, 504})
+_MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja", re.IGNORECASE)
 
 
 async def list_models(upstream: Upstream) -> tuple[list[str], bytes]:
@@ -35,7 +35,7 @@ async def list_models(upstream: Upstream) -> tuple[list[str], bytes]:
     return codec.decode_models(listed), listed
 
 
-class Aptitude:
+class ToolSupport:
     """Which models of one upstream call tools by themselves."""
 
     def __init__(self, upstream: Upstream) -> None:
@@ -46,39 +46,39 @@ class Aptitude:
         """Tell whether `model` calls tools, as far as its upstream says; an upstream that is away says nothing."""
         if model not in self._known:
             try:
-                claimed = await self._claimed(model)
+                claimed = await self._query(model)
             except UpstreamError:
                 return False
-            self.learn(model, native=claimed)
+            self.record(model, native=claimed)
         return self._known[model]
 
-    def distrust(self, model: str) -> Callable[[str], None]:
+    def native_failure_handler(self, model: str) -> Callable[[str], None]:
         """Give what takes note that a model's own tools are not to be trusted, told why."""
 
         def noticed(reason: str) -> None:
             logger.info("%s: tools go by the prompt from now on: %s", model, reason)
-            self.learn(model, native=False)
+            self.record(model, native=False)
 
         return noticed
 
-    def learn(self, model: str, *, native: bool) -> None:
+    def record(self, model: str, *, native: bool) -> None:
         """Take note of what a model turned out to do."""
-        if len(self._known) >= _KNOWN_MODELS:
+        if len(self._known) >= _MAX_MODELS:
             self._known.clear()
         self._known[model] = native
 
-    async def _claimed(self, model: str) -> bool:
+    async def _query(self, model: str) -> bool:
         match self.upstream.kind.tool_support_source:
             case "always":
                 return True
             case "props":
-                return _template_has_tools(await self._fetched("GET", "//props"))
+                return _template_has_tools(await self._fetch_json("GET", "//props"))
             case "show":
                 body = msgspec.json.encode({"model": model})
-                capabilities = (await self._fetched("POST", "//api/show", body)).get("capabilities")
+                capabilities = (await self._fetch_json("POST", "//api/show", body)).get("capabilities")
                 return isinstance(capabilities, list) and "tools" in capabilities
 
-    async def _fetched(self, method: str, path: str, body: bytes = b"") -> dict[str, JSON]:
+    async def _fetch_json(self, method: str, path: str, body: bytes = b"") -> dict[str, JSON]:
         """Ask for a JSON object; an empty one where there is none."""
         status, answer = await self.upstream.fetch(method, path, body)
         try:
@@ -88,7 +88,7 @@ class Aptitude:
         return value if isinstance(value, dict) else {}
 
 
-class ModelOutlook(msgspec.Struct, frozen=True):
+class ModelReport(msgspec.Struct, frozen=True):
     """How one model is asked: whose tool calling it gets, in which dialect it would write, what its template takes."""
 
     model: str
@@ -97,18 +97,18 @@ class ModelOutlook(msgspec.Struct, frozen=True):
     profile: str
 
 
-async def outlook(config: Config, aptitude: Aptitude) -> list[ModelOutlook]:
+async def model_reports(config: Config, tool_support: ToolSupport) -> list[ModelReport]:
     """Tell of every model that the upstream lists or the settings name. Raises `UpstreamError`."""
-    names, _ = await list_models(aptitude.upstream)
+    names, _ = await list_models(tool_support.upstream)
     named = [name for name, row in config.models.items() if row.upstream_model]
-    return [await _outlook(name, config.for_model(name), aptitude) for name in dict.fromkeys([*names, *named])]
+    return [await _model_report(name, config.for_model(name), tool_support) for name in dict.fromkeys([*names, *named])]
 
 
-async def _outlook(name: str, model: ModelConfig, aptitude: Aptitude) -> ModelOutlook:
+async def _model_report(name: str, model: ModelConfig, tool_support: ToolSupport) -> ModelReport:
     there = model.upstream_model or name
-    native = model.tools == "native" or (model.tools == "auto" and await aptitude.is_native(there))
+    native = model.tools == "native" or (model.tools == "auto" and await tool_support.is_native(there))
     profile, dialect = chosen_profile(model.profile, there), chosen_dialect(model.dialect, there)
-    return ModelOutlook(name, "native" if native else "prompt", dialect.name, profile.name)
+    return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name)
 
 
 def _template_has_tools(props: dict[str, JSON]) -> bool:
@@ -122,6 +122,6 @@ def _template_has_tools(props: dict[str, JSON]) -> bool:
 
 def refuses_tools(error: FcshimError) -> bool:
     """Tell whether an upstream's answer says that it cannot do what tools need."""
-    if error.status in _NOT_ABOUT_TOOLS or error.kind == CONTEXT_LENGTH:
+    if error.status in _UNRELATED_STATUSES or error.kind == CONTEXT_LENGTH:
         return False
-    return bool(_TOOLS.search(error.message))
+    return bool(_MENTIONS_TOOLS.search(error.message))

@@ -13,7 +13,7 @@ from fcshim.parse.defect import CallDefect
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class AttemptDefect:
     """One fault: no call although one was demanded, a tool that is not offered, or a call that is not as it must be.
 
     `bad` says why in `message`; `unreadable` was not even clear about the tool; of a `broken` call the client has the
@@ -36,16 +36,16 @@ class Fault:
                 return f"a call of {self.name!r:.80}: {self.message:.200}"
 
 
-MISSING = Fault("missing")
+MISSING_CALL = AttemptDefect("missing")
 
 
-def fault_of_text(mark: CallDefect) -> Fault:
+def defect_of_text(mark: CallDefect) -> AttemptDefect:
     """Give the fault of what was meant as a call and became text."""
-    return Fault(mark.fault, mark.name)
+    return AttemptDefect(mark.fault, mark.name)
 
 
-def fault_of_call(end: ToolCallEnd) -> Fault | None:
+def defect_of_call(end: ToolCallEnd) -> AttemptDefect | None:
     """Give the fault of a call; None for one that may be executed without doubt."""
     if end.error is not None:
-        return Fault("bad", end.tool_call_name, end.error.message)
-    return Fault("bad", end.tool_call_name, end.fault) if isinstance(end, InvalidCallEnd) else None
+        return AttemptDefect("bad", end.tool_call_name, end.error.message)
+    return AttemptDefect("bad", end.tool_call_name, end.fault) if isinstance(end, InvalidCallEnd) else None

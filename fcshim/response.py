@@ -24,11 +24,11 @@ DEFAULT_MAX_REPLY = 64 * 2**20
 _choice_of = itemgetter(0)
 
 
-class Answer(Protocol):
+class ClientResponse(Protocol):
     """What is written of one exchange."""
 
     content_type: str
-    begun: bool
+    started: bool
     """Whether bytes were given out: from then on an error can only be told in them."""
 
     def feed(self, events: Batch) -> bytes:
@@ -47,33 +47,33 @@ class Answer(Protocol):
         ...
 
 
-def answer_for(request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY) -> Answer:
+def response_for(request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY) -> ClientResponse:
     """Make the answer that `request` asks for, streamed or whole."""
     if request.stream:
-        return StreamedAnswer(request, identity, codec)
-    return WholeAnswer(request, identity, codec, max_reply=max_reply)
+        return StreamedResponse(request, identity, codec)
+    return BufferedResponse(request, identity, codec, max_reply=max_reply)
 
 
-class StreamedAnswer:
+class StreamedResponse:
     """Write events as they come."""
 
-    __slots__ = ("_encoder", "begun", "content_type")
+    __slots__ = ("_encoder", "started", "content_type")
 
     def __init__(self, request: Request, identity: ReplyIdentity, codec: Codec) -> None:
         self._encoder = codec.encoder(request, identity)
         self.content_type = self._encoder.content_type
-        self.begun = False
+        self.started = False
 
     def feed(self, events: Batch) -> bytes:
         """Give the bytes for `events`. Raises `UpstreamError` for an error that comes before everything else."""
-        if len(events) == 1 and self.begun:  # nearly every read of a live stream
+        if len(events) == 1 and self.started:  # nearly every read of a live stream
             choice, event = events[0]
             return self._encoder.encode(choice, (event,))
         if not events:
             return b""
-        if not self.begun:
-            _raise_error(events[0][1])
-            self.begun = True
+        if not self.started:
+            _raise_if_error(events[0][1])
+            self.started = True
         return b"".join([self._encoder.encode(choice, run) for choice, run in _runs(events)])
 
     def close(self) -> bytes:
@@ -82,11 +82,11 @@ class StreamedAnswer:
 
     def ping(self) -> bytes:
         """Give a ping; with it the answer has begun."""
-        self.begun = True
+        self.started = True
         return self._encoder.ping()
 
 
-class WholeAnswer:
+class BufferedResponse:
     """Collect events and write them at the end."""
 
     content_type = "application/json"
@@ -98,16 +98,16 @@ class WholeAnswer:
         self._identity = identity
         self._codec = codec
         self._choices: dict[int, list[Event]] = {0: []}
-        self._room = max_reply
-        self.begun = False
+        self._remaining = max_reply
+        self.started = False
 
     def feed(self, events: Batch) -> bytes:
         """Keep `events`. Raises `UpstreamError` for an error, and when the reply grows beyond the limit."""
         for choice, event in events:
-            _raise_error(event)
-            self._room -= _size(event)
+            _raise_if_error(event)
+            self._remaining -= _size(event)
             self._choices.setdefault(choice, []).append(event)
-        if self._room < 0:
+        if self._remaining < 0:
             raise UpstreamError("the upstream's reply is longer than the limit for a reply that is not streamed")
         return b""
 
@@ -115,7 +115,7 @@ class WholeAnswer:
         """Give the whole reply."""
         replies: list[Reply] = [fold(self._choices[choice]) for choice in sorted(self._choices)]
         body = self._codec.encode_reply(self._request, self._identity, replies)
-        self.begun = True
+        self.started = True
         return body
 
     def ping(self) -> bytes:
@@ -123,7 +123,7 @@ class WholeAnswer:
         return b""
 
 
-def _raise_error(event: Event) -> None:
+def _raise_if_error(event: Event) -> None:
     if isinstance(event, Error):
         raise UpstreamError(event.message, kind=event.kind)
 

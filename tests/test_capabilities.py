@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.errors import UpstreamError
-from fcshim.inquiry import Aptitude, list_models, refuses_tools
+from fcshim.capabilities import ToolSupport, list_models, refuses_tools
 from fcshim.upstream import Upstream
 from tests.scripted import Script, scripted_upstream
 
@@ -17,11 +17,11 @@ def page(value, status=200):
 
 async def claimed(kind, *scripts):
     async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url, kind=UPSTREAMS[kind]) as asked:
-        aptitude = Aptitude(asked)
+        aptitude = ToolSupport(asked)
         found = await aptitude.is_native("m")
 
         assert found == await aptitude.is_native("m")  # without asking again
-        return found, [(each.method, each.path, each.body) for each in upstream.asked]
+        return found, [(each.method, each.path, each.body) for each in upstream.requests]
 
 
 @pytest.mark.parametrize("kind", ["responses", "anthropic", "gemini"])
@@ -54,13 +54,13 @@ async def test_ollama_lists_capabilities(show, expected):
 
 async def test_an_upstream_that_is_away_is_asked_again_later():
     async with Upstream("http://127.0.0.1:9", kind=UPSTREAMS["ollama"]) as away:
-        assert not await Aptitude(away).is_native("m")
+        assert not await ToolSupport(away).is_native("m")
 
 
 async def test_what_was_learned_counts():
     async with scripted_upstream() as upstream, Upstream(upstream.url, kind=UPSTREAMS["anthropic"]) as asked:
-        aptitude = Aptitude(asked)
-        aptitude.learn("m", native=False)
+        aptitude = ToolSupport(asked)
+        aptitude.record("m", native=False)
 
         assert (False, True) == (await aptitude.is_native("m"), await aptitude.is_native("n"))
 
@@ -102,5 +102,5 @@ async def test_models_are_listed_as_each_api_lists_them(kind, path, listed):
             await list_models(asked)
 
     assert ["a"] == names
-    assert path == upstream.asked[0].path
-    assert ("anthropic-version" in upstream.asked[0].headers) == (kind == "anthropic")
+    assert path == upstream.requests[0].path
+    assert ("anthropic-version" in upstream.requests[0].headers) == (kind == "anthropic")

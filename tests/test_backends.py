@@ -1,0 +1,34 @@
+"""The table of servers."""
+
+import pytest
+
+from fcshim.errors import ConfigError
+from fcshim.backends import GENERIC, BACKENDS, get_backend, backend_of_owner, backend_of_api, unconstrained
+
+
+def test_a_kind_of_server_is_found_by_its_name() -> None:
+    assert BACKENDS["vllm"] is get_backend("vllm")
+
+
+def test_an_unknown_kind_of_server_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"unknown kind of server 'vlm'. Known are llama-server, .*vllm, generic"):
+        get_backend("vlm")
+
+
+def test_a_server_is_known_by_what_it_says_of_its_models() -> None:
+    assert BACKENDS["llama-server"] is backend_of_owner("llamacpp")
+    assert GENERIC is backend_of_owner("openai")
+    assert backend_of_owner("somebody") is None
+
+
+def test_an_api_of_its_own_tells_a_server_and_one_that_many_speak_does_not() -> None:
+    assert BACKENDS["ollama"] is backend_of_api("ollama")
+    assert BACKENDS["llama-server"] is backend_of_api("llamacpp")
+    assert backend_of_api("openai") is None
+    assert backend_of_api("gemini") is None
+
+
+def test_without_a_constraint_a_server_is_otherwise_the_same() -> None:
+    server = unconstrained(BACKENDS["sglang"])
+
+    assert (None, False, "continue_final_message") == (server.form, server.rewrites_response_format, server.prefill)
