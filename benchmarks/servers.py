@@ -13,7 +13,7 @@ from pathlib import Path
 from mcp import Client, StdioServerParameters
 
 from benchmarks.report import Report, arguments
-from fcshim.mcp import Command, Manager, Server
+from fcshim.mcp import StdioTransport, Manager, McpServerConfig
 
 _SERVERS = Path(__file__).parent.parent / "tests" / "mcp" / "servers"
 _MANY = 20
@@ -43,12 +43,12 @@ async def _measure(report: Report, *, calls: int, rounds: int) -> None:
     report.bar("from a server's death to the next result, its start included", await _return(), _BACK_LIMIT, "s")
 
 
-def _command(name: str, *args: str) -> Command:
-    return Command(command=sys.executable, args=(str(_SERVERS / f"{name}.py"), *args))
+def _command(name: str, *args: str) -> StdioTransport:
+    return StdioTransport(command=sys.executable, args=(str(_SERVERS / f"{name}.py"), *args))
 
 
 async def _start(count: int) -> float:
-    servers = [Server(name=f"s{number}", reach=_command("raw", "late")) for number in range(count)]
+    servers = [McpServerConfig(name=f"s{number}", transport=_command("raw", "late")) for number in range(count)]
     begin = time.perf_counter()
     async with Manager(servers) as manager:
         took = time.perf_counter() - begin
@@ -61,7 +61,7 @@ async def _call(count: int) -> tuple[float, float]:
     friendly = _command("friendly")
     parameters = StdioServerParameters(command=friendly.command, args=list(friendly.args))
     taken: tuple[list[float], list[float]] = ([], [])
-    async with Client(parameters) as client, Manager([Server(name="f", reach=friendly)]) as manager:
+    async with Client(parameters) as client, Manager([McpServerConfig(name="f", transport=friendly)]) as manager:
         for _ in range(count):
             begin = time.perf_counter()
             await client.call_tool("add", {"a": 1, "b": 2})
@@ -74,7 +74,7 @@ async def _call(count: int) -> tuple[float, float]:
 
 async def _return() -> float:
     """Give the seconds from a server's death to the result of the next call."""
-    async with Manager([Server(name="f", reach=_command("friendly"))]) as manager:
+    async with Manager([McpServerConfig(name="f", transport=_command("friendly"))]) as manager:
         await manager.call("f:die", {})
         begin = time.perf_counter()
         assert not (await manager.call("f:add", {"a": 1, "b": 2})).is_error

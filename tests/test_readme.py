@@ -17,7 +17,7 @@ import pytest
 
 from fcshim.config import load_config
 from fcshim.demo.serving import serve_model, serve_proxy
-from fcshim.mcp.load import read_servers
+from fcshim.mcp.config_file import read_servers
 from tests.server.test_run import serving
 
 README = Path(__file__).parent.parent / "README.md"

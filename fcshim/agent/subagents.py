@@ -17,18 +17,18 @@ from fcshim.agent.run import Agent, ReplyStream
 from fcshim.errors import FcshimError, ToolError
 from fcshim.messages import Message, SystemMessage, TextPart, Tool, UserMessage
 from fcshim.tools import Executor, FunctionTool, Permissions, Registry, Traits
-from fcshim.tools.permission import Mode
+from fcshim.tools.permission import PermissionMode
 
 AskNamedModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...], str | None], ReplyStream]
 """Asks the model of this name (null: the usual one) to go on with a conversation."""
-MakePermissions: TypeAlias = Callable[[Mode], Permissions]
+MakePermissions: TypeAlias = Callable[[PermissionMode], Permissions]
 State: TypeAlias = Literal["running", "done", "failed", "stopped"]
 
 MAX_RUNNING = 8
 """Sub-agents at once: each is a conversation with the model."""
 _MAX_KEPT = 100
 """Runs that can be asked about; older ones that ended are forgotten."""
-_MODES_BY_PERMISSION: tuple[Mode, ...] = ("read_only", "ask", "accept_edits", "allow")
+_MODES_BY_PERMISSION: tuple[PermissionMode, ...] = ("read_only", "ask", "accept_edits", "allow")
 _NAMES = ("spawn_agent", "subagent_list", "subagent_status")
 
 
@@ -60,7 +60,7 @@ class SubAgents:
         registry: Registry,
         *,
         permissions: MakePermissions = Permissions,
-        mode: Callable[[], Mode] = lambda: "ask",
+        mode: Callable[[], PermissionMode] = lambda: "ask",
         profiles: Mapping[str, SubAgentProfile] | None = None,
     ) -> None:
         self._ask, self._registry = ask, registry
@@ -86,7 +86,7 @@ class SubAgents:
         *,
         background: bool = False,
         maxIterations: int = DEFAULT_MAX_ROUNDS,  # noqa: N803 - the names that models are told
-        permissionMode: Mode | None = None,  # noqa: N803
+        permissionMode: PermissionMode | None = None,  # noqa: N803
         tools: list[str] | None = None,
     ) -> str:
         """Give a task to a sub-agent. It knows nothing of this conversation: the prompt must say everything.
@@ -147,7 +147,7 @@ class SubAgents:
             inherited.unregister(name)
         return inherited
 
-    def _clamp_mode(self, asked: Mode | None) -> Mode:
+    def _clamp_mode(self, asked: PermissionMode | None) -> PermissionMode:
         own = self._mode()
         return own if asked is None else min(own, asked, key=_MODES_BY_PERMISSION.index)
 

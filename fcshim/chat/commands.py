@@ -26,18 +26,18 @@ COMMANDS = {
     "save": "[FILE]: write the conversation, for --resume",
     "quit": "leave; so does ctrl-D",
 }
-_Method: TypeAlias = Callable[[str], Awaitable[None]]
+_Handler: TypeAlias = Callable[[str], Awaitable[None]]
 
 
-class Commands:
+class SlashCommands:
     """The commands of one conversation."""
 
     def __init__(self, conversation: Conversation, screen: Screen, store: Store) -> None:
         self._conversation = conversation
         self._screen = screen
         self._store = store
-        self._before: Mode = "ask"
-        self._methods: dict[str, _Method] = {
+        self._mode_before_plan: Mode = "ask"
+        self._handlers: dict[str, _Handler] = {
             "help": self._help,
             "tools": self._tools,
             "model": self._model,
@@ -52,10 +52,10 @@ class Commands:
         name, _, rest = line[1:].partition(" ")
         if name in ("quit", "exit"):
             return False
-        if name not in self._methods:
+        if name not in self._handlers:
             near = difflib.get_close_matches(name, COMMANDS, n=1)
             raise ConfigError(f"there is no /{name}" + (f", did you mean /{near[0]}?" if near else "; /help lists all"))
-        await self._methods[name](rest.strip())
+        await self._handlers[name](rest.strip())
         return True
 
     async def _help(self, _: str) -> None:
@@ -66,7 +66,7 @@ class Commands:
     async def _tools(self, _: str) -> None:
         for tool in self._conversation.registry:
             about = tool.definition.description.strip().partition("\n")[0]
-            self._screen.say(f"  {_care(tool.traits):<8} {tool.definition.name}  {about}")
+            self._screen.say(f"  {_permission_label(tool.traits):<8} {tool.definition.name}  {about}")
         if not len(self._conversation.registry):
             self._screen.note("  none; --mcp FILE and --root DIR bring some")
 
@@ -81,9 +81,9 @@ class Commands:
     async def _plan(self, _: str) -> None:
         permissions = self._conversation.permissions
         if permissions.mode == "read_only":
-            permissions.mode = self._before
+            permissions.mode = self._mode_before_plan
         else:
-            self._before, permissions.mode = permissions.mode, "read_only"
+            self._mode_before_plan, permissions.mode = permissions.mode, "read_only"
 
     async def _mode(self, name: str) -> None:
         modes = get_args(Mode)
@@ -106,7 +106,7 @@ class Commands:
         self._screen.note(f"saved: fcshim chat --resume {saved if file else session.id}")
 
 
-def _care(traits: Traits) -> str:
+def _permission_label(traits: Traits) -> str:
     """Say in a word how careful one must be with a tool."""
     if traits.allowed or traits.sensitivity == "safe":
         return "safe"

@@ -9,26 +9,26 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from fcshim.agent import Agent, AgentEvent, RoundEnded
-from fcshim.chat.session import Session
+from fcshim.chat.session import ChatSession
 from fcshim.client import Client, EventStream
 from fcshim.events import Text
 from fcshim.messages import AssistantMessage, Message, TextPart, Tool, UserMessage
 from fcshim.tools import Executor, Permissions, Registry
 
 
-class Conversation:
+class ChatConversation:
     """A conversation; `registry` and the session's model may change between turns."""
 
     def __init__(
-        self, client: Client, registry: Registry, permissions: Permissions, session: Session, *, max_rounds: int
+        self, client: Client, registry: Registry, permissions: Permissions, session: ChatSession, *, max_rounds: int
     ) -> None:
         self.registry = registry
         self.permissions = permissions
         self.session = session
         self.client = client
-        self._agent = Agent(self._ask, Executor(registry, permissions=permissions), max_rounds=max_rounds)
+        self._agent = Agent(self._stream_reply, Executor(registry, permissions=permissions), max_rounds=max_rounds)
 
-    async def say(self, text: str) -> AsyncGenerator[AgentEvent, None]:
+    async def send(self, text: str) -> AsyncGenerator[AgentEvent, None]:
         """Say something, and give all that happens until the model has answered.
 
         Raises `UpstreamError`, and `ModelOutputError` where the model does not stop calling.
@@ -51,6 +51,6 @@ class Conversation:
             elif self.session.messages is asked:
                 self.session.messages = before
 
-    def _ask(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
+    def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:
         model = {"model": self.session.model} if self.session.model else {}
         return self.client.stream(messages, tools, **model)

@@ -14,7 +14,7 @@ from fcshim.errors import ConfigError
 from fcshim.messages import Message
 
 
-class Session(msgspec.Struct):
+class ChatSession(msgspec.Struct):
     """A conversation. `url` null: with the embedded model; `model` empty: the endpoint's own choice."""
 
     id: str
@@ -23,24 +23,24 @@ class Session(msgspec.Struct):
     messages: tuple[Message, ...] = ()
 
 
-class Store:
+class SessionStore:
     """The sessions of one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def file(self, session: Session) -> Path:
+    def path(self, session: ChatSession) -> Path:
         """Give where a session is kept."""
         return self._folder / f"{session.id}.json"
 
-    def names(self) -> list[str]:
+    def list_ids(self) -> list[str]:
         """Give the ids of all sessions, the one used last at the end."""
         files = sorted(self._folder.glob("*.json"), key=lambda file: (file.stat().st_mtime_ns, file.name))
         return [file.stem for file in files]
 
-    def save(self, session: Session, file: Path | None = None) -> Path:
+    def save(self, session: ChatSession, file: Path | None = None) -> Path:
         """Write a session, into a file of its own where one is given. Raises `OSError`."""
-        target = file or self.file(session)
+        target = file or self.path(session)
         target.parent.mkdir(parents=True, exist_ok=True)
         new = target.with_name(f".{target.name}.{os.getpid()}")
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
@@ -48,14 +48,14 @@ class Store:
         new.replace(target)
         return target
 
-    def load(self, name: str = "") -> Session:
+    def load(self, name: str = "") -> ChatSession:
         """Read a session by its id, or by the path of its file; without a name, the last one. Raises `ConfigError`."""
-        names = self.names()
+        names = self.list_ids()
         if not name and not names:
             raise ConfigError("there is no session to resume")
         file = Path(name) if name.endswith(".json") else self._folder / f"{name or names[-1]}.json"
         try:
-            return msgspec.json.decode(file.read_bytes(), type=Session)
+            return msgspec.json.decode(file.read_bytes(), type=ChatSession)
         except FileNotFoundError as error:
             known = ", ".join(names[-5:]) or "none"
             raise ConfigError(f"there is no session {name!r} (the last ones are: {known})") from error
@@ -65,7 +65,7 @@ class Store:
             raise ConfigError(f"{file}: not a session: {error}") from error
 
 
-def usual_folder(env: Mapping[str, str]) -> Path:
+def default_session_folder(env: Mapping[str, str]) -> Path:
     """Give the folder in which sessions are kept."""
     state = env.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "fcshim" / "sessions"

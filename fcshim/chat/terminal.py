@@ -19,30 +19,30 @@ from prompt_toolkit.completion import Completer, WordCompleter
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
-from fcshim.chat.commands import COMMANDS, Commands
-from fcshim.chat.conversation import Conversation
-from fcshim.chat.form import fill
-from fcshim.chat.harmless import harmless
+from fcshim.chat.commands import COMMANDS, SlashCommands
+from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.elicitation import fill_form
+from fcshim.chat.sanitize import sanitize
 from fcshim.chat.screen import Screen
-from fcshim.chat.session import Store
+from fcshim.chat.session import SessionStore
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
-from fcshim.tools import Answer, Question
+from fcshim.tools import PermissionDecision, PermissionRequest
 
 if TYPE_CHECKING:
-    from fcshim.mcp.answers import Form
+    from fcshim.mcp.server_requests import ElicitationForm
 
-_ANSWERS = {
-    "y": Answer(allowed=True),
-    "yes": Answer(allowed=True),
-    "a": Answer(allowed=True, remember=True),
-    "always": Answer(allowed=True, remember=True),
-    "n": Answer(allowed=False),
-    "no": Answer(allowed=False),
-    "": Answer(allowed=False),
-    "never": Answer(allowed=False, remember=True),
+_DECISIONS = {
+    "y": PermissionDecision(allowed=True),
+    "yes": PermissionDecision(allowed=True),
+    "a": PermissionDecision(allowed=True, remember=True),
+    "always": PermissionDecision(allowed=True, remember=True),
+    "n": PermissionDecision(allowed=False),
+    "no": PermissionDecision(allowed=False),
+    "": PermissionDecision(allowed=False),
+    "never": PermissionDecision(allowed=False, remember=True),
 }
-_WAYS = "[y]es, [n]o, [a]lways, never, or what to do instead: "
+_CHOICES = "[y]es, [n]o, [a]lways, never, or what to do instead: "
 _EXCERPT = 1_000
 
 
@@ -51,105 +51,105 @@ class Terminal:
 
     def __init__(
         self,
-        conversation: Conversation,
+        conversation: ChatConversation,
         screen: Screen,
         *,
-        store: Store,
+        store: SessionStore,
         save: Callable[[], None],
         history: Path | None,
     ) -> None:
         self._conversation = conversation
         self._screen = screen
         self._save = save
-        self._commands = Commands(conversation, screen, store)
+        self._commands = SlashCommands(conversation, screen, store)
         kept: History = InMemoryHistory() if history is None else FileHistory(str(history))
         words: Completer = WordCompleter([f"/{name}" for name in COMMANDS], sentence=True)
-        self._prompt: PromptSession[str] = PromptSession(history=kept, completer=words, complete_while_typing=False)
-        self._question: PromptSession[str] = PromptSession()
-        self._speaking = asyncio.Lock()  # one question at a time
-        self._turn: asyncio.Task[None] | None = None
+        self._prompt_session: PromptSession[str] = PromptSession(history=kept, completer=words, complete_while_typing=False)
+        self._question_session: PromptSession[str] = PromptSession()
+        self._prompt_lock = asyncio.Lock()  # one question at a time
+        self._turn_task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Talk until the person leaves."""
         while True:
             try:
-                text = (await self._prompt.prompt_async(self._sign())).strip()
+                text = (await self._prompt_session.prompt_async(self._prompt_text())).strip()
             except KeyboardInterrupt:
                 continue
             except EOFError:
                 return
             if text.startswith("/"):
-                if not await self._obey(text):
+                if not await self._run_command(text):
                     return
             elif text:
-                await self.turn(text)
+                await self.run_turn(text)
 
-    async def turn(self, text: str) -> None:
+    async def run_turn(self, text: str) -> None:
         """Have one turn; ctrl-C ends it."""
         loop = asyncio.get_running_loop()
-        self._turn = loop.create_task(self._tell(text))
+        self._turn_task = loop.create_task(self._stream_turn(text))
         with contextlib.suppress(NotImplementedError):  # Windows
-            loop.add_signal_handler(signal.SIGINT, self._turn.cancel)
+            loop.add_signal_handler(signal.SIGINT, self._turn_task.cancel)
         try:
-            await asyncio.wait([self._turn])
+            await asyncio.wait([self._turn_task])
         finally:
             with contextlib.suppress(NotImplementedError):
                 loop.remove_signal_handler(signal.SIGINT)
-            self._turn.cancel()
-        self._screen.end()
-        if self._turn.cancelled():
+            self._turn_task.cancel()
+        self._screen.end_turn()
+        if self._turn_task.cancelled():
             self._screen.note("(interrupted)")
-        elif (error := self._turn.exception()) is not None:
+        elif (error := self._turn_task.exception()) is not None:
             if not isinstance(error, FcshimError):
                 raise error
-            self._screen.fault(error.message)
+            self._screen.error(error.message)
         self._save()
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Ask the person whether a call may run; ctrl-C ends the turn."""
-        arguments = json.dumps(question.arguments, ensure_ascii=False)
+        arguments = json.dumps(request.arguments, ensure_ascii=False)
         shown = arguments[:_EXCERPT] + ("…" if len(arguments) > _EXCERPT else "")
-        hint = " (its server says that it only reads)" if question.traits.reads_only else ""
-        said = await self._asked(f"  run {question.name} {shown}{hint}?\n  {_WAYS}")
+        hint = " (its server says that it only reads)" if request.traits.reads_only else ""
+        said = await self._read_line(f"  run {request.name} {shown}{hint}?\n  {_CHOICES}")
         if said is None:
-            return Answer(allowed=False)
-        return _ANSWERS.get(said.lower()) or Answer(allowed=False, reason=f"The user refused: {said}")
+            return PermissionDecision(allowed=False)
+        return _DECISIONS.get(said.lower()) or PermissionDecision(allowed=False, reason=f"The user refused: {said}")
 
-    async def agrees(self, to: str) -> bool:
+    async def confirm(self, action: str) -> bool:
         """Ask the person about something else than a call."""
-        return await self._asked(f"  {' '.join(to.split())}\n  let it? [y]es, [n]o: ") in ("y", "yes")
+        return await self._read_line(f"  {' '.join(action.split())}\n  let it? [y]es, [n]o: ") in ("y", "yes")
 
-    async def fill(self, form: "Form") -> Mapping[str, JSON] | None:
+    async def fill_form(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
         """Ask the person what a server wants to know."""
-        return await fill(form, self._asked)
+        return await fill_form(form, self._read_line)
 
-    async def _asked(self, text: str) -> str | None:
+    async def _read_line(self, text: str) -> str | None:
         """Ask for a line; null where the person ends the turn instead."""
-        async with self._speaking:
-            self._screen.end()
+        async with self._prompt_lock:
+            self._screen.end_turn()
             try:
                 with patch_stdout(raw=True):
-                    return (await self._question.prompt_async(harmless(text))).strip()
+                    return (await self._question_session.prompt_async(sanitize(text))).strip()
             except (KeyboardInterrupt, EOFError):
-                if self._turn is not None:
-                    self._turn.cancel()
+                if self._turn_task is not None:
+                    self._turn_task.cancel()
                 return None
 
-    async def _tell(self, text: str) -> None:
-        self._screen.wait()
-        async with aclosing(self._conversation.say(text)) as events:
+    async def _stream_turn(self, text: str) -> None:
+        self._screen.show_waiting()
+        async with aclosing(self._conversation.send(text)) as events:
             async for event in events:
                 self._screen.show(event)
 
-    async def _obey(self, text: str) -> bool:
+    async def _run_command(self, text: str) -> bool:
         try:
             return await self._commands.run(text)
         except FcshimError as error:
-            self._screen.fault(error.message)
+            self._screen.error(error.message)
         except OSError as error:
-            self._screen.fault(str(error))
+            self._screen.error(str(error))
         return True
 
-    def _sign(self) -> str:
+    def _prompt_text(self) -> str:
         mode = self._conversation.permissions.mode
         return "› " if mode == "ask" else f"{mode.replace('read_only', 'plan')} › "

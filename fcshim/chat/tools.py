@@ -10,54 +10,54 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from fcshim.agent import Agent, Sessions, SubAgents
-from fcshim.chat.door import Door
+from fcshim.chat.prompter import Prompter
 from fcshim.chat.screen import Screen
 from fcshim.client import Client, EventStream
-from fcshim.mcp.load import load_servers
+from fcshim.mcp.config_file import load_servers
 from fcshim.messages import Message, Tool
 from fcshim.tools import AnyTool, Executor, Permissions, Registry
 from fcshim.tools.builtin import Control, Files, Search, Shell, Web, Workspace
-from fcshim.tools.permission import Mode
+from fcshim.tools.permission import PermissionMode
 
-_OF_AGENTS = ("builtin:agents", "builtin:sessions")
+_AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
 """Tools that other agents do not get: they start no agents of their own."""
 
-MakePermissions = Callable[[Mode], Permissions]
+PermissionsFactory = Callable[[PermissionMode], Permissions]
 
 
 @asynccontextmanager
-async def gathered(
-    root: str | None, servers: str | None, pins: str | None, door: Door, screen: Screen
+async def open_registry(
+    root: str | None, servers: str | None, pins: str | None, prompter: Prompter, screen: Screen
 ) -> AsyncIterator[Registry]:
     """Start what has to be started, and tell on the screen what did not start. Raises `ConfigError`."""
-    builtin = _builtin(root)
+    builtin = _builtin_tools(root)
     if servers is None:
         yield Registry(builtin)
         return
     listed = load_servers(servers, os.environ)
-    from fcshim.mcp.answers import elicitation, sampling  # noqa: PLC0415 - a mistake in the file is told before this
-    from fcshim.mcp.hub import Hub  # noqa: PLC0415
+    from fcshim.mcp.server_requests import elicitation_callback, sampling_callback  # noqa: PLC0415 - a mistake in the file is told before this
+    from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
-    from fcshim.mcp.pins import Pins, usual_file  # noqa: PLC0415
+    from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
 
     manager = Manager(
         listed,
-        pins=Pins(Path(pins) if pins else usual_file(os.environ)),
-        sampling=sampling(door.sample),
-        elicitation=elicitation(door.elicit),
+        pins=Pins(Path(pins) if pins else default_pin_file(os.environ)),
+        sampling=sampling_callback(prompter.sample),
+        elicitation=elicitation_callback(prompter.elicit),
     )
-    async with Hub(builtin, manager=manager) as hub:
+    async with ToolHub(builtin, manager=manager) as hub:
         for status in manager.status():
-            if status.changed:
-                screen.fault(f"{status.name}: changed {', '.join(status.changed)}; see: fcshim tools approve")
-            elif status.fault:
-                screen.fault(f"{status.name}: {status.fault}")
+            if status.changed_tools:
+                screen.error(f"{status.name}: changed {', '.join(status.changed_tools)}; see: fcshim tools approve")
+            elif status.error:
+                screen.error(f"{status.name}: {status.error}")
         yield hub.registry
 
 
 @asynccontextmanager
-async def other_agents(
-    client: Client, registry: Registry, permissions: MakePermissions, mode: Callable[[], Mode], model: Callable[[], str]
+async def register_agents(
+    client: Client, registry: Registry, permissions: PermissionsFactory, mode: Callable[[], PermissionMode], model: Callable[[], str]
 ) -> AsyncIterator[None]:
     """Offer agents and sessions beside this conversation, with its tools and no wider permission."""
 
@@ -66,7 +66,7 @@ async def other_agents(
         return client.stream(messages, tools, **({"model": chosen} if chosen else {}))
 
     def session_agent(_: str | None) -> Agent:
-        given = Registry(tool for tool in registry if not tool.traits.source.startswith(_OF_AGENTS))
+        given = Registry(tool for tool in registry if not tool.traits.source.startswith(_AGENT_SOURCES))
         return Agent(ask, Executor(given, permissions=permissions(mode())))
 
     agents = SubAgents(ask, registry, permissions=permissions, mode=mode)
@@ -78,7 +78,7 @@ async def other_agents(
         yield
 
 
-def _builtin(root: str | None) -> list[AnyTool]:
+def _builtin_tools(root: str | None) -> list[AnyTool]:
     if root is None:
         return []
     workspace = Workspace(root)

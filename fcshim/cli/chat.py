@@ -17,7 +17,7 @@ from fcshim.cli.text import STDIN, read_text
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
 from fcshim.errors import ConfigError
-from fcshim.tools.permission import Mode
+from fcshim.tools.permission import PermissionMode
 
 _DESCRIPTION = """\
 Talk to a model that has tools: those of MCP servers, and fcshim's own in a folder.
@@ -59,7 +59,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         "--root", metavar="DIR", help="folder for fcshim's own tools: Read, Write, Edit, Grep, Bash, ..."
     )
     tools.add_argument("--agents", action="store_true", help="let the model start other agents and sessions")
-    tools.add_argument("--mode", choices=get_args(Mode), default="ask", help="when to ask (default: %(default)s)")
+    tools.add_argument("--mode", choices=get_args(PermissionMode), default="ask", help="when to ask (default: %(default)s)")
     tools.add_argument("--allow", action="append", default=[], metavar="RULE", help="files:read_*, Write, Bash(git *)")
     tools.add_argument("--deny", action="append", default=[], metavar="RULE", help="what never runs")
     tools.add_argument("--max-rounds", type=_count, default=DEFAULT_MAX_ROUNDS, metavar="N", help="replies in one turn")
@@ -82,9 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("mcp", "fcshim.mcp", "fcshim.tools"):  # what they log is shown as it happens
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
-    from fcshim.chat.start import Settings, chat  # noqa: PLC0415 - a mistake in the arguments is told before
+    from fcshim.chat.runner import ChatSettings, run_chat  # noqa: PLC0415 - a mistake in the arguments is told before
 
-    asyncio.run(chat(Settings(**given)))
+    asyncio.run(run_chat(ChatSettings(**given)))
     return 0
 
 

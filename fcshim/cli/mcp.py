@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from fcshim.config import Secret
 from fcshim.errors import ConfigError
-from fcshim.mcp.load import load_servers
+from fcshim.mcp.config_file import load_servers
 from fcshim.tools.builtin import Control, CustomTools, Files, Search, SearchService, Shell, Skills, Web, Workspace
 from fcshim.tools.builtin.fetch import fetch
-from fcshim.tools.rules import Rule, read_rules
+from fcshim.tools.rules import PermissionRule, parse_rules
 
 if TYPE_CHECKING:
     from fcshim.mcp.gateway import Gateway
-    from fcshim.mcp.hub import Hub
+    from fcshim.mcp.hub import ToolHub
     from fcshim.tools.base import AnyTool
 
 _DESCRIPTION = """\
@@ -72,33 +72,33 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client leaves, or the process is told to end."""
-    rules = (*read_rules("allow", arguments.allow), *read_rules("deny", arguments.deny))
+    rules = (*parse_rules("allow", arguments.allow), *parse_rules("deny", arguments.deny))
     builtin, custom = _builtin(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
     servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
     if not (builtin or custom or servers):
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
 
-    from fcshim.mcp.hub import Hub  # noqa: PLC0415 - mistakes in the arguments are told before this long import
+    from fcshim.mcp.hub import ToolHub  # noqa: PLC0415 - mistakes in the arguments are told before this long import
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
 
-    hub = Hub(builtin, custom=custom, manager=Manager(servers) if servers else None)
+    hub = ToolHub(builtin, custom=custom, manager=Manager(servers) if servers else None)
     asyncio.run(_serve(hub, rules, arguments))
     return 0
 
 
-async def _serve(hub: "Hub", rules: Iterable[Rule], arguments: argparse.Namespace) -> None:
-    from fcshim.mcp.bridge import serve_http, serve_stdio  # noqa: PLC0415
+async def _serve(hub: "ToolHub", rules: Iterable[PermissionRule], arguments: argparse.Namespace) -> None:
+    from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
 
     gateway = _gateway(hub, tuple(rules), arguments.only)
     telling: set[asyncio.Task[None]] = set()
 
     def tell() -> None:
-        task = asyncio.ensure_future(gateway.changed())
+        task = asyncio.ensure_future(gateway.notify_tools_changed())
         telling.add(task)
         task.add_done_callback(telling.discard)
 
-    hub.listen(tell)
+    hub.set_change_listener(tell)
     async with hub:
         if arguments.http:
             key = arguments.api_key or os.environ.get("FCSHIM_MCP_KEY")
@@ -108,7 +108,7 @@ async def _serve(hub: "Hub", rules: Iterable[Rule], arguments: argparse.Namespac
             await serve_stdio(gateway)
 
 
-def _gateway(hub: "Hub", rules: tuple[Rule, ...], only: list[str]) -> "Gateway":
+def _gateway(hub: "ToolHub", rules: tuple[PermissionRule, ...], only: list[str]) -> "Gateway":
     from fcshim.mcp.gateway import Gateway  # noqa: PLC0415
     from fcshim.tools import Executor, Permissions  # noqa: PLC0415
 
@@ -126,12 +126,12 @@ def _builtin(arguments: argparse.Namespace) -> list["AnyTool"]:
     if arguments.root:
         workspace = Workspace(arguments.root, restrict=not arguments.outside)
         tools += [*Files(workspace).tools(), *Search(workspace).tools(), *Shell(workspace).tools()]
-        tools += Web(service=_search(arguments.search), private=arguments.private).tools()
+        tools += Web(service=_search(arguments.search), allow_private=arguments.private).tools()
         tools += Control(commands=Path(arguments.commands) if arguments.commands else None).tools()
     if arguments.skills:
 
         async def load(url: str) -> str:
-            return (await fetch(url, private=arguments.private)).text
+            return (await fetch(url, allow_private=arguments.private)).text
 
         tools += Skills(Path(arguments.skills), index=arguments.skill_index or "", load=load).tools()
     return tools

@@ -18,15 +18,15 @@ import msgspec
 
 from fcshim.cli.text import STDIN, help_formatter, read_text, write_line
 from fcshim.errors import ConfigError, RequestError, ToolError
-from fcshim.mcp.load import load_servers
-from fcshim.mcp.names import full_name, qualified_name, server_prefix
-from fcshim.mcp.settings import Endpoint, Server
-from fcshim.tools.forms import Form, convert_tools
+from fcshim.mcp.config_file import load_servers
+from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
+from fcshim.mcp.settings import HttpTransport, McpServerConfig
+from fcshim.tools.provider_formats import ToolFormat, convert_tools
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
     from fcshim.mcp.tool import McpTool
-    from fcshim.tools.base import Progress
+    from fcshim.tools.base import ToolProgress
 
 _DESCRIPTION = """\
 Use the tools of MCP servers from the command line.
@@ -67,7 +67,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     calling.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="its arguments (-: stdin)")
     calling.add_argument("--json", action="store_true", help="write the whole result as JSON")
     converting = _action(commands, "convert", "write the tools as a provider's API takes them")
-    converting.add_argument("--to", required=True, choices=get_args(Form), help="whose form")
+    converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="whose form")
     approving = _action(commands, "approve", "take the tools of a server that changed them")
     approving.add_argument("server", metavar="SERVER", help="its name in the file")
     logging_in = _action(commands, "login", "log in to a remote server whose settings say oauth")
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
             return asyncio.run(_call(servers, arguments))
 
 
-async def _list(servers: Sequence[Server], arguments: argparse.Namespace) -> int:
+async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
         tools, code = manager.tools(), _tell_faults(manager)
     if arguments.json:
@@ -115,7 +115,7 @@ async def _list(servers: Sequence[Server], arguments: argparse.Namespace) -> int
     return code
 
 
-async def _convert(servers: Sequence[Server], arguments: argparse.Namespace) -> int:
+async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
         tools, code = manager.tools(), _tell_faults(manager)
     made = convert_tools([tool.definition for tool in tools], arguments.to)
@@ -123,39 +123,39 @@ async def _convert(servers: Sequence[Server], arguments: argparse.Namespace) -> 
     return code
 
 
-async def _approve(servers: Sequence[Server], arguments: argparse.Namespace) -> int:
+async def _approve(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager([_named(servers, arguments)], arguments) as manager:
         (status,) = manager.status()
         manager.approve(arguments.server)
-        if status.fault:
-            raise ToolError(f"{status.name}: {status.fault}")
-    write_line(f"{arguments.server}: {', '.join(status.changed) or 'nothing had changed'}")
+        if status.error:
+            raise ToolError(f"{status.name}: {status.error}")
+    write_line(f"{arguments.server}: {', '.join(status.changed_tools) or 'nothing had changed'}")
     return _DONE
 
 
-async def _login(servers: Sequence[Server], arguments: argparse.Namespace) -> int:
+async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     server = _named(servers, arguments)
-    if not isinstance(server.reach, Endpoint) or not server.reach.oauth:
+    if not isinstance(server.transport, HttpTransport) or not server.transport.oauth:
         raise ConfigError(f'{arguments.mcp}: {server.name} needs no login (its settings do not say "oauth": true)')
 
-    from fcshim.mcp.connection import Patience  # noqa: PLC0415 - a mistake in the file is told before this long import
-    from fcshim.mcp.logins import Logins, usual_folder  # noqa: PLC0415
+    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415 - a mistake in the file is told before this long import
+    from fcshim.mcp.logins import OAuthLogins, default_login_folder  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
 
     async def show(url: str) -> None:
         sys.stderr.write(f"To log in to {server.name}, open this page:\n\n  {url}\n\n")
         sys.stderr.flush()
 
-    patience = Patience(start=_LOGIN, connect=_LOGIN)
-    async with Manager([server], logins=Logins(usual_folder(os.environ), show=show), patience=patience) as manager:
+    patience = ConnectionTimeouts(start=_LOGIN, connect=_LOGIN)
+    async with Manager([server], logins=OAuthLogins(default_login_folder(os.environ), show=show), timeouts=patience) as manager:
         (status,) = manager.status()
-    if status.fault:
-        raise ToolError(f"{status.name}: {status.fault}")
+    if status.error:
+        raise ToolError(f"{status.name}: {status.error}")
     write_line(f"{status.name}: logged in")
     return _DONE
 
 
-def _named(servers: Sequence[Server], arguments: argparse.Namespace) -> Server:
+def _named(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> McpServerConfig:
     for server in servers:
         if server.name == arguments.server:
             return server
@@ -163,7 +163,7 @@ def _named(servers: Sequence[Server], arguments: argparse.Namespace) -> Server:
     raise ConfigError(f"{arguments.mcp}: there is no server {arguments.server!r} (there are: {known})")
 
 
-async def _call(servers: Sequence[Server], arguments: argparse.Namespace) -> int:
+async def _call(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     from fcshim.tools.arguments import read_arguments  # noqa: PLC0415 - a fault in the file is told before this import
     from fcshim.tools.base import CallContext  # noqa: PLC0415
 
@@ -178,22 +178,22 @@ async def _call(servers: Sequence[Server], arguments: argparse.Namespace) -> int
     if arguments.json:
         write_line(msgspec.json.encode(result).decode())
     elif result.is_error:
-        sys.stderr.write(f"fcshim: {result.flat}\n")
+        sys.stderr.write(f"fcshim: {result.flat_text}\n")
     else:
-        write_line(result.flat)
+        write_line(result.flat_text)
     return _FAILED if result.is_error else _DONE
 
 
-def _manager(servers: Sequence[Server], arguments: argparse.Namespace) -> "Manager":
-    from fcshim.mcp.connection import Patience  # noqa: PLC0415 - a mistake in the file is told before this long import
+def _manager(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> "Manager":
+    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415 - a mistake in the file is told before this long import
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
-    from fcshim.mcp.pins import Pins, usual_file  # noqa: PLC0415
+    from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
 
-    pins = Pins(Path(arguments.pins) if arguments.pins else usual_file(os.environ))
-    return Manager(servers, pins=pins, patience=Patience(start=_START))
+    pins = Pins(Path(arguments.pins) if arguments.pins else default_pin_file(os.environ))
+    return Manager(servers, pins=pins, timeouts=ConnectionTimeouts(start=_START))
 
 
-def _needed(servers: Sequence[Server], name: str) -> Sequence[Server]:
+def _needed(servers: Sequence[McpServerConfig], name: str) -> Sequence[McpServerConfig]:
     """Give the servers that the name can mean: one to start is faster than twenty."""
     meant = [
         server
@@ -221,11 +221,11 @@ def _found(manager: "Manager", name: str) -> "McpTool":
 
 def _faults(manager: "Manager") -> list[str]:
     return [
-        f"{each.name}: changed {', '.join(each.changed)}; look at it and run: fcshim tools approve"
-        if each.changed
-        else f"{each.name}: {each.fault or 'it is still connecting'}"
+        f"{each.name}: changed {', '.join(each.changed_tools)}; look at it and run: fcshim tools approve"
+        if each.changed_tools
+        else f"{each.name}: {each.error or 'it is still connecting'}"
         for each in manager.status()
-        if each.changed or each.state.value != "ready"
+        if each.changed_tools or each.state.value != "ready"
     ]
 
 
@@ -236,7 +236,7 @@ def _tell_faults(manager: "Manager") -> int:
     return _FAILED if faults else _DONE
 
 
-def _show(progress: "Progress") -> None:
+def _show(progress: "ToolProgress") -> None:
     if sys.stderr.isatty():
         total = "" if progress.total is None else f"/{progress.total:g}"
         sys.stderr.write(f"{progress.done:g}{total} {progress.message}\n")
@@ -254,9 +254,9 @@ def _described(tool: "McpTool") -> dict[str, object]:
 
 
 def _write_details(tool: "McpTool") -> None:
-    from fcshim.mcp.definitions import parameters  # noqa: PLC0415 - it needs the SDK, which is there by now
+    from fcshim.mcp.definitions import list_parameters  # noqa: PLC0415 - it needs the SDK, which is there by now
 
     write_line("    " + tool.definition.description.strip().replace("\n", "\n    "))
-    for each in parameters(tool.definition.parameters):
+    for each in list_parameters(tool.definition.parameters):
         about = f" {each.description}" if each.description else ""
         write_line(f"    {each.name}: {each.type}{'' if each.required else ', optional'}{about}")

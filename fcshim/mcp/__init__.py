@@ -7,20 +7,20 @@ Neighbours: `tools` executes what is found here, `cli.tools` and the agent ask t
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from fcshim.mcp.load import load_servers
-from fcshim.mcp.settings import Command, Endpoint, InProcess, Package, Server
+from fcshim.mcp.config_file import load_servers
+from fcshim.mcp.settings import StdioTransport, HttpTransport, InProcessTransport, NpmTransport, McpServerConfig
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
     from fcshim.mcp.pins import Pins
 
-__all__ = ["Command", "Endpoint", "InProcess", "Manager", "Package", "Pins", "Server", "load_servers"]
+__all__ = ["StdioTransport", "HttpTransport", "InProcessTransport", "Manager", "NpmTransport", "Pins", "McpServerConfig", "load_servers"]
 
-_LATER = {"Manager": "fcshim.mcp.manager", "Pins": "fcshim.mcp.pins"}
+_LAZY = {"Manager": "fcshim.mcp.manager", "Pins": "fcshim.mcp.pins"}
 
 
 def __getattr__(name: str) -> object:
     """Import the SDK at the first use of what needs it: reading a configuration does not."""
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module 'fcshim.mcp' has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    return getattr(import_module(_LAZY[name]), name)

@@ -10,32 +10,32 @@ from collections.abc import Callable, Mapping
 from fcshim.events import JSON
 from fcshim.tools.result import ToolResult
 
-_MOST = 256
+_MAX_ENTRIES = 256
 """Results kept of one server; each may hold 16 MB in the worst case, some KB in the usual one."""
 
 
 class ResultCache:
     """The results of one server's tools, by what was asked; `seconds` is how long they hold."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
-        self._seconds = seconds
+    def __init__(self, lifetime: float, clock: Callable[[], float]) -> None:
+        self._lifetime = lifetime
         self._clock = clock
-        self._kept: dict[str, tuple[float, ToolResult]] = {}
+        self._entries: dict[str, tuple[float, ToolResult]] = {}
 
     def get(self, tool: str, arguments: Mapping[str, JSON]) -> ToolResult | None:
         """Give the result of the same call, if it still holds."""
-        until, result = self._kept.get(_key(tool, arguments), (0.0, None))
+        until, result = self._entries.get(_key(tool, arguments), (0.0, None))
         return result if self._clock() < until else None
 
     def put(self, tool: str, arguments: Mapping[str, JSON], result: ToolResult) -> None:
         """Keep a result."""
-        if self._seconds <= 0 or result.is_error:
+        if self._lifetime <= 0 or result.is_error:
             return
         key = _key(tool, arguments)
-        self._kept.pop(key, None)
-        self._kept[key] = (self._clock() + self._seconds, result)
-        if len(self._kept) > _MOST:
-            del self._kept[next(iter(self._kept))]
+        self._entries.pop(key, None)
+        self._entries[key] = (self._clock() + self._lifetime, result)
+        if len(self._entries) > _MAX_ENTRIES:
+            del self._entries[next(iter(self._entries))]
 
 
 def _key(tool: str, arguments: Mapping[str, JSON]) -> str:

@@ -19,40 +19,40 @@ from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, Tool
 
 from fcshim.errors import ToolError
 from fcshim.events import JSON
-from fcshim.mcp.backoff import SLOWEST_PROCESS, SLOWEST_REMOTE, Backoff
+from fcshim.mcp.backoff import MAX_DELAY_PROCESS, MAX_DELAY_REMOTE, Backoff
 from fcshim.mcp.cache import ResultCache
-from fcshim.mcp.faults import describe
-from fcshim.mcp.http_client import sending
-from fcshim.mcp.life import STEPS, State
-from fcshim.mcp.links import Link
+from fcshim.mcp.error_text import describe_error
+from fcshim.mcp.http_client import track_send
+from fcshim.mcp.state import TRANSITIONS, ConnectionState
+from fcshim.mcp.link import Link
 from fcshim.mcp.pins import Pins
-from fcshim.mcp.settings import Endpoint, Package, Server
-from fcshim.mcp.watch import Watch, list_tools
-from fcshim.tools.base import Progress
-from fcshim.tools.guard import Guard
+from fcshim.mcp.settings import HttpTransport, NpmTransport, McpServerConfig
+from fcshim.mcp.monitor import ConnectionMonitor, list_tools
+from fcshim.tools.base import ToolProgress
+from fcshim.tools.process_guard import ProcessGuard
 
 if TYPE_CHECKING:
     from mcp.client.session import ElicitationFnT, SamplingFnT
     from mcp.shared.dispatcher import ProgressFnT
 
-    from fcshim.mcp.logins import Logins
+    from fcshim.mcp.logins import OAuthLogins
 
-_PROVEN = 10.0
+_STABLE_SECONDS = 10.0
 """Seconds that a connection must have lasted for the next try after its loss to come at once."""
-_TRIES = 3
+_MAX_SENDS = 3
 """Times that a call is sent which the server provably did not get."""
-_SLOW_START = 60.0
+_PACKAGE_CONNECT_SECONDS = 60.0
 """Seconds to connect where a package may have to be fetched first."""
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class ConnectionTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long what is waited for; all in seconds."""
 
     start: float = 15.0
     """For all servers at the beginning; one that takes longer comes when it is there."""
     connect: float = 30.0
     """For a server to start and say what it has."""
-    lost: float = 10.0
+    reconnect: float = 10.0
     """For a lost server to be back, before a call to it fails."""
     ping: float = 30.0
     """Between two questions whether an idle server still lives."""
@@ -63,54 +63,54 @@ class Connection:
 
     def __init__(
         self,
-        server: Server,
+        server: McpServerConfig,
         *,
-        guard: Guard,
+        guard: ProcessGuard,
         pins: Pins,
         random: Callable[[], float],
-        patience: Patience,
+        timeouts: ConnectionTimeouts,
         on_change: Callable[[], None],
         sampling: "SamplingFnT | None" = None,
         elicitation: "ElicitationFnT | None" = None,
-        logins: "Logins | None" = None,
+        logins: "OAuthLogins | None" = None,
     ) -> None:
         self.server = server
-        self.fault = ""
+        self.error = ""
         self.cache = ResultCache(server.cache, time.monotonic)
-        self._guard, self._pins, self._patience, self._on_change = guard, pins, patience, on_change
+        self._guard, self._pins, self._timeouts, self._on_change = guard, pins, timeouts, on_change
         self._sampling, self._elicitation, self._logins = sampling, elicitation, logins
-        slowest = SLOWEST_REMOTE if isinstance(server.reach, Endpoint) else SLOWEST_PROCESS
+        slowest = MAX_DELAY_REMOTE if isinstance(server.transport, HttpTransport) else MAX_DELAY_PROCESS
         self._backoff = Backoff(slowest, random)
-        self._state = State.CONFIGURED
-        self._moved = asyncio.Event()
-        self._hurry = asyncio.Event()
+        self._state = ConnectionState.CONFIGURED
+        self._state_changed = asyncio.Event()
+        self._reconnect_now = asyncio.Event()
         self._closing = False
         self._scope: anyio.CancelScope | None = None
         self._link: Link | None = None
         self._client: Client | None = None
         self._failures = 0
         self._last_ready = -math.inf
-        self._calls = 0
+        self._active_calls = 0
         self._tools: tuple[Tool, ...] = ()
-        self._changed: tuple[str, ...] = ()
+        self._changed_tools: tuple[str, ...] = ()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConnectionState:
         """Where it stands."""
         return self._state
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the server offers, as it said last; nothing while a change waits for approval."""
-        return () if self._changed else self._tools
+        return () if self._changed_tools else self._tools
 
     @property
-    def changed(self) -> tuple[str, ...]:
+    def changed_tools(self) -> tuple[str, ...]:
         """The tools that say other things of themselves than when they were approved."""
-        return self._changed
+        return self._changed_tools
 
     @property
-    def protocol(self) -> str:
+    def protocol_version(self) -> str:
         """The protocol's version that was agreed upon; empty while there is no connection."""
         return "" if self._client is None else self._client.protocol_version
 
@@ -118,181 +118,181 @@ class Connection:
         """Live, until `close`."""
         try:
             while not self._closing:
-                await self._attempt()
+                await self._connect()
                 if not self._closing:
-                    await self._pause()
+                    await self._wait_to_reconnect()
         finally:
-            self._move(State.CLOSED)
+            self._set_state(ConnectionState.CLOSED)
 
     def close(self) -> None:
         """Have `run` end, whatever it is doing."""
         self._closing = True
-        self._hurry.set()
+        self._reconnect_now.set()
         if self._scope is not None:
             self._scope.cancel()
 
-    async def settled(self) -> None:
+    async def wait_first_attempt(self) -> None:
         """Wait for the first attempt's outcome."""
-        await self._until(lambda: self._state in (State.READY, State.CLOSED) or self._failures > 0)
+        await self._wait_until(lambda: self._state in (ConnectionState.READY, ConnectionState.CLOSED) or self._failures > 0)
 
     def approve(self) -> None:
         """Take the server's tools as they are now."""
         self._pins.approve(self.server, self._tools)
-        self._changed = ()
+        self._changed_tools = ()
         self._on_change()
 
-    def reconsider(self) -> None:
+    def recheck_pins(self) -> None:
         """Look whether somebody else has approved what waits."""
-        if self._changed:
-            self._take(self._tools)
+        if self._changed_tools:
+            self._set_tools(self._tools)
 
-    def absence(self, tool: str) -> str:
+    def unavailable_message(self, tool: str) -> str:
         """Say why a tool of this server cannot be called."""
-        if self._changed:
-            names = ", ".join(self._changed)
+        if self._changed_tools:
+            names = ", ".join(self._changed_tools)
             return f"The MCP server {self.server.name!r} changed what it says of {names}, and waits for approval."
         if self._client is None:
-            return f"The MCP server {self.server.name!r} is not connected" + (f": {self.fault}" if self.fault else ".")
+            return f"The MCP server {self.server.name!r} is not connected" + (f": {self.error}" if self.error else ".")
         return f"The MCP server {self.server.name!r} has no tool named {tool}."
 
     async def call(
-        self, tool: str, arguments: Mapping[str, JSON], *, report: Callable[[Progress], None] | None = None
+        self, tool: str, arguments: Mapping[str, JSON], *, report: Callable[[ToolProgress], None] | None = None
     ) -> CallToolResult:
         """Call a tool, within the server's timeout. Raises `ToolError`, which names the server, and `MCPError`."""
-        self._calls += 1
+        self._active_calls += 1
         try:
             async with asyncio.timeout(self.server.timeout):
-                return await self._call(tool, dict(arguments), _listener(report))
+                return await self._call(tool, dict(arguments), _progress_callback(report))
         except TimeoutError:
             message = f"{self.server.name}: {tool} gave no result within {self.server.timeout:g} seconds"
             raise ToolError(message) from None
         finally:
-            self._calls -= 1
+            self._active_calls -= 1
 
     async def _call(self, tool: str, arguments: dict[str, JSON], listener: "ProgressFnT | None") -> CallToolResult:
-        for number in range(1, _TRIES + 1):
-            client, link = await self._connected()
-            if self._changed:
-                raise ToolError(self.absence(tool))
+        for number in range(1, _MAX_SENDS + 1):
+            client, link = await self._wait_connected()
+            if self._changed_tools:
+                raise ToolError(self.unavailable_message(tool))
             try:
-                with sending() as sent:
+                with track_send() as sent:
                     return await client.call_tool(tool, arguments, progress_callback=listener)
             except MCPError as error:
                 unsent = link.was_not_sent(sent, error)
                 if unsent or link.lost.is_set() or error.code == CONNECTION_CLOSED:
-                    self._lose(link)
+                    self._drop_link(link)
                 if error.code == CONNECTION_CLOSED and not unsent:
                     raise ToolError(f"{self.server.name} was lost during the call, which may have been done") from error
-                if not unsent or number == _TRIES:
+                if not unsent or number == _MAX_SENDS:
                     raise
         raise AssertionError("the last try returns or raises")
 
-    async def _connected(self) -> tuple[Client, Link]:
+    async def _wait_connected(self) -> tuple[Client, Link]:
         """Wait for the connection, for a server that was there lately; ask one that was not just once more."""
         if self._client is None:
             failures = self._failures
-            self._hurry.set()
+            self._reconnect_now.set()
 
             def decided() -> bool:
-                gone = self._now() - self._last_ready > self._patience.lost
+                gone = self._now() - self._last_ready > self._timeouts.reconnect
                 return self._client is not None or self._closing or (gone and self._failures > failures)
 
-            with anyio.move_on_after(self._patience.lost):
-                await self._until(decided)
+            with anyio.move_on_after(self._timeouts.reconnect):
+                await self._wait_until(decided)
         if self._client is None or self._link is None:
-            raise ToolError(self.absence(""))
+            raise ToolError(self.unavailable_message(""))
         return self._client, self._link
 
-    async def _attempt(self) -> None:
+    async def _connect(self) -> None:
         """Connect, and stay until the connection is lost."""
-        self._move(State.CONNECTING)
-        link = Link(self.server, self._guard, self._logins, on_open=self._opened)
+        self._set_state(ConnectionState.CONNECTING)
+        link = Link(self.server, self._guard, self._logins, on_open=self._on_open)
         fault: BaseException = TimeoutError()
         try:
-            with anyio.CancelScope(deadline=anyio.current_time() + self._time_to_connect()) as self._scope:
-                await self._live(link)
+            with anyio.CancelScope(deadline=anyio.current_time() + self._connect_seconds()) as self._scope:
+                await self._hold_connection(link)
                 fault = ConnectionError("the connection was lost")
         except Exception as error:  # noqa: BLE001 - whatever a foreign server makes the SDK raise, it is its own fault
             fault = error
         finally:
-            self._lose(link)
+            self._drop_link(link)
         if not self._closing:
-            self.fault = describe(fault, link.noise())
+            self.error = describe_error(fault, link.diagnostics())
 
-    async def _live(self, link: Link) -> None:
-        watch = Watch(link, take=self._take, busy=lambda: self._calls > 0, every=self._patience.ping)
+    async def _hold_connection(self, link: Link) -> None:
+        watch = ConnectionMonitor(link, set_tools=self._set_tools, is_busy=lambda: self._active_calls > 0, ping_interval=self._timeouts.ping)
         client = Client(
             link.target,
             client_info=Implementation(name="fcshim", version=version("fcshim")),
-            message_handler=watch.hear,
+            message_handler=watch.on_message,
             sampling_callback=self._sampling,
             elicitation_callback=self._elicitation,
             mode="legacy" if self.server.handshake else "auto",
             cache=None,
         )
         async with client:
-            self._opened()
-            self._take(await list_tools(client))
+            self._on_open()
+            self._set_tools(await list_tools(client))
             if self._scope is not None:
                 self._scope.deadline = math.inf
-            self._client, self._link, self.fault = client, link, ""
-            self._move(State.READY)
+            self._client, self._link, self.error = client, link, ""
+            self._set_state(ConnectionState.READY)
             began = self._now()
-            await watch.keep(client)
-            if self._now() - began > _PROVEN:
+            await watch.run(client)
+            if self._now() - began > _STABLE_SECONDS:
                 self._backoff.reset()
 
-    def _opened(self) -> None:
-        if self._state is State.CONNECTING:
-            self._move(State.INITIALISING)
+    def _on_open(self) -> None:
+        if self._state is ConnectionState.CONNECTING:
+            self._set_state(ConnectionState.INITIALISING)
 
-    def _take(self, tools: tuple[Tool, ...]) -> None:
-        before = (self._tools, self._changed)
-        self._tools, self._changed = tools, self._pins.changed(self.server, tools)
-        if before != (self._tools, self._changed):
+    def _set_tools(self, tools: tuple[Tool, ...]) -> None:
+        before = (self._tools, self._changed_tools)
+        self._tools, self._changed_tools = tools, self._pins.check(self.server, tools)
+        if before != (self._tools, self._changed_tools):
             self._on_change()
 
-    def _lose(self, link: Link) -> None:
+    def _drop_link(self, link: Link) -> None:
         """Let nobody use the link any more."""
         link.lost.set()
         if self._link is link:
             self._client = self._link = None
             self._last_ready = self._now()
 
-    async def _pause(self) -> None:
+    async def _wait_to_reconnect(self) -> None:
         """Wait before the next attempt, unless a call is waiting for it."""
-        if self._state is not State.READY:
+        if self._state is not ConnectionState.READY:
             self._failures += 1
-        self._move(State.WAITING)
-        with anyio.move_on_after(self._backoff.next()):
-            await self._hurry.wait()
-        self._hurry.clear()
+        self._set_state(ConnectionState.WAITING)
+        with anyio.move_on_after(self._backoff.next_delay()):
+            await self._reconnect_now.wait()
+        self._reconnect_now.clear()
 
-    def _time_to_connect(self) -> float:
-        slow = isinstance(self.server.reach, Package)
-        return max(self._patience.connect, _SLOW_START) if slow else self._patience.connect
+    def _connect_seconds(self) -> float:
+        slow = isinstance(self.server.transport, NpmTransport)
+        return max(self._timeouts.connect, _PACKAGE_CONNECT_SECONDS) if slow else self._timeouts.connect
 
-    def _move(self, state: State) -> None:
-        if state not in STEPS[self._state]:
+    def _set_state(self, state: ConnectionState) -> None:
+        if state not in TRANSITIONS[self._state]:
             raise AssertionError(f"no step leads from {self._state} to {state}")
         self._state = state
-        moved, self._moved = self._moved, asyncio.Event()
+        moved, self._state_changed = self._state_changed, asyncio.Event()
         moved.set()
 
-    async def _until(self, decided: Callable[[], bool]) -> None:
+    async def _wait_until(self, decided: Callable[[], bool]) -> None:
         while not decided():
-            await self._moved.wait()
+            await self._state_changed.wait()
 
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
 
 
-def _listener(report: Callable[[Progress], None] | None) -> "ProgressFnT | None":
+def _progress_callback(report: Callable[[ToolProgress], None] | None) -> "ProgressFnT | None":
     if report is None:
         return None
 
     async def heard(progress: float, total: float | None, message: str | None) -> None:
-        report(Progress(progress, total, message or ""))
+        report(ToolProgress(progress, total, message or ""))
 
     return heard

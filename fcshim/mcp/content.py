@@ -23,17 +23,17 @@ from fcshim.events import JSON
 from fcshim.messages import Content, MediaPart, Part, TextPart
 from fcshim.tools.result import ToolResult
 
-_NO_WORDS = "The tool failed and did not say why."
+_NO_MESSAGE = "The tool failed and did not say why."
 
 
-def result_of(answer: CallToolResult) -> ToolResult:
+def to_tool_result(answer: CallToolResult) -> ToolResult:
     """Turn a server's answer into a result; texts that follow one another are joined by a line feed."""
     parts = [_part(block) for block in answer.content]
-    if answer.structured_content is not None and not _is_said(answer.structured_content, parts):
+    if answer.structured_content is not None and not _is_in_text(answer.structured_content, parts):
         parts.append(TextPart(_json(answer.structured_content)))
     if answer.is_error and not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):
-        parts = [TextPart(_NO_WORDS)]
-    return ToolResult(_joined(parts), is_error=answer.is_error, structured=answer.structured_content)
+        parts = [TextPart(_NO_MESSAGE)]
+    return ToolResult(_join_texts(parts), is_error=answer.is_error, structured=answer.structured_content)
 
 
 def _part(block: ContentBlock) -> Part:
@@ -53,12 +53,12 @@ def _part(block: ContentBlock) -> Part:
             return TextPart(_json(other.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
 
-def _is_said(value: JSON, parts: Sequence[Part]) -> bool:
+def _is_in_text(value: JSON, parts: Sequence[Part]) -> bool:
     """Servers are asked to write structured content out as text too; twice would be a waste of the model's context."""
-    return any(isinstance(part, TextPart) and _same(part.text, value) for part in parts)
+    return any(isinstance(part, TextPart) and _text_equals(part.text, value) for part in parts)
 
 
-def _same(text: str, value: JSON) -> bool:
+def _text_equals(text: str, value: JSON) -> bool:
     unwrapped = value.get("result") if isinstance(value, dict) and list(value) == ["result"] else value
     if text == unwrapped:
         return True
@@ -72,7 +72,7 @@ def _json(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _joined(parts: Iterable[Part]) -> Content:
+def _join_texts(parts: Iterable[Part]) -> Content:
     joined: list[Part] = []
     for part in parts:
         if isinstance(part, TextPart) and joined and isinstance(joined[-1], TextPart):

@@ -12,16 +12,16 @@ from mcp.types import Tool as ServerTool
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.mcp.names import full_name
-from fcshim.mcp.settings import Server
+from fcshim.mcp.tool_names import full_name
+from fcshim.mcp.settings import McpServerConfig
 from fcshim.messages import Tool
 from fcshim.schema.limits import ToolLimits, check_schema
 
-_TELLS_TYPE = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not", "if"})
+_TYPE_KEYWORDS = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const", "not", "if"})
 
 
 _LIMITS = ToolLimits(schema_bytes=256 * 1024, schema_depth=32)
-_LONGEST = 64 * 1024
+_MAX_TEXT = 64 * 1024
 """Characters of a name and a description; more would leave a model no room for anything else."""
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Parameter(msgspec.Struct, frozen=True):
     default: JSON = msgspec.UNSET
 
 
-def define(server: Server, tool: ServerTool) -> Tool:
+def define_tool(server: McpServerConfig, tool: ServerTool) -> Tool:
     """Give what the model is told of a server's tool."""
     description = tool.description or tool.title or f"The tool {tool.name} of the MCP server {server.name}"
     return Tool(full_name(server.name, tool.name), description, object_schema(tool.input_schema))
@@ -53,7 +53,7 @@ def object_schema(schema: JSON) -> dict[str, JSON]:
     return {"type": "object", "properties": {"value": schema}, "required": ["value"]}
 
 
-def mend_listing(result: dict[str, JSON]) -> None:
+def repair_tool_list(result: dict[str, JSON]) -> None:
     """Make a list of tools, as it came over the wire, one that the SDK takes.
 
     Some servers send a schema without a type (zod 4 behind an older converter writes `{"$schema": ...}` alone), for
@@ -61,7 +61,7 @@ def mend_listing(result: dict[str, JSON]) -> None:
     """
     if not isinstance(result.get("tools"), list):
         return
-    tools = [tool for tool in result["tools"] if _is_tool(tool)]
+    tools = [tool for tool in result["tools"] if _is_valid_tool(tool)]
     for tool in tools:
         tool["inputSchema"] = object_schema(tool.get("inputSchema"))
         output = tool.get("outputSchema")
@@ -70,7 +70,7 @@ def mend_listing(result: dict[str, JSON]) -> None:
     result["tools"] = tools
 
 
-def _is_tool(tool: JSON) -> bool:
+def _is_valid_tool(tool: JSON) -> bool:
     """Tell whether a tool can be offered; one whose words would fill the prompt, or break who reads them, cannot."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return False
@@ -80,19 +80,19 @@ def _is_tool(tool: JSON) -> bool:
     except RequestError as error:
         logger.warning("a tool is left out: %s", error.message)
         return False
-    if size > _LONGEST:
+    if size > _MAX_TEXT:
         logger.warning("a tool is left out: %s takes %d characters to describe", tool["name"][:100], size)
-    return size <= _LONGEST
+    return size <= _MAX_TEXT
 
 
-def parameters(schema: dict[str, JSON]) -> Iterator[Parameter]:
+def list_parameters(schema: dict[str, JSON]) -> Iterator[Parameter]:
     """Give the parameters that a schema describes; one without a type is a string."""
     required = schema.get("required") or ()
     for name, said in (schema.get("properties") or {}).items():
         about = said if isinstance(said, dict) else {}
         yield Parameter(
             name=name,
-            type=_type(about),
+            type=_type_label(about),
             description=str(about.get("description", "")),
             required=name in required,
             enum=about.get("enum"),
@@ -100,10 +100,10 @@ def parameters(schema: dict[str, JSON]) -> Iterator[Parameter]:
         )
 
 
-def _type(schema: dict[str, JSON]) -> str:
+def _type_label(schema: dict[str, JSON]) -> str:
     written = schema.get("type")
     if isinstance(written, list):
         return " or ".join(map(str, written))
     if isinstance(written, str):
         return written
-    return "any" if _TELLS_TYPE & schema.keys() else "string"
+    return "any" if _TYPE_KEYWORDS & schema.keys() else "string"

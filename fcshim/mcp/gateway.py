@@ -34,14 +34,14 @@ from fcshim.mcp.definitions import object_schema
 from fcshim.messages import Part, TextPart
 from fcshim.tools import AnyTool, CallEvent, CallProgressed, Executor, ToolResult
 
-Visible: TypeAlias = Callable[[AnyTool], bool]
-Context: TypeAlias = ServerRequestContext[dict[str, JSON], JSON]
+ToolFilter: TypeAlias = Callable[[AnyTool], bool]
+GatewayContext: TypeAlias = ServerRequestContext[dict[str, JSON], JSON]
 
 
 class Gateway:
     """An MCP server of the SDK, in `server`, that offers an executor's tools as far as they are `visible`."""
 
-    def __init__(self, tools: Executor, *, visible: Visible = lambda _: True, name: str = "fcshim") -> None:
+    def __init__(self, tools: Executor, *, visible: ToolFilter = lambda _: True, name: str = "fcshim") -> None:
         self._tools = tools
         self._visible = visible
         self._bus = InMemorySubscriptionBus()
@@ -49,31 +49,31 @@ class Gateway:
         self.server: Server[dict[str, JSON]] = Server(
             name,
             version=version("fcshim"),
-            on_list_tools=self._list,
-            on_call_tool=self._call,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
             on_subscriptions_listen=ListenHandler(self._bus),
-            get_tool_input_schema=self._schema,
+            get_tool_input_schema=self._input_schema,
         )
 
     @property
-    def options(self) -> InitializationOptions:
+    def initialization_options(self) -> InitializationOptions:
         """What a client of stdio is told at first: that it will hear of changes."""
         return self.server.create_initialization_options(NotificationOptions(tools_changed=True))
 
-    async def changed(self) -> None:
+    async def notify_tools_changed(self) -> None:
         """Tell the clients that the tools have changed; one of before 2026, on stdio, by its own notification."""
         await self._bus.publish(ToolsListChanged())
         if self._session is not None:
             await self._session.send_tool_list_changed()
 
-    async def _list(self, context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
+    async def _list_tools(self, context: GatewayContext, _: PaginatedRequestParams | None) -> ListToolsResult:
         self._session = context.session if context.request is None else None
-        return ListToolsResult(tools=[_offered(tool) for tool in self._tools.registry if self._visible(tool)])
+        return ListToolsResult(tools=[_to_mcp_tool(tool) for tool in self._tools.registry if self._visible(tool)])
 
-    async def _call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def _call_tool(self, context: GatewayContext, params: CallToolRequestParams) -> CallToolResult:
         tool = self._tools.registry.get(params.name)
         if tool is None or not self._visible(tool):
-            return _answer(ToolResult((TextPart(f"There is no tool named {params.name}."),), is_error=True))
+            return _to_mcp_result(ToolResult((TextPart(f"There is no tool named {params.name}."),), is_error=True))
         written = json.dumps(params.arguments or {})
         made = ToolCallEnd(str(context.request_id), params.name, written, 0)
         async with asyncio.TaskGroup() as group:
@@ -83,14 +83,14 @@ class Gateway:
                     done = event.progress
                     group.create_task(context.session.report_progress(done.done, done.total, done.message or None))
 
-            return _answer(await self._tools.call(made, tell))
+            return _to_mcp_result(await self._tools.call(made, tell))
 
-    def _schema(self, name: str) -> dict[str, JSON] | None:
+    def _input_schema(self, name: str) -> dict[str, JSON] | None:
         tool = self._tools.registry.get(name)
         return None if tool is None else object_schema(tool.definition.parameters)
 
 
-def _offered(tool: AnyTool) -> ServerTool:
+def _to_mcp_tool(tool: AnyTool) -> ServerTool:
     definition, traits = tool.definition, tool.traits
     return ServerTool(
         name=definition.name,
@@ -100,13 +100,13 @@ def _offered(tool: AnyTool) -> ServerTool:
     )
 
 
-def _answer(result: ToolResult) -> CallToolResult:
+def _to_mcp_result(result: ToolResult) -> CallToolResult:
     structured = result.structured if isinstance(result.structured, dict) else None
-    content = [_block(part) for part in result.content]
+    content = [_to_content_block(part) for part in result.content]
     return CallToolResult(content=content, structured_content=structured, is_error=result.is_error)
 
 
-def _block(part: Part) -> ContentBlock:
+def _to_content_block(part: Part) -> ContentBlock:
     if isinstance(part, TextPart):
         return TextContent(type="text", text=part.text)
     kind = part.media_type.partition("/")[0]
@@ -114,4 +114,4 @@ def _block(part: Part) -> ContentBlock:
         return ImageContent(type="image", data=part.data, mime_type=part.media_type)
     if kind == "audio" and part.data is not None:
         return AudioContent(type="audio", data=part.data, mime_type=part.media_type)
-    return TextContent(type="text", text=ToolResult((part,)).flat)
+    return TextContent(type="text", text=ToolResult((part,)).flat_text)

@@ -13,58 +13,58 @@ import httpx2
 from mcp.types import INTERNAL_ERROR
 
 from fcshim.events import JSON
-from fcshim.mcp.lines import DEFAULT_LINE_LIMIT
+from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
 
 UNREACHABLE = "fcshim: unreachable"
 """The data of errors that are ours and not the server's."""
 _TIMEOUT = httpx2.Timeout(30.0, read=None)
 """Seconds to connect and write. Reading has none: a call has a timeout of its own, and a quiet stream is no fault."""
-_SESSION = "mcp-session-id"
-_PLAIN = ("", "identity")
+_SESSION_HEADER = "mcp-session-id"
+_UNCOMPRESSED = ("", "identity")
 
 
-class Sending:
+class SendStatus:
     """One request on its way; `began` from the moment its first byte may have left."""
 
     def __init__(self) -> None:
-        self.began = False
+        self.started = False
 
     async def trace(self, event: str, _: JSON) -> None:
         """Hear how far the HTTP request is."""
-        self.began = self.began or event.endswith("send_request_headers.started")
+        self.started = self.started or event.endswith("send_request_headers.started")
 
 
-_SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
+_CURRENT_SEND: ContextVar[SendStatus | None] = ContextVar("sending", default=None)
 """The SDK posts a request in the context of the call that it belongs to, which is how the two are brought together."""
 
 
 @contextlib.contextmanager
-def sending() -> Iterator[Sending]:
+def track_send() -> Iterator[SendStatus]:
     """Watch what becomes of the request that is sent in the block."""
-    made = Sending()
-    token = _SENDING.set(made)
+    made = SendStatus()
+    token = _CURRENT_SEND.set(made)
     try:
         yield made
     finally:
-        _SENDING.reset(token)
+        _CURRENT_SEND.reset(token)
 
 
-class HttpClient(httpx2.AsyncClient):
+class McpHttpClient(httpx2.AsyncClient):
     """Turns a broken connection into an answer of its own, where the SDK would let the whole session fall.
 
     `on_forgotten` hears that the server does not know our session any more.
     """
 
     def __init__(
-        self, headers: Mapping[str, str], *, auth: httpx2.Auth | None, on_forgotten: Callable[[], None]
+        self, headers: Mapping[str, str], *, auth: httpx2.Auth | None, on_session_lost: Callable[[], None]
     ) -> None:
         plain = {"Accept-Encoding": "identity"}
         super().__init__(headers=plain | dict(headers), auth=auth, timeout=_TIMEOUT)
-        self._on_forgotten = on_forgotten
+        self._on_session_lost = on_session_lost
 
     async def send(self, request: httpx2.Request, **options: JSON) -> httpx2.Response:
         """Send a request; a POST always has an answer."""
-        watching = _SENDING.get()
+        watching = _CURRENT_SEND.get()
         if watching is not None:
             request.extensions["trace"] = watching.trace
         try:
@@ -72,18 +72,18 @@ class HttpClient(httpx2.AsyncClient):
         except httpx2.TransportError as error:
             if request.method != "POST":
                 raise
-            return _unanswered(request, f"the server cannot be reached: {error}", data=UNREACHABLE)
-        if response.headers.get("content-encoding", "").lower() not in _PLAIN:
+            return _error_response(request, f"the server cannot be reached: {error}", data=UNREACHABLE)
+        if response.headers.get("content-encoding", "").lower() not in _UNCOMPRESSED:
             await response.aclose()
-            return _unanswered(request, "the answer is packed, which was not asked for")
-        if response.status_code == 404 and _SESSION in request.headers:
-            self._on_forgotten()
-        if not response.is_stream_consumed and not _is_stream(response):
-            response.stream = _Limited(response.stream)
+            return _error_response(request, "the answer is packed, which was not asked for")
+        if response.status_code == 404 and _SESSION_HEADER in request.headers:
+            self._on_session_lost()
+        if not response.is_stream_consumed and not _is_event_stream(response):
+            response.stream = _SizeLimitedStream(response.stream)
         return response
 
 
-class _Limited(httpx2.AsyncByteStream):
+class _SizeLimitedStream(httpx2.AsyncByteStream):
     """A body that ends at the limit, with an error."""
 
     def __init__(self, stream: httpx2.AsyncByteStream | httpx2.SyncByteStream) -> None:
@@ -102,12 +102,12 @@ class _Limited(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def _is_stream(response: httpx2.Response) -> bool:
+def _is_event_stream(response: httpx2.Response) -> bool:
     """Tell whether events come, whose sizes the SDK limits and whose number has no end."""
     return bool(response.headers.get("content-type", "").lower().startswith("text/event-stream"))
 
 
-def _unanswered(request: httpx2.Request, message: str, *, data: str | None = None) -> httpx2.Response:
+def _error_response(request: httpx2.Request, message: str, *, data: str | None = None) -> httpx2.Response:
     """Fail one request."""
     fault = {"code": INTERNAL_ERROR, "message": message, "data": data}
     return httpx2.Response(503, json={"jsonrpc": "2.0", "id": None, "error": fault}, request=request)

@@ -18,13 +18,13 @@ from fcshim.tools.builtin import CustomTools
 
 logger = logging.getLogger(__name__)
 
-_LOOK = 1.0
+_POLL_SECONDS = 1.0
 """Seconds between looks at the files of custom tools."""
-SERVERS = "mcp:"
-CUSTOM = "custom:"
+MCP_SOURCE = "mcp:"
+CUSTOM_SOURCE = "custom:"
 
 
-class Hub:
+class ToolHub:
     """The tools of one program, in `registry`. Use it as a context manager; `manager` must not have been started."""
 
     def __init__(
@@ -38,45 +38,45 @@ class Hub:
         self._custom = custom
         self._manager = manager
         self._on_change: Callable[[], None] | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._poll_task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         """Start what has to be started, in its order: built-in, custom, servers."""
         if self._custom is not None:
             self._custom.refresh()
-            self._replace(CUSTOM, self._custom.tools())
-            self._looking = asyncio.create_task(self._look(self._custom), name="custom tools")
+            self._replace_source(CUSTOM_SOURCE, self._custom.tools())
+            self._poll_task = asyncio.create_task(self._poll_custom(self._custom), name="custom tools")
         if self._manager is not None:
-            self._manager.listen(self._servers_changed)
+            self._manager.set_change_listener(self._on_servers_changed)
             await self._manager.__aenter__()
-            self._servers_changed()
+            self._on_servers_changed()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._poll_task is not None:
+            self._poll_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._looking
+                await self._poll_task
         if self._manager is not None:
             await self._manager.aclose()
 
-    def listen(self, on_change: Callable[[], None]) -> None:
+    def set_change_listener(self, on_change: Callable[[], None]) -> None:
         """Have this told whenever the registry has changed."""
         self._on_change = on_change
 
-    def _servers_changed(self) -> None:
+    def _on_servers_changed(self) -> None:
         assert self._manager is not None
-        self._replace(SERVERS, self._manager.tools())
+        self._replace_source(MCP_SOURCE, self._manager.tools())
 
-    async def _look(self, custom: CustomTools) -> None:
+    async def _poll_custom(self, custom: CustomTools) -> None:
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL_SECONDS)
             if await asyncio.to_thread(custom.refresh):
-                self._replace(CUSTOM, custom.tools())
+                self._replace_source(CUSTOM_SOURCE, custom.tools())
 
-    def _replace(self, source: str, tools: Iterable[AnyTool]) -> None:
+    def _replace_source(self, source: str, tools: Iterable[AnyTool]) -> None:
         """Put new tools in the place of a source's; one whose name another has already is left out."""
         taken = {tool.definition.name for tool in self.registry if not tool.traits.source.startswith(source)}
         fresh: dict[str, AnyTool] = {}

@@ -14,15 +14,15 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.mcp.manager import Manager
-from fcshim.mcp.names import direct_name
-from fcshim.mcp.settings import Server
+from fcshim.mcp.tool_names import direct_name
+from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool import McpTool
-from fcshim.tools.forms import Form, convert_tools
+from fcshim.tools.provider_formats import ToolFormat, convert_tools
 
 logger = logging.getLogger(__name__)
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedTools(msgspec.Struct, frozen=True):
     """The tools of one request: `converted` as its provider takes them, and as they are."""
 
     converted: list[dict[str, JSON]]
@@ -31,38 +31,38 @@ class Loaded(msgspec.Struct, frozen=True):
 
 def load_tools(
     manager: Manager,
-    form: Form = "openai",
+    tool_format: ToolFormat = "openai",
     *,
     enabled: bool | None = None,
     mode: Literal["auto", "manual"] | None = None,
     selected: Sequence[str] = (),
-) -> Loaded | None:
+) -> LoadedTools | None:
     """Give the tools that a request's switches choose; None where there are none. Raises as `Manager.tools` does."""
     tools = manager.tools(enabled=enabled, mode=mode, selected=selected)
     for server, offered in itertools.groupby(tools, key=lambda tool: tool.server):
         logger.info("%s: %s", server, ", ".join(tool.name for tool in offered))
-    return Loaded(convert_tools([tool.definition for tool in tools], form), tools) if tools else None
+    return LoadedTools(convert_tools([tool.definition for tool in tools], tool_format), tools) if tools else None
 
 
-class DirectTools:
+class SessionTools:
     """Servers that one session owns: their tools are named `server__tool`, and they end with the session.
 
     Use it as a context manager; `servers` gives the connections.
     """
 
-    def __init__(self, servers: Iterable[Server], **settings: JSON) -> None:
-        self.servers = Manager(servers, **settings)
+    def __init__(self, servers: Iterable[McpServerConfig], **settings: JSON) -> None:
+        self.manager = Manager(servers, **settings)
 
     @property
     def tools(self) -> list[McpTool]:
         """Give the tools of all its servers."""
-        return [tool.renamed(direct_name(tool.server, tool.name)) for tool in self.servers.tools()]
+        return [tool.with_name(direct_name(tool.server, tool.name)) for tool in self.manager.tools()]
 
     async def __aenter__(self) -> Self:
-        await self.servers.__aenter__()
+        await self.manager.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.servers.aclose()
+        await self.manager.aclose()

@@ -20,113 +20,113 @@ from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from fcshim.events import JSON
-from fcshim.mcp.settings import Server
+from fcshim.mcp.settings import McpServerConfig
 
-Show: TypeAlias = Callable[[str], Awaitable[None]]
+ShowUrl: TypeAlias = Callable[[str], Awaitable[None]]
 """Shows the user the address at which to log in."""
 
 _LOGIN_SECONDS = 300.0
 """For the user to find their password."""
 _HEAD_LIMIT = 16 * 1024
-_DONE = b"<!doctype html><title>fcshim</title><p>That is all; you can close this page.</p>"
+_DONE_PAGE = b"<!doctype html><title>fcshim</title><p>That is all; you can close this page.</p>"
 
 
-class Logins:
+class OAuthLogins:
     """What remote servers have granted, in a folder. With `show` the user can log in; else it must have happened."""
 
-    def __init__(self, folder: Path, *, show: Show | None = None) -> None:
+    def __init__(self, folder: Path, *, show: ShowUrl | None = None) -> None:
         self._folder = folder
         self._show = show
 
-    def auth(self, server: Server, url: str) -> httpx2.Auth:
+    def auth(self, server: McpServerConfig, url: str) -> httpx2.Auth:
         """Give what adds the server's token to requests. Raises `OAuthFlowError` where nobody has logged in."""
-        grants = _Grants(self._folder / f"{server.identity}.json")
+        grants = _TokenFile(self._folder / f"{server.identity}.json")
         if self._show is None:
             if not grants.has_tokens:
                 raise OAuthFlowError("nobody has logged in")
             return OAuthClientProvider(url, _metadata("http://127.0.0.1/callback"), grants)
-        answer = _Answer(grants.port)
-        if answer.port != grants.port:
+        answer = _RedirectListener(grants.redirect_port)
+        if answer.port != grants.redirect_port:
             grants.forget_client()  # it was registered with an address that is taken now
-        return OAuthClientProvider(url, _metadata(answer.address), grants, self._show, answer.wait)
+        return OAuthClientProvider(url, _metadata(answer.redirect_uri), grants, self._show, answer.wait_for_code)
 
 
-def usual_folder(env: Mapping[str, str]) -> Path:
+def default_login_folder(env: Mapping[str, str]) -> Path:
     """Give the folder of grants unless another one is named."""
     state = env.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "fcshim" / "mcp-logins"
 
 
-def _metadata(address: str) -> OAuthClientMetadata:
-    return OAuthClientMetadata.model_validate({"client_name": "fcshim", "redirect_uris": [address]})
+def _metadata(redirect_uri: str) -> OAuthClientMetadata:
+    return OAuthClientMetadata.model_validate({"client_name": "fcshim", "redirect_uris": [redirect_uri]})
 
 
-class _Grants:
+class _TokenFile:
     """One server's file, in the SDK's form of a storage."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._kept: dict[str, JSON] = {}
+        self._data: dict[str, JSON] = {}
         with contextlib.suppress(OSError, ValueError):
-            self._kept = json.loads(file.read_text(encoding="utf-8"))
+            self._data = json.loads(file.read_text(encoding="utf-8"))
 
     @property
     def has_tokens(self) -> bool:
-        return "tokens" in self._kept
+        return "tokens" in self._data
 
     @property
-    def port(self) -> int:
+    def redirect_port(self) -> int:
         """The port of the address that was registered; 0 where none was."""
-        addresses = self._kept.get("client", {}).get("redirect_uris") or [""]
+        addresses = self._data.get("client", {}).get("redirect_uris") or [""]
         return urlsplit(addresses[0]).port or 0
 
     def forget_client(self) -> None:
-        self._kept.pop("client", None)
+        self._data.pop("client", None)
 
     async def get_tokens(self) -> OAuthToken | None:
-        return OAuthToken.model_validate(self._kept["tokens"]) if self.has_tokens else None
+        return OAuthToken.model_validate(self._data["tokens"]) if self.has_tokens else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        self._keep("tokens", tokens.model_dump(mode="json", exclude_none=True))
+        self._save("tokens", tokens.model_dump(mode="json", exclude_none=True))
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return OAuthClientInformationFull.model_validate(self._kept["client"]) if "client" in self._kept else None
+        return OAuthClientInformationFull.model_validate(self._data["client"]) if "client" in self._data else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self._keep("client", client_info.model_dump(mode="json", exclude_none=True))
+        self._save("client", client_info.model_dump(mode="json", exclude_none=True))
 
-    def _keep(self, name: str, value: JSON) -> None:
-        self._kept[name] = value
+    def _save(self, name: str, value: JSON) -> None:
+        self._data[name] = value
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = self._file.with_suffix(f".{os.getpid()}")
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            json.dump(self._kept, file)
+            json.dump(self._data, file)
         new.replace(self._file)
 
 
-class _Answer:
+class _RedirectListener:
     """Listens on this machine for the page to which the user is sent after logging in."""
 
-    def __init__(self, wanted: int) -> None:
+    def __init__(self, preferred_port: int) -> None:
         with socket.socket() as probe:
             try:
-                probe.bind(("127.0.0.1", wanted))
+                probe.bind(("127.0.0.1", preferred_port))
             except OSError:
                 probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
 
     @property
-    def address(self) -> str:
+    def redirect_uri(self) -> str:
         return f"http://127.0.0.1:{self.port}/callback"
 
-    async def wait(self) -> AuthorizationCodeResult:
+    async def wait_for_code(self) -> AuthorizationCodeResult:
         """Give what the page brings. Raises `OAuthFlowError` where the user refused, or never came."""
         came: asyncio.Future[dict[str, list[str]]] = asyncio.get_running_loop().create_future()
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 target = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode("ascii", "replace")
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + _DONE)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + _DONE_PAGE)
                 await writer.drain()
                 asked = parse_qs(urlsplit(target).query)
                 if not came.done() and ("code" in asked or "error" in asked):

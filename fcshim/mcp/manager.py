@@ -17,37 +17,37 @@ import msgspec
 
 from fcshim.errors import ConfigError, RequestError
 from fcshim.events import JSON
-from fcshim.mcp.connection import Connection, Patience
-from fcshim.mcp.life import State
-from fcshim.mcp.names import PREFIX, all_names, server_prefix
+from fcshim.mcp.connection import Connection, ConnectionTimeouts
+from fcshim.mcp.state import ConnectionState
+from fcshim.mcp.tool_names import PREFIX, all_names, server_prefix
 from fcshim.mcp.pins import Pins
-from fcshim.mcp.settings import Server
+from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool import McpTool
 from fcshim.tools.base import NO_CONTEXT, CallContext
-from fcshim.tools.guard import Guard
+from fcshim.tools.process_guard import ProcessGuard
 from fcshim.tools.result import ToolResult, failed
 
 if TYPE_CHECKING:
     from mcp.client.session import ElicitationFnT, SamplingFnT
 
-    from fcshim.mcp.logins import Logins
+    from fcshim.mcp.logins import OAuthLogins
 
 logger = logging.getLogger(__name__)
 
-_CLOSING = 10.0
+_CLOSE_SECONDS = 10.0
 """Seconds for all servers to end, each within its own grace; what is left then is cancelled."""
-_PATIENCE = Patience()
+_DEFAULT_TIMEOUTS = ConnectionTimeouts()
 
 
-class Status(msgspec.Struct, frozen=True):
+class ServerStatus(msgspec.Struct, frozen=True):
     """How it stands with one server; `fault` is why it is not there, `changed` what waits for approval."""
 
     name: str
-    state: State
+    state: ConnectionState
     tools: int
-    fault: str
-    changed: tuple[str, ...]
-    protocol: str
+    error: str
+    changed_tools: tuple[str, ...]
+    protocol_version: str
 
 
 class Manager:
@@ -60,22 +60,22 @@ class Manager:
 
     def __init__(
         self,
-        servers: Iterable[Server],
+        servers: Iterable[McpServerConfig],
         *,
         pins: Pins | None = None,
-        patience: Patience = _PATIENCE,
+        timeouts: ConnectionTimeouts = _DEFAULT_TIMEOUTS,
         on_change: Callable[[], None] | None = None,
         sampling: "SamplingFnT | None" = None,
         elicitation: "ElicitationFnT | None" = None,
-        logins: "Logins | None" = None,
+        logins: "OAuthLogins | None" = None,
         random: Callable[[], float] = random.random,
     ) -> None:
-        self._guard = Guard()
+        self._guard = ProcessGuard()
         self._on_change = on_change
         self._connections: dict[str, Connection] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._index: dict[str, McpTool] | None = None
-        self._patience = patience
+        self._timeouts = timeouts
         kept = pins or Pins()
         for server in servers:
             if server.name in self._connections:
@@ -85,8 +85,8 @@ class Manager:
                 guard=self._guard,
                 pins=kept,
                 random=random,
-                patience=patience,
-                on_change=self._changed,
+                timeouts=timeouts,
+                on_change=self._on_tools_changed,
                 sampling=sampling,
                 elicitation=elicitation,
                 logins=logins,
@@ -111,33 +111,33 @@ class Manager:
             if name not in self._tasks:
                 self._tasks[name] = asyncio.create_task(connection.run(), name=f"mcp {name}")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._patience.start):
-                await asyncio.gather(*(connection.settled() for connection in self._connections.values()))
+            async with asyncio.timeout(self._timeouts.start):
+                await asyncio.gather(*(connection.wait_first_attempt() for connection in self._connections.values()))
         for status in self.status():
-            if status.state is State.READY:
+            if status.state is ConnectionState.READY:
                 logger.info("%s: %d tools", status.name, status.tools)
             else:
-                logger.warning("%s: %s", status.name, status.fault or "it is still connecting")
+                logger.warning("%s: %s", status.name, status.error or "it is still connecting")
 
     async def aclose(self) -> None:
         """End all servers and wait until they are gone."""
         for connection in self._connections.values():
             connection.close()
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks.values(), timeout=_CLOSING)
+            _, late = await asyncio.wait(self._tasks.values(), timeout=_CLOSE_SECONDS)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
         await self._guard.aclose()
 
-    def listen(self, on_change: Callable[[], None]) -> None:
+    def set_change_listener(self, on_change: Callable[[], None]) -> None:
         """Have this told when tools come, go or change, in the place of the constructor's `on_change`."""
         self._on_change = on_change
 
-    def status(self) -> list[Status]:
+    def status(self) -> list[ServerStatus]:
         """Tell how it stands with each server."""
         return [
-            Status(name, each.state, len(each.tools), each.fault, each.changed, each.protocol)
+            ServerStatus(name, each.state, len(each.tools), each.error, each.changed_tools, each.protocol_version)
             for name, each in self._connections.items()
         ]
 
@@ -156,7 +156,7 @@ class Manager:
         if not enabled:
             return ()
         for connection in self._connections.values():
-            connection.reconsider()
+            connection.recheck_pins()
         if mode == "manual":
             for name in selected:
                 if name not in self._connections:
@@ -178,8 +178,8 @@ class Manager:
         tool = self.find(name)
         if tool is not None:
             return await tool.call(arguments, context)
-        connection = self._server_of(name)
-        return failed(f"There is no tool named {name}." if connection is None else connection.absence(name))
+        connection = self._connection_for(name)
+        return failed(f"There is no tool named {name}." if connection is None else connection.unavailable_message(name))
 
     def approve(self, name: str) -> None:
         """Take the tools of a server that changed them. Raises `RequestError` for an unknown server."""
@@ -187,13 +187,13 @@ class Manager:
             raise RequestError(f"there is no MCP server named {name!r}")
         self._connections[name].approve()
 
-    def _server_of(self, name: str) -> Connection | None:
+    def _connection_for(self, name: str) -> Connection | None:
         for server, connection in self._connections.items():
             if name.startswith((f"{server}:", server_prefix(server), PREFIX + server_prefix(server))):
                 return connection
         return None
 
-    def _changed(self) -> None:
+    def _on_tools_changed(self) -> None:
         self._index = None
         if self._on_change is not None:
             self._on_change()

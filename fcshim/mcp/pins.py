@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
-from fcshim.mcp.settings import Server
+from fcshim.mcp.settings import McpServerConfig
 
 if TYPE_CHECKING:
     from mcp.types import Tool
@@ -34,13 +34,13 @@ class Pins:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._written = _state(path)
-        self._known: dict[str, dict[str, str]] = _read(path) if path is not None else {}
+        self._file_state = _stat_file(path)
+        self._digests: dict[str, dict[str, str]] = _read_file(path) if path is not None else {}
 
-    def changed(self, server: Server, tools: "Iterable[Tool]") -> tuple[str, ...]:
+    def check(self, server: McpServerConfig, tools: "Iterable[Tool]") -> tuple[str, ...]:
         """Give the names of the tools that are not what they were; pin those that were never seen."""
-        self._read_again()
-        known = self._known.setdefault(server.identity, {})
+        self._reload()
+        known = self._digests.setdefault(server.identity, {})
         seen = {tool.name: digest(tool) for tool in tools}
         changed = tuple(name for name, value in seen.items() if known.get(name, value) != value)
         new = {name: value for name, value in seen.items() if name not in known}
@@ -49,44 +49,44 @@ class Pins:
             self._write()
         return changed
 
-    def approve(self, server: Server, tools: "Iterable[Tool]") -> None:
+    def approve(self, server: McpServerConfig, tools: "Iterable[Tool]") -> None:
         """Pin the tools as they are now."""
-        self._read_again()
-        self._known.setdefault(server.identity, {}).update({tool.name: digest(tool) for tool in tools})
+        self._reload()
+        self._digests.setdefault(server.identity, {}).update({tool.name: digest(tool) for tool in tools})
         self._write()
 
-    def _read_again(self) -> None:
+    def _reload(self) -> None:
         """Take what somebody else wrote since. A file that cannot be read any more changes nothing."""
-        state = _state(self._path)
-        if self._path is None or state in (None, self._written):
+        state = _stat_file(self._path)
+        if self._path is None or state in (None, self._file_state):
             return
         try:
-            theirs = _read(self._path)
+            theirs = _read_file(self._path)
         except ConfigError as error:
             logger.warning("%s", error)
         else:
-            ours = self._known
-            self._known = {server: {**ours.get(server, {}), **theirs.get(server, {})} for server in {**ours, **theirs}}
-        self._written = state
+            ours = self._digests
+            self._digests = {server: {**ours.get(server, {}), **theirs.get(server, {})} for server in {**ours, **theirs}}
+        self._file_state = state
 
     def _write(self) -> None:
         """Keep the pins. Where that is not possible they hold for as long as we live."""
         if self._path is None:
             return
         try:
-            self._replace(self._path)
+            self._replace_file(self._path)
         except OSError as error:
             logger.warning("%s: the tools of MCP servers are not remembered: %s", self._path, error.strerror)
 
-    def _replace(self, path: Path) -> None:
+    def _replace_file(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f"{path.name}.{os.getpid()}")
-        new.write_text(json.dumps(self._known, indent=1, sort_keys=True), encoding="utf-8")
+        new.write_text(json.dumps(self._digests, indent=1, sort_keys=True), encoding="utf-8")
         new.replace(path)
-        self._written = _state(path)
+        self._file_state = _stat_file(path)
 
 
-def usual_file(env: Mapping[str, str]) -> Path:
+def default_pin_file(env: Mapping[str, str]) -> Path:
     """Give the file in which pins are kept unless another one is named."""
     state = env.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "fcshim" / "mcp-pins.json"
@@ -98,7 +98,7 @@ def digest(tool: "Tool") -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def _state(path: Path | None) -> tuple[int, int, int] | None:
+def _stat_file(path: Path | None) -> tuple[int, int, int] | None:
     """Give what tells one writing of the file from the next; none where there is no file."""
     try:
         found = None if path is None else path.stat()
@@ -107,7 +107,7 @@ def _state(path: Path | None) -> tuple[int, int, int] | None:
     return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _read(path: Path) -> dict[str, dict[str, str]]:
+def _read_file(path: Path) -> dict[str, dict[str, str]]:
     if not path.exists():
         return {}
     try:

@@ -16,7 +16,7 @@ DEFAULT_TIMEOUT = 120.0
 """Seconds for one call, as other hosts allow; builds and searches take that long."""
 
 
-class Command(msgspec.Struct, frozen=True, kw_only=True):
+class StdioTransport(msgspec.Struct, frozen=True, kw_only=True):
     """A program that speaks MCP on its standard input and output."""
 
     command: str
@@ -28,7 +28,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
         return f"Command({self.command!r}, {len(self.args)} args)"
 
 
-class Package(msgspec.Struct, frozen=True, kw_only=True):
+class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
     """An npm package, with its exact version, that `npx` installs and runs; it speaks as a `Command` does."""
 
     package: str
@@ -40,7 +40,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
         return f"Package({self.package!r}, {len(self.args)} args)"
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class HttpTransport(msgspec.Struct, frozen=True, kw_only=True):
     """A server that is reached over HTTP; `sse` is the older of the two ways, `oauth` needs a login."""
 
     url: str
@@ -52,20 +52,20 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return f"Endpoint({'sse' if self.sse else 'http'})"
 
 
-class InProcess(msgspec.Struct, frozen=True, kw_only=True):
+class InProcessTransport(msgspec.Struct, frozen=True, kw_only=True):
     """A server object of the SDK (`MCPServer` or `Server`) in this process."""
 
     server: JSON
 
 
-Reach: TypeAlias = Command | Package | Endpoint | InProcess
+ServerTransport: TypeAlias = StdioTransport | NpmTransport | HttpTransport | InProcessTransport
 
 
-class Server(msgspec.Struct, frozen=True, kw_only=True):
+class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One server. `allow` are patterns of its tools' names that run without being asked for."""
 
     name: str
-    reach: Reach
+    transport: ServerTransport
     timeout: float = DEFAULT_TIMEOUT
     allow: tuple[str, ...] = ()
     cache: float = 0.0
@@ -76,13 +76,13 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def identity(self) -> str:
         """A digest of what is run or asked; another program under the same name is another server."""
-        match self.reach:
-            case Command(command=command, args=args):
+        match self.transport:
+            case StdioTransport(command=command, args=args):
                 parts = ("stdio", command, *args)
-            case Package(package=package, args=args):
+            case NpmTransport(package=package, args=args):
                 parts = ("npm", package, *args)
-            case Endpoint(url=url, sse=sse):
+            case HttpTransport(url=url, sse=sse):
                 parts = ("sse" if sse else "http", url)
-            case InProcess():
+            case InProcessTransport():
                 parts = ("in-process",)
         return hashlib.sha256("\0".join((self.name, *parts)).encode()).hexdigest()

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from fcshim.errors import ToolError
 from fcshim.events import JSON
 from fcshim.mcp.connection import Connection
-from fcshim.mcp.content import result_of
-from fcshim.mcp.definitions import define
+from fcshim.mcp.content import to_tool_result
+from fcshim.mcp.definitions import define_tool
 from fcshim.messages import Tool
 from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
 from fcshim.tools.result import ToolResult, failed
@@ -30,7 +30,7 @@ class McpTool:
         self._tool = tool
         self.server = connection.server.name
         self.name = tool.name
-        self.definition: Tool = define(connection.server, tool)
+        self.definition: Tool = define_tool(connection.server, tool)
 
     @property
     def traits(self) -> Traits:
@@ -44,7 +44,7 @@ class McpTool:
             source=f"mcp:{self.server}",
         )
 
-    def renamed(self, name: str) -> "McpTool":
+    def with_name(self, name: str) -> "McpTool":
         """Give the same tool under another name."""
         other = McpTool(self._connection, self._tool)
         other.definition = msgspec.structs.replace(self.definition, name=name)
@@ -53,18 +53,18 @@ class McpTool:
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
         """Ask the server; whatever goes wrong is a failed result."""
         cache = self._connection.cache
-        trusted = self.traits.reads_only and not self._connection.changed
+        trusted = self.traits.reads_only and not self._connection.changed_tools
         kept = cache.get(self.name, arguments) if trusted else None
         if kept is not None:
             return kept
-        result = await self._ask(arguments, context)
+        result = await self._call_server(arguments, context)
         if trusted:
             cache.put(self.name, arguments, result)
         return result
 
-    async def _ask(self, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
+    async def _call_server(self, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
         try:
-            return result_of(await self._connection.call(self.name, arguments, report=context.report))
+            return to_tool_result(await self._connection.call(self.name, arguments, report=context.report))
         except ToolError as error:
             return failed(error.message)
         except MCPError as error:

@@ -18,15 +18,15 @@ import msgspec
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.config import Config
 from fcshim.errors import RequestError
-from fcshim.mcp.load import load_servers
-from fcshim.mcp.names import qualified_name
-from fcshim.mcp.pins import Pins, usual_file
+from fcshim.mcp.config_file import load_servers
+from fcshim.mcp.tool_names import qualified_name
+from fcshim.mcp.pins import Pins, default_pin_file
 from fcshim.messages import Request
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.server.guard import client_key
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.turn_cache import TurnCache
-from fcshim.tools import Answer, Executor, Permissions, Question
+from fcshim.tools import PermissionDecision, Executor, Permissions, PermissionRequest
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
@@ -55,7 +55,7 @@ class ServerTools:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._servers = load_servers(config.mcp, os.environ) if config.mcp else ()
-        self._pins = Path(config.pins) if config.pins else usual_file(os.environ)
+        self._pins = Path(config.pins) if config.pins else default_pin_file(os.environ)
         self._manager: Manager | None = None
         self._turn_cache = TurnCache(ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes))
 
@@ -100,7 +100,7 @@ class ServerTools:
         )
         return course.request, course
 
-    async def _decide_permission(self, question: Question) -> Answer:
+    async def _decide_permission(self, question: PermissionRequest) -> PermissionDecision:
         """Decide about a call of which the server's settings say nothing."""
         assert self._manager is not None
         tool = self._manager.find(question.name)
@@ -108,7 +108,7 @@ class ServerTools:
         allowed = question.traits.reads_only or any(
             fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self._config.allow
         )
-        return Answer(allowed=allowed, reason="" if allowed else "It may not run here; the operator can allow it.")
+        return PermissionDecision(allowed=allowed, reason="" if allowed else "It may not run here; the operator can allow it.")
 
 
 def parse_server_selection(value: bytes) -> ServerSelection:

@@ -4,16 +4,16 @@ Rule: a tool never raises at its caller; whatever goes wrong is a result that th
 Neighbours: `agent` runs them; `messages.Tool` is what the model sees of one; `mcp` brings those of other programs.
 """
 
-from fcshim.tools.base import AnyTool, CallContext, Progress, Traits
+from fcshim.tools.base import AnyTool, CallContext, ToolProgress, Traits
 from fcshim.tools.executor import CallEvent, CallFinished, CallProgressed, CallStarted, Executor
 from fcshim.tools.function import FunctionTool
-from fcshim.tools.permission import Answer, Permissions, Question
+from fcshim.tools.permission import PermissionDecision, Permissions, PermissionRequest
 from fcshim.tools.registry import Registry
 from fcshim.tools.result import ToolResult
-from fcshim.tools.rules import Rule, read_rules
+from fcshim.tools.rules import PermissionRule, parse_rules
 
 __all__ = [
-    "Answer",
+    "PermissionDecision",
     "AnyTool",
     "CallContext",
     "CallEvent",
@@ -23,11 +23,11 @@ __all__ = [
     "Executor",
     "FunctionTool",
     "Permissions",
-    "Progress",
-    "Question",
+    "ToolProgress",
+    "PermissionRequest",
     "Registry",
-    "Rule",
+    "PermissionRule",
     "ToolResult",
     "Traits",
-    "read_rules",
+    "parse_rules",
 ]

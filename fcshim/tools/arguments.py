@@ -20,14 +20,14 @@ from fcshim.schema.validate import SchemaViolation, find_violations
 
 _EXCERPT = 60
 """Characters of a wrong value that its message shows."""
-_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
+_TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
     """Decode, mend and check. Raises `ToolError` that names every fault."""
     value = parse_strict_json(text or "{}")
     if isinstance(value, dict) and tool.parameters:
-        mended = coerce(_expected(json.dumps(tool.parameters)), value, text or "{}")
+        mended = coerce(_compiled_schema(json.dumps(tool.parameters)), value, text or "{}")
         value = value if mended is None else json.loads(mended.text)
     if not isinstance(value, dict):
         raise ToolError("The arguments are not a JSON object.")
@@ -37,53 +37,53 @@ def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
 
 def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> None:
     """Compare arguments with the tool's schema. Raises `ToolError` that names every fault."""
-    faults = list(dict.fromkeys(said for fault in find_violations(tool.parameters, arguments) for said in _told(fault)))
+    faults = list(dict.fromkeys(said for fault in find_violations(tool.parameters, arguments) for said in _messages(fault)))
     if faults:
         raise ToolError(f"Wrong arguments for {tool.name}:\n" + "\n".join(f"- {fault}" for fault in faults))
 
 
 @lru_cache(maxsize=256)
-def _expected(schema: str) -> Expectation:
+def _compiled_schema(schema: str) -> Expectation:
     """Compile a schema once; by its text, since dicts have no identity that lasts."""
     return compile_schema(json.loads(schema))
 
 
-def _told(fault: SchemaViolation) -> Iterator[str]:
-    at = f"{fault.path}." if fault.path else ""
-    match fault.keyword:
+def _messages(violation: SchemaViolation) -> Iterator[str]:
+    at = f"{violation.path}." if violation.path else ""
+    match violation.keyword:
         case "required":
-            for name in fault.expected:
-                if name not in fault.value:
+            for name in violation.expected:
+                if name not in violation.value:
                     yield f"{at}{name}: missing"
-        case "additionalProperties" if fault.expected is False:
-            yield from _unknown(at, fault)
+        case "additionalProperties" if violation.expected is False:
+            yield from _unknown_parameters(at, violation)
         case "type":
-            allowed = fault.expected if isinstance(fault.expected, list) else [fault.expected]
-            yield f"{_place(fault)}: expected {' or '.join(map(str, allowed))}, got {_kind(fault.value)}"
+            allowed = violation.expected if isinstance(violation.expected, list) else [violation.expected]
+            yield f"{_location(violation)}: expected {' or '.join(map(str, allowed))}, got {_type_name(violation.value)}"
         case "enum":
-            listed = ", ".join(json.dumps(each, ensure_ascii=False) for each in fault.expected)
-            yield f"{_place(fault)}: expected one of {listed}, got {_excerpt(fault.value)}"
+            listed = ", ".join(json.dumps(each, ensure_ascii=False) for each in violation.expected)
+            yield f"{_location(violation)}: expected one of {listed}, got {_excerpt(violation.value)}"
         case "anyOf" | "oneOf":
-            yield f"{_place(fault)}: {_excerpt(fault.value)} has none of the forms that are allowed"
+            yield f"{_location(violation)}: {_excerpt(violation.value)} has none of the forms that are allowed"
         case _:
-            yield f"{_place(fault)}: {fault.message[:200]}"
+            yield f"{_location(violation)}: {violation.message[:200]}"
 
 
-def _unknown(at: str, fault: SchemaViolation) -> Iterator[str]:
-    known = list(fault.schema.get("properties") or ())
-    for name in fault.value:
+def _unknown_parameters(prefix: str, violation: SchemaViolation) -> Iterator[str]:
+    known = list(violation.schema.get("properties") or ())
+    for name in violation.value:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f", did you mean {near[0]}?" if near else f" (there are: {', '.join(known) or 'none'})"
-            yield f"{at}{name}: no such parameter{hint}"
+            yield f"{prefix}{name}: no such parameter{hint}"
 
 
-def _place(fault: SchemaViolation) -> str:
-    return fault.path or "the arguments"
+def _location(violation: SchemaViolation) -> str:
+    return violation.path or "the arguments"
 
 
-def _kind(value: JSON) -> str:
-    return _NAMES.get(type(value), "null")
+def _type_name(value: JSON) -> str:
+    return _TYPE_NAMES.get(type(value), "null")
 
 
 def _excerpt(value: JSON) -> str:

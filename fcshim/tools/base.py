@@ -34,7 +34,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
     parallel: bool = True
 
 
-class Progress(msgspec.Struct, frozen=True):
+class ToolProgress(msgspec.Struct, frozen=True):
     """How far a call is; `total` where it is known, both in the tool's own units."""
 
     done: float
@@ -42,7 +42,7 @@ class Progress(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def _unheard(_: Progress) -> None:
+def _ignore(_: ToolProgress) -> None:
     """Nobody listens."""
 
 
@@ -50,7 +50,7 @@ class CallContext(msgspec.Struct, frozen=True):
     """What a tool may know of the call that it serves, and whom it may tell how far it is."""
 
     call_id: str = ""
-    report: Callable[[Progress], None] = _unheard
+    report: Callable[[ToolProgress], None] = _ignore
 
 
 NO_CONTEXT = CallContext()

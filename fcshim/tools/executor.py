@@ -15,7 +15,7 @@ from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON, CallError, ToolCallEnd
 from fcshim.messages import Content, Part, TextPart, Tool, ToolMessage
 from fcshim.tools.arguments import read_arguments
-from fcshim.tools.base import AnyTool, CallContext, Progress
+from fcshim.tools.base import AnyTool, CallContext, ToolProgress
 from fcshim.tools.permission import Permissions
 from fcshim.tools.registry import Registry
 from fcshim.tools.result import ToolResult, failed
@@ -29,8 +29,8 @@ DEFAULT_TIMEOUT = 120.0
 DEFAULT_MAX_OUTPUT = 50 * 1024
 """Characters of one result: some 12,000 tokens, a good part of what small models can read at all."""
 
-_TRUNCATED = "\n(truncated)"
-_HINT = "[Analyze the error above and try a different approach.]"
+_TRUNCATION_NOTE = "\n(truncated)"
+_FAILURE_HINT = "[Analyze the error above and try a different approach.]"
 
 
 class CallStarted(msgspec.Struct, frozen=True, tag="call_started", tag_field="type"):
@@ -43,7 +43,7 @@ class CallProgressed(msgspec.Struct, frozen=True, tag="call_progressed", tag_fie
     """A tool says how far it is."""
 
     tool_call_id: str
-    progress: Progress
+    progress: ToolProgress
 
 
 class CallFinished(msgspec.Struct, frozen=True, tag="call_finished", tag_field="type"):
@@ -54,10 +54,10 @@ class CallFinished(msgspec.Struct, frozen=True, tag="call_finished", tag_field="
 
 
 CallEvent: TypeAlias = CallStarted | CallProgressed | CallFinished
-Listener: TypeAlias = Callable[[CallEvent], None]
+CallListener: TypeAlias = Callable[[CallEvent], None]
 
 
-def _unheard(_: CallEvent) -> None:
+def _ignore(_: CallEvent) -> None:
     """Nobody listens."""
 
 
@@ -82,7 +82,7 @@ class Executor:
             raise ConfigError("max_parallel must be at least 1")
         self.registry = tools if isinstance(tools, Registry) else Registry(tools)
         self._slots = asyncio.Semaphore(max_parallel)
-        self._alone = asyncio.Lock()
+        self._exclusive = asyncio.Lock()
         self._timeout = timeout
         self._max_output = max_output
         self._permissions = permissions
@@ -92,13 +92,13 @@ class Executor:
         """What the model is told of the tools, in their order."""
         return self.registry.definitions
 
-    async def execute(self, calls: Sequence[ToolCallEnd], listener: Listener = _unheard) -> list[ToolMessage]:
+    async def execute(self, calls: Sequence[ToolCallEnd], listener: CallListener = _ignore) -> list[ToolMessage]:
         """Run the calls, side by side where their tools allow it; give their results in the order of the calls."""
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(self._execute(call, listener)) for call in calls]
         return [task.result() for task in running]
 
-    async def _execute(self, call: ToolCallEnd, listener: Listener) -> ToolMessage:
+    async def _execute(self, call: ToolCallEnd, listener: CallListener) -> ToolMessage:
         clock = asyncio.get_running_loop().time
         began = clock()
         listener(CallStarted(call))
@@ -110,23 +110,23 @@ class Executor:
         listener(CallFinished(message, result.final))
         return message
 
-    async def call(self, call: ToolCallEnd, listener: Listener = _unheard) -> ToolResult:
+    async def call(self, call: ToolCallEnd, listener: CallListener = _ignore) -> ToolResult:
         """Run one call and give its result, cut to the limit; whatever goes wrong is a failed one."""
-        result = await self._result_of(call, listener)
-        return msgspec.structs.replace(result, content=_cut(result.content, self._max_output))
+        result = await self._check_and_run(call, listener)
+        return msgspec.structs.replace(result, content=_truncate(result.content, self._max_output))
 
-    async def _result_of(self, call: ToolCallEnd, listener: Listener) -> ToolResult:
+    async def _check_and_run(self, call: ToolCallEnd, listener: CallListener) -> ToolResult:
         if call.error is not None:
-            return failed(_unreadable(call.error))
+            return failed(_invalid_call_message(call.error))
         tool = self.registry.get(call.tool_call_name)
         if tool is None:
-            return failed(self.registry.unknown(call.tool_call_name))
+            return failed(self.registry.unknown_tool_message(call.tool_call_name))
         try:
             arguments = read_arguments(tool.definition, call.tool_call_arguments_complete)
         except ToolError as error:
             return failed(error.message)
         if self._permissions is not None:
-            refusal = await self._permissions.refusal(tool, arguments)
+            refusal = await self._permissions.refusal_reason(tool, arguments)
             if refusal is not None:
                 return failed(f"{call.tool_call_name} was not executed. {refusal}")
         context = CallContext(call.tool_call_id, lambda done: listener(CallProgressed(call.tool_call_id, done)))
@@ -135,7 +135,7 @@ class Executor:
     async def _run(self, tool: AnyTool, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
         if tool.traits.parallel:
             return await self._in_slot(tool, arguments, context)
-        async with self._alone:
+        async with self._exclusive:
             return await self._in_slot(tool, arguments, context)
 
     async def _in_slot(self, tool: AnyTool, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
@@ -148,11 +148,11 @@ class Executor:
                 return failed(f"{tool.definition.name} gave no result within {seconds:g} seconds.")
 
 
-def _unreadable(error: CallError) -> str:
+def _invalid_call_message(error: CallError) -> str:
     return f"The call was not executed ({error.kind}): {error.message}\nIt was written so: {error.raw}"
 
 
-def _cut(content: Content, limit: int) -> Content:
+def _truncate(content: Content, limit: int) -> Content:
     """Keep the first `limit` characters of the text, and all pictures."""
     kept: list[Part] = []
     for part in content:
@@ -162,7 +162,7 @@ def _cut(content: Content, limit: int) -> Content:
             kept.append(part)
             limit -= len(part.text)
         else:
-            kept.append(TextPart(part.text[:limit] + _TRUNCATED))
+            kept.append(TextPart(part.text[:limit] + _TRUNCATION_NOTE))
             limit = 0
     return tuple(kept)
 
@@ -170,5 +170,5 @@ def _cut(content: Content, limit: int) -> Content:
 def _with_hint(content: Content) -> Content:
     *others, last = content or (TextPart(""),)
     if isinstance(last, TextPart):
-        return (*others, TextPart(f"{last.text}\n{_HINT}" if last.text else _HINT))
-    return (*others, last, TextPart(_HINT))
+        return (*others, TextPart(f"{last.text}\n{_FAILURE_HINT}" if last.text else _FAILURE_HINT))
+    return (*others, last, TextPart(_FAILURE_HINT))

@@ -12,14 +12,14 @@ from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
-from fcshim.tools.description import describe
+from fcshim.tools.docstring import parse_docstring
 from fcshim.tools.result import ToolResult, failed, succeeded
-from fcshim.tools.signature import Signature
+from fcshim.tools.signature import ToolSignature
 
 _MESSAGE_LIMIT = 2_000
 """Characters of an exception's text that the model gets to read; some carry whole documents."""
 
-_USUAL = Traits()
+_DEFAULT_TRAITS = Traits()
 
 
 class FunctionTool:
@@ -35,14 +35,14 @@ class FunctionTool:
         *,
         name: str | None = None,
         description: str | None = None,
-        traits: Traits = _USUAL,
+        traits: Traits = _DEFAULT_TRAITS,
     ) -> None:
         self._function = function
-        named = name or _name_of(function)
+        named = name or _function_name(function)
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigError(f"tool {named!r}: a generator; a tool returns one value")
-        described = describe(function)
-        self._signature = Signature(function, named, described.parameters)
+        described = parse_docstring(function)
+        self._signature = ToolSignature(function, named, described.parameters)
         self.traits = traits
         self.definition = Tool(
             name=named,
@@ -70,7 +70,7 @@ class FunctionTool:
         return await value if inspect.isawaitable(value) else value
 
 
-def _name_of(function: Callable[..., JSON]) -> str:
+def _function_name(function: Callable[..., JSON]) -> str:
     name = getattr(function, "__name__", "")
     if not name.isidentifier():
         raise ConfigError(f"{function!r:.80} has no name of its own: FunctionTool(function, name=...)")

@@ -20,12 +20,12 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.tools.base import AnyTool, Traits
-from fcshim.tools.rules import Rule, first_match
+from fcshim.tools.rules import PermissionRule, first_match
 
-Mode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
+PermissionMode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
 
 
-class Question(msgspec.Struct, frozen=True):
+class PermissionRequest(msgspec.Struct, frozen=True):
     """A call that somebody has to decide about."""
 
     name: str
@@ -33,7 +33,7 @@ class Question(msgspec.Struct, frozen=True):
     traits: Traits
 
 
-class Answer(msgspec.Struct, frozen=True):
+class PermissionDecision(msgspec.Struct, frozen=True):
     """A decision; `remember` for the rest of the conversation. `reason` is told to the model where it is no."""
 
     allowed: bool
@@ -41,24 +41,24 @@ class Answer(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-Ask: TypeAlias = Callable[[Question], Awaitable[Answer]]
+AskPermission: TypeAlias = Callable[[PermissionRequest], Awaitable[PermissionDecision]]
 
-_READING = "The tools are read-only now: plan, and say what you would do."
-_NOBODY = "It needs permission, and there is nobody to ask."
-_REFUSED = "The user refused."
+_READ_ONLY_REFUSAL = "The tools are read-only now: plan, and say what you would do."
+_NO_USER_REFUSAL = "It needs permission, and there is nobody to ask."
+_USER_REFUSAL = "The user refused."
 
 
 class Permissions:
     """Decides about the calls of one conversation. `ask` is asked about one call at a time."""
 
-    def __init__(self, mode: Mode = "ask", *, rules: Iterable[Rule] = (), ask: Ask | None = None) -> None:
+    def __init__(self, mode: PermissionMode = "ask", *, rules: Iterable[PermissionRule] = (), ask: AskPermission | None = None) -> None:
         self.mode = mode
         self._rules = tuple(rules)
         self._ask = ask
-        self._remembered: dict[tuple[str, str], Answer] = {}
-        self._asking = asyncio.Lock()
+        self._remembered: dict[tuple[str, str], PermissionDecision] = {}
+        self._ask_lock = asyncio.Lock()
 
-    async def refusal(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
+    async def refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
         """Say why the call may not run; None where it may."""
         traits, name = tool.traits, tool.definition.name
         subject = str(arguments.get(traits.subject, "")) if traits.subject else ""
@@ -67,26 +67,26 @@ class Permissions:
         if verdict == "deny":
             return f"A rule of the user forbids {name} here."
         if self.mode == "read_only" and not (traits.sensitivity == "safe" or traits.reads_only):
-            return _READING
-        if verdict != "ask" and (verdict == "allow" or self._is_free(traits)):
+            return _READ_ONLY_REFUSAL
+        if verdict != "ask" and (verdict == "allow" or self._runs_unasked(traits)):
             return None
-        answer = await self._answer(Question(name, arguments, traits), subject)
-        return None if answer.allowed else answer.reason or _REFUSED
+        answer = await self._decide(PermissionRequest(name, arguments, traits), subject)
+        return None if answer.allowed else answer.reason or _USER_REFUSAL
 
-    def _is_free(self, traits: Traits) -> bool:
+    def _runs_unasked(self, traits: Traits) -> bool:
         if traits.sensitivity == "safe" or traits.allowed or self.mode == "allow":
             return True
         return self.mode == "accept_edits" and traits.sensitivity == "edit"
 
-    async def _answer(self, question: Question, subject: str) -> Answer:
+    async def _decide(self, request: PermissionRequest, subject: str) -> PermissionDecision:
         """Ask, once for what is remembered: a command by its very words, any other tool by its name."""
-        key = (question.name, subject if question.traits.sensitivity == "ask" else "")
-        async with self._asking:
+        key = (request.name, subject if request.traits.sensitivity == "ask" else "")
+        async with self._ask_lock:
             if key in self._remembered:
                 return self._remembered[key]
             if self._ask is None:
-                return Answer(allowed=False, reason=_NOBODY)
-            answer = await self._ask(question)
+                return PermissionDecision(allowed=False, reason=_NO_USER_REFUSAL)
+            answer = await self._ask(request)
             if answer.remember:
                 self._remembered[key] = answer
             return answer

@@ -101,7 +101,7 @@ class Registry:
         """Make the registry of a sub-agent: what it is given by name, and what all sub-agents get."""
         return self.create_filtered((*named, *INHERITED))
 
-    def unknown(self, name: str) -> str:
+    def unknown_tool_message(self, name: str) -> str:
         """Tell the model that there is no such tool, and what there is."""
         near = difflib.get_close_matches(name, self._tools, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""

@@ -29,9 +29,9 @@ class ToolResult(msgspec.Struct, frozen=True):
         return text_of(self.content)
 
     @property
-    def flat(self) -> str:
+    def flat_text(self) -> str:
         """All of it in words: `[Image: image/png]` stands for a picture, and lines part the pieces."""
-        return "\n".join(map(_words, self.content))
+        return "\n".join(map(_part_text, self.content))
 
 
 def succeeded(value: JSON) -> ToolResult:
@@ -39,7 +39,7 @@ def succeeded(value: JSON) -> ToolResult:
 
     A value that has no JSON form is written as `str` writes it: the model reads it either way.
     """
-    return ToolResult(content=(TextPart(_text(value)),))
+    return ToolResult(content=(TextPart(_value_text(value)),))
 
 
 def failed(message: str) -> ToolResult:
@@ -47,14 +47,14 @@ def failed(message: str) -> ToolResult:
     return ToolResult(content=(TextPart(message),), is_error=True)
 
 
-def _words(part: Part) -> str:
+def _part_text(part: Part) -> str:
     if isinstance(part, TextPart):
         return part.text
     kind = part.media_type.partition("/")[0]
     return f"[{kind.capitalize() if kind in ('image', 'audio', 'video') else 'Media'}: {part.media_type}]"
 
 
-def _text(value: JSON) -> str:
+def _value_text(value: JSON) -> str:
     if isinstance(value, str):
         return value
     try:

@@ -16,14 +16,14 @@ from fcshim.errors import ConfigError
 
 Verdict: TypeAlias = Literal["deny", "ask", "allow"]
 
-_FORM = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
-_COMMANDS = re.compile(r"\|\||&&|[;|&\n]")
+_RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
+_COMMAND_SEPARATOR = re.compile(r"\|\||&&|[;|&\n]")
 _SUBSTITUTION = re.compile(r"[`<>\\]|\$[({]")
 """Ways to run or write something that the words of a command do not show."""
-_ORDER: tuple[Verdict, ...] = ("deny", "ask", "allow")
+_PRECEDENCE: tuple[Verdict, ...] = ("deny", "ask", "allow")
 
 
-class Rule(msgspec.Struct, frozen=True):
+class PermissionRule(msgspec.Struct, frozen=True):
     """One rule; `subject` is a pattern for the argument that matters (a command, a path, a URL)."""
 
     verdict: Verdict
@@ -36,26 +36,26 @@ class Rule(msgspec.Struct, frozen=True):
             return False
         if self.subject is None:
             return True
-        parts = [part.strip() for part in _COMMANDS.split(subject)]
+        parts = [part.strip() for part in _COMMAND_SEPARATOR.split(subject)]
         if self.verdict == "allow":
             hidden = _SUBSTITUTION.search(subject) is not None
             return not hidden and all(part and fnmatch.fnmatchcase(part, self.subject) for part in parts)
         return any(fnmatch.fnmatchcase(part, self.subject) for part in (subject, *parts))
 
 
-def read_rules(verdict: Verdict, written: Iterable[str]) -> tuple[Rule, ...]:
+def parse_rules(verdict: Verdict, texts: Iterable[str]) -> tuple[PermissionRule, ...]:
     """Read rules as people write them. Raises `ConfigError`."""
-    return tuple(_rule(verdict, text) for text in written)
+    return tuple(_parse_rule(verdict, text) for text in texts)
 
 
-def first_match(rules: Iterable[Rule], name: str, subject: str) -> Rule | None:
+def first_match(rules: Iterable[PermissionRule], name: str, subject: str) -> PermissionRule | None:
     """Give the rule that counts for this call, if one is about it."""
     matching = [rule for rule in rules if rule.matches(name, subject)]
-    return min(matching, key=lambda rule: _ORDER.index(rule.verdict), default=None)
+    return min(matching, key=lambda rule: _PRECEDENCE.index(rule.verdict), default=None)
 
 
-def _rule(verdict: Verdict, text: str) -> Rule:
-    found = _FORM.fullmatch(text.strip())
+def _parse_rule(verdict: Verdict, text: str) -> PermissionRule:
+    found = _RULE.fullmatch(text.strip())
     if found is None:
         raise ConfigError(f"{text!r} is no rule; expected a tool's name or pattern, like Write, mcp__* or Bash(git *)")
-    return Rule(verdict, found[1], found[2])
+    return PermissionRule(verdict, found[1], found[2])

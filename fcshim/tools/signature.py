@@ -21,10 +21,10 @@ from fcshim.tools.type_schema import schemas_of
 _JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 """How the schema, which is what the model knows, calls the types that msgspec calls by their Python names."""
 _TYPE_NAME = re.compile(rf"\b({'|'.join(_JSON_TYPES)})\b(?=[^`]*`)")
-_OPEN_ENDED = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+_VARIADIC_PREFIXES = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
-class Signature:
+class ToolSignature:
     """The parameters of one function.
 
     `schema` is the JSON Schema of its arguments object. Raises `ConfigError` where a parameter cannot be asked of a
@@ -33,21 +33,21 @@ class Signature:
 
     def __init__(self, function: Callable[..., JSON], name: str, descriptions: Mapping[str, str]) -> None:
         self._name = name
-        self._signature = _resolved(function, name)
+        self._signature = _resolve_signature(function, name)
         whole = self._signature.parameters.values()
-        self._contexts = [each.name for each in whole if each.annotation is CallContext]
-        self._parameters = {each.name: each for each in whole if each.name not in self._contexts}
+        self._context_names = [each.name for each in whole if each.annotation is CallContext]
+        self._parameters = {each.name: each for each in whole if each.name not in self._context_names}
         for parameter in self._parameters.values():
-            if parameter.kind in _OPEN_ENDED:
-                written = f"{_OPEN_ENDED[parameter.kind]}{parameter.name}"
+            if parameter.kind in _VARIADIC_PREFIXES:
+                written = f"{_VARIADIC_PREFIXES[parameter.kind]}{parameter.name}"
                 raise ConfigError(f"tool {name!r}: {written} has no schema; name each parameter of a tool")
         self._types = {each.name: _type_of(each) for each in self._parameters.values()}
         self.schema: dict[str, JSON] = self._schema(descriptions)
 
     def bind(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> inspect.BoundArguments:
         """Turn JSON values into the function's arguments. Raises `ToolError` that names every fault."""
-        values: dict[str, JSON] = dict.fromkeys(self._contexts, context)
-        faults = [self._unknown(name) for name in arguments if name not in self._parameters]
+        values: dict[str, JSON] = dict.fromkeys(self._context_names, context)
+        faults = [self._unknown_parameter(name) for name in arguments if name not in self._parameters]
         for name, parameter in self._parameters.items():
             if name not in arguments:
                 faults += [f"{name}: missing"] if parameter.default is parameter.empty else []
@@ -55,7 +55,7 @@ class Signature:
             try:
                 values[name] = msgspec.convert(arguments[name], self._types[name])
             except msgspec.ValidationError as error:
-                faults.append(_fault(name, str(error), self.schema["properties"][name]))
+                faults.append(_validation_message(name, str(error), self.schema["properties"][name]))
         if faults:
             raise ToolError(f"Wrong arguments for {self._name}:\n" + "\n".join(f"- {fault}" for fault in faults))
         bound = inspect.BoundArguments(self._signature, values)
@@ -66,8 +66,8 @@ class Signature:
         schemas, definitions = self._schemas()
         properties = {
             parameter.name: _without_null(schema, parameter)
-            | _described(parameter, descriptions)
-            | _defaulted(parameter)
+            | _description(parameter, descriptions)
+            | _default(parameter)
             for parameter, schema in zip(self._parameters.values(), schemas, strict=True)
         }
         required = [each.name for each in self._parameters.values() if each.default is each.empty]
@@ -82,13 +82,13 @@ class Signature:
                 raise ConfigError(f"tool {self._name!r}, parameter {name!r}: {error.message}") from error
         return schemas_of(list(self._types.values()))
 
-    def _unknown(self, name: str) -> str:
+    def _unknown_parameter(self, name: str) -> str:
         near = difflib.get_close_matches(name, self._parameters, n=1)
         known = ", ".join(self._parameters) or "none"
         return f"{name}: no such parameter" + (f", did you mean {near[0]}?" if near else f" (there are: {known})")
 
 
-def _resolved(function: Callable[..., JSON], name: str) -> inspect.Signature:
+def _resolve_signature(function: Callable[..., JSON], name: str) -> inspect.Signature:
     try:
         return inspect.signature(function, eval_str=True)
     except NameError as error:
@@ -110,7 +110,7 @@ def _without_null(schema: dict[str, JSON], parameter: inspect.Parameter) -> dict
     return plain
 
 
-def _described(parameter: inspect.Parameter, descriptions: Mapping[str, str]) -> dict[str, str]:
+def _description(parameter: inspect.Parameter, descriptions: Mapping[str, str]) -> dict[str, str]:
     """Give the description that the schema of the type itself does not carry."""
     texts = [text for text in typing.get_args(parameter.annotation)[1:] if isinstance(text, str)]
     annotated = typing.get_origin(parameter.annotation) is typing.Annotated
@@ -118,7 +118,7 @@ def _described(parameter: inspect.Parameter, descriptions: Mapping[str, str]) ->
     return {"description": description} if description else {}
 
 
-def _defaulted(parameter: inspect.Parameter) -> dict[str, JSON]:
+def _default(parameter: inspect.Parameter) -> dict[str, JSON]:
     """Give the default where JSON can say it; `None` is what leaving the parameter out means anyway."""
     if parameter.default is parameter.empty or parameter.default is None:
         return {}
@@ -128,7 +128,7 @@ def _defaulted(parameter: inspect.Parameter) -> dict[str, JSON]:
         return {}
 
 
-def _fault(name: str, message: str, schema: dict[str, JSON]) -> str:
+def _validation_message(name: str, message: str, schema: dict[str, JSON]) -> str:
     """Turn msgspec's "Expected `int`, got `str` - at `$.x[0]`" into "point.x[0]: expected integer, got string"."""
     what, _, where = message.partition(" - at ")
     path = where.strip("`").removeprefix("$")

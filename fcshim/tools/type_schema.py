@@ -13,7 +13,7 @@ from fcshim.errors import ConfigError
 from fcshim.events import JSON
 
 _PREFIX = "#/$defs/"
-_LITERAL = frozenset({"default", "enum", "const", "examples"})
+_DATA_KEYWORDS = frozenset({"default", "enum", "const", "examples"})
 """Keywords whose values are data, not schemas."""
 
 
@@ -55,7 +55,7 @@ def _references(schema: JSON) -> set[str]:
         return set()
     if "$ref" in schema:
         return {schema["$ref"].removeprefix(_PREFIX)}
-    return set().union(*(_references(value) for key, value in schema.items() if key not in _LITERAL))
+    return set().union(*(_references(value) for key, value in schema.items() if key not in _DATA_KEYWORDS))
 
 
 def _inline(schema: JSON, components: dict[str, JSON], kept: set[str]) -> JSON:
@@ -66,4 +66,4 @@ def _inline(schema: JSON, components: dict[str, JSON], kept: set[str]) -> JSON:
     name = schema.get("$ref", "").removeprefix(_PREFIX)
     if name and name not in kept:
         return _inline(components[name], components, kept)
-    return {key: value if key in _LITERAL else _inline(value, components, kept) for key, value in schema.items()}
+    return {key: value if key in _DATA_KEYWORDS else _inline(value, components, kept) for key, value in schema.items()}

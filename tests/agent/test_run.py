@@ -17,7 +17,7 @@ from fcshim.tools import (
     Executor,
     FunctionTool,
     Permissions,
-    Progress,
+    ToolProgress,
     Registry,
     ToolResult,
 )
@@ -28,7 +28,7 @@ QUESTION = user_message("What is 1 + 2?")
 
 def add(a: int, b: int, context: CallContext) -> int:
     """Add."""
-    context.report(Progress(1, 1))
+    context.report(ToolProgress(1, 1))
     return a + b
 
 
@@ -155,7 +155,7 @@ async def test_stopping_stops_the_tools(way):
     stopped = asyncio.Event()
 
     async def forever(context: CallContext) -> None:
-        context.report(Progress(1))
+        context.report(ToolProgress(1))
         try:
             await asyncio.Event().wait()
         finally:

@@ -10,8 +10,8 @@ from fcshim.events import Error
 from fcshim.messages import SystemMessage
 from fcshim.tools import FunctionTool, Permissions, Registry, Traits
 from tests.agent.model import HANG_FOREVER, ScriptedModel, user_message, call_reply, text_reply
-from tests.mcp.started import eventually
-from tests.tools.builtin.calling import refused, said
+from tests.mcp.server_programs import eventually
+from tests.tools.builtin.tool_calls import error_text, result_text
 
 
 def tool(name, **traits):
@@ -27,7 +27,7 @@ async def test_a_sub_agent_does_a_task():
     model = ScriptedModel(text_reply("42"))
     _, tools = agents(model)
 
-    assert "42" == await said(tools, "spawn_agent", prompt="Think.")
+    assert "42" == await result_text(tools, "spawn_agent", prompt="Think.")
     assert (user_message("Think."),) == model.conversations[0]
 
 
@@ -36,8 +36,8 @@ async def test_it_inherits_named_tools_and_those_of_servers_and_starts_no_agents
     given = [tool("Read"), tool("Write"), tool("mcp__a__b"), tool("list_skills")]
     made, tools = agents(model, *given)
     made._registry.register_all(tools)
-    await said(tools, "spawn_agent", prompt="x")
-    await said(tools, "spawn_agent", prompt="x", tools=["Read", "spawn_agent"])
+    await result_text(tools, "spawn_agent", prompt="x")
+    await result_text(tools, "spawn_agent", prompt="x", tools=["Read", "spawn_agent"])
 
     assert [["mcp__a__b", "list_skills"], ["Read", "mcp__a__b", "list_skills"]] == model.tool_names
 
@@ -56,7 +56,7 @@ async def test_it_inherits_named_tools_and_those_of_servers_and_starts_no_agents
 async def test_its_permission_is_not_wider_than_its_parent_s(own, asked_for, ran):
     model = ScriptedModel(call_reply(("Do", {})), text_reply("done"))
     _, tools = agents(model, tool("Do"), mode=lambda: own, permissions=Permissions)
-    await said(tools, "spawn_agent", prompt="x", tools=["Do"], permissionMode=asked_for)
+    await result_text(tools, "spawn_agent", prompt="x", tools=["Do"], permissionMode=asked_for)
 
     assert ran == (not model.conversations[1][-1].is_error)
 
@@ -65,16 +65,16 @@ async def test_a_sub_agent_works_in_the_background():
     model = ScriptedModel([HANG_FOREVER], text_reply("42"))
     made, tools = agents(model)
 
-    assert "There are none." == await said(tools, "subagent_list")
-    assert "Started sub-agent agent-1." == await said(tools, "spawn_agent", prompt="Wait.", background=True)
-    assert "Started sub-agent agent-2." == await said(tools, "spawn_agent", prompt="Think.", background=True)
+    assert "There are none." == await result_text(tools, "subagent_list")
+    assert "Started sub-agent agent-1." == await result_text(tools, "spawn_agent", prompt="Wait.", background=True)
+    assert "Started sub-agent agent-2." == await result_text(tools, "spawn_agent", prompt="Think.", background=True)
     await eventually(lambda: made._runs["agent-2"].state == "done")
-    assert "agent-1  running  Wait.\nagent-2  done  Think." == await said(tools, "subagent_list")
-    assert "running" == await said(tools, "subagent_status", runId="agent-1")
-    assert "done\n42" == await said(tools, "subagent_status", runId="agent-2")
-    assert "There are: agent-1, agent-2." in await refused(tools, "subagent_status", runId="x")
+    assert "agent-1  running  Wait.\nagent-2  done  Think." == await result_text(tools, "subagent_list")
+    assert "running" == await result_text(tools, "subagent_status", runId="agent-1")
+    assert "done\n42" == await result_text(tools, "subagent_status", runId="agent-2")
+    assert "There are: agent-1, agent-2." in await error_text(tools, "subagent_status", runId="x")
     await made.aclose()
-    assert "stopped" == await said(tools, "subagent_status", runId="agent-1")
+    assert "stopped" == await result_text(tools, "subagent_status", runId="agent-1")
     assert 1 == model.cancelled_count
 
 
@@ -88,7 +88,7 @@ async def test_who_stops_waiting_stops_it():
         await waiting
     await made.aclose()
 
-    assert "stopped" == await said(tools, "subagent_status", runId="agent-1")
+    assert "stopped" == await result_text(tools, "subagent_status", runId="agent-1")
     assert 1 == model.cancelled_count
 
 
@@ -96,8 +96,8 @@ async def test_a_failure_is_told():
     model = ScriptedModel([Error("upstream_error", "it broke")], *[call_reply(("x", {}))] * 2)
     _, tools = agents(model)
 
-    assert "The sub-agent failed: it broke" == await refused(tools, "spawn_agent", prompt="x")
-    assert "still calls tools in reply 1" in await refused(tools, "spawn_agent", prompt="x", maxIterations=1)
+    assert "The sub-agent failed: it broke" == await error_text(tools, "spawn_agent", prompt="x")
+    assert "still calls tools in reply 1" in await error_text(tools, "spawn_agent", prompt="x", maxIterations=1)
 
 
 async def test_the_user_describes_kinds_of_agents():
@@ -105,11 +105,11 @@ async def test_the_user_describes_kinds_of_agents():
     profile = SubAgentProfile(system="You review.", tools=("Read",), model="small")
     _, tools = agents(model, tool("Read"), tool("Write"), profiles={"reviewer": profile})
 
-    assert "ok" == await said(tools, "spawn_agent", prompt="x", agent="reviewer")
+    assert "ok" == await result_text(tools, "spawn_agent", prompt="x", agent="reviewer")
     assert [["Read"]] == model.tool_names
     assert ["small"] == model.models
     assert isinstance(model.conversations[0][0], SystemMessage)
-    assert "There is no agent painter. There are: reviewer." == await refused(
+    assert "There is no agent painter. There are: reviewer." == await error_text(
         tools, "spawn_agent", prompt="x", agent="painter"
     )
 
@@ -118,7 +118,7 @@ async def test_there_are_not_too_many():
     model = ScriptedModel(*[[HANG_FOREVER]] * 8)
     made, tools = agents(model)
     for _ in range(8):
-        await said(tools, "spawn_agent", prompt="x", background=True)
+        await result_text(tools, "spawn_agent", prompt="x", background=True)
 
-    assert "8 sub-agents are running already" in await refused(tools, "spawn_agent", prompt="x")
+    assert "8 sub-agents are running already" in await error_text(tools, "spawn_agent", prompt="x")
     await made.aclose()

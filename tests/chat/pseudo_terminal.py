@@ -18,8 +18,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
-_LIMIT = 20.0
-_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_=>])")
+_TIMEOUT = 20.0
+_ESCAPE_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_=>])")
 """What a terminal obeys instead of showing it."""
 _PROGRAM = """
 import fcntl, sys, termios
@@ -37,12 +37,12 @@ class PseudoTerminal:
         self.raw = b""
         self._master = master
         self._seen = 0
-        self._news = asyncio.Event()
+        self._new_output = asyncio.Event()
 
     @property
-    def shown(self) -> str:
+    def output(self) -> str:
         """All that was shown so far, without colours and the like."""
-        return _CODES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
+        return _ESCAPE_CODES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
 
     def type(self, text: str) -> None:
         """Type, without the return key."""
@@ -55,25 +55,25 @@ class PseudoTerminal:
     async def expect(self, text: str) -> str:
         """Wait until something new is shown; give all that was new before it, and itself."""
         try:
-            async with asyncio.timeout(_LIMIT):
-                while (at := self.shown.find(text, self._seen)) < 0:
-                    self._news.clear()
-                    await self._news.wait()
+            async with asyncio.timeout(_TIMEOUT):
+                while (at := self.output.find(text, self._seen)) < 0:
+                    self._new_output.clear()
+                    await self._new_output.wait()
         except TimeoutError:
-            raise AssertionError(f"{text!r} was not shown, but: {self.shown[self._seen :]!r}") from None
-        new = self.shown[self._seen : at + len(text)]
+            raise AssertionError(f"{text!r} was not shown, but: {self.output[self._seen :]!r}") from None
+        new = self.output[self._seen : at + len(text)]
         self._seen = at + len(text)
         return new
 
-    async def left(self) -> int:
+    async def wait_exit(self) -> int:
         """Wait until the command has ended; give its exit code."""
-        return await asyncio.wait_for(asyncio.to_thread(self.process.wait), _LIMIT)
+        return await asyncio.wait_for(asyncio.to_thread(self.process.wait), _TIMEOUT)
 
     def read(self) -> None:
         """Take what has come."""
         with contextlib.suppress(OSError):
             self.raw += os.read(self._master, 65536)
-        self._news.set()
+        self._new_output.set()
 
 
 @contextlib.asynccontextmanager
@@ -82,7 +82,7 @@ async def terminal(*arguments: str, state: Path, width: int = 200) -> AsyncItera
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     env = {**os.environ, "XDG_STATE_HOME": str(state), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
-    process = _started(arguments, slave, env)
+    process = _start(arguments, slave, env)
     shown = PseudoTerminal(process, master)
     loop = asyncio.get_running_loop()
     loop.add_reader(master, shown.read)
@@ -96,7 +96,7 @@ async def terminal(*arguments: str, state: Path, width: int = 200) -> AsyncItera
         os.close(master)
 
 
-def _started(arguments: Sequence[str], slave: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(arguments: Sequence[str], slave: int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", _PROGRAM, *arguments]
     process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True)
     os.close(slave)

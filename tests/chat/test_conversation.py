@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-from fcshim.chat.conversation import Conversation
-from fcshim.chat.session import Session
+from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.session import ChatSession
 from fcshim.client import Client
 from fcshim.errors import ModelOutputError, UpstreamError
 from fcshim.events import Text
@@ -26,8 +26,8 @@ SHOUT = call_text("shout", word="hey")
 @contextlib.asynccontextmanager
 async def talking(*scripts, max_rounds=4):
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m") as client:
-        session = Session("s", model="m")
-        yield Conversation(client, Registry([shout]), Permissions("allow"), session, max_rounds=max_rounds), upstream
+        session = ChatSession("s", model="m")
+        yield ChatConversation(client, Registry([shout]), Permissions("allow"), session, max_rounds=max_rounds), upstream
 
 
 async def heard(conversation, text):
@@ -48,7 +48,7 @@ async def test_a_turn_leaves_question_calls_results_and_answer():
 
 async def test_a_turn_that_is_left_keeps_the_text_that_had_come():
     async with talking(Script((ROLE, text_chunk("Once"), HANG))) as (conversation, upstream):
-        async with contextlib.aclosing(conversation.say("Hi")) as events:
+        async with contextlib.aclosing(conversation.send("Hi")) as events:
             async for event in events:
                 if event == Text("Once"):
                     break

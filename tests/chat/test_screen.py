@@ -11,7 +11,7 @@ from fcshim.chat.screen import Screen
 from fcshim.events import CallError, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, TextPart, ToolMessage
 from fcshim.reply import Reply
-from fcshim.tools import CallFinished, CallProgressed, CallStarted, Progress
+from fcshim.tools import CallFinished, CallProgressed, CallStarted, ToolProgress
 
 
 class Paper:
@@ -46,7 +46,7 @@ def result(*content, is_error=False):
 
 def test_text_and_calls_have_lines_of_their_own():
     paper = Paper().show(Text("Let me"), Text(" see."), *call(), result(TextPart("done")), Text("So."))
-    paper.screen.end()
+    paper.screen.end_turn()
 
     assert 'Let me see.\n● f {"a": 1}\n  ⎿ done\nSo.\n' == paper.text
 
@@ -75,13 +75,13 @@ def test_results_are_folded(content, shown):
 def test_a_result_can_be_unfolded():
     paper = Paper().show(result(TextPart("1\n2\n3\n4\n5"), MediaPart("image/png")))
     before = len(paper.text)
-    paper.screen.unfold(1)
+    paper.screen.show_full_result(1)
 
     assert "1\n2\n3\n4\n5\n[image/png]\n" == paper.text[before:]
 
 
 def test_progress_stands_in_one_line_until_the_next_thing():
-    steps = [CallProgressed("1", Progress(number, 3, f"at {number}")) for number in (1, 2)]
+    steps = [CallProgressed("1", ToolProgress(number, 3, f"at {number}")) for number in (1, 2)]
     paper = Paper(terminal=True).show(*steps, result(TextPart("ok")))
     passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", paper.text).split("\r")
 
@@ -90,7 +90,7 @@ def test_progress_stands_in_one_line_until_the_next_thing():
 
 def test_what_is_awaited_is_shown_until_it_comes():
     paper = Paper(terminal=True)
-    paper.screen.wait()
+    paper.screen.show_waiting()
     paper.show(Text("Hi."), *call(), CallStarted(call()[-1]), result(TextPart("ok")), RoundEnded(Reply(), (), None))
     passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", paper.text).split("\r")
 
@@ -98,7 +98,7 @@ def test_what_is_awaited_is_shown_until_it_comes():
 
 
 def test_progress_is_nothing_to_a_file():
-    assert "" == Paper().show(CallProgressed("1", Progress(1))).text
+    assert "" == Paper().show(CallProgressed("1", ToolProgress(1))).text
 
 
 def test_texts_may_be_left_to_somebody_else():
@@ -129,7 +129,7 @@ def test_an_answer_that_is_a_tool_s_is_shown_and_one_that_was_streamed_is_not():
 def test_our_own_words_have_lines_of_their_own():
     paper = Paper().show(Text("a"))
     paper.screen.note("b")
-    paper.screen.fault("c\x1b[2J")
-    paper.screen.say("d")
+    paper.screen.error("c\x1b[2J")
+    paper.screen.write_line("d")
 
     assert "a\nb\nc␛[2J\nd\n" == paper.text

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from fcshim.chat.session import Session, Store, usual_folder
+from fcshim.chat.session import ChatSession, SessionStore, default_session_folder
 from fcshim.errors import ConfigError
 from fcshim.messages import (
     AssistantMessage,
@@ -25,8 +25,8 @@ MESSAGES = (
 
 
 def test_a_session_comes_back_as_it_was(tmp_path):
-    store = Store(tmp_path / "sessions")
-    session = Session("one", "http://h/", "m", MESSAGES)
+    store = SessionStore(tmp_path / "sessions")
+    session = ChatSession("one", "http://h/", "m", MESSAGES)
     store.save(session)
 
     assert session == store.load("one")
@@ -34,16 +34,16 @@ def test_a_session_comes_back_as_it_was(tmp_path):
 
 
 def test_without_a_name_the_one_used_last_comes_back(tmp_path):
-    store = Store(tmp_path)
+    store = SessionStore(tmp_path)
     for age, name in ((2, "a"), (1, "c"), (3, "b")):
-        os.utime(store.save(Session(name)), (1_000 - age, 1_000 - age))
+        os.utime(store.save(ChatSession(name)), (1_000 - age, 1_000 - age))
 
     assert "c" == store.load().id
 
 
 def test_a_session_may_lie_in_a_file_of_its_own(tmp_path):
-    store = Store(tmp_path / "sessions")
-    file = store.save(Session("one"), tmp_path / "folder" / "kept.json")
+    store = SessionStore(tmp_path / "sessions")
+    file = store.save(ChatSession("one"), tmp_path / "folder" / "kept.json")
 
     assert "one" == store.load(str(file)).id
     assert 0o600 == file.stat().st_mode & 0o777
@@ -54,17 +54,17 @@ def test_a_file_that_is_no_session_is_named(content, message, tmp_path):
     file = tmp_path / "x.json"
     file.write_bytes(content)
     with pytest.raises(ConfigError, match=f"x.json: {message}"):
-        Store(tmp_path).load(str(file))
+        SessionStore(tmp_path).load(str(file))
 
 
 def test_a_session_that_is_not_there_is_told_with_those_that_are(tmp_path):
-    store = Store(tmp_path)
+    store = SessionStore(tmp_path)
     with pytest.raises(ConfigError, match="there is no session to resume"):
         store.load()
-    store.save(Session("one"))
+    store.save(ChatSession("one"))
     with pytest.raises(ConfigError, match=r"there is no session 'two' \(the last ones are: one\)"):
         store.load("two")
 
 
 def test_the_usual_folder_is_the_user_s_state(tmp_path):
-    assert tmp_path / "fcshim" / "sessions" == usual_folder({"XDG_STATE_HOME": str(tmp_path)})
+    assert tmp_path / "fcshim" / "sessions" == default_session_folder({"XDG_STATE_HOME": str(tmp_path)})

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.chat.pseudo_terminal import CTRL_C, CTRL_D, ENTER, terminal
-from tests.mcp.started import eventually, listening
+from tests.mcp.server_programs import eventually, serve_over_http
 from tests.scripted import HANG, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
 from tests.server.mcp_proxy import ADD, call_text, stdio_server, prompts
 
@@ -18,7 +18,7 @@ PROMPT = "›"
 @pytest.fixture(scope="module")
 def friendly():
     """One server for the module, over streamable HTTP."""
-    with listening("http") as endpoint:
+    with serve_over_http("http") as endpoint:
         yield {"f": {"url": endpoint.url}}
 
 
@@ -46,7 +46,7 @@ async def test_a_question_is_answered_and_ctrl_d_leaves(tmp_path):
         await screen.expect(PROMPT)
         screen.type(CTRL_D)
         hint = await screen.expect("--resume ")
-        code = await screen.left()
+        code = await screen.wait_exit()
 
     assert "to go on: fcshim chat" in hint
     assert 0 == code
@@ -75,11 +75,11 @@ async def test_ctrl_c_ends_a_single_turn_and_the_program_with_it(tmp_path):
     ):
         await screen.expect("Once upon")
         screen.type(CTRL_C)
-        code = await screen.left()
+        code = await screen.wait_exit()
         await asyncio.wait_for(upstream.client_left.wait(), 2)
 
     assert 130 == code
-    assert "Traceback" not in screen.shown
+    assert "Traceback" not in screen.output
     assert 1 == len(list((tmp_path / "fcshim" / "sessions").iterdir()))
 
 
@@ -256,7 +256,7 @@ async def test_the_commands(friendly, tmp_path):
         screen.enter("Hi")
         await screen.expect("Hello.")
         screen.enter("/quit")
-        code = await screen.left()
+        code = await screen.wait_exit()
 
     assert "reads    mcp__f__add  Add two numbers." in tools
     assert "other" == upstream.requests[-1].body["model"]
@@ -271,7 +271,7 @@ async def test_a_session_is_saved_and_resumed(friendly, tmp_path):
         screen.enter(f"/save {file}")
         await screen.expect("saved: fcshim chat --resume")
         screen.enter("/quit")
-        await screen.left()
+        await screen.wait_exit()
     async with chatting(tmp_path, "Yes.", options=["--resume", str(file)]) as (screen, upstream):
         screen.enter("Sure?")
         await screen.expect("Yes.")

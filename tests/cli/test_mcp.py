@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from fcshim.mcp import Command, Endpoint, Server
+from fcshim.mcp import StdioTransport, HttpTransport, McpServerConfig
 from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
-from tests.mcp.started import _wait, command, manager
+from tests.mcp.server_programs import _wait, stdio_transport, manager
 
 READING = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "Notify"}
 
@@ -21,7 +21,7 @@ def host(*arguments, called="me"):
     program, *rest = COMMAND
     env = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     return manager(
-        Server(name=called, reach=Command(command=program, args=(*rest, "mcp", *map(str, arguments)), env=env))
+        McpServerConfig(name=called, transport=StdioTransport(command=program, args=(*rest, "mcp", *map(str, arguments)), env=env))
     )
 
 
@@ -78,7 +78,7 @@ async def test_what_the_operator_allows_runs(root):
 
 async def test_tools_of_other_servers_go_through(root, tmp_path):
     """Requirement 39: the bridge."""
-    reach = command("friendly")
+    reach = stdio_transport("friendly")
     file = tmp_path / "servers.json"
     file.write_text(f'{{"mcpServers": {{"f": {{"command": "{reach.command}", "args": ["{reach.args[0]}"]}}}}}}')
     async with host("--mcp", file, "--allow", "mcp__f__a[d_]*") as servers:
@@ -108,9 +108,9 @@ async def test_own_functions_and_skills_are_offered(tmp_path):
 
 async def test_it_serves_over_http(root):
     port = free_port()
-    reach = Endpoint(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer k"})
+    reach = HttpTransport(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer k"})
     with serving_http(root, port):
-        async with manager(Server(name="me", reach=reach)) as servers:
+        async with manager(McpServerConfig(name="me", transport=reach)) as servers:
             result = await servers.call("me:Read", {"path": "a.txt"})
 
     assert "hello" == result.text

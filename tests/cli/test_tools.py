@@ -6,7 +6,7 @@ import os
 import pytest
 
 from tests.cli.command import fcshim
-from tests.mcp.started import command
+from tests.mcp.server_programs import stdio_transport
 
 BAD = {"command": "/there/is/no/such/program"}
 
@@ -16,7 +16,7 @@ def tools(tmp_path):
     """Run `fcshim tools ACTION --mcp FILE ...` with servers from a file."""
 
     def run(action, *arguments, servers=None, stdin=b""):
-        reach = command("friendly")
+        reach = stdio_transport("friendly")
         listed = servers or {"f": {"command": reach.command, "args": list(reach.args)}}
         file = tmp_path / "servers.json"
         file.write_text(json.dumps({"mcpServers": listed}))
@@ -27,7 +27,7 @@ def tools(tmp_path):
 
 
 def raw(manner):
-    reach = command("raw", manner)
+    reach = stdio_transport("raw", manner)
     return {"command": reach.command, "args": list(reach.args)}
 
 

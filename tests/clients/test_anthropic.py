@@ -8,7 +8,7 @@ import pytest
 
 from fcshim.config import Secret
 from fcshim.demo.serving import serve_model, serve_proxy
-from tests.clients.plain import check_plain
+from tests.clients.text_only import check_text_only
 from tests.scripted import CUT, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
 from tests.server.proxy import running_proxy
 from tests.server.raw_upstream import raw_upstream, fixed_reply
@@ -61,7 +61,7 @@ async def test_text_and_a_call(ask):
     async with scripted_upstream(text_reply(*cut("Let me see. " + CALL))) as upstream, running_proxy(upstream.url) as url:
         answer = await ask(url)
         message = answer if ask is create else answer[0]
-        (body,) = check_plain(upstream)
+        (body,) = check_text_only(upstream)
 
     text, use = message.content
 
@@ -119,7 +119,7 @@ async def test_a_forced_tool_is_asked_for_and_a_forbidden_one_is_not_offered():
     ):
         forced = await create(url, tool_choice={"type": "tool", "name": "add"})
         forbidden = await create(url, tool_choice={"type": "none"})
-        first, second = check_plain(upstream)
+        first, second = check_text_only(upstream)
 
     assert "tool_use" == forced.stop_reason
     assert ("end_turn", "No.") == (forbidden.stop_reason, forbidden.content[0].text)
@@ -155,7 +155,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
         running_proxy(upstream.url, profile="text-only") as url,
     ):
         message = await create(url, messages=history, system=[{"type": "text", "text": "You add."}])
-        (body,) = check_plain(upstream)
+        (body,) = check_text_only(upstream)
 
     system, user, assistant, results = [turn["content"] for turn in body["messages"]]
 
@@ -171,7 +171,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
 async def test_without_tools_the_reply_is_translated():
     async with scripted_upstream(text_reply("Hel", "lo")) as upstream, running_proxy(upstream.url) as url:
         message, seen = await stream(url, tools=[], stop_sequences=["END"], extra_body={"temperature": 0.5})
-        (body,) = check_plain(upstream)
+        (body,) = check_text_only(upstream)
 
     assert "Hello" == message.content[0].text
     assert "end_turn" == message.stop_reason
@@ -289,7 +289,7 @@ async def test_the_tool_runner_gives_up_threads_and_goes_on():
     ):
         runner = client.beta.messages.tool_runner(model="m", max_tokens=99, messages=HI, tools=[add])
         last = await runner.until_done()
-        _, second = check_plain(upstream)
+        _, second = check_text_only(upstream)
 
     assert "Three." == last.content[0].text
     assert "3" in second["messages"][-1]["content"]

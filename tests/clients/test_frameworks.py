@@ -11,7 +11,7 @@ import os
 import pytest
 
 from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, missing
-from tests.clients.plain import check_plain
+from tests.clients.text_only import check_text_only
 from tests.scripted import text_reply, model_list, scripted_upstream
 from tests.server.proxy import CALL, running_proxy
 
@@ -70,7 +70,7 @@ async def test_a_tool_is_called_and_its_result_answered(name, api, mode):
     status, found, errors, upstream = await converse(name, api, mode, *scripts)
 
     assert (0, {"text": "It is 3.", "called": [[1, 2]]}) == (status, found), errors
-    check_plain(upstream)
+    check_text_only(upstream)
 
 
 @MODES

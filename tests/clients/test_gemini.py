@@ -9,7 +9,7 @@ from google.genai import errors, types
 
 from fcshim.config import Secret
 from fcshim.demo.serving import serve_model, serve_proxy
-from tests.clients.plain import check_plain
+from tests.clients.text_only import check_text_only
 from tests.scripted import CUT, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
 from tests.server.proxy import running_proxy, http_client
 from tests.server.raw_upstream import raw_upstream
@@ -80,7 +80,7 @@ async def test_text_and_a_call():
     script = text_reply(*cut("Let me see. " + CALL))
     async with scripted_upstream(script, script) as upstream, running_proxy(upstream.url) as url:
         answers = await both(url, system_instruction="Be brief.", max_output_tokens=50)
-        bodies = check_plain(upstream)
+        bodies = check_text_only(upstream)
 
     for replies in answers:
         last = replies[-1]
@@ -118,7 +118,7 @@ async def test_a_forced_function_is_asked_for_and_a_forbidden_one_is_not_offered
         await whole(url, declarations=[ADD, PING], tool_config=calling("ANY", "add"))
         await whole(url, declarations=[ADD, PING], tool_config=calling("VALIDATED"))
         await whole(url, declarations=[ADD, PING], tool_config=calling("NONE"))
-        forced, validated, forbidden = (json.dumps(body) for body in check_plain(upstream))
+        forced, validated, forbidden = (json.dumps(body) for body in check_text_only(upstream))
 
     assert "add" in forced
     assert forced != validated
@@ -138,7 +138,7 @@ async def test_a_chat_replays_calls_and_results():
         result = types.Part(function_response=types.FunctionResponse(id=call.id, name="add", response={"result": 3}))
         second = [chunk async for chunk in await chat.send_message_stream(result)]
         third = await chat.send_message("Thanks")
-        bodies = check_plain(upstream)
+        bodies = check_text_only(upstream)
 
     assert "Three." == text(second)
     assert "Bye." == third.text
@@ -174,7 +174,7 @@ async def test_results_with_errors_and_images_go_back_as_text_turns():
         running_proxy(upstream.url, profile="text-only") as url,
     ):
         reply = await whole(url, contents)
-        (body,) = check_plain(upstream)
+        (body,) = check_text_only(upstream)
 
     results = body["messages"][-1]["content"]
 
@@ -193,7 +193,7 @@ async def test_functions_of_the_program_are_called_by_the_sdk():
 
     async with scripted_upstream(text_reply(CALL), text_reply("Three.")) as upstream, running_proxy(upstream.url) as url:
         answer = await asyncio.to_thread(ask, url)
-        _, second = check_plain(upstream)
+        _, second = check_text_only(upstream)
 
     assert "Three." == answer
     assert "\n3\n" in second["messages"][-1]["content"]

@@ -1,28 +1,28 @@
 """How long to wait before the next try."""
 
-from fcshim.mcp.backoff import FIRST, Backoff
+from fcshim.mcp.backoff import FIRST_DELAY, Backoff
 
 
 def test_delays_double_up_to_the_slowest():
     backoff = Backoff(1.0, lambda: 1.0)
 
-    assert [0.1, 0.2, 0.4, 0.8, 1.0, 1.0] == [backoff.next() for _ in range(6)]
+    assert [0.1, 0.2, 0.4, 0.8, 1.0, 1.0] == [backoff.next_delay() for _ in range(6)]
 
 
 def test_jitter_takes_up_to_a_half():
-    assert FIRST / 2 == Backoff(1.0, lambda: 0.0).next()
+    assert FIRST_DELAY / 2 == Backoff(1.0, lambda: 0.0).next_delay()
 
 
 def test_a_success_begins_anew():
     backoff = Backoff(1.0, lambda: 1.0)
-    backoff.next()
-    backoff.next()
+    backoff.next_delay()
+    backoff.next_delay()
     backoff.reset()
 
-    assert FIRST == backoff.next()
+    assert FIRST_DELAY == backoff.next_delay()
 
 
 def test_a_thousand_failures_are_no_matter():
     backoff = Backoff(30.0, lambda: 1.0)
 
-    assert 30.0 == [backoff.next() for _ in range(2_000)][-1]
+    assert 30.0 == [backoff.next_delay() for _ in range(2_000)][-1]

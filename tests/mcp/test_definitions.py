@@ -3,11 +3,11 @@
 import pytest
 from mcp.types import Tool as ServerTool
 
-from fcshim.mcp import Command, Server
-from fcshim.mcp.definitions import define, mend_listing, object_schema, parameters
+from fcshim.mcp import StdioTransport, McpServerConfig
+from fcshim.mcp.definitions import define_tool, repair_tool_list, object_schema, list_parameters
 from fcshim.messages import Tool
 
-SERVER = Server(name="files", reach=Command(command="a"))
+SERVER = McpServerConfig(name="files", transport=StdioTransport(command="a"))
 EMPTY = {"type": "object", "properties": {}}
 
 
@@ -15,14 +15,14 @@ def test_a_tool_keeps_what_it_says():
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "$defs": {"a": {}}}
     tool = ServerTool(name="read", description="Read a file.", input_schema=schema)
 
-    assert Tool("mcp__files__read", "Read a file.", schema) == define(SERVER, tool)
+    assert Tool("mcp__files__read", "Read a file.", schema) == define_tool(SERVER, tool)
 
 
 def test_a_tool_without_description_gets_one():
     """Requirement 20."""
     tool = ServerTool(name="read", input_schema={"type": "object"})
 
-    assert "The tool read of the MCP server files" == define(SERVER, tool).description
+    assert "The tool read of the MCP server files" == define_tool(SERVER, tool).description
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def deep(levels):
 )
 def test_a_tool_that_would_break_or_fill_a_prompt_is_left_out(bad):
     listing = {"tools": [bad, {"name": "good", "inputSchema": {"properties": {"a": deep(20)}}}]}
-    mend_listing(listing)
+    repair_tool_list(listing)
 
     assert ["good"] == [tool["name"] for tool in listing["tools"]]
 
@@ -83,7 +83,7 @@ def test_parameters_are_read_for_people():
         },
         "required": ["path"],
     }
-    path, mode, size, anything, odd = parameters(schema)
+    path, mode, size, anything, odd = list_parameters(schema)
 
     assert ("string", "where", True, None) == (path.type, path.description, path.required, path.enum)
     assert ("string", ["r", "w"], "r", False) == (mode.type, mode.enum, mode.default, mode.required)

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from mcp import Client
 
-from fcshim.mcp import InProcess, Server
+from fcshim.mcp import InProcessTransport, McpServerConfig
 from fcshim.mcp.gateway import Gateway
 from fcshim.messages import MediaPart, TextPart
-from fcshim.tools import CallContext, Executor, FunctionTool, Permissions, Progress, Registry, ToolResult, Traits
-from tests.mcp.started import eventually, manager
+from fcshim.tools import CallContext, Executor, FunctionTool, Permissions, ToolProgress, Registry, ToolResult, Traits
+from tests.mcp.server_programs import eventually, manager
 
 
 def add(a: int, b: int) -> int:
@@ -20,7 +20,7 @@ def add(a: int, b: int) -> int:
 async def slowly(context: CallContext) -> str:
     """Work."""
     for step in range(3):
-        context.report(Progress(step, 3, f"at {step}"))
+        context.report(ToolProgress(step, 3, f"at {step}"))
     return "done"
 
 
@@ -127,11 +127,11 @@ async def test_a_manager_reaches_it_in_process_and_hears_of_changes():
     """Requirement 39: built-in servers are in process, and like any other."""
     registry = Registry([add])
     gateway = Gateway(Executor(registry))
-    async with manager(Server(name="builtin", reach=InProcess(server=gateway.server))) as servers:
+    async with manager(McpServerConfig(name="builtin", transport=InProcessTransport(server=gateway.server))) as servers:
         result = await servers.call("builtin:add", {"a": 1, "b": 2})
         await asyncio.sleep(0.05)
         registry.register(shown)
-        await gateway.changed()
+        await gateway.notify_tools_changed()
         await eventually(lambda: servers.find("builtin:shown") is not None)
 
     assert "3" == result.text

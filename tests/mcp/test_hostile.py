@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from fcshim.mcp.connection import Patience
-from fcshim.mcp.life import State
-from tests.mcp.started import alive, eventually, manager, server
+from fcshim.mcp.connection import ConnectionTimeouts
+from fcshim.mcp.state import ConnectionState
+from tests.mcp.server_programs import is_running, eventually, manager, server
 
 
 async def outcome(manner, **settings):
@@ -29,7 +29,7 @@ async def test_what_can_be_survived_is(manner):
 
     assert not result.is_error
     assert not after.is_error
-    assert State.READY is status.state
+    assert ConnectionState.READY is status.state
 
 
 @pytest.mark.parametrize("manner", ["too-long-line", "too-long-tail"])
@@ -38,21 +38,21 @@ async def test_an_answer_beyond_the_limit_fails_its_call_alone(manner):
 
     assert result.is_error
     assert "the answer is longer than 16777216 bytes" in result.text
-    assert State.READY is status.state
+    assert ConnectionState.READY is status.state
 
 
 async def test_a_line_that_does_not_end_costs_no_memory_and_no_session():
     result, _, status = await outcome("endless-line", timeout=1.0)
 
     assert "gave no result within 1 seconds" in result.text
-    assert State.READY is status.state
+    assert ConnectionState.READY is status.state
 
 
 async def test_a_server_that_never_answers_fails_the_call():
     result, _, status = await outcome("never", timeout=0.3)
 
     assert "work gave no result within 0.3 seconds" in result.text
-    assert State.READY is status.state
+    assert ConnectionState.READY is status.state
 
 
 async def test_an_answer_that_is_no_result_fails_the_call():
@@ -88,7 +88,7 @@ async def test_a_server_that_dies_at_once_is_quoted():
 
     assert "'bad' is not connected" in result.text
     assert "it ended with code 1; it wrote: no key was given" in result.text
-    assert State.READY is not status.state
+    assert ConnectionState.READY is not status.state
 
 
 async def test_all_pages_are_read_and_a_name_that_comes_twice_counts_once():
@@ -102,7 +102,7 @@ async def test_a_list_that_does_not_end_is_a_fault():
     async with manager(server("raw", "endless-pages")) as servers:
         (status,) = servers.status()
 
-    assert "its list of tools does not end" in status.fault
+    assert "its list of tools does not end" in status.error
 
 
 async def test_one_tool_that_is_not_valid_does_not_cost_the_others():
@@ -120,32 +120,32 @@ async def test_a_list_that_is_none_is_a_fault():
     async with manager(server("raw", "no-list")) as servers:
         (status,) = servers.status()
 
-    assert State.READY is not status.state
-    assert "its answer is not valid: tools: " in status.fault
+    assert ConnectionState.READY is not status.state
+    assert "its answer is not valid: tools: " in status.error
 
 
 async def test_a_server_that_says_nothing_does_not_hold_up_the_start():
-    patience = Patience(connect=0.5, lost=0.5, ping=30.0)
+    patience = ConnectionTimeouts(connect=0.5, reconnect=0.5, ping=30.0)
     async with manager(server("raw", "silent", called="bad"), server("raw", called="good"), patience=patience) as made:
         bad, good = made.status()
 
-    assert "it took too long" in bad.fault
-    assert State.READY is good.state
+    assert "it took too long" in bad.error
+    assert ConnectionState.READY is good.state
 
 
 async def test_an_idle_server_that_does_not_answer_is_started_again(monkeypatch):
-    monkeypatch.setattr("fcshim.mcp.watch._PING_PATIENCE", 0.1)
-    patience = Patience(connect=30.0, lost=10.0, ping=0.1)
+    monkeypatch.setattr("fcshim.mcp.monitor._PING_PATIENCE", 0.1)
+    patience = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=0.1)
     async with manager(server("raw", "deaf"), patience=patience) as servers:
         first = await servers.call("f:work", {})
-        await eventually(lambda: servers.status()[0].state is not State.READY)
+        await eventually(lambda: servers.status()[0].state is not ConnectionState.READY)
         second = await servers.call("f:work", {})
 
     assert first.text != second.text
 
 
 async def test_an_idle_server_that_answers_stays():
-    patience = Patience(connect=30.0, lost=10.0, ping=0.05)
+    patience = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=0.05)
     async with manager(server("raw")) as servers, manager(server("raw"), patience=patience) as asked:
         first = await asked.call("f:work", {})
         await asyncio.sleep(0.3)
@@ -153,7 +153,7 @@ async def test_an_idle_server_that_answers_stays():
         (status,) = servers.status()
 
     assert first.text == second.text
-    assert State.READY is status.state
+    assert ConnectionState.READY is status.state
 
 
 @pytest.mark.parametrize("manner", ["child", "daemon"])
@@ -163,9 +163,9 @@ async def test_what_a_server_started_ends_with_it(manner, tmp_path):
     async with manager(server("raw", manner, str(file))):
         child = int(file.read_text())
 
-        assert alive(child)
+        assert is_running(child)
 
-    await eventually(lambda: not alive(child), 1.0)
+    await eventually(lambda: not is_running(child), 1.0)
 
 
 async def test_a_server_that_will_not_end_is_killed_after_three_seconds():
@@ -175,7 +175,7 @@ async def test_a_server_that_will_not_end_is_killed_after_three_seconds():
         began = asyncio.get_running_loop().time()
     took = asyncio.get_running_loop().time() - began
 
-    assert not alive(process)
+    assert not is_running(process)
     assert 2.5 <= took < 5.0
 
 
@@ -197,4 +197,4 @@ async def test_a_start_that_is_cancelled_leaves_nothing():
         await start
 
     assert guard._process is None
-    assert {State.CLOSED} == {status.state for status in made.status()}
+    assert {ConnectionState.CLOSED} == {status.state for status in made.status()}

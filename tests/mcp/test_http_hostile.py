@@ -8,10 +8,10 @@ import logging
 
 import pytest
 
-from fcshim.mcp import Command, Endpoint, Server
-from fcshim.mcp.connection import Patience
-from fcshim.mcp.life import State
-from tests.mcp.started import manager
+from fcshim.mcp import StdioTransport, HttpTransport, McpServerConfig
+from fcshim.mcp.connection import ConnectionTimeouts
+from fcshim.mcp.state import ConnectionState
+from tests.mcp.server_programs import manager
 
 CANARY = "c4n4ry"
 
@@ -113,7 +113,7 @@ async def bad(manner):
 async def test_a_call_fails_and_the_next_server_is_unhurt(manner, said):
     async with bad(manner) as (made, url), bad("good") as (_, other):
         servers = [
-            Server(name=name, reach=Endpoint(url=at), handshake=True, timeout=2.0)
+            McpServerConfig(name=name, transport=HttpTransport(url=at), handshake=True, timeout=2.0)
             for name, at in (("bad", url), ("good", other))
         ]
         async with manager(*servers) as managed:
@@ -122,12 +122,12 @@ async def test_a_call_fails_and_the_next_server_is_unhurt(manner, said):
 
     assert result.is_error
     assert said in result.text
-    assert State.READY is states[1]
+    assert ConnectionState.READY is states[1]
     assert 1 == [method for _, method in made.asked].count("tools/call")
 
 
 async def test_only_plain_bodies_are_asked_for():
-    async with bad("good") as (made, url), manager(Server(name="f", reach=Endpoint(url=url), handshake=True)):
+    async with bad("good") as (made, url), manager(McpServerConfig(name="f", transport=HttpTransport(url=url), handshake=True)):
         pass
 
     assert all("accept-encoding: identity\r\n" in head.lower() for head, _ in made.asked)
@@ -140,10 +140,10 @@ async def test_secrets_do_not_show(manner, caplog):
     caplog.set_level(logging.DEBUG, "fcshim")
     async with bad(manner) as (made, url):
         address = "http://127.0.0.1:1/mcp" if manner == "gone" else url
-        reach = Endpoint(url=f"{address}?key={CANARY}", headers={"Authorization": f"Bearer {CANARY}"})
-        program = Command(command="/nothing", args=(f"--key={CANARY}",), env={"KEY": CANARY})
-        settings = [Server(name="a", reach=reach, handshake=True, timeout=0.5), Server(name="b", reach=program)]
-        async with manager(*settings, patience=Patience(lost=0.5)) as managed:
+        reach = HttpTransport(url=f"{address}?key={CANARY}", headers={"Authorization": f"Bearer {CANARY}"})
+        program = StdioTransport(command="/nothing", args=(f"--key={CANARY}",), env={"KEY": CANARY})
+        settings = [McpServerConfig(name="a", transport=reach, handshake=True, timeout=0.5), McpServerConfig(name="b", transport=program)]
+        async with manager(*settings, patience=ConnectionTimeouts(reconnect=0.5)) as managed:
             results = [(await managed.call(f"{name}:work", {})).text for name in "ab"]
             shown = [*results, repr(managed.status()), repr(settings), caplog.text]
 

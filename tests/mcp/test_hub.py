@@ -1,9 +1,9 @@
 """All tools in one registry, kept up to date. Requirements 28 and 33."""
 
-from fcshim.mcp.hub import Hub
+from fcshim.mcp.hub import ToolHub
 from fcshim.tools import FunctionTool, Traits
 from fcshim.tools.builtin import CustomTools
-from tests.mcp.started import eventually, manager, server
+from tests.mcp.server_programs import eventually, manager, server
 
 CUSTOM = 'def mine() -> str:\n    """Mine."""\n    return "1"\n'
 
@@ -14,16 +14,16 @@ def builtin():
 
 async def test_tools_come_in_their_order(tmp_path):
     (tmp_path / "a.py").write_text(CUSTOM)
-    async with Hub([builtin()], custom=CustomTools(tmp_path), manager=manager(server("raw"))) as hub:
+    async with ToolHub([builtin()], custom=CustomTools(tmp_path), manager=manager(server("raw"))) as hub:
         names = hub.registry.get_names()
 
     assert ["Builtin", "mine", "mcp__f__work"] == names
 
 
 async def test_a_server_that_learns_is_noticed():
-    hub = Hub([builtin()], manager=manager(server()))
+    hub = ToolHub([builtin()], manager=manager(server()))
     changes = []
-    hub.listen(lambda: changes.append(1))
+    hub.set_change_listener(lambda: changes.append(1))
     async with hub:
         await hub.registry.get("mcp__f__learn").call({"name": "fresh"})
         await eventually(lambda: hub.registry.has("mcp__f__fresh"))
@@ -35,7 +35,7 @@ async def test_a_server_that_learns_is_noticed():
 async def test_a_custom_file_that_changes_is_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr("fcshim.mcp.hub._LOOK", 0.02)
     (tmp_path / "a.py").write_text(CUSTOM)
-    async with Hub(custom=CustomTools(tmp_path)) as hub:
+    async with ToolHub(custom=CustomTools(tmp_path)) as hub:
         (tmp_path / "b.py").write_text(CUSTOM.replace("mine", "yours"))
         await eventually(lambda: hub.registry.has("yours"))
         (tmp_path / "a.py").unlink()
@@ -43,7 +43,7 @@ async def test_a_custom_file_that_changes_is_noticed(tmp_path, monkeypatch):
 
 
 async def test_a_bad_server_leaves_the_others():
-    async with Hub([builtin()], manager=manager(server("raw", "dead", called="bad"), server("raw"))) as hub:
+    async with ToolHub([builtin()], manager=manager(server("raw", "dead", called="bad"), server("raw"))) as hub:
         assert ["Builtin", "mcp__f__work"] == hub.registry.get_names()
 
 
@@ -55,7 +55,7 @@ async def test_a_name_that_is_taken_is_left_out(tmp_path, monkeypatch, caplog):
     (tmp_path / "c.py").write_text(
         "from fcshim.tools import FunctionTool\nTOOLS = [FunctionTool(lambda: 1, name='listed')]"
     )
-    async with Hub([builtin()], custom=CustomTools(tmp_path)) as hub:
+    async with ToolHub([builtin()], custom=CustomTools(tmp_path)) as hub:
         first = hub.registry.get_names()
         (tmp_path / "a.py").unlink()
         await eventually(lambda: hub.registry.get("mine").traits.source == "custom:b")

@@ -6,9 +6,9 @@ import pytest
 
 from fcshim.errors import RequestError
 from fcshim.events import ToolCallEnd
-from fcshim.mcp.loading import DirectTools, load_tools
+from fcshim.mcp.loading import SessionTools, load_tools
 from fcshim.tools import Executor, Registry
-from tests.mcp.started import alive, eventually, manager, server
+from tests.mcp.server_programs import is_running, eventually, manager, server
 
 
 @pytest.mark.parametrize("enabled", [False, None])
@@ -49,16 +49,16 @@ async def test_a_selected_server_must_be_configured():
 
 async def test_a_session_owns_its_servers():
     """Requirements 19, 25 and 26."""
-    async with DirectTools([server("raw", called="one"), server("raw", called="two")]) as direct:
+    async with SessionTools([server("raw", called="one"), server("raw", called="two")]) as direct:
         registry = Registry()
         count = registry.register_all(direct.tools)
         names = registry.get_names()
         (message,) = await Executor(registry).execute([ToolCallEnd("call_0", "one__work", "{}", 0)])
         process = int(message.content[0].text)
 
-        assert alive(process)
+        assert is_running(process)
 
-    await eventually(lambda: not alive(process))
+    await eventually(lambda: not is_running(process))
 
     assert 2 == count
     assert ["one__work", "two__work"] == names

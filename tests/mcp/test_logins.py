@@ -9,16 +9,16 @@ import msgspec
 import pytest
 from mcp.client.auth import OAuthFlowError
 
-from fcshim.mcp import Endpoint, Server
-from fcshim.mcp.life import State
-from fcshim.mcp.logins import Logins, _Answer
-from tests.mcp.started import listening, manager
+from fcshim.mcp import HttpTransport, McpServerConfig
+from fcshim.mcp.state import ConnectionState
+from fcshim.mcp.logins import OAuthLogins, _RedirectListener
+from tests.mcp.server_programs import serve_over_http, manager
 
 
 @pytest.fixture(scope="module")
 def guarded():
-    with listening("http", name="guarded") as endpoint:
-        yield Server(name="far", reach=msgspec.structs.replace(endpoint, oauth=True))
+    with serve_over_http("http", name="guarded") as endpoint:
+        yield McpServerConfig(name="far", transport=msgspec.structs.replace(endpoint, oauth=True))
 
 
 class Browser:
@@ -38,18 +38,18 @@ class Browser:
 
 
 async def test_without_a_login_a_server_is_not_reached(guarded, tmp_path):
-    async with manager(guarded, logins=Logins(tmp_path)) as servers:
+    async with manager(guarded, logins=OAuthLogins(tmp_path)) as servers:
         (status,) = servers.status()
 
-    assert State.READY is not status.state
-    assert "it needs a login (nobody has logged in); run: fcshim tools login" == status.fault
+    assert ConnectionState.READY is not status.state
+    assert "it needs a login (nobody has logged in); run: fcshim tools login" == status.error
 
 
 async def test_who_logs_in_once_is_known_from_then_on(guarded, tmp_path):
     browser = Browser()
-    async with manager(guarded, logins=Logins(tmp_path / "logins", show=browser)) as servers:
+    async with manager(guarded, logins=OAuthLogins(tmp_path / "logins", show=browser)) as servers:
         first = await servers.call("far:secret", {})
-    async with manager(guarded, logins=Logins(tmp_path / "logins")) as servers:
+    async with manager(guarded, logins=OAuthLogins(tmp_path / "logins")) as servers:
         second = await servers.call("far:secret", {})
     (file,) = (tmp_path / "logins").iterdir()
 
@@ -60,37 +60,37 @@ async def test_who_logs_in_once_is_known_from_then_on(guarded, tmp_path):
 
 
 async def test_a_token_that_is_not_taken_any_more_needs_a_login(guarded, tmp_path):
-    async with manager(guarded, logins=Logins(tmp_path, show=Browser())) as servers:
+    async with manager(guarded, logins=OAuthLogins(tmp_path, show=Browser())) as servers:
         await servers.call("far:secret", {})
     (file,) = tmp_path.iterdir()
     kept = json.loads(file.read_text())
     kept["tokens"]["access_token"] = "old"
     file.write_text(json.dumps(kept))
-    async with manager(guarded, logins=Logins(tmp_path)) as servers:
+    async with manager(guarded, logins=OAuthLogins(tmp_path)) as servers:
         (status,) = servers.status()
     browser = Browser()
-    async with manager(guarded, logins=Logins(tmp_path, show=browser)) as servers:
+    async with manager(guarded, logins=OAuthLogins(tmp_path, show=browser)) as servers:
         result = await servers.call("far:secret", {})
 
-    assert "it needs a login" in status.fault
+    assert "it needs a login" in status.error
     assert "the secret" == result.text
     assert 1 == len(browser.shown)
 
 
 async def test_a_plain_server_needs_no_login(tmp_path):
-    with listening("http") as endpoint:
-        async with manager(Server(name="f", reach=Endpoint(url=endpoint.url)), logins=Logins(tmp_path)) as servers:
+    with serve_over_http("http") as endpoint:
+        async with manager(McpServerConfig(name="f", transport=HttpTransport(url=endpoint.url)), logins=OAuthLogins(tmp_path)) as servers:
             assert not (await servers.call("f:add", {"a": 1, "b": 2})).is_error
 
 
 async def brought(query):
-    answer = _Answer(0)
-    waiting = asyncio.create_task(answer.wait())
+    answer = _RedirectListener(0)
+    waiting = asyncio.create_task(answer.wait_for_code())
     async with httpx.AsyncClient() as client:
         for _ in range(100):
             try:
                 await client.get(f"http://127.0.0.1:{answer.port}/favicon.ico")
-                await client.get(f"{answer.address}?{query}")
+                await client.get(f"{answer.redirect_uri}?{query}")
                 break
             except httpx.ConnectError:
                 await asyncio.sleep(0.02)
@@ -111,4 +111,4 @@ async def test_a_refusal_is_told():
 async def test_who_never_comes_back_is_not_waited_for(monkeypatch):
     monkeypatch.setattr("fcshim.mcp.logins._LOGIN_SECONDS", 0.05)
     with pytest.raises(OAuthFlowError, match="nobody came back"):
-        await _Answer(0).wait()
+        await _RedirectListener(0).wait_for_code()

@@ -8,14 +8,14 @@ import signal
 import pytest
 
 from fcshim.errors import ConfigError, RequestError
-from fcshim.mcp import Command, InProcess, Pins, Server
-from fcshim.mcp.connection import Patience
-from fcshim.mcp.life import State
+from fcshim.mcp import StdioTransport, InProcessTransport, Pins, McpServerConfig
+from fcshim.mcp.connection import ConnectionTimeouts
+from fcshim.mcp.state import ConnectionState
 from fcshim.messages import MediaPart, TextPart
 from fcshim.tools.base import CallContext
 from tests.engine.process import free_port
 from tests.mcp.servers import friendly
-from tests.mcp.started import eventually, listening, manager, server
+from tests.mcp.server_programs import eventually, serve_over_http, manager, server
 
 WAYS = ["stdio", "http", "json", "stateless", "sse", "in-process"]
 ERAS = [pytest.param(False, id="2026"), pytest.param(True, id="handshake")]
@@ -24,11 +24,11 @@ ERAS = [pytest.param(False, id="2026"), pytest.param(True, id="handshake")]
 @contextlib.contextmanager
 def reached(way):
     if way == "stdio":
-        yield server().reach
+        yield server().transport
     elif way == "in-process":
-        yield InProcess(server=friendly.server)
+        yield InProcessTransport(server=friendly.server)
     else:
-        with listening(way) as endpoint:
+        with serve_over_http(way) as endpoint:
             yield endpoint
 
 
@@ -38,15 +38,15 @@ async def test_every_transport_lists_and_calls(way, handshake):
     """Requirements 31 and 23: four transports and more, both eras; progress passes through."""
     heard = []
     with reached(way) as reach:
-        async with manager(Server(name="f", reach=reach, handshake=handshake)) as servers:
+        async with manager(McpServerConfig(name="f", transport=reach, handshake=handshake)) as servers:
             (status,) = servers.status()
             names = [tool.definition.name for tool in servers.tools()]
             result = await servers.call("mcp__f__add", {"a": 1, "b": 2})
             counted = await servers.call("f:count", {"to": 3}, CallContext("c", heard.append))
             await eventually(lambda: len(heard) == 3 or way == "json")
 
-    assert State.READY is status.state
-    assert handshake == (status.protocol < "2026")
+    assert ConnectionState.READY is status.state
+    assert handshake == (status.protocol_version < "2026")
     assert names[:2] == ["mcp__f__add", "mcp__f__fail"]
     assert "3" == result.text
     assert {"result": 3} == result.structured
@@ -59,13 +59,13 @@ async def test_every_transport_lists_and_calls(way, handshake):
 
 async def test_one_bad_server_does_not_hurt_the_others():
     """Requirement 18."""
-    bad = Server(name="bad", reach=Command(command="/there/is/no/such/program"))
+    bad = McpServerConfig(name="bad", transport=StdioTransport(command="/there/is/no/such/program"))
     async with manager(bad, server()) as servers:
         states = [(status.name, status.state) for status in servers.status()]
         result = await servers.call("f:add", {"a": 1, "b": 2})
         missing = await servers.call("bad:anything", {})
 
-    assert [("bad", State.WAITING), ("f", State.READY)] == states
+    assert [("bad", ConnectionState.WAITING), ("f", ConnectionState.READY)] == states
     assert "3" == result.text
     assert missing.is_error
     assert "'bad' is not connected: there is no /there/is/no/such/program" in missing.text
@@ -79,7 +79,7 @@ async def test_content_of_every_kind_comes_through():
 
     assert [TextPart, MediaPart, TextPart] == [type(part) for part in result.content]
     assert (
-        "first\nsecond\n[Image: image/png]\n[Resource: file:///a.txt] a\n[Resource: file:///b.txt]\nof b" == result.flat
+        "first\nsecond\n[Image: image/png]\n[Resource: file:///a.txt] a\n[Resource: file:///b.txt]\nof b" == result.flat_text
     )
     assert failure.is_error
     assert "has no tool named f:die_not" in failure.text
@@ -173,8 +173,8 @@ async def test_a_server_that_is_killed_while_idle_comes_back_by_itself():
     """Requirement 32: a lost connection is opened again."""
     async with manager(server()) as servers:
         os.kill(int((await servers.call("f:process", {})).text), signal.SIGKILL)
-        await eventually(lambda: servers.status()[0].state is not State.READY)
-        await eventually(lambda: servers.status()[0].state is State.READY)
+        await eventually(lambda: servers.status()[0].state is not ConnectionState.READY)
+        await eventually(lambda: servers.status()[0].state is ConnectionState.READY)
 
 
 @pytest.mark.parametrize("handshake", ERAS)
@@ -183,13 +183,13 @@ async def test_a_call_made_while_the_server_is_away_is_not_lost(way, handshake):
     """A restarted server has forgotten the session (404) or refuses for a while; what was not sent waits for it."""
     port = free_port()
     with contextlib.ExitStack() as first:
-        endpoint = first.enter_context(listening(way, port))
-        async with manager(Server(name="f", reach=endpoint, handshake=handshake)) as servers:
+        endpoint = first.enter_context(serve_over_http(way, port))
+        async with manager(McpServerConfig(name="f", transport=endpoint, handshake=handshake)) as servers:
             await servers.call("f:add", {"a": 1, "b": 2})
             await asyncio.to_thread(first.close)
             call = asyncio.create_task(servers.call("f:add", {"a": 1, "b": 2}))
             await asyncio.sleep(0.5)
-            with listening(way, port):
+            with serve_over_http(way, port):
                 back = asyncio.get_running_loop().time()
                 result = await call
                 took = asyncio.get_running_loop().time() - back
@@ -204,11 +204,11 @@ async def test_a_session_that_was_forgotten_is_begun_anew(way, handshake):
     """The server restarts between two calls: 404 for the old session, no connection lost."""
     port = free_port()
     with contextlib.ExitStack() as first:
-        endpoint = first.enter_context(listening(way, port))
-        async with manager(Server(name="f", reach=endpoint, handshake=handshake)) as servers:
+        endpoint = first.enter_context(serve_over_http(way, port))
+        async with manager(McpServerConfig(name="f", transport=endpoint, handshake=handshake)) as servers:
             before = await servers.call("f:process", {})
             await asyncio.to_thread(first.close)
-            with listening(way, port):
+            with serve_over_http(way, port):
                 after = await servers.call("f:process", {})
 
     assert not after.is_error
@@ -220,7 +220,7 @@ async def test_a_session_that_was_forgotten_is_begun_anew(way, handshake):
 async def test_new_tools_are_noticed(way, handshake):
     changes = []
     with reached(way) as reach:
-        settings = Server(name="f", reach=reach, handshake=handshake)
+        settings = McpServerConfig(name="f", transport=reach, handshake=handshake)
         async with manager(settings, on_change=lambda: changes.append(1)) as servers:
             changes.clear()
             await servers.call("f:learn", {"name": "fresh"})
@@ -235,7 +235,7 @@ async def test_new_tools_are_noticed(way, handshake):
 async def test_a_server_that_changes_a_tool_is_kept_apart_until_it_is_approved(handshake):
     async with manager(server(handshake=handshake)) as servers:
         await servers.call("f:turn", {})
-        await eventually(lambda: servers.status()[0].changed)
+        await eventually(lambda: servers.status()[0].changed_tools)
         offered = servers.tools()
         refused = await servers.call("f:fail", {"message": "x"})
         servers.approve("f")
@@ -251,11 +251,11 @@ async def test_an_approval_by_another_program_is_noticed(tmp_path):
     file, friend = tmp_path / "pins.json", server()
     async with manager(friend, pins=Pins(file)) as servers:
         await servers.call("f:turn", {})
-        await eventually(lambda: servers.status()[0].changed)
+        await eventually(lambda: servers.status()[0].changed_tools)
         offered = servers.tools()
         async with manager(friend, pins=Pins(file)) as others:
             await others.call("f:turn", {})
-            await eventually(lambda: others.status()[0].changed)
+            await eventually(lambda: others.status()[0].changed_tools)
             others.approve("f")
         found = servers.tools()
 
@@ -271,13 +271,13 @@ async def test_servers_are_started_side_by_side():
         took = asyncio.get_running_loop().time() - began
         states = {status.state for status in servers.status()}
 
-    assert {State.READY} == states
+    assert {ConnectionState.READY} == states
     assert took < 3.0
 
 
 async def test_a_slow_server_does_not_hold_up_the_others():
     """It comes when it is there."""
-    patience = Patience(start=0.3)
+    patience = ConnectionTimeouts(start=0.3)
     changes = []
     slow, quick = server("raw", "late", called="slow"), server("raw", called="quick")
     async with manager(slow, quick, patience=patience, on_change=lambda: changes.append(1)) as servers:

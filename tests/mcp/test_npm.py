@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from fcshim.mcp import Package, Server
-from tests.mcp.started import manager
+from fcshim.mcp import NpmTransport, McpServerConfig
+from tests.mcp.server_programs import manager
 
 FILES = "@modelcontextprotocol/server-filesystem@2025.8.21"
 
@@ -24,8 +24,8 @@ def registry():
 
 async def test_a_package_is_installed_and_run(tmp_path):
     (tmp_path / "a.txt").write_text("hello")
-    reach = Package(package=FILES, args=(str(tmp_path),))
-    async with manager(Server(name="files", reach=reach)) as servers:
+    reach = NpmTransport(package=FILES, args=(str(tmp_path),))
+    async with manager(McpServerConfig(name="files", transport=reach)) as servers:
         result = await servers.call("files:read_text_file", {"path": str(tmp_path / "a.txt")})
         refused = await servers.call("files:read_text_file", {"path": "/etc/passwd"})
 

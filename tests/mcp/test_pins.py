@@ -4,9 +4,9 @@ import pytest
 from mcp.types import Tool
 
 from fcshim.errors import ConfigError
-from fcshim.mcp import Command, Pins, Server
+from fcshim.mcp import StdioTransport, Pins, McpServerConfig
 
-SERVER = Server(name="s", reach=Command(command="a"))
+SERVER = McpServerConfig(name="s", transport=StdioTransport(command="a"))
 
 
 def tool(name="t", description="Do.", **properties):
@@ -16,57 +16,57 @@ def tool(name="t", description="Do.", **properties):
 def test_a_tool_is_taken_as_it_first_comes():
     pins = Pins()
 
-    assert () == pins.changed(SERVER, [tool()])
-    assert () == pins.changed(SERVER, [tool()])
+    assert () == pins.check(SERVER, [tool()])
+    assert () == pins.check(SERVER, [tool()])
 
 
 @pytest.mark.parametrize("other", [tool(description="Do evil."), tool(key={"type": "string"})])
 def test_a_tool_that_says_something_else_is_told(other):
     pins = Pins()
-    pins.changed(SERVER, [tool()])
+    pins.check(SERVER, [tool()])
 
-    assert ("t",) == pins.changed(SERVER, [other])
-    assert ("t",) == pins.changed(SERVER, [other])
+    assert ("t",) == pins.check(SERVER, [other])
+    assert ("t",) == pins.check(SERVER, [other])
 
 
 def test_a_tool_that_goes_away_and_returns_changed_is_told():
     pins = Pins()
-    pins.changed(SERVER, [tool()])
+    pins.check(SERVER, [tool()])
 
-    assert () == pins.changed(SERVER, [])
-    assert ("t",) == pins.changed(SERVER, [tool(description="Do evil.")])
+    assert () == pins.check(SERVER, [])
+    assert ("t",) == pins.check(SERVER, [tool(description="Do evil.")])
 
 
 def test_a_new_tool_is_taken_but_not_beside_a_changed_one():
     pins = Pins()
-    pins.changed(SERVER, [tool()])
+    pins.check(SERVER, [tool()])
 
-    assert () == pins.changed(SERVER, [tool(), tool("new")])
-    assert ("t",) == pins.changed(SERVER, [tool(description="Do evil."), tool("newer")])
-    assert ("t",) == pins.changed(SERVER, [tool(description="Do evil."), tool("newer", "Help it.")])
+    assert () == pins.check(SERVER, [tool(), tool("new")])
+    assert ("t",) == pins.check(SERVER, [tool(description="Do evil."), tool("newer")])
+    assert ("t",) == pins.check(SERVER, [tool(description="Do evil."), tool("newer", "Help it.")])
 
 
 def test_approval_takes_the_tools_as_they_are():
     pins = Pins()
-    pins.changed(SERVER, [tool()])
+    pins.check(SERVER, [tool()])
     pins.approve(SERVER, [tool(description="Do more.")])
 
-    assert () == pins.changed(SERVER, [tool(description="Do more.")])
-    assert ("t",) == pins.changed(SERVER, [tool()])
+    assert () == pins.check(SERVER, [tool(description="Do more.")])
+    assert ("t",) == pins.check(SERVER, [tool()])
 
 
 def test_another_program_begins_anew():
     pins = Pins()
-    pins.changed(SERVER, [tool()])
+    pins.check(SERVER, [tool()])
 
-    assert () == pins.changed(Server(name="s", reach=Command(command="b")), [tool(description="Do more.")])
+    assert () == pins.check(McpServerConfig(name="s", transport=StdioTransport(command="b")), [tool(description="Do more.")])
 
 
 def test_a_file_remembers(tmp_path):
     file = tmp_path / "state" / "pins.json"
-    Pins(file).changed(SERVER, [tool()])
+    Pins(file).check(SERVER, [tool()])
 
-    assert ("t",) == Pins(file).changed(SERVER, [tool(description="Do evil.")])
+    assert ("t",) == Pins(file).check(SERVER, [tool(description="Do evil.")])
     assert [file] == list(file.parent.iterdir())
 
 
@@ -82,33 +82,33 @@ def test_a_file_that_cannot_be_written_is_no_reason_to_fail(tmp_path, caplog):
     (tmp_path / "file").write_text("")
     pins = Pins(tmp_path / "file" / "pins.json")
 
-    assert () == pins.changed(SERVER, [tool()])
-    assert ("t",) == pins.changed(SERVER, [tool(description="Do evil.")])
+    assert () == pins.check(SERVER, [tool()])
+    assert ("t",) == pins.check(SERVER, [tool(description="Do evil.")])
     assert "are not remembered" in caplog.text
 
 
 def test_what_another_program_approves_counts_here(tmp_path):
     here, there = Pins(tmp_path / "pins.json"), Pins(tmp_path / "pins.json")
-    here.changed(SERVER, [tool()])
+    here.check(SERVER, [tool()])
     there.approve(SERVER, [tool(description="Do more.")])
 
-    assert () == here.changed(SERVER, [tool(description="Do more.")])
+    assert () == here.check(SERVER, [tool(description="Do more.")])
 
 
 def test_what_another_program_wrote_is_not_overwritten(tmp_path):
-    other = Server(name="o", reach=Command(command="o"))
+    other = McpServerConfig(name="o", transport=StdioTransport(command="o"))
     here, there = Pins(tmp_path / "pins.json"), Pins(tmp_path / "pins.json")
-    there.changed(other, [tool()])
-    here.changed(SERVER, [tool()])
+    there.check(other, [tool()])
+    here.check(SERVER, [tool()])
 
-    assert ("t",) == Pins(tmp_path / "pins.json").changed(other, [tool(description="Do evil.")])
-    assert ("t",) == Pins(tmp_path / "pins.json").changed(SERVER, [tool(description="Do evil.")])
+    assert ("t",) == Pins(tmp_path / "pins.json").check(other, [tool(description="Do evil.")])
+    assert ("t",) == Pins(tmp_path / "pins.json").check(SERVER, [tool(description="Do evil.")])
 
 
 def test_a_file_that_was_spoilt_meanwhile_changes_nothing(tmp_path, caplog):
     pins = Pins(tmp_path / "pins.json")
-    pins.changed(SERVER, [tool()])
+    pins.check(SERVER, [tool()])
     (tmp_path / "pins.json").write_text("{")
 
-    assert ("t",) == pins.changed(SERVER, [tool(description="Do evil.")])
+    assert ("t",) == pins.check(SERVER, [tool(description="Do evil.")])
     assert "not a file of pinned tools" in caplog.text

@@ -2,7 +2,7 @@
 
 from fcshim.events import ToolCallEnd
 from fcshim.tools import Executor, Permissions, Registry
-from tests.mcp.started import manager, server
+from tests.mcp.server_programs import manager, server
 
 
 def call(name, arguments="{}"):

@@ -1,7 +1,7 @@
 """fcshim with MCP servers of its own, in front of an upstream that writes what a test says.
 
 Rule: the servers are real programs made with the SDK, over stdio or HTTP; one over HTTP serves a whole module.
-Neighbours: `front` runs fcshim, `tests.mcp.started` the servers.
+Neighbours: `front` runs fcshim, `tests.mcp.server_programs` the servers.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from tests.mcp.started import command
+from tests.mcp.server_programs import stdio_transport
 from tests.scripted import Script, ScriptedUpstream, text_reply, scripted_upstream
 from tests.server.proxy import running_proxy
 
@@ -29,7 +29,7 @@ ADD = call_text("mcp__f__add", a=1, b=2)
 
 def stdio_server(name: str) -> dict:
     """Give the entry of a server over stdio."""
-    reach = command(name)
+    reach = stdio_transport(name)
     return {"command": reach.command, "args": list(reach.args)}
 
 

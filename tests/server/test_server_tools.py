@@ -12,7 +12,7 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server.app import create_app
 from fcshim.server.server_tools import ServerSelection, parse_server_selection
-from tests.mcp.started import eventually, listening
+from tests.mcp.server_programs import eventually, serve_over_http
 from tests.scripted import CUT, HANG, ROLE, Script, text_reply, end_chunks, event, text_chunk
 from tests.server.proxy import CHAT, chat_body, raw_connection, stream_documents, http_client, post_request, streamed_text
 from tests.server.mcp_proxy import ADD, WEATHER, call_text, proxy_with_servers, stdio_server, prompts
@@ -26,7 +26,7 @@ PARIS = call_text("weather", city="Paris")
 @pytest.fixture(scope="module")
 def friendly():
     """One server for the module, over streamable HTTP."""
-    with listening("http") as endpoint:
+    with serve_over_http("http") as endpoint:
         yield {"f": {"url": endpoint.url}}
 
 

@@ -6,7 +6,7 @@ import pytest
 from fcshim.codecs.routes import CODECS
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.reply import fold
-from tests.mcp.started import listening
+from tests.mcp.server_programs import serve_over_http
 from tests.server.proxy import http_client
 from tests.server.mcp_proxy import ADD, proxy_with_servers, mixed_calls, prompts
 
@@ -18,7 +18,7 @@ WEATHER = Tool("weather", "Tell the weather", {"type": "object", "properties": {
 @pytest.fixture(scope="module")
 def friendly():
     """One server for the module, over streamable HTTP."""
-    with listening("http") as endpoint:
+    with serve_over_http("http") as endpoint:
         yield {"f": {"url": endpoint.url}}
 
 

@@ -8,7 +8,7 @@ from fcshim.errors import ConfigError, ToolError
 from fcshim.events import CallError, ToolCallEnd
 from fcshim.messages import MediaPart, TextPart, ToolMessage
 from fcshim.tools import (
-    Answer,
+    PermissionDecision,
     CallContext,
     CallFinished,
     CallProgressed,
@@ -16,7 +16,7 @@ from fcshim.tools import (
     Executor,
     FunctionTool,
     Permissions,
-    Progress,
+    ToolProgress,
     Registry,
     ToolResult,
     Traits,
@@ -217,7 +217,7 @@ async def test_a_call_without_permission_is_not_executed():
 async def test_waiting_for_a_person_does_not_count():
     async def ask(_):
         await asyncio.sleep(1.0)
-        return Answer(allowed=True)
+        return PermissionDecision(allowed=True)
 
     message = await result_of(call("add", '{"a": 1, "b": 2}'), add, timeout=0.9, permissions=Permissions(ask=ask))
 
@@ -228,7 +228,7 @@ async def test_what_becomes_of_a_call_is_heard():
     heard = []
 
     async def work(context: CallContext) -> str:
-        context.report(Progress(1, 2, "half"))
+        context.report(ToolProgress(1, 2, "half"))
         return context.call_id
 
     made = call("work")
@@ -237,7 +237,7 @@ async def test_what_becomes_of_a_call_is_heard():
     assert "call_0" == text_of(message)
     assert [
         CallStarted(made),
-        CallProgressed("call_0", Progress(1, 2, "half")),
+        CallProgressed("call_0", ToolProgress(1, 2, "half")),
         CallFinished(message, final=False),
     ] == heard
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fcshim.tools import Answer, FunctionTool, Permissions, Traits, read_rules
+from fcshim.tools import PermissionDecision, FunctionTool, Permissions, Traits, parse_rules
 
 SAFE = Traits(sensitivity="safe")
 EDIT = Traits(sensitivity="edit", subject="path")
@@ -31,7 +31,7 @@ class Person:
         return next(self._answers)
 
 
-YES, NO = Answer(allowed=True), Answer(allowed=False)
+YES, NO = PermissionDecision(allowed=True), PermissionDecision(allowed=False)
 
 
 @pytest.mark.parametrize(
@@ -61,51 +61,51 @@ YES, NO = Answer(allowed=True), Answer(allowed=False)
 )
 async def test_the_table_of_modes(mode, traits, outcome):
     person = Person(YES)
-    refusal = await Permissions(mode, ask=person).refusal(tool(traits), {})
+    refusal = await Permissions(mode, ask=person).refusal_reason(tool(traits), {})
 
     assert outcome == ("refuse" if refusal else "ask" if person.asked else "run")
 
 
 async def test_nobody_to_ask_means_no():
-    assert "nobody to ask" in await Permissions().refusal(tool(MCP), {})
+    assert "nobody to ask" in await Permissions().refusal_reason(tool(MCP), {})
 
 
 async def test_a_refusal_may_carry_its_reason():
-    assert "The user refused." == await Permissions(ask=Person(NO)).refusal(tool(MCP), {})
-    answer = Answer(allowed=False, reason="Use the other one.")
+    assert "The user refused." == await Permissions(ask=Person(NO)).refusal_reason(tool(MCP), {})
+    answer = PermissionDecision(allowed=False, reason="Use the other one.")
 
-    assert "Use the other one." == await Permissions(ask=Person(answer)).refusal(tool(MCP), {})
+    assert "Use the other one." == await Permissions(ask=Person(answer)).refusal_reason(tool(MCP), {})
 
 
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_a_decision_can_be_remembered(allowed):
-    person = Person(Answer(allowed=allowed, remember=True))
+    person = Person(PermissionDecision(allowed=allowed, remember=True))
     permissions = Permissions(ask=person)
-    answers = [await permissions.refusal(tool(MCP, "a"), {}) for _ in range(3)]
+    answers = [await permissions.refusal_reason(tool(MCP, "a"), {}) for _ in range(3)]
 
     assert ["a"] == person.asked
     assert {allowed} == {answer is None for answer in answers}
 
 
 async def test_what_is_remembered_of_a_command_is_its_very_words():
-    person = Person(Answer(allowed=True, remember=True), NO)
+    person = Person(PermissionDecision(allowed=True, remember=True), NO)
     permissions = Permissions(ask=person)
-    answers = [await permissions.refusal(tool(BASH), {"command": words}) for words in ("ls", "ls", "rm x")]
+    answers = [await permissions.refusal_reason(tool(BASH), {"command": words}) for words in ("ls", "ls", "rm x")]
 
     assert [None, None, "The user refused."] == answers
 
 
 async def test_what_is_remembered_of_an_edit_holds_for_all_files():
-    person = Person(Answer(allowed=True, remember=True))
+    person = Person(PermissionDecision(allowed=True, remember=True))
     permissions = Permissions(ask=person)
 
-    assert [None, None] == [await permissions.refusal(tool(EDIT), {"path": path}) for path in ("a", "b")]
+    assert [None, None] == [await permissions.refusal_reason(tool(EDIT), {"path": path}) for path in ("a", "b")]
 
 
 async def test_people_are_asked_one_question_at_a_time():
-    person = Person(Answer(allowed=True, remember=True))
+    person = Person(PermissionDecision(allowed=True, remember=True))
     permissions = Permissions(ask=person)
-    answers = await asyncio.gather(*(permissions.refusal(tool(MCP), {}) for _ in range(5)))
+    answers = await asyncio.gather(*(permissions.refusal_reason(tool(MCP), {}) for _ in range(5)))
 
     assert ["t"] == person.asked
     assert [None] * 5 == answers
@@ -113,19 +113,19 @@ async def test_people_are_asked_one_question_at_a_time():
 
 async def test_rules_refuse_ask_and_allow():
     rules = [
-        *read_rules("allow", ["Bash(git *)", "mcp__a__*"]),
-        *read_rules("ask", ["Read"]),
-        *read_rules("deny", ["Bash(git push*)", "Write(*.env)"]),
+        *parse_rules("allow", ["Bash(git *)", "mcp__a__*"]),
+        *parse_rules("ask", ["Read"]),
+        *parse_rules("deny", ["Bash(git push*)", "Write(*.env)"]),
     ]
     permissions = Permissions("allow", rules=rules, ask=Person(NO))
 
-    assert await permissions.refusal(tool(BASH, "Bash"), {"command": "git status"}) is None
-    assert "A rule of the user forbids Bash" in await permissions.refusal(tool(BASH, "Bash"), {"command": "git push"})
-    assert "forbids Write" in await permissions.refusal(tool(EDIT, "Write"), {"path": "a/.env"})
-    assert "The user refused." == await permissions.refusal(tool(SAFE, "Read"), {})
+    assert await permissions.refusal_reason(tool(BASH, "Bash"), {"command": "git status"}) is None
+    assert "A rule of the user forbids Bash" in await permissions.refusal_reason(tool(BASH, "Bash"), {"command": "git push"})
+    assert "forbids Write" in await permissions.refusal_reason(tool(EDIT, "Write"), {"path": "a/.env"})
+    assert "The user refused." == await permissions.refusal_reason(tool(SAFE, "Read"), {})
 
 
 async def test_a_rule_that_allows_does_not_lift_read_only():
-    permissions = Permissions("read_only", rules=read_rules("allow", ["*"]))
+    permissions = Permissions("read_only", rules=parse_rules("allow", ["*"]))
 
-    assert "read-only" in await permissions.refusal(tool(BASH), {})
+    assert "read-only" in await permissions.refusal_reason(tool(BASH), {})

@@ -56,4 +56,4 @@ def test_all_of_it_can_be_said_in_words():
     """Requirement 21."""
     content = (TextPart("a"), MediaPart("image/png"), MediaPart("audio/wav"), MediaPart("application/pdf"))
 
-    assert "a\n[Image: image/png]\n[Audio: audio/wav]\n[Media: application/pdf]" == ToolResult(content).flat
+    assert "a\n[Image: image/png]\n[Audio: audio/wav]\n[Media: application/pdf]" == ToolResult(content).flat_text

@@ -3,11 +3,11 @@
 import pytest
 
 from fcshim.errors import ConfigError
-from fcshim.tools.rules import Rule, first_match, read_rules
+from fcshim.tools.rules import PermissionRule, first_match, parse_rules
 
 
 def matches(verdict, written, name, subject=""):
-    (rule,) = read_rules(verdict, [written])
+    (rule,) = parse_rules(verdict, [written])
     return rule.matches(name, subject)
 
 
@@ -52,7 +52,7 @@ def test_what_is_refused_is_refused_anywhere_in_a_line(command):
 
 
 def test_refusing_goes_before_asking_and_asking_before_allowing():
-    rules = [*read_rules("allow", ["*"]), *read_rules("ask", ["B*"]), *read_rules("deny", ["Bash(rm *)"])]
+    rules = [*parse_rules("allow", ["*"]), *parse_rules("ask", ["B*"]), *parse_rules("deny", ["Bash(rm *)"])]
 
     assert "deny" == first_match(rules, "Bash", "rm x").verdict
     assert "ask" == first_match(rules, "Bash", "ls").verdict
@@ -61,10 +61,10 @@ def test_refusing_goes_before_asking_and_asking_before_allowing():
 
 
 def test_a_rule_is_a_name_and_a_subject():
-    assert (Rule("allow", "Bash", "npm run *"),) == read_rules("allow", [" Bash(npm run *) "])
+    assert (PermissionRule("allow", "Bash", "npm run *"),) == parse_rules("allow", [" Bash(npm run *) "])
 
 
 @pytest.mark.parametrize("written", ["", "  ", "Bash(", "a b", "(x)", "Bash()"])
 def test_anything_else_is_no_rule(written):
     with pytest.raises(ConfigError, match="is no rule"):
-        read_rules("allow", [written])
+        parse_rules("allow", [written])

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fcshim.errors import ConfigError, ToolError
-from fcshim.tools.signature import Signature
+from fcshim.tools.signature import ToolSignature
 
 NOTHING = object()
 
@@ -42,7 +42,7 @@ def weather(
 
 
 def signature_of(function, **descriptions):
-    return Signature(function, "weather", descriptions)
+    return ToolSignature(function, "weather", descriptions)
 
 
 def faults_of(function, **arguments):

@@ -17,8 +17,8 @@ from fcshim.errors import ToolError
 class PublicResolver(AbstractResolver):
     """Looks names up and gives public addresses only; `private` lets all through."""
 
-    def __init__(self, *, private: bool) -> None:
-        self._private = private
+    def __init__(self, *, allow_private: bool) -> None:
+        self._allow_private = allow_private
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -26,7 +26,7 @@ class PublicResolver(AbstractResolver):
         """Give the addresses of a host. Raises `OSError` where it has none, `ToolError` where none is public."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
-        allowed = [each for each in found if self._private or is_public(str(each[4][0]))]
+        allowed = [each for each in found if self._allow_private or is_public(str(each[4][0]))]
         if not allowed:
             raise ToolError(f"{host} is a private address, which must not be fetched from.")
         return [
@@ -55,7 +55,7 @@ def is_public(address: str) -> bool:
     return parsed.is_global and not parsed.is_multicast
 
 
-def is_literal(host: str) -> bool:
+def is_ip_literal(host: str) -> bool:
     """Tell whether a host is written as an address, which is not looked up."""
     try:
         ipaddress.ip_address(host.partition("%")[0].strip("[]"))

@@ -8,15 +8,15 @@ import re
 
 from fcshim.errors import ToolError
 
-_TOO_LITTLE = 200
+_MIN_ARTICLE = 200
 """Characters of an article that is none: then the page is a list or a form, and is written whole."""
 _BLANK_LINES = re.compile(r"\n{3,}")
-_HTML = ("text/html", "application/xhtml+xml")
+_HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 
-def as_markdown(text: str, media_type: str, *, whole: bool = False) -> str:
+def html_to_markdown(text: str, media_type: str, *, full_page: bool = False) -> str:
     """Write a page as Markdown; `whole` with menus and margins. Raises `ToolError` where the libraries are missing."""
-    if media_type not in _HTML:
+    if media_type not in _HTML_TYPES:
         return text
     try:
         from lxml.etree import LxmlError  # noqa: PLC0415 - with the optional libraries
@@ -26,7 +26,7 @@ def as_markdown(text: str, media_type: str, *, whole: bool = False) -> str:
     except ImportError as error:
         raise ToolError("Pages cannot be read here: pip install 'fcshim[tools]', or ask with raw.") from error
     title, article = "", text
-    if not whole:
+    if not full_page:
         try:
             document = Document(text)
             title, article = document.short_title(), document.summary(html_partial=True)
@@ -36,8 +36,8 @@ def as_markdown(text: str, media_type: str, *, whole: bool = False) -> str:
         made = _tidy(markdownify(article, heading_style="ATX", strip=["script", "style", "img"]))
     except RecursionError as error:
         raise ToolError("The page is nested too deeply to be read; ask with raw.") from error
-    if len(made) < _TOO_LITTLE and not whole:
-        return as_markdown(text, media_type, whole=True)
+    if len(made) < _MIN_ARTICLE and not full_page:
+        return html_to_markdown(text, media_type, full_page=True)
     return f"# {title}\n\n{made}" if title and not made.startswith("# ") else made
 
 

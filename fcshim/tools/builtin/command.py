@@ -14,19 +14,19 @@ from pathlib import Path
 
 import msgspec
 
-from fcshim.tools.child import Child, start_child
-from fcshim.tools.guard import Guard, environment, kill_group
+from fcshim.tools.child_process import ChildProcess, start_child
+from fcshim.tools.process_guard import ProcessGuard, mark_environment, kill_group
 
-_READ = 65_536
-_SECONDS_TO_DIE = 2.0
+_READ_SIZE = 65_536
+_KILL_SECONDS = 2.0
 
 
-class Finished(msgspec.Struct, frozen=True):
+class CommandResult(msgspec.Struct, frozen=True):
     """What a command left: `code` is null where its time ran out; `cut` tells that it wrote more."""
 
     code: int | None
     output: bytes
-    cut: bool
+    truncated: bool
 
 
 async def run_command(
@@ -34,46 +34,46 @@ async def run_command(
     *,
     cwd: Path,
     seconds: float,
-    most_output: int,
+    max_output: int,
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
-) -> Finished:
+) -> CommandResult:
     """Run a command; standard error goes where standard output goes. Raises `OSError` where it cannot be started."""
-    async with Guard() as guard:
+    async with ProcessGuard() as guard:
         mark = guard.new_mark()
-        whole = dict(os.environ if env is None else env) | environment(mark)
+        whole = dict(os.environ if env is None else env) | mark_environment(mark)
         child = await start_child(command, cwd=cwd, env=whole, stderr=STDOUT)
-        guard.watch(child.group)
-        output = _Output(most_output)
+        guard.add_group(child.group_id)
+        output = _OutputBuffer(max_output)
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
-                    group.create_task(_feed(child, stdin))
+                    group.create_task(_write_stdin(child, stdin))
                     group.create_task(output.read(child))
                     await child.exited.wait()
             code = child.process.returncode
-            return Finished(code, bytes(output.kept), cut=output.size > len(output.kept))
+            return CommandResult(code, bytes(output.kept), truncated=output.size > len(output.kept))
         finally:
-            await _end(child, mark)
-            guard.forget(child.group)
+            await _kill(child, mark)
+            guard.remove_group(child.group_id)
 
 
-class _Output:
+class _OutputBuffer:
     """The beginning of what a command writes."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         self.kept = bytearray()
         self.size = 0
-        self._most = most
+        self._limit = limit
 
-    async def read(self, child: Child) -> None:
+    async def read(self, child: ChildProcess) -> None:
         assert child.process.stdout is not None
-        while data := await child.process.stdout.read(_READ):
+        while data := await child.process.stdout.read(_READ_SIZE):
             self.size += len(data)
-            self.kept += data[: self._most - len(self.kept)]
+            self.kept += data[: self._limit - len(self.kept)]
 
 
-async def _feed(child: Child, data: bytes) -> None:
+async def _write_stdin(child: ChildProcess, data: bytes) -> None:
     pipe = child.process.stdin
     assert pipe is not None
     with contextlib.suppress(OSError):
@@ -82,8 +82,8 @@ async def _feed(child: Child, data: bytes) -> None:
     pipe.close()
 
 
-async def _end(child: Child, mark: str) -> None:
+async def _kill(child: ChildProcess, mark: str) -> None:
     """End what the command left in the background, also what has left its group."""
-    await kill_group(child.group, mark)
-    await child.exits(_SECONDS_TO_DIE)
+    await kill_group(child.group_id, mark)
+    await child.wait_exit(_KILL_SECONDS)
     child.close()

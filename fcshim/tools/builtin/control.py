@@ -17,9 +17,9 @@ from fcshim.tools.base import Traits
 from fcshim.tools.builtin.command import run_command
 from fcshim.tools.function import FunctionTool
 
-_SECONDS = 5.0
+_NOTIFY_SECONDS = 5.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_ALLOWED = re.compile(r"^allowed-tools:(.*)$", re.MULTILINE)
+_ALLOWED_TOOLS = re.compile(r"^allowed-tools:(.*)$", re.MULTILINE)
 _SIZE_LIMIT = 64 * 1024
 
 Notifier: TypeAlias = Callable[[str, str], Awaitable[None]]
@@ -53,12 +53,12 @@ class Control:
             command: its name
             args: what stands behind it
         """
-        head, text = _split(await asyncio.to_thread(self._text, command.removeprefix("/")))
+        head, text = _split_front_matter(await asyncio.to_thread(self._read_command, command.removeprefix("/")))
         whole = text.replace("$ARGUMENTS", args) if "$ARGUMENTS" in text else f"{text}\n{args}".rstrip()
-        allowed = _ALLOWED.search(head)
+        allowed = _ALLOWED_TOOLS.search(head)
         return f"{whole}\n(Use only these tools: {allowed[1].strip()})" if allowed else whole
 
-    def _text(self, name: str) -> str:
+    def _read_command(self, name: str) -> str:
         assert self._commands is not None
         file = self._commands / f"{name}.md"
         if not _NAME.fullmatch(name) or not file.is_file():
@@ -67,7 +67,7 @@ class Control:
         return file.read_text(encoding="utf-8", errors="replace")[:_SIZE_LIMIT]
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split_front_matter(text: str) -> tuple[str, str]:
     """Part what a command's file says of itself, between lines of `---`, from the command."""
     if not text.startswith("---\n") or "\n---\n" not in text:
         return "", text
@@ -80,6 +80,6 @@ async def notify_desktop(title: str, body: str) -> None:
     program = shutil.which("notify-send")
     if program is None:
         raise ToolError("There is no desktop here to show a notification on.")
-    done = await run_command([program, "--", title, body], cwd=Path("/"), seconds=_SECONDS, most_output=1_000)
+    done = await run_command([program, "--", title, body], cwd=Path("/"), seconds=_NOTIFY_SECONDS, max_output=1_000)
     if done.code != 0:
         raise ToolError(f"The notification was not shown: {done.output.decode(errors='replace')}")

@@ -22,8 +22,8 @@ from fcshim.tools.function import FunctionTool
 logger = logging.getLogger(__name__)
 
 
-class _Loaded(msgspec.Struct):
-    stamp: tuple[int, int]
+class _LoadedFile(msgspec.Struct):
+    version: tuple[int, int]
     tools: list[AnyTool]
 
 
@@ -34,19 +34,19 @@ class CustomTools:
         if not folder.is_dir():
             raise ConfigError(f"{folder}: not a folder; expected one with Python files of tools")
         self._folder = folder
-        self._loaded: dict[Path, _Loaded] = {}
-        self.faults: dict[str, str] = {}
+        self._loaded: dict[Path, _LoadedFile] = {}
+        self.errors: dict[str, str] = {}
 
     def refresh(self) -> bool:
         """Look at the files again; tell whether any changed, came or went."""
-        files = {file: _stamp(file) for file in sorted(self._folder.glob("*.py")) if not file.name.startswith("_")}
+        files = {file: _file_version(file) for file in sorted(self._folder.glob("*.py")) if not file.name.startswith("_")}
         changed = False
         for file in self._loaded.keys() - files.keys():
             del self._loaded[file]
-            self.faults.pop(file.name, None)
+            self.errors.pop(file.name, None)
             changed = True
         for file, stamp in files.items():
-            if file not in self._loaded or self._loaded[file].stamp != stamp:
+            if file not in self._loaded or self._loaded[file].version != stamp:
                 self._load(file, stamp)
                 changed = True
         return changed
@@ -59,29 +59,29 @@ class CustomTools:
         before = self._loaded[file].tools if file in self._loaded else []
         try:
             tools = _tools_of(file)
-            self.faults.pop(file.name, None)
+            self.errors.pop(file.name, None)
         except Exception as error:  # noqa: BLE001 - the file's own code may raise anything, and the others must work
-            self.faults[file.name] = f"{type(error).__name__}: {error}"
-            logger.warning("%s: %s", file, self.faults[file.name])
+            self.errors[file.name] = f"{type(error).__name__}: {error}"
+            logger.warning("%s: %s", file, self.errors[file.name])
             tools = before
-        self._loaded[file] = _Loaded(stamp, tools)
+        self._loaded[file] = _LoadedFile(stamp, tools)
 
 
 def _tools_of(file: Path) -> list[AnyTool]:
-    module = _module(file)
+    module = _run_module(file)
     listed = getattr(module, "TOOLS", None)
-    functions = _functions(module) if listed is None else listed
-    return [_tool(each, f"custom:{file.stem}") for each in functions]
+    functions = _public_functions(module) if listed is None else listed
+    return [_as_tool(each, f"custom:{file.stem}") for each in functions]
 
 
-def _tool(each: JSON, source: str) -> AnyTool:
+def _as_tool(each: JSON, source: str) -> AnyTool:
     tool = each if isinstance(each, AnyTool) else FunctionTool(each)
     if isinstance(tool, FunctionTool):
         tool.traits = msgspec.structs.replace(tool.traits, source=source)
     return tool
 
 
-def _module(file: Path) -> ModuleType:
+def _run_module(file: Path) -> ModuleType:
     """Run the file itself: the cache of compiled files does not notice two changes within a second."""
     module = ModuleType(f"fcshim_custom_{file.stem}")
     module.__file__ = str(file)
@@ -89,7 +89,7 @@ def _module(file: Path) -> ModuleType:
     return module
 
 
-def _functions(module: ModuleType) -> list[Callable[..., JSON]]:
+def _public_functions(module: ModuleType) -> list[Callable[..., JSON]]:
     return [
         each
         for name, each in vars(module).items()
@@ -97,6 +97,6 @@ def _functions(module: ModuleType) -> list[Callable[..., JSON]]:
     ]
 
 
-def _stamp(file: Path) -> tuple[int, int]:
+def _file_version(file: Path) -> tuple[int, int]:
     status = file.stat()
     return status.st_mtime_ns, status.st_size

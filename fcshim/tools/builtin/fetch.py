@@ -13,12 +13,12 @@ import aiohttp
 import msgspec
 
 from fcshim.errors import ToolError
-from fcshim.tools.builtin.addresses import PublicResolver, is_literal, is_public
+from fcshim.tools.builtin.addresses import PublicResolver, is_ip_literal, is_public
 
-SECONDS = 30.0
+DEFAULT_SECONDS = 30.0
 SIZE_LIMIT = 5 * 2**20
 """Bytes of a page, unpacked."""
-_REDIRECTS = 5
+_MAX_REDIRECTS = 5
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; fcshim)",
     "Accept": "text/html, application/xhtml+xml, text/*;q=0.9, */*;q=0.5",
@@ -27,7 +27,7 @@ _HEADERS = {
 _CHARSET = re.compile(rb"<meta[^>]{0,100}charset\s*=\s*[\"']?([A-Za-z0-9_-]{1,40})")
 
 
-class Page(msgspec.Struct, frozen=True):
+class WebPage(msgspec.Struct, frozen=True):
     """What was loaded, from where it was at last."""
 
     url: str
@@ -35,25 +35,25 @@ class Page(msgspec.Struct, frozen=True):
     text: str
 
 
-async def fetch(url: str, *, private: bool = False, seconds: float = SECONDS) -> Page:
+async def fetch(url: str, *, allow_private: bool = False, seconds: float = DEFAULT_SECONDS) -> WebPage:
     """Load a page. Raises `ToolError`."""
     try:
-        async with asyncio.timeout(seconds), _session(private=private) as session:
-            return await _follow(session, url, private=private)
+        async with asyncio.timeout(seconds), _client_session(allow_private=allow_private) as session:
+            return await _follow_redirects(session, url, allow_private=allow_private)
     except TimeoutError:
         raise ToolError(f"{url} did not come within {seconds:g} seconds.") from None
     except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
         raise ToolError(f"{url} cannot be loaded: {error}") from error
 
 
-def _session(*, private: bool) -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(resolver=PublicResolver(private=private), force_close=True)
+def _client_session(*, allow_private: bool) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(resolver=PublicResolver(allow_private=allow_private), force_close=True)
     return aiohttp.ClientSession(connector=connector, headers=_HEADERS, auto_decompress=False, trust_env=False)
 
 
-async def _follow(session: aiohttp.ClientSession, url: str, *, private: bool) -> Page:
-    for _ in range(_REDIRECTS + 1):
-        _judge(url, private=private)
+async def _follow_redirects(session: aiohttp.ClientSession, url: str, *, allow_private: bool) -> WebPage:
+    for _ in range(_MAX_REDIRECTS + 1):
+        _check_url(url, allow_private=allow_private)
         async with session.get(url, allow_redirects=False) as response:
             target = response.headers.get("Location")
             if response.status in (301, 302, 303, 307, 308) and target:
@@ -61,23 +61,23 @@ async def _follow(session: aiohttp.ClientSession, url: str, *, private: bool) ->
                 continue
             if response.status >= 400:
                 raise ToolError(f"{url} answered {response.status} {response.reason}.")
-            return Page(url, response.content_type, _decoded(await _body(response), response.charset))
+            return WebPage(url, response.content_type, _decode(await _read_body(response), response.charset))
     raise ToolError(f"{url} leads on and on.")
 
 
-def _judge(url: str, *, private: bool) -> None:
+def _check_url(url: str, *, allow_private: bool) -> None:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ToolError(f"{url[:200]!r} is no http or https URL.")
     if parts.username or parts.password:
         raise ToolError("A URL with a password in it is not loaded.")
-    if not private and is_literal(parts.hostname) and not is_public(parts.hostname):
+    if not allow_private and is_ip_literal(parts.hostname) and not is_public(parts.hostname):
         raise ToolError(f"{parts.hostname} is a private address, which must not be fetched from.")
 
 
-async def _body(response: aiohttp.ClientResponse) -> bytes:
+async def _read_body(response: aiohttp.ClientResponse) -> bytes:
     """Read and unpack, no further than the limit: a small file can unpack to gigabytes."""
-    unpacker = _unpacker(response.headers.get("Content-Encoding", ""))
+    unpacker = _decompressor(response.headers.get("Content-Encoding", ""))
     body = bytearray()
     async for data in response.content.iter_any():
         body += data if unpacker is None else unpacker.decompress(data, SIZE_LIMIT + 1 - len(body))
@@ -86,7 +86,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def _unpacker(encoding: str) -> "zlib._Decompress | None":
+def _decompressor(encoding: str) -> "zlib._Decompress | None":
     match encoding.strip().lower():
         case "" | "identity":
             return None
@@ -96,7 +96,7 @@ def _unpacker(encoding: str) -> "zlib._Decompress | None":
             raise ToolError(f"The page is packed as {other[:40]}, which was not asked for.")
 
 
-def _decoded(body: bytes, charset: str | None) -> str:
+def _decode(body: bytes, charset: str | None) -> str:
     found = _CHARSET.search(body[:2_048])
     for name in (charset, found[1].decode() if found else None, "utf-8"):
         try:

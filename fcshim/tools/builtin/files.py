@@ -23,14 +23,14 @@ from fcshim.tools.result import ToolResult
 
 READ_LIMIT = 128 * 1024
 """Characters of one reading; more than any model reads well, and the registry cuts at less."""
-WHOLE_LIMIT = 10 * 2**20
+FILE_LIMIT = 10 * 2**20
 """Bytes of a file beyond which a part has to be asked for."""
 _IMAGE_LIMIT = 5 * 2**20
 """Bytes of a picture, which is what most providers take."""
-_LISTED = 1_000
+_MAX_ENTRIES = 1_000
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 
-Where = Annotated[str, "path, from the workspace"]
+WorkspacePath = Annotated[str, "path, from the workspace"]
 
 
 class Files:
@@ -58,30 +58,30 @@ class Files:
             offset: number of the first line, from 1
             limit: how many lines
         """
-        file = self._workspace.file(path)
+        file = self._workspace.existing_file(path)
         if file.suffix.lower() in _IMAGES:
-            return _picture(file)
-        if offset is None and limit is None and file.stat().st_size > WHOLE_LIMIT:
+            return _read_image(file)
+        if offset is None and limit is None and file.stat().st_size > FILE_LIMIT:
             raise ToolError(f"{path} has {file.stat().st_size} bytes; read a part of it with offset and limit.")
-        with _faults(path), file.open(encoding="utf-8", errors="replace", newline="") as lines:
+        with _tool_errors(path), file.open(encoding="utf-8", errors="replace", newline="") as lines:
             first = max(offset or 1, 1)
             chosen = itertools.islice(lines, first - 1, None if limit is None else first - 1 + max(limit, 0))
-            text = _bounded(chosen, path)
+            text = _join_limited(chosen, path)
         if "\0" in text[:8_192]:
             raise ToolError(f"{path} is not a text file.")
         if not text:
             return "(empty)" if first == 1 and limit != 0 else f"({path} has no line {first})"
         return text
 
-    def write(self, path: Where, content: str) -> str:
+    def write(self, path: WorkspacePath, content: str) -> str:
         """Write a file, new or in the place of the old one; folders are made as needed."""
         file = self._workspace.resolve(path)
         if file.is_dir():
             raise ToolError(f"{path} is a folder.")
         existed = file.exists()
-        with _faults(path):
+        with _tool_errors(path):
             file.parent.mkdir(parents=True, exist_ok=True)
-            _replace(file, content.encode(errors="surrogatepass"))
+            _write_atomically(file, content.encode(errors="surrogatepass"))
         return f"{'Replaced' if existed else 'Created'} {path} ({len(content)} characters)."
 
     def edit(self, path: str, old_string: str, new_string: str, *, replace_all: bool = False) -> str:
@@ -93,12 +93,12 @@ class Files:
             new_string: the text to put in its place
             replace_all: replace it wherever it stands
         """
-        file = self._workspace.file(path)
-        if file.stat().st_size > WHOLE_LIMIT:
+        file = self._workspace.existing_file(path)
+        if file.stat().st_size > FILE_LIMIT:
             raise ToolError(f"{path} is too large to edit.")
-        with _faults(path):
+        with _tool_errors(path):
             text = file.read_bytes().decode()
-        old, new = _with_line_ends(text, old_string, new_string)
+        old, new = _match_line_endings(text, old_string, new_string)
         count = text.count(old) if old else 0
         if not old or old == new:
             raise ToolError("old_string is empty." if not old else "old_string and new_string are the same.")
@@ -106,17 +106,17 @@ class Files:
             raise ToolError(f"old_string is not in {path}. Read the file and copy the text exactly.")
         if count > 1 and not replace_all:
             raise ToolError(f"old_string is in {path} {count} times. Give more of the text around it, or replace_all.")
-        with _faults(path):
-            _replace(file, text.replace(old, new).encode())
+        with _tool_errors(path):
+            _write_atomically(file, text.replace(old, new).encode())
         return f"Replaced {count} {'place' if count == 1 else 'places'} in {path}."
 
-    def list_dir(self, path: Where = ".") -> str:
+    def list_dir(self, path: WorkspacePath = ".") -> str:
         """List a folder: folders end with a slash, files come with their size in bytes."""
-        with _faults(path):
-            entries = sorted(self._workspace.folder(path).iterdir(), key=lambda entry: (not entry.is_dir(), entry.name))
-        lines = [_entry(entry) for entry in entries[:_LISTED]]
-        if len(entries) > _LISTED:
-            lines.append(f"({len(entries) - _LISTED} more)")
+        with _tool_errors(path):
+            entries = sorted(self._workspace.existing_folder(path).iterdir(), key=lambda entry: (not entry.is_dir(), entry.name))
+        lines = [_entry(entry) for entry in entries[:_MAX_ENTRIES]]
+        if len(entries) > _MAX_ENTRIES:
+            lines.append(f"({len(entries) - _MAX_ENTRIES} more)")
         return "\n".join(lines) or "(empty)"
 
 
@@ -129,7 +129,7 @@ def _entry(entry: Path) -> str:
         return f"{entry.name}  (broken link)"
 
 
-def _bounded(lines: Iterator[str], path: str) -> str:
+def _join_limited(lines: Iterator[str], path: str) -> str:
     """Join lines up to the limit, and say where to go on."""
     parts: list[str] = []
     left = READ_LIMIT
@@ -142,21 +142,21 @@ def _bounded(lines: Iterator[str], path: str) -> str:
     return "".join(parts)
 
 
-def _picture(file: Path) -> ToolResult:
+def _read_image(file: Path) -> ToolResult:
     if file.stat().st_size > _IMAGE_LIMIT:
         raise ToolError(f"{file.name} is larger than {_IMAGE_LIMIT} bytes, too large a picture to show.")
     data = base64.b64encode(file.read_bytes()).decode()
     return ToolResult((MediaPart(_IMAGES[file.suffix.lower()], data=data),))
 
 
-def _with_line_ends(text: str, old: str, new: str) -> tuple[str, str]:
+def _match_line_endings(text: str, old: str, new: str) -> tuple[str, str]:
     """Models write line feeds; a file with carriage returns keeps them."""
     if "\r\n" in text and old not in text:
         return old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
     return old, new
 
 
-def _replace(file: Path, data: bytes) -> None:
+def _write_atomically(file: Path, data: bytes) -> None:
     """Write beside the file and put it in its place, with its permissions."""
     mode = file.stat().st_mode & 0o7777 if file.exists() else 0o666 & ~_umask()
     handle, beside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
@@ -177,7 +177,7 @@ def _umask() -> int:
 
 
 @contextlib.contextmanager
-def _faults(path: str) -> Iterator[None]:
+def _tool_errors(path: str) -> Iterator[None]:
     """Tell the model what the system says."""
     try:
         yield

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from fcshim.errors import ToolError
 
-_MOST = 64
+_MAX_PATTERNS = 64
 """Patterns that braces may stand for: they multiply."""
 
 
@@ -17,7 +17,7 @@ class GlobPattern:
     """One pattern, with its braces written out. Raises `ToolError` where they stand for too much."""
 
     def __init__(self, pattern: str) -> None:
-        self._patterns = [tuple(each.split("/")) for each in _expanded(pattern.lstrip("/").removeprefix("./"))]
+        self._patterns = [tuple(each.split("/")) for each in _expand_braces(pattern.lstrip("/").removeprefix("./"))]
 
     def matches(self, path: str) -> bool:
         """Tell whether a path, from the folder that is searched, is meant."""
@@ -25,7 +25,7 @@ class GlobPattern:
         return any(_matches(pattern if len(pattern) > 1 else ("**", *pattern), parts) for pattern in self._patterns)
 
 
-def _expanded(pattern: str) -> list[str]:
+def _expand_braces(pattern: str) -> list[str]:
     waiting, done = [pattern], []
     while waiting:
         text = waiting.pop()
@@ -35,8 +35,8 @@ def _expanded(pattern: str) -> list[str]:
             done.append(text)
         else:
             waiting += [text[:opened] + each + text[closed + 1 :] for each in text[opened + 1 : closed].split(",")]
-        if len(waiting) + len(done) > _MOST:
-            raise ToolError(f"The pattern stands for more than {_MOST} patterns.")
+        if len(waiting) + len(done) > _MAX_PATTERNS:
+            raise ToolError(f"The pattern stands for more than {_MAX_PATTERNS} patterns.")
     return done
 
 
@@ -47,10 +47,10 @@ def _matches(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
         if part == "**":
             reachable = set(range(min(reachable, default=len(path) + 1), len(path) + 1))
         else:
-            reachable = {at + 1 for at in reachable if at < len(path) and _same(path[at], part)}
+            reachable = {at + 1 for at in reachable if at < len(path) and _name_matches(path[at], part)}
     return len(path) in reachable
 
 
 @lru_cache(maxsize=4_096)
-def _same(name: str, pattern: str) -> bool:
+def _name_matches(name: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(name, pattern)

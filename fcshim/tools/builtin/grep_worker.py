@@ -10,7 +10,7 @@ import re
 import sys
 
 _FILE_LIMIT = 10 * 2**20
-_LINE = 500
+_LINE_LIMIT = 500
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
     left = asked["most"]
     for path in asked["files"]:
         for number, line in _matches(path, pattern):
-            print(json.dumps([path, number, line[:_LINE]]), flush=True)  # noqa: T201 - this is its output
+            print(json.dumps([path, number, line[:_LINE_LIMIT]]), flush=True)  # noqa: T201 - this is its output
             left -= 1
             if not left:
                 return

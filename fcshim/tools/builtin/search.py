@@ -20,11 +20,11 @@ from fcshim.tools.builtin.walk import files_under
 from fcshim.tools.builtin.workspace import Workspace
 from fcshim.tools.function import FunctionTool
 
-_MOST_PATHS = 1_000
-_MOST_MATCHES = 250
+_MAX_PATHS = 1_000
+_MAX_MATCHES = 250
 _SECONDS = 20.0
 
-Where = Annotated[str, "folder to search, from the workspace"]
+SearchFolder = Annotated[str, "folder to search, from the workspace"]
 
 
 class Search:
@@ -41,12 +41,12 @@ class Search:
             FunctionTool(self.grep, name="Grep", traits=traits),
         ]
 
-    def glob(self, pattern: Annotated[str, "such as *.py or src/**/*.{ts,tsx}"], path: Where = ".") -> str:
+    def glob(self, pattern: Annotated[str, "such as *.py or src/**/*.{ts,tsx}"], path: SearchFolder = ".") -> str:
         """Find files by their names."""
-        found = self._named(pattern, path)
-        lines = [self._workspace.shown(file) for file in found[:_MOST_PATHS]]
-        if len(found) > _MOST_PATHS:
-            lines.append(f"({len(found) - _MOST_PATHS} more)")
+        found = self._find_files(pattern, path)
+        lines = [self._workspace.display_path(file) for file in found[:_MAX_PATHS]]
+        if len(found) > _MAX_PATHS:
+            lines.append(f"({len(found) - _MAX_PATHS} more)")
         return "\n".join(lines) or f"No file matches {pattern}."
 
     async def grep(
@@ -60,34 +60,34 @@ class Search:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:
             raise ToolError(f"The pattern is no regular expression: {error}") from error
-        files = await asyncio.to_thread(self._searched, path, include)
-        matches, ended = await self._matches(pattern, files)
-        lines = [f"{self._workspace.shown(Path(file))}:{number}: {line}" for file, number, line in matches]
-        if len(matches) >= _MOST_MATCHES:
-            lines.append(f"(the first {_MOST_MATCHES} matches)")
+        files = await asyncio.to_thread(self._files_to_search, path, include)
+        matches, ended = await self._run_grep(pattern, files)
+        lines = [f"{self._workspace.display_path(Path(file))}:{number}: {line}" for file, number, line in matches]
+        if len(matches) >= _MAX_MATCHES:
+            lines.append(f"(the first {_MAX_MATCHES} matches)")
         if not ended:
             lines.append(f"(stopped after {_SECONDS:g} seconds)")
         return "\n".join(lines) or f"Nothing matches {pattern} in {len(files)} files."
 
-    def _named(self, pattern: str, path: str) -> list[Path]:
-        folder, wanted = self._workspace.folder(path), GlobPattern(pattern)
+    def _find_files(self, pattern: str, path: str) -> list[Path]:
+        folder, wanted = self._workspace.existing_folder(path), GlobPattern(pattern)
         found = files_under(folder, self._workspace.root)
         return [file for file in found if wanted.matches(file.relative_to(folder).as_posix())]
 
-    def _searched(self, path: str, include: str | None) -> list[str]:
+    def _files_to_search(self, path: str, include: str | None) -> list[str]:
         target = self._workspace.resolve(path)
         if target.is_file():
             return [str(target)]
-        return [str(file) for file in self._named(include or "*", path)]
+        return [str(file) for file in self._find_files(include or "*", path)]
 
-    async def _matches(self, pattern: str, files: list[str]) -> tuple[list[tuple[str, int, str]], bool]:
-        asked = json.dumps({"pattern": pattern, "files": files, "most": _MOST_MATCHES})
+    async def _run_grep(self, pattern: str, files: list[str]) -> tuple[list[tuple[str, int, str]], bool]:
+        asked = json.dumps({"pattern": pattern, "files": files, "most": _MAX_MATCHES})
         done = await run_command(
             [sys.executable, "-I", "-S", str(Path(grep_worker.__file__))],
             cwd=self._workspace.root,
             stdin=asked.encode(),
             seconds=_SECONDS,
-            most_output=_MOST_MATCHES * 4_096,
+            max_output=_MAX_MATCHES * 4_096,
         )
         whole = done.output[: done.output.rfind(b"\n") + 1]
         return [tuple(json.loads(line)) for line in whole.splitlines()], done.code is not None

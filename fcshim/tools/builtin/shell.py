@@ -10,8 +10,8 @@ from typing import Annotated
 
 from fcshim.errors import ToolError
 from fcshim.tools.base import Traits
-from fcshim.tools.builtin.command import Finished, run_command
-from fcshim.tools.builtin.danger import inspect_command
+from fcshim.tools.builtin.command import CommandResult, run_command
+from fcshim.tools.builtin.command_risks import inspect_command
 from fcshim.tools.builtin.workspace import Workspace
 from fcshim.tools.function import FunctionTool
 
@@ -36,28 +36,28 @@ class Shell:
     async def bash(self, command: Annotated[str, "what to run, in the workspace"]) -> str:
         """Run a shell command. What it leaves running in the background is ended with it."""
         danger = inspect_command(command, self._workspace.root)
-        if danger.refused:
-            raise ToolError(f"The command was not run: {danger.refused}.")
+        if danger.refusal:
+            raise ToolError(f"The command was not run: {danger.refusal}.")
         try:
             done = await run_command(
                 [self._shell, "-c", command],
                 cwd=self._workspace.root,
                 seconds=self._seconds,
-                most_output=OUTPUT_LIMIT,
+                max_output=OUTPUT_LIMIT,
                 env=_environment(),
             )
         except (OSError, ValueError) as error:
             raise ToolError(f"The command cannot be run: {error}") from error
-        text = "".join(f"[Warning: it {warning}]\n" for warning in danger.warnings) + self._said(done)
+        text = "".join(f"[Warning: it {warning}]\n" for warning in danger.warnings) + self._format_output(done)
         if done.code != 0:
             raise ToolError(text)
         return text
 
-    def _said(self, done: Finished) -> str:
-        output = done.output.decode(errors="replace").rstrip("\n")
-        if done.cut:
+    def _format_output(self, result: CommandResult) -> str:
+        output = result.output.decode(errors="replace").rstrip("\n")
+        if result.truncated:
             output += f"\n(truncated: only the first {OUTPUT_LIMIT} bytes are shown)"
-        match done.code:
+        match result.code:
             case None:
                 return f"{output}\n(stopped after {self._seconds:g} seconds)".lstrip("\n")
             case 0:

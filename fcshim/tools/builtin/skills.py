@@ -19,13 +19,13 @@ from fcshim.errors import ToolError
 from fcshim.tools.base import Traits
 from fcshim.tools.function import FunctionTool
 
-_FILE = "SKILL.md"
+_SKILL_FILE = "SKILL.md"
 _SIZE_LIMIT = 256 * 1024
 """Bytes of a skill; a model reads it whole."""
 _FIELD = re.compile(r"(name|description):[ \t]*(.*)")
-_MOST = 500
+_MAX_SKILLS = 500
 
-Load: TypeAlias = Callable[[str], Awaitable[str]]
+LoadText: TypeAlias = Callable[[str], Awaitable[str]]
 """Loads the text behind an address."""
 
 
@@ -37,7 +37,7 @@ class Skill(msgspec.Struct, frozen=True):
     file: Path
 
 
-class Offer(msgspec.Struct, frozen=True):
+class SkillListing(msgspec.Struct, frozen=True):
     """A skill that an index offers; its id is the name of a folder."""
 
     id: str
@@ -51,14 +51,14 @@ class Offer(msgspec.Struct, frozen=True):
             raise ValueError(f"{self.id[:80]!r} is no id of a skill")
 
 
-class _Index(msgspec.Struct, frozen=True):
-    skills: list[Offer]
+class _SkillIndex(msgspec.Struct, frozen=True):
+    skills: list[SkillListing]
 
 
 class Skills:
     """The skills of a folder; with an `index` (an address, and how to load one) others can be installed."""
 
-    def __init__(self, folder: Path, *, index: str = "", load: Load | None = None) -> None:
+    def __init__(self, folder: Path, *, index: str = "", load: LoadText | None = None) -> None:
         self._folder = folder
         self._index = index
         self._load = load
@@ -80,14 +80,14 @@ class Skills:
 
     def list_skills(self) -> str:
         """List the skills: what can be read with read_skill."""
-        return "\n".join(f"{each.name}: {each.description}" for each in self._found()) or "There are no skills."
+        return "\n".join(f"{each.name}: {each.description}" for each in self._installed()) or "There are no skills."
 
     def read_skill(self, name: str) -> str:
         """Read a skill: how something is done."""
-        for skill in self._found():
+        for skill in self._installed():
             if skill.name == name:
-                return _text(skill.file)
-        known = ", ".join(each.name for each in self._found()) or "none"
+                return _read_text(skill.file)
+        known = ", ".join(each.name for each in self._installed()) or "none"
         raise ToolError(f"There is no skill {name}. There are: {known}.")
 
     async def skillhub_search(self, query: str) -> str:
@@ -95,38 +95,38 @@ class Skills:
         words = query.lower().split()
         found = [
             offer
-            for offer in await self._offers()
+            for offer in await self._listings()
             if all(word in f"{offer.id} {offer.name} {offer.description}".lower() for word in words)
         ]
         return "\n".join(f"{each.id}: {each.description or each.name}" for each in found[:50]) or "Nothing was found."
 
     async def skillhub_install(self, skillId: str) -> str:  # noqa: N803 - the name that models are told
         """Install a skill by its id, as skillhub_search gives it."""
-        offer = next((each for each in await self._offers() if each.id == skillId), None)
+        offer = next((each for each in await self._listings() if each.id == skillId), None)
         if offer is None:
             raise ToolError(f"There is no skill {skillId} to install.")
-        data = (await self._loaded(offer.url)).encode()
+        data = (await self._load_text(offer.url)).encode()
         if hashlib.sha256(data).hexdigest() != offer.sha256.lower():
             raise ToolError(f"{skillId} is not what the index says (its digest differs); it was not installed.")
-        file = self._folder / offer.id / _FILE
+        file = self._folder / offer.id / _SKILL_FILE
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
         return f"Installed {offer.id}."
 
-    def _found(self) -> Iterator[Skill]:
-        for file in sorted(self._folder.glob(f"*/{_FILE}"))[:_MOST]:
+    def _installed(self) -> Iterator[Skill]:
+        for file in sorted(self._folder.glob(f"*/{_SKILL_FILE}"))[:_MAX_SKILLS]:
             try:
-                yield _skill(file)
+                yield _parse_skill(file)
             except ToolError:
                 continue
 
-    async def _offers(self) -> list[Offer]:
+    async def _listings(self) -> list[SkillListing]:
         try:
-            return msgspec.json.decode(await self._loaded(self._index), type=_Index).skills
+            return msgspec.json.decode(await self._load_text(self._index), type=_SkillIndex).skills
         except (msgspec.DecodeError, ValueError) as error:
             raise ToolError(f"The index of skills cannot be read: {error}") from error
 
-    async def _loaded(self, url: str) -> str:
+    async def _load_text(self, url: str) -> str:
         assert self._load is not None
         text = await self._load(url)
         if len(text) > _SIZE_LIMIT:
@@ -134,13 +134,13 @@ class Skills:
         return text
 
 
-def _skill(file: Path) -> Skill:
-    head = _text(file).split("---")[1] if _text(file).startswith("---") else ""
+def _parse_skill(file: Path) -> Skill:
+    head = _read_text(file).split("---")[1] if _read_text(file).startswith("---") else ""
     fields = {found[1]: found[2].strip().strip("\"'") for line in head.splitlines() if (found := _FIELD.match(line))}
     return Skill(fields.get("name") or file.parent.name, fields.get("description", ""), file)
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         if file.stat().st_size > _SIZE_LIMIT:
             raise ToolError(f"{file} is larger than {_SIZE_LIMIT} bytes.")

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pathspec
 
-_ALWAYS = frozenset({".git", ".hg", ".svn"})
-MOST_FILES = 200_000
+_VCS_FOLDERS = frozenset({".git", ".hg", ".svn"})
+MAX_FILES = 200_000
 """Files that are looked at: a home folder has more, and a search there would take minutes."""
 
 
 def files_under(folder: Path, root: Path) -> Iterator[Path]:
     """Give the files, with the rules of all folders from `root` down."""
-    rules = [each for parent in _parents(folder, root) for each in _rules(parent)]
-    left = MOST_FILES
+    rules = [each for parent in _parent_folders(folder, root) for each in _read_rules(parent)]
+    left = MAX_FILES
     for file in _walk(folder, rules):
         yield file
         left -= 1
@@ -26,19 +26,19 @@ def files_under(folder: Path, root: Path) -> Iterator[Path]:
             return
 
 
-_Rules = tuple[Path, pathspec.GitIgnoreSpec]
+_FolderRules = tuple[Path, pathspec.GitIgnoreSpec]
 
 
-def _walk(folder: Path, rules: list[_Rules]) -> Iterator[Path]:
+def _walk(folder: Path, rules: list[_FolderRules]) -> Iterator[Path]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
         return
-    rules = [*rules, *_rules(folder)]
+    rules = [*rules, *_read_rules(folder)]
     for entry in entries:
         path = folder / entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.name in _ALWAYS or _ignored(path, rules, is_folder=is_folder):
+        if entry.name in _VCS_FOLDERS or _is_ignored(path, rules, is_folder=is_folder):
             continue
         if is_folder:
             yield from _walk(path, rules)
@@ -46,7 +46,7 @@ def _walk(folder: Path, rules: list[_Rules]) -> Iterator[Path]:
             yield path
 
 
-def _rules(folder: Path) -> list[_Rules]:
+def _read_rules(folder: Path) -> list[_FolderRules]:
     try:
         lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
         return [(folder, pathspec.GitIgnoreSpec.from_lines(lines))]
@@ -54,12 +54,12 @@ def _rules(folder: Path) -> list[_Rules]:
         return []
 
 
-def _ignored(path: Path, rules: list[_Rules], *, is_folder: bool) -> bool:
+def _is_ignored(path: Path, rules: list[_FolderRules], *, is_folder: bool) -> bool:
     return any(
         spec.match_file(path.relative_to(folder).as_posix() + ("/" if is_folder else "")) for folder, spec in rules
     )
 
 
-def _parents(folder: Path, root: Path) -> list[Path]:
+def _parent_folders(folder: Path, root: Path) -> list[Path]:
     """Give the folders above, from the root down; their rules hold here too."""
     return [parent for parent in reversed(folder.parents) if parent.is_relative_to(root)]

@@ -11,31 +11,31 @@ import msgspec
 
 from fcshim.errors import ToolError
 from fcshim.tools.base import Traits
-from fcshim.tools.builtin.article import as_markdown
+from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
-from fcshim.tools.builtin.websearch import Found, SearchService
+from fcshim.tools.builtin.websearch import SearchResult, SearchService
 from fcshim.tools.function import FunctionTool
 
-SUMMARY_FROM = 4 * 1024
+SUMMARY_THRESHOLD = 4 * 1024
 """Characters of a page beyond which it is summed up."""
-_MOST_SUMMED_UP = 100_000
+_MAX_SUMMARY_INPUT = 100_000
 """Characters that a model is given to sum up: more would not fit into most."""
 
 Summarise: TypeAlias = Callable[[str, str], Awaitable[str]]
 """Sums a text up, with regard to a question: (question, text) to summary."""
 
-_QUESTION = "What does this page say? Keep all that somebody could need who cannot see it."
+_DEFAULT_PROMPT = "What does this page say? Keep all that somebody could need who cannot see it."
 
 
 class Web:
     """The tools that look into the web. `private` allows addresses of this machine and its networks."""
 
     def __init__(
-        self, *, summarise: Summarise | None = None, service: SearchService | None = None, private: bool = False
+        self, *, summarise: Summarise | None = None, service: SearchService | None = None, allow_private: bool = False
     ) -> None:
         self._summarise = summarise
         self._service = service
-        self._private = private
+        self._allow_private = allow_private
 
     def tools(self) -> list[FunctionTool]:
         """Give the tools."""
@@ -53,21 +53,21 @@ class Web:
         raw: Annotated[bool, "the page as it is, instead of its article as Markdown"] = False,
     ) -> str:
         """Load a web page and give its article as Markdown; a long one is summed up."""
-        page = await fetch(url, private=self._private)
+        page = await fetch(url, allow_private=self._allow_private)
         if raw:
             return page.text
-        text = as_markdown(page.text, page.media_type)
-        if self._summarise is None or (len(text) <= SUMMARY_FROM and prompt is None):
+        text = html_to_markdown(page.text, page.media_type)
+        if self._summarise is None or (len(text) <= SUMMARY_THRESHOLD and prompt is None):
             return text or "(the page has no text)"
-        return await self._summarise(prompt or _QUESTION, text[:_MOST_SUMMED_UP])
+        return await self._summarise(prompt or _DEFAULT_PROMPT, text[:_MAX_SUMMARY_INPUT])
 
     async def search(self, query: str, count: Annotated[int, "how many results, up to 20"] = 5) -> str:
         """Search the web; gives titles, addresses and excerpts."""
         if self._service is None:
             raise ToolError("Searching the web is not available here: no service is configured.")
         found = await self._service.search(query, max(1, min(count, 20)))
-        return "\n\n".join(map(_shown, found)) or f"Nothing was found for {query}."
+        return "\n\n".join(map(_format_result, found)) or f"Nothing was found for {query}."
 
 
-def _shown(found: Found) -> str:
-    return "\n".join(filter(None, (found.title, found.url, found.excerpt[:500])))
+def _format_result(result: SearchResult) -> str:
+    return "\n".join(filter(None, (result.title, result.url, result.excerpt[:500])))

@@ -13,12 +13,12 @@ import msgspec
 from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
 
-Kind: TypeAlias = Literal["tavily", "jina", "searxng"]
+ServiceKind: TypeAlias = Literal["tavily", "jina", "searxng"]
 
 _SECONDS = 20.0
 
 
-class Found(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     """One result."""
 
     title: str
@@ -26,11 +26,11 @@ class Found(msgspec.Struct, frozen=True):
     excerpt: str
 
 
-class _Way(msgspec.Struct, frozen=True):
+class _ServiceApi(msgspec.Struct, frozen=True):
     """How a service is asked, and where in its answer the results are."""
 
     url: str
-    ask: Callable[[str, str, str, int], httpx.Request]
+    build_request: Callable[[str, str, str, int], httpx.Request]
     results: str
     excerpt: str
 
@@ -49,29 +49,29 @@ def _searxng(url: str, _: str, query: str, __: int) -> httpx.Request:
     return httpx.Request("GET", f"{url}/search", params={"q": query, "format": "json"})
 
 
-_WAYS: dict[Kind, _Way] = {
-    "tavily": _Way("https://api.tavily.com", _tavily, "results", "content"),
-    "jina": _Way("https://s.jina.ai", _jina, "data", "description"),
-    "searxng": _Way("", _searxng, "results", "content"),
+_SERVICES: dict[ServiceKind, _ServiceApi] = {
+    "tavily": _ServiceApi("https://api.tavily.com", _tavily, "results", "content"),
+    "jina": _ServiceApi("https://s.jina.ai", _jina, "data", "description"),
+    "searxng": _ServiceApi("", _searxng, "results", "content"),
 }
 
 
 class SearchService:
     """A service that searches the web. Raises `ConfigError` where it lacks its key or its address."""
 
-    def __init__(self, kind: Kind, *, key: str = "", url: str = "") -> None:
-        self._way = _WAYS[kind]
+    def __init__(self, kind: ServiceKind, *, key: str = "", url: str = "") -> None:
+        self._api = _SERVICES[kind]
         self._kind = kind
         self._key = key
-        self._url = (url or self._way.url).rstrip("/")
+        self._url = (url or self._api.url).rstrip("/")
         if not self._url:
             raise ConfigError(f"{kind}: expected the address of the service")
         if not key and kind != "searxng":
             raise ConfigError(f"{kind}: expected a key of the service")
 
-    async def search(self, query: str, count: int) -> list[Found]:
+    async def search(self, query: str, count: int) -> list[SearchResult]:
         """Give up to `count` results. Raises `ToolError`."""
-        request = self._way.ask(self._url, self._key, query, count)
+        request = self._api.build_request(self._url, self._key, query, count)
         try:
             async with httpx.AsyncClient(timeout=_SECONDS) as client:
                 response = await client.send(request)
@@ -79,13 +79,13 @@ class SearchService:
                 answer = response.json()
         except (httpx.HTTPError, ValueError) as error:
             raise ToolError(f"{self._kind} did not answer: {type(error).__name__}") from error
-        return [self._found(each) for each in self._listed(answer)[:count]]
+        return [self._to_result(each) for each in self._result_list(answer)[:count]]
 
-    def _listed(self, answer: JSON) -> list[dict[str, JSON]]:
-        listed = answer.get(self._way.results) if isinstance(answer, dict) else None
+    def _result_list(self, answer: JSON) -> list[dict[str, JSON]]:
+        listed = answer.get(self._api.results) if isinstance(answer, dict) else None
         if not isinstance(listed, list):
             raise ToolError(f"{self._kind} gave no list of results.")
         return [each for each in listed if isinstance(each, dict)]
 
-    def _found(self, each: dict[str, JSON]) -> Found:
-        return Found(str(each.get("title", "")), str(each.get("url", "")), str(each.get(self._way.excerpt) or ""))
+    def _to_result(self, each: dict[str, JSON]) -> SearchResult:
+        return SearchResult(str(each.get("title", "")), str(each.get("url", "")), str(each.get(self._api.excerpt) or ""))

@@ -32,7 +32,7 @@ class Workspace:
             raise ToolError(f"{path} is outside the workspace {self.root}.")
         return found
 
-    def file(self, path: str) -> Path:
+    def existing_file(self, path: str) -> Path:
         """Give an existing file. Raises `ToolError`."""
         found = self.resolve(path)
         if found.is_dir():
@@ -41,13 +41,13 @@ class Workspace:
             raise ToolError(f"There is no file {path}.")
         return found
 
-    def folder(self, path: str) -> Path:
+    def existing_folder(self, path: str) -> Path:
         """Give an existing folder. Raises `ToolError`."""
         found = self.resolve(path)
         if not found.is_dir():
             raise ToolError(f"{path} is not a folder." if found.exists() else f"There is no folder {path}.")
         return found
 
-    def shown(self, path: Path) -> str:
+    def display_path(self, path: Path) -> str:
         """Write a path as the model knows it: from the root, where it is inside."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)

@@ -1,7 +1,7 @@
 """A server made with the SDK, with a tool of every kind: over stdio, or over HTTP where a port is given.
 
 Rule: `friendly.py [stdio | http PORT | sse PORT | json PORT | stateless PORT]`, run as a program of its own.
-Neighbours: `tests.mcp.started` starts it.
+Neighbours: `tests.mcp.server_programs` starts it.
 """
 
 import asyncio

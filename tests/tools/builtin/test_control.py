@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.tools.builtin import Control
-from tests.tools.builtin.calling import refused, said
+from tests.tools.builtin.tool_calls import error_text, result_text
 
 
 async def test_a_notification_is_shown():
@@ -15,14 +15,14 @@ async def test_a_notification_is_shown():
     tools = Control(notifier=notifier).tools()
 
     assert ["Notify"] == [tool.definition.name for tool in tools]
-    assert "Shown." == await said(tools, "Notify", title="Done", body="All of it.")
+    assert "Shown." == await result_text(tools, "Notify", title="Done", body="All of it.")
     assert [("Done", "All of it.")] == shown
 
 
 async def test_without_a_desktop_it_is_told(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
 
-    assert "no desktop" in await refused(Control().tools(), "Notify", title="x")
+    assert "no desktop" in await error_text(Control().tools(), "Notify", title="x")
 
 
 async def test_the_desktop_s_program_gets_words_and_no_options(tmp_path, monkeypatch):
@@ -30,7 +30,7 @@ async def test_the_desktop_s_program_gets_words_and_no_options(tmp_path, monkeyp
     program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/said\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    await said(Control().tools(), "Notify", title="--icon=$(x)", body="b")
+    await result_text(Control().tools(), "Notify", title="--icon=$(x)", body="b")
 
     assert "--|--icon=$(x)|b|" == (tmp_path / "said").read_text()
 
@@ -43,7 +43,7 @@ async def test_a_command_gives_its_text(tmp_path, command, args, expected):
     (tmp_path / "review.md").write_text("Review $ARGUMENTS now.")
     (tmp_path / "plain.md").write_text("Do it.")
 
-    assert expected == await said(Control(commands=tmp_path).tools(), "slash_command", command=command, args=args)
+    assert expected == await result_text(Control(commands=tmp_path).tools(), "slash_command", command=command, args=args)
 
 
 @pytest.mark.parametrize("command", ["nothing", "../secret", "", "/"])
@@ -51,7 +51,7 @@ async def test_a_command_that_is_not_there_is_told(tmp_path, command):
     (tmp_path / "review.md").write_text("x")
     (tmp_path.parent / "secret.md").write_text("x")
 
-    assert "There are: review." in await refused(Control(commands=tmp_path).tools(), "slash_command", command=command)
+    assert "There are: review." in await error_text(Control(commands=tmp_path).tools(), "slash_command", command=command)
 
 
 async def test_a_command_may_say_which_tools_it_wants(tmp_path):
@@ -59,6 +59,6 @@ async def test_a_command_may_say_which_tools_it_wants(tmp_path):
     (tmp_path / "look.md").write_text("---\ndescription: Look\nallowed-tools: Read, Grep\n---\n\nLook at $ARGUMENTS.\n")
     tools = Control(commands=tmp_path).tools()
 
-    assert "Look at it.\n\n(Use only these tools: Read, Grep)" == await said(
+    assert "Look at it.\n\n(Use only these tools: Read, Grep)" == await result_text(
         tools, "slash_command", command="look", args="it"
     )

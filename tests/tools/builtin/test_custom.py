@@ -5,7 +5,7 @@ import pytest
 from fcshim.errors import ConfigError
 from fcshim.tools import Registry
 from fcshim.tools.builtin import CustomTools
-from tests.tools.builtin.calling import said
+from tests.tools.builtin.tool_calls import result_text
 
 TIME = '''
 """Times."""
@@ -47,7 +47,7 @@ async def test_functions_of_files_are_tools(tmp_path):
 
     assert custom.refresh()
     assert ["listed", "get_time", "whose"] == names(custom)
-    assert "12:00 CET" == await said(custom.tools(), "get_time", zone="CET")
+    assert "12:00 CET" == await result_text(custom.tools(), "get_time", zone="CET")
     assert "custom:time" == custom.tools()[1].traits.source
     assert not custom.refresh()
 
@@ -60,7 +60,7 @@ async def test_a_file_that_changes_is_loaded_anew(tmp_path):
     file.write_text('def f() -> str:\n    """F."""\n    return "22"\n')
 
     assert custom.refresh()
-    assert "22" == await said(custom.tools(), "f")
+    assert "22" == await result_text(custom.tools(), "f")
     file.unlink()
     assert custom.refresh()
     assert [] == names(custom)
@@ -74,12 +74,12 @@ async def test_a_file_that_does_not_load_keeps_its_old_tools(tmp_path):
     custom.refresh()
 
     assert ["f"] == names(custom)
-    assert "SyntaxError" in custom.faults["b.py"]
+    assert "SyntaxError" in custom.errors["b.py"]
     good.write_text("raise ValueError('broken')")
     custom.refresh()
 
     assert ["f"] == names(custom)
-    assert "ValueError: broken" == custom.faults["a.py"]
+    assert "ValueError: broken" == custom.errors["a.py"]
 
 
 def test_they_live_in_a_registry_as_a_source(tmp_path):

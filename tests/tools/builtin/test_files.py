@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.messages import MediaPart
 from fcshim.tools.builtin import Files, Workspace
-from tests.tools.builtin.calling import call, refused, said
+from tests.tools.builtin.tool_calls import call, error_text, result_text
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_the_tools_have_the_parameters_that_were_asked_for(tools):
 async def test_a_file_is_read_as_it_is(tools, tmp_path):
     (tmp_path / "a").write_bytes("one\r\ntwo ü\n".encode())
 
-    assert "one\r\ntwo ü\n" == await said(tools, "Read", path="a")
+    assert "one\r\ntwo ü\n" == await result_text(tools, "Read", path="a")
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ async def test_a_file_is_read_as_it_is(tools, tmp_path):
 async def test_a_part_of_a_file_can_be_read(tools, tmp_path, part, expected):
     (tmp_path / "a").write_text("1\n2\n3\n4\n")
 
-    assert expected == await said(tools, "Read", path="a", **part)
+    assert expected == await result_text(tools, "Read", path="a", **part)
 
 
 async def test_reading_is_cut_beyond_128_kilobytes(tools, tmp_path):
     (tmp_path / "a").write_text("x" * 99 + "\n" * 1 + ("y" * 99 + "\n") * 2_000)
-    text = await said(tools, "Read", path="a")
+    text = await result_text(tools, "Read", path="a")
 
     assert text.endswith("\n(truncated: 1311 lines shown; read more of a with offset and limit)")
     assert len(text) < 128 * 1024 + 100
@@ -61,14 +61,14 @@ async def test_reading_is_cut_beyond_128_kilobytes(tools, tmp_path):
 async def test_a_file_of_just_the_limit_is_whole(tools, tmp_path):
     (tmp_path / "a").write_text("x" * (128 * 1024 - 1) + "\n")
 
-    assert 128 * 1024 == len(await said(tools, "Read", path="a"))
+    assert 128 * 1024 == len(await result_text(tools, "Read", path="a"))
 
 
 async def test_beyond_10_megabytes_a_part_has_to_be_asked_for(tools, tmp_path):
     (tmp_path / "a").write_text("line\n" * 2_200_000)
 
-    assert "read a part of it with offset and limit" in await refused(tools, "Read", path="a")
-    assert "line\n" == await said(tools, "Read", path="a", offset=2_000_000, limit=1)
+    assert "read a part of it with offset and limit" in await error_text(tools, "Read", path="a")
+    assert "line\n" == await result_text(tools, "Read", path="a", offset=2_000_000, limit=1)
 
 
 async def test_a_picture_is_shown(tools, tmp_path):
@@ -86,15 +86,15 @@ async def test_what_cannot_be_read_is_told(tools, tmp_path, path, fault):
     (tmp_path / "sub").mkdir()
     (tmp_path / "bin").write_bytes(b"a\0b")
 
-    assert fault in await refused(tools, "Read", path=path)
+    assert fault in await error_text(tools, "Read", path=path)
 
 
 async def test_a_file_is_written_with_its_folders(tools, tmp_path):
-    said_ = await said(tools, "Write", path="x/y/a.txt", content="ü\n")
+    said_ = await result_text(tools, "Write", path="x/y/a.txt", content="ü\n")
 
     assert "Created x/y/a.txt (2 characters)." == said_
     assert "ü\n".encode() == (tmp_path / "x/y/a.txt").read_bytes()
-    assert "Replaced x/y/a.txt" in await said(tools, "Write", path="x/y/a.txt", content="")
+    assert "Replaced x/y/a.txt" in await result_text(tools, "Write", path="x/y/a.txt", content="")
     assert [tmp_path / "x/y/a.txt"] == list((tmp_path / "x/y").iterdir())
 
 
@@ -102,7 +102,7 @@ async def test_writing_keeps_the_permissions(tools, tmp_path):
     file = tmp_path / "run.sh"
     file.write_text("old")
     file.chmod(0o755)
-    await said(tools, "Write", path="run.sh", content="new")
+    await result_text(tools, "Write", path="run.sh", content="new")
 
     assert 0o755 == file.stat().st_mode & 0o777
 
@@ -110,8 +110,8 @@ async def test_writing_keeps_the_permissions(tools, tmp_path):
 async def test_writing_does_not_lead_out(tools, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path.parent / "outside")
 
-    assert "outside the workspace" in await refused(tools, "Write", path="link", content="x")
-    assert "is a folder" in await refused(tools, "Write", path=".", content="x")
+    assert "outside the workspace" in await error_text(tools, "Write", path="link", content="x")
+    assert "is a folder" in await error_text(tools, "Write", path=".", content="x")
     assert not (tmp_path.parent / "outside").exists()
 
 
@@ -119,10 +119,10 @@ async def test_an_edit_replaces_exactly(tools, tmp_path):
     file = tmp_path / "a"
     file.write_text("one\ntwo\none\n")
 
-    assert "Replaced 1 place in a." == await said(tools, "Edit", path="a", old_string="two\n", new_string="2\n")
+    assert "Replaced 1 place in a." == await result_text(tools, "Edit", path="a", old_string="two\n", new_string="2\n")
     assert "one\n2\none\n" == file.read_text()
-    assert "2 times" in await refused(tools, "Edit", path="a", old_string="one", new_string="1")
-    assert "Replaced 2 places" in await said(
+    assert "2 times" in await error_text(tools, "Edit", path="a", old_string="one", new_string="1")
+    assert "Replaced 2 places" in await result_text(
         tools, "Edit", path="a", old_string="one", new_string="1", replace_all=True
     )
     assert "1\n2\n1\n" == file.read_text()
@@ -134,13 +134,13 @@ async def test_an_edit_replaces_exactly(tools, tmp_path):
 async def test_an_edit_that_is_not_exact_changes_nothing(tools, tmp_path, old, new, fault):
     (tmp_path / "a").write_text("a b")
 
-    assert fault in await refused(tools, "Edit", path="a", old_string=old, new_string=new)
+    assert fault in await error_text(tools, "Edit", path="a", old_string=old, new_string=new)
     assert "a b" == (tmp_path / "a").read_text()
 
 
 async def test_an_edit_keeps_carriage_returns(tools, tmp_path):
     (tmp_path / "a").write_bytes(b"one\r\ntwo\r\n")
-    await said(tools, "Edit", path="a", old_string="one\ntwo", new_string="1\n2")
+    await result_text(tools, "Edit", path="a", old_string="one\ntwo", new_string="1\n2")
 
     assert b"1\r\n2\r\n" == (tmp_path / "a").read_bytes()
 
@@ -148,7 +148,7 @@ async def test_an_edit_keeps_carriage_returns(tools, tmp_path):
 async def test_what_is_not_text_is_not_edited(tools, tmp_path):
     (tmp_path / "a").write_bytes(b"\xff")
 
-    assert "not UTF-8" in await refused(tools, "Edit", path="a", old_string="a", new_string="b")
+    assert "not UTF-8" in await error_text(tools, "Edit", path="a", old_string="a", new_string="b")
 
 
 async def test_a_folder_is_listed(tools, tmp_path):
@@ -156,13 +156,13 @@ async def test_a_folder_is_listed(tools, tmp_path):
     (tmp_path / "a").write_text("12345")
     (tmp_path / "c").symlink_to(tmp_path / "nothing")
 
-    assert "b/\na  5\nc  (broken link)" == await said(tools, "ListDir", path=".")
-    assert "(empty)" == await said(tools, "ListDir", path="b")
-    assert "a is not a folder" in await refused(tools, "ListDir", path="a")
+    assert "b/\na  5\nc  (broken link)" == await result_text(tools, "ListDir", path=".")
+    assert "(empty)" == await result_text(tools, "ListDir", path="b")
+    assert "a is not a folder" in await error_text(tools, "ListDir", path="a")
 
 
 async def test_a_long_folder_is_cut(tools, tmp_path):
     for number in range(1_005):
         (tmp_path / f"{number:04}").touch()
 
-    assert (await said(tools, "ListDir")).endswith("\n(5 more)")
+    assert (await result_text(tools, "ListDir")).endswith("\n(5 more)")

@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.tools.builtin import Search, Workspace
 from fcshim.tools.builtin.globs import GlobPattern
-from tests.tools.builtin.calling import refused, said
+from tests.tools.builtin.tool_calls import error_text, result_text
 
 FILES = {
     "a.py": "import os\nprint('hello')\n",
@@ -46,11 +46,11 @@ def tools(tmp_path):
     ],
 )
 async def test_files_are_found_by_name(tools, pattern, path, expected):
-    assert "\n".join(expected) == await said(tools, "Glob", pattern=pattern, path=path)
+    assert "\n".join(expected) == await result_text(tools, "Glob", pattern=pattern, path=path)
 
 
 async def test_nothing_found_is_said(tools):
-    assert "No file matches *.rs." == await said(tools, "Glob", pattern="*.rs")
+    assert "No file matches *.rs." == await result_text(tools, "Glob", pattern="*.rs")
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ async def test_nothing_found_is_said(tools):
     ],
 )
 async def test_lines_are_found(tools, asked, expected):
-    assert "\n".join(expected) == await said(tools, "Grep", **asked)
+    assert "\n".join(expected) == await result_text(tools, "Grep", **asked)
 
 
 async def test_no_line_found_is_said(tools):
-    assert "Nothing matches goodbye in 8 files." == await said(tools, "Grep", pattern="goodbye")
+    assert "Nothing matches goodbye in 8 files." == await result_text(tools, "Grep", pattern="goodbye")
 
 
 async def test_matches_have_an_end(tools, tmp_path):
     (tmp_path / "many").write_text("hello\n" * 1_000)
-    lines = (await said(tools, "Grep", pattern="hello", path="many")).splitlines()
+    lines = (await result_text(tools, "Grep", pattern="hello", path="many")).splitlines()
 
     assert 251 == len(lines)
     assert "(the first 250 matches)" == lines[-1]
@@ -83,7 +83,7 @@ async def test_a_pattern_that_takes_for_ever_is_ended(tools, tmp_path, monkeypat
     monkeypatch.setattr("fcshim.tools.builtin.search._SECONDS", 0.5)
     (tmp_path / "evil").write_text("a" * 64 + "!")
     began = asyncio.get_running_loop().time()
-    text = await said(tools, "Grep", pattern="(a+)+$", path="evil")
+    text = await result_text(tools, "Grep", pattern="(a+)+$", path="evil")
 
     assert "(stopped after 0.5 seconds)" in text
     assert asyncio.get_running_loop().time() - began < 5
@@ -91,12 +91,12 @@ async def test_a_pattern_that_takes_for_ever_is_ended(tools, tmp_path, monkeypat
 
 @pytest.mark.parametrize("pattern", ["(", "[", "(?P<a>", "a{99999999999999}", "(" * 2_000])
 async def test_what_is_no_pattern_is_told(tools, pattern):
-    assert "no regular expression" in await refused(tools, "Grep", pattern=pattern)
+    assert "no regular expression" in await error_text(tools, "Grep", pattern=pattern)
 
 
 async def test_searches_stay_inside(tools):
-    assert "outside" in await refused(tools, "Grep", pattern="x", path="..")
-    assert "outside" in await refused(tools, "Glob", pattern="*", path="/etc")
+    assert "outside" in await error_text(tools, "Grep", pattern="x", path="..")
+    assert "outside" in await error_text(tools, "Glob", pattern="*", path="/etc")
 
 
 @pytest.mark.parametrize(
@@ -122,5 +122,5 @@ def test_patterns(pattern, path, expected):
 
 
 async def test_patterns_have_limits(tools):
-    assert "more than 64 patterns" in await refused(tools, "Glob", pattern="{a,b}" * 10)
+    assert "more than 64 patterns" in await error_text(tools, "Glob", pattern="{a,b}" * 10)
     assert not GlobPattern("**/" * 200 + "x").matches("a/" * 200 + "y")

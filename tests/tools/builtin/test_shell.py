@@ -6,9 +6,9 @@ import os
 import pytest
 
 from fcshim.tools.builtin import Shell, Workspace
-from fcshim.tools.builtin.danger import inspect_command
-from tests.mcp.started import alive, eventually
-from tests.tools.builtin.calling import refused, said
+from fcshim.tools.builtin.command_risks import inspect_command
+from tests.mcp.server_programs import is_running, eventually
+from tests.tools.builtin.tool_calls import error_text, result_text
 
 
 @pytest.fixture
@@ -17,16 +17,16 @@ def tools(tmp_path):
 
 
 async def test_a_command_runs_in_the_workspace(tools, tmp_path):
-    assert str(tmp_path) == await said(tools, "Bash", command="pwd")
-    assert "(no output)" == await said(tools, "Bash", command="true")
+    assert str(tmp_path) == await result_text(tools, "Bash", command="pwd")
+    assert "(no output)" == await result_text(tools, "Bash", command="true")
 
 
 async def test_output_and_errors_come_together_with_the_exit_code(tools):
-    assert "a\nb\n(exit code 3)" == await refused(tools, "Bash", command="echo a; echo b >&2; exit 3")
+    assert "a\nb\n(exit code 3)" == await error_text(tools, "Bash", command="echo a; echo b >&2; exit 3")
 
 
 async def test_output_is_cut_beyond_100_kilobytes(tools):
-    text = await said(tools, "Bash", command="head -c 5000000 /dev/zero | tr '\\0' x")
+    text = await result_text(tools, "Bash", command="head -c 5000000 /dev/zero | tr '\\0' x")
 
     assert text.endswith("x\n(truncated: only the first 102400 bytes are shown)")
     assert len(text) < 102_400 + 100
@@ -34,10 +34,10 @@ async def test_output_is_cut_beyond_100_kilobytes(tools):
 
 async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path):
     tools = Shell(Workspace(tmp_path), seconds=0.5).tools()
-    text = await refused(tools, "Bash", command="sleep 100 & echo $! > child; echo begun; wait")
+    text = await error_text(tools, "Bash", command="sleep 100 & echo $! > child; echo begun; wait")
 
     assert "begun\n\n(stopped after 0.5 seconds)" == text or "begun\n(stopped after 0.5 seconds)" == text
-    await eventually(lambda: not alive(int((tmp_path / "child").read_text())))
+    await eventually(lambda: not is_running(int((tmp_path / "child").read_text())))
 
 
 async def test_two_minutes_are_the_usual_limit(tools):
@@ -46,10 +46,10 @@ async def test_two_minutes_are_the_usual_limit(tools):
 
 async def test_what_is_left_in_the_background_does_not_hold_the_command_up(tools, tmp_path):
     began = asyncio.get_running_loop().time()
-    await said(tools, "Bash", command="sleep 100 & echo $! > child")
+    await result_text(tools, "Bash", command="sleep 100 & echo $! > child")
 
     assert asyncio.get_running_loop().time() - began < 5
-    await eventually(lambda: not alive(int((tmp_path / "child").read_text())))
+    await eventually(lambda: not is_running(int((tmp_path / "child").read_text())))
 
 
 async def test_a_cancelled_command_is_ended(tools, tmp_path):
@@ -59,22 +59,22 @@ async def test_a_cancelled_command_is_ended(tools, tmp_path):
     with pytest.raises(asyncio.CancelledError):
         await running
 
-    await eventually(lambda: not alive(int((tmp_path / "me").read_text())))
+    await eventually(lambda: not is_running(int((tmp_path / "me").read_text())))
 
 
 async def test_it_reads_nothing_from_us(tools):
-    assert "(no output)" == await said(tools, "Bash", command="cat")
+    assert "(no output)" == await result_text(tools, "Bash", command="cat")
 
 
 async def test_our_own_settings_are_not_passed_on(tools, monkeypatch):
     monkeypatch.setenv("FCSHIM_API_KEYS", "secret")
 
-    assert "secret" not in await said(tools, "Bash", command="env")
-    assert os.environ["PATH"] in await said(tools, "Bash", command="env")
+    assert "secret" not in await result_text(tools, "Bash", command="env")
+    assert os.environ["PATH"] in await result_text(tools, "Bash", command="env")
 
 
 async def test_warnings_come_with_the_result(tools):
-    assert "[Warning: it names a path outside the workspace: /etc/hostname]" in await said(
+    assert "[Warning: it names a path outside the workspace: /etc/hostname]" in await result_text(
         tools, "Bash", command="ls /etc/hostname || true"
     )
 
@@ -103,8 +103,8 @@ async def test_warnings_come_with_the_result(tools):
     ],
 )
 async def test_what_nobody_can_mean_is_refused(tools, tmp_path, command):
-    assert inspect_command(command, tmp_path).refused
-    assert "The command was not run" in await refused(tools, "Bash", command=command)
+    assert inspect_command(command, tmp_path).refusal
+    assert "The command was not run" in await error_text(tools, "Bash", command=command)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_what_nobody_can_mean_is_refused(tools, tmp_path, command):
 def test_what_people_regret_is_pointed_out(tmp_path, command, warning):
     danger = inspect_command(command, tmp_path)
 
-    assert not danger.refused
+    assert not danger.refusal
     assert warning in "; ".join(danger.warnings)
 
 
@@ -144,4 +144,4 @@ def test_what_people_regret_is_pointed_out(tmp_path, command, warning):
 def test_ordinary_commands_are_let_alone(tmp_path, command):
     danger = inspect_command(command, tmp_path)
 
-    assert ("", ()) == (danger.refused, danger.warnings)
+    assert ("", ()) == (danger.refusal, danger.warnings)

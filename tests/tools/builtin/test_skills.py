@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.errors import ToolError
 from fcshim.tools.builtin import Skills
-from tests.tools.builtin.calling import refused, said
+from tests.tools.builtin.tool_calls import error_text, result_text
 
 TEXT = "---\nname: review\ndescription: 'How to review'\n---\nLook at it.\n"
 
@@ -45,22 +45,22 @@ async def test_skills_are_listed_and_read(folder):
     tools = Skills(folder).tools()
 
     assert ["list_skills", "read_skill"] == [tool.definition.name for tool in tools]
-    assert "bare: \nreview: How to review" == await said(tools, "list_skills")
-    assert TEXT == await said(tools, "read_skill", name="review")
-    assert "There is no skill x. There are: bare, review." == await refused(tools, "read_skill", name="x")
-    assert await refused(tools, "read_skill", name="../review")
+    assert "bare: \nreview: How to review" == await result_text(tools, "list_skills")
+    assert TEXT == await result_text(tools, "read_skill", name="review")
+    assert "There is no skill x. There are: bare, review." == await error_text(tools, "read_skill", name="x")
+    assert await error_text(tools, "read_skill", name="../review")
 
 
 async def test_no_skills_are_no_fault(tmp_path):
-    assert "There are no skills." == await said(Skills(tmp_path / "none").tools(), "list_skills")
+    assert "There are no skills." == await result_text(Skills(tmp_path / "none").tools(), "list_skills")
 
 
 async def test_a_skill_is_found_and_installed(folder):
     tools = offering(folder)
 
-    assert "write: How to write" == await said(tools, "skillhub_search", query="how WRITE")
-    assert "Nothing was found." == await said(tools, "skillhub_search", query="paint")
-    assert "Installed write." == await said(tools, "skillhub_install", skillId="write")
+    assert "write: How to write" == await result_text(tools, "skillhub_search", query="how WRITE")
+    assert "Nothing was found." == await result_text(tools, "skillhub_search", query="paint")
+    assert "Installed write." == await result_text(tools, "skillhub_install", skillId="write")
     assert TEXT == (folder / "write" / "SKILL.md").read_text()
 
 
@@ -78,15 +78,15 @@ async def test_installing_asks_and_reading_does_not(folder):
 async def test_a_skill_that_is_not_what_the_index_says_is_not_installed(folder):
     tools = offering(folder, sha256="0" * 64)
 
-    assert "digest differs" in await refused(tools, "skillhub_install", skillId="write")
+    assert "digest differs" in await error_text(tools, "skillhub_install", skillId="write")
     assert not (folder / "write").exists()
 
 
 @pytest.mark.parametrize("changes", [{"id": "../evil"}, {"id": ""}, {"id": "A b"}, {"url": 5}, {"sha256": None}])
 async def test_an_index_that_is_not_one_is_told(folder, changes):
-    assert "index of skills cannot be read" in await refused(offering(folder, **changes), "skillhub_search", query="")
+    assert "index of skills cannot be read" in await error_text(offering(folder, **changes), "skillhub_search", query="")
 
 
 async def test_what_cannot_be_loaded_is_told(folder):
-    assert "404" in await refused(offering(folder, url="mem:gone"), "skillhub_install", skillId="write")
-    assert "no skill other to install" in await refused(offering(folder), "skillhub_install", skillId="other")
+    assert "404" in await error_text(offering(folder, url="mem:gone"), "skillhub_install", skillId="write")
+    assert "no skill other to install" in await error_text(offering(folder), "skillhub_install", skillId="other")

@@ -10,9 +10,9 @@ import pytest
 from fcshim.errors import ConfigError, ToolError
 from fcshim.tools.builtin import SearchService, Web
 from fcshim.tools.builtin.addresses import is_public
-from fcshim.tools.builtin.article import as_markdown
+from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
-from tests.tools.builtin.calling import refused, said
+from tests.tools.builtin.tool_calls import error_text, result_text
 
 PARAGRAPH = "A long paragraph about something that somebody may want to know, with commas, and more. " * 3
 PAGE = f"""<html><head><title>The Title - Site</title><script>evil()</script></head><body>
@@ -64,7 +64,7 @@ async def site():
 async def test_an_article_comes_as_markdown(site):
     pytest.importorskip("readability")
     site.page("/", PAGE)
-    text = await said(Web(private=True).tools(), "WebFetch", url=site.url)
+    text = await result_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
 
     assert "Heading" in text
     assert "[more](/more)" in text
@@ -77,13 +77,13 @@ async def test_an_article_comes_as_markdown(site):
 async def test_a_raw_page_comes_as_it_is(site):
     site.page("/", PAGE)
 
-    assert PAGE == await said(Web(private=True).tools(), "WebFetch", url=site.url, raw=True)
+    assert PAGE == await result_text(Web(allow_private=True).tools(), "WebFetch", url=site.url, raw=True)
 
 
 async def test_what_is_not_html_stays_as_it_is(site):
     site.page("/", '{"a": 1}', Content_Type="application/json")
 
-    assert '{"a": 1}' == await said(Web(private=True).tools(), "WebFetch", url=site.url)
+    assert '{"a": 1}' == await result_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
 
 
 async def test_a_long_page_is_summed_up(site):
@@ -92,29 +92,29 @@ async def test_a_long_page_is_summed_up(site):
 
     site.page("/long", "x" * 5_000, Content_Type="text/plain")
     site.page("/short", "x" * 50, Content_Type="text/plain")
-    tools = Web(private=True, summarise=summarise).tools()
+    tools = Web(allow_private=True, summarise=summarise).tools()
 
-    assert "What 5000" == await said(tools, "WebFetch", url=f"{site.url}/long")
-    assert "x" * 50 == await said(tools, "WebFetch", url=f"{site.url}/short")
-    assert "Who? 50" == await said(tools, "WebFetch", url=f"{site.url}/short", prompt="Who?")
+    assert "What 5000" == await result_text(tools, "WebFetch", url=f"{site.url}/long")
+    assert "x" * 50 == await result_text(tools, "WebFetch", url=f"{site.url}/short")
+    assert "Who? 50" == await result_text(tools, "WebFetch", url=f"{site.url}/short", prompt="Who?")
 
 
 def test_a_page_without_article_is_written_whole():
     pytest.importorskip("readability")
 
-    assert "[a](/a)" in as_markdown("<html><body><ul><li><a href='/a'>a</a></li></ul></body></html>", "text/html")
+    assert "[a](/a)" in html_to_markdown("<html><body><ul><li><a href='/a'>a</a></li></ul></body></html>", "text/html")
 
 
 def test_broken_html_is_no_fault():
     pytest.importorskip("readability")
     for text in ("", "<", "<html", "<a" * 10_000, "\0"):
-        as_markdown(text, "text/html")
+        html_to_markdown(text, "text/html")
 
 
 def test_html_that_is_nested_beyond_reason_is_told():
     pytest.importorskip("readability")
     with pytest.raises(ToolError, match="ask with raw"):
-        as_markdown("<div>" * 3_000 + "x" * 1_000, "text/html")
+        html_to_markdown("<div>" * 3_000 + "x" * 1_000, "text/html")
 
 
 async def test_redirects_are_followed_a_little(site):
@@ -122,9 +122,9 @@ async def test_redirects_are_followed_a_little(site):
     site.page("/b", "there", Content_Type="text/plain")
     site.page("/loop", "", status="302 Found", Location="/loop")
 
-    assert "there" == (await fetch(f"{site.url}/a", private=True)).text
+    assert "there" == (await fetch(f"{site.url}/a", allow_private=True)).text
     with pytest.raises(ToolError, match="leads on and on"):
-        await fetch(f"{site.url}/loop", private=True)
+        await fetch(f"{site.url}/loop", allow_private=True)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ async def test_redirects_are_followed_a_little(site):
     ],
 )
 async def test_private_addresses_are_refused(url):
-    text = await refused(Web().tools(), "WebFetch", url=url)
+    text = await error_text(Web().tools(), "WebFetch", url=url)
 
     assert "private address" in text or "not a canonical IPv4 address" in text
 
@@ -152,7 +152,7 @@ async def test_a_redirect_does_not_lead_to_a_private_address(site, monkeypatch):
     site.page("/", "", status="302 Found", Location="http://169.254.169.254/")
     monkeypatch.setattr("fcshim.tools.builtin.fetch.is_public", lambda host: host == "127.0.0.1")
 
-    assert "169.254.169.254 is a private address" in await refused(Web().tools(), "WebFetch", url=site.url)
+    assert "169.254.169.254 is a private address" in await error_text(Web().tools(), "WebFetch", url=site.url)
     assert 1 == len(site.asked)
 
 
@@ -160,7 +160,7 @@ async def test_a_redirect_does_not_lead_to_a_private_address(site, monkeypatch):
     "url", ["file:///etc/passwd", "ftp://a", "javascript:alert(1)", "x", "http://", "http://[", "http://a:b@c/"]
 )
 async def test_what_is_no_web_address_is_refused(url):
-    await refused(Web(private=True).tools(), "WebFetch", url=url)
+    await error_text(Web(allow_private=True).tools(), "WebFetch", url=url)
 
 
 @pytest.mark.parametrize(
@@ -184,19 +184,19 @@ def test_which_addresses_are_public(address, public):
 async def test_a_page_beyond_the_limit_is_refused(site):
     site.page("/", b"x" * (5 * 2**20 + 1))
 
-    assert "is larger than 5242880 bytes" in await refused(Web(private=True).tools(), "WebFetch", url=site.url)
+    assert "is larger than 5242880 bytes" in await error_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
 
 
 async def test_a_page_that_unpacks_without_end_is_refused(site):
     site.page("/", gzip.compress(b"\0" * 200 * 2**20), Content_Encoding="gzip")
 
-    assert "is larger than 5242880 bytes" in await refused(Web(private=True).tools(), "WebFetch", url=site.url)
+    assert "is larger than 5242880 bytes" in await error_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
 
 
 async def test_a_packed_page_is_unpacked(site):
     site.page("/", gzip.compress(b"hello"), Content_Encoding="gzip", Content_Type="text/plain")
 
-    assert "hello" == (await fetch(site.url, private=True)).text
+    assert "hello" == (await fetch(site.url, allow_private=True)).text
 
 
 @pytest.mark.parametrize(
@@ -211,18 +211,18 @@ async def test_a_packed_page_is_unpacked(site):
 async def test_the_page_s_characters_are_read(site, headers, body, text):
     site.page("/", body, **headers)
 
-    assert text == (await fetch(site.url, private=True)).text
+    assert text == (await fetch(site.url, allow_private=True)).text
 
 
 async def test_faults_are_told(site):
     site.answers["/silent"] = None
-    tools = Web(private=True).tools()
+    tools = Web(allow_private=True).tools()
 
-    assert "answered 404 Not Found" in await refused(tools, "WebFetch", url=f"{site.url}/nothing")
-    assert "cannot be loaded" in await refused(tools, "WebFetch", url="http://127.0.0.1:1/")
-    assert "cannot be loaded" in await refused(tools, "WebFetch", url="http://nothing.invalid/")
+    assert "answered 404 Not Found" in await error_text(tools, "WebFetch", url=f"{site.url}/nothing")
+    assert "cannot be loaded" in await error_text(tools, "WebFetch", url="http://127.0.0.1:1/")
+    assert "cannot be loaded" in await error_text(tools, "WebFetch", url="http://nothing.invalid/")
     with pytest.raises(ToolError, match=r"did not come within 0\.2 seconds"):
-        await fetch(f"{site.url}/silent", private=True, seconds=0.2)
+        await fetch(f"{site.url}/silent", allow_private=True, seconds=0.2)
 
 
 SEARXNG = {"results": [{"title": "T", "url": "http://u", "content": "c"}, {"title": "U", "url": "v"}, 5]}
@@ -240,7 +240,7 @@ async def test_a_service_searches(site, kind, path, answer):
     site.page(path, json.dumps(answer), Content_Type="application/json")
     tools = Web(service=SearchService(kind, key="k", url=site.url)).tools()
 
-    assert "T\nhttp://u\nc" == await said(tools, "WebSearch", query="a b", count=1)
+    assert "T\nhttp://u\nc" == await result_text(tools, "WebSearch", query="a b", count=1)
     assert kind == "searxng" or "authorization: bearer k" in site.asked[0].lower()
 
 
@@ -249,11 +249,11 @@ async def test_a_service_that_fails_is_told(site, body):
     site.page("/search?q=a&format=json", body)
     tools = Web(service=SearchService("searxng", url=site.url)).tools()
 
-    assert "searxng" in await refused(tools, "WebSearch", query="a")
+    assert "searxng" in await error_text(tools, "WebSearch", query="a")
 
 
 async def test_without_a_service_there_is_no_search():
-    assert "not available" in await refused(Web().tools(), "WebSearch", query="a")
+    assert "not available" in await error_text(Web().tools(), "WebSearch", query="a")
 
 
 def test_a_service_needs_its_key_or_address():

@@ -32,11 +32,11 @@ def test_paths_inside_are_found(root):
 
     assert root / "sub" == workspace.resolve("sub/../sub/")
     assert root / "sub" == workspace.resolve(str(root / "sub"))
-    assert "sub" == workspace.shown(root / "sub")
+    assert "sub" == workspace.display_path(root / "sub")
 
 
 def test_the_operator_may_open_it(root):
-    assert (root.parent / "secret").read_text() == Workspace(root, restrict=False).file("../secret").read_text()
+    assert (root.parent / "secret").read_text() == Workspace(root, restrict=False).existing_file("../secret").read_text()
 
 
 def test_a_workspace_is_a_folder(tmp_path):

@@ -1,0 +1,62 @@
+"""What a server wants to know of the person, asked field by field.
+
+Rule: nothing goes to the server before the person agreed to answer and the answers fit its schema.
+Neighbours: `terminal` shows the questions; `mcp.answers` brings the form.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from fcshim.errors import ToolError
+from fcshim.events import JSON
+from fcshim.messages import Tool
+from fcshim.tools.arguments import read_arguments
+
+if TYPE_CHECKING:
+    from fcshim.mcp.server_requests import ElicitationForm
+
+PromptLine: TypeAlias = Callable[[str], Awaitable[str | None]]
+"""Asks for a line; null where the person has had enough."""
+
+_MAX_ATTEMPTS = 3
+
+
+async def fill_form(form: "ElicitationForm", prompt: PromptLine) -> Mapping[str, JSON] | None:
+    """Ask for every field of a form; null where the person does not want to answer."""
+    asked = " ".join(form.message.split())
+    agreed = await prompt(f"  a server asks: {asked}\n  answer it? [y]es, [n]o: ")
+    if agreed not in ("y", "yes"):
+        return None
+    wrong = ""
+    for _ in range(_MAX_ATTEMPTS):
+        given = await _ask_fields(form, prompt, wrong)
+        if given is None:
+            return None
+        try:
+            return read_arguments(Tool(name="the answer", parameters=form.schema), json.dumps(given))
+        except ToolError as error:
+            wrong = f"  {error.message}\n"
+    return None
+
+
+async def _ask_fields(form: "ElicitationForm", prompt: PromptLine, error: str) -> dict[str, str] | None:
+    given: dict[str, str] = {}
+    properties = form.schema.get("properties")
+    for name, schema in (properties if isinstance(properties, dict) else {}).items():
+        said = await prompt(f"{error}  {name}{_field_hint(schema)}: ")
+        error = ""
+        if said is None:
+            return None
+        if said:
+            given[name] = said
+    return given
+
+
+def _field_hint(schema: JSON) -> str:
+    if not isinstance(schema, dict):
+        return ""
+    kinds = schema.get("enum") or [schema.get("type", "")]
+    words = [str(schema.get("description") or ""), " | ".join(map(str, kinds))]
+    shown = "; ".join(filter(None, words))
+    return f" ({' '.join(shown.split())})" if shown else ""

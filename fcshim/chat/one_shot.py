@@ -1,0 +1,77 @@
+"""One turn for scripts: the answer on stdout, or every event as a line of JSON.
+
+Rule: stdout holds the model's text alone, or JSON alone; what happens besides goes to stderr. Nobody is asked.
+Neighbours: `conversation` has the turn, `screen` shows the calls.
+"""
+
+import sys
+from contextlib import aclosing
+
+import msgspec
+
+from fcshim.agent import AgentEvent, RoundEnded
+from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.sanitize import sanitize
+from fcshim.chat.screen import Screen
+from fcshim.errors import FcshimError
+from fcshim.events import Text, Usage
+from fcshim.reply import total_usage
+
+
+async def print_text(conversation: ChatConversation, prompt: str, screen: Screen) -> None:
+    """Write the model's text to stdout as it comes, and everything else to the screen. Raises `FcshimError`."""
+    made_fit = sanitize if sys.stdout.isatty() else str
+    last = "\n"
+    async with aclosing(conversation.send(prompt)) as events:
+        async for event in events:
+            screen.show(event)
+            if isinstance(event, Text):
+                _write(made_fit(event.text))
+                last = event.text
+            elif isinstance(event, RoundEnded):
+                if event.answer and event.answer != event.reply.text:  # a tool's, after which nobody is asked
+                    last = event.answer
+                    _write(made_fit(last))
+                if not last.endswith("\n"):
+                    _write("\n")
+                last = "\n"
+
+
+async def print_json(conversation: ChatConversation, prompt: str) -> None:
+    """Write every event as a line; the last one has the answer. Raises `FcshimError`, which is also told in a line."""
+    session = conversation.session
+    _write_json(
+        {"type": "session", "id": session.id, "model": session.model, "tools": conversation.registry.get_names()},
+    )
+    usages: list[Usage | None] = []
+    answer: str | None = None
+    try:
+        async with aclosing(conversation.send(prompt)) as events:
+            async for event in events:
+                _write_json(_json_event(event))
+                if isinstance(event, Usage):
+                    usages.append(event)
+                elif isinstance(event, RoundEnded):
+                    answer = event.answer
+    except FcshimError as error:
+        _write_json({"type": "error", "kind": error.kind, "message": error.message})
+        raise
+    usage = msgspec.to_builtins(total_usage(usages) or Usage())
+    _write_json({"type": "answer", "text": answer or "", "usage": usage, "session": session.id})
+
+
+def _json_event(event: AgentEvent) -> object:
+    """Give what is written of an event; the conversation so far, which a round's end has, is in the session's file."""
+    if isinstance(event, RoundEnded):
+        return {"type": "round_ended", "answer": event.answer, "stop_reason": event.reply.stop_reason}
+    return event
+
+
+def _write_json(value: object) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode(errors="replace"))
+    sys.stdout.buffer.flush()

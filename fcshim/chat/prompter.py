@@ -1,0 +1,64 @@
+"""Who is asked: the person, once there is one; before that, and in scripts, nobody.
+
+Rule: with nobody there, only what reads runs, and servers get no answers.
+Neighbours: `terminal` is the person; permissions and the manager of servers ask here.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from fcshim.chat.session import ChatSession
+from fcshim.client import Client
+from fcshim.errors import ToolError
+from fcshim.events import JSON
+from fcshim.messages import Message, text_of
+from fcshim.reply import Reply
+from fcshim.tools import PermissionDecision, PermissionRequest
+
+if TYPE_CHECKING:
+    from fcshim.mcp.server_requests import ElicitationForm
+
+_EXCERPT = 500
+
+
+class InteractiveUser(Protocol):
+    """Somebody before a terminal."""
+
+    async def ask(self, request: PermissionRequest) -> PermissionDecision:
+        """Decide whether a call may run."""
+
+    async def confirm(self, action: str) -> bool:
+        """Decide about something else."""
+
+    async def fill_form(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
+        """Fill in what a server wants to know; null to refuse."""
+
+
+class Prompter:
+    """Questions knock here."""
+
+    def __init__(self, client: Client, session: ChatSession) -> None:
+        self.user: InteractiveUser | None = None
+        self._client = client
+        self._session = session
+
+    async def ask(self, request: PermissionRequest) -> PermissionDecision:
+        """Decide whether a call may run."""
+        if self.user is not None:
+            return await self.user.ask(request)
+        reason = "" if request.traits.reads_only else "There is nobody to ask; --allow NAME lets it run."
+        return PermissionDecision(allowed=request.traits.reads_only, reason=reason)
+
+    async def sample(self, messages: tuple[Message, ...], max_tokens: int) -> Reply:
+        """Ask the model on behalf of a server, if the person agrees. Raises `ToolError` if not."""
+        asked = text_of(messages[-1].content) if messages else ""
+        if self.user is None or not await self.user.confirm(f"a server asks the model: {asked[:_EXCERPT]}"):
+            raise ToolError("the user does not let servers ask the model")
+        sampling: dict[str, JSON] = {"max_tokens": max_tokens}
+        if self._session.model:
+            sampling["model"] = self._session.model
+        return await self._client.complete(messages, **sampling)
+
+    async def elicit(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
+        """Ask the person on behalf of a server."""
+        return None if self.user is None else await self.user.fill_form(form)

@@ -1,0 +1,150 @@
+"""From settings to a running conversation: the endpoint, the tools, the permissions, the session.
+
+Rule: whatever is started here is ended here; what is slow to import is imported when a setting asks for it.
+Neighbours: `cli.chat` fills the settings, `tools` gathers, `terminal` and `script` do the talking.
+"""
+
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+
+import msgspec
+from rich.console import Console
+
+from fcshim.agent import DEFAULT_MAX_ROUNDS
+from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.prompter import Prompter
+from fcshim.chat.screen import Screen
+from fcshim.chat.one_shot import print_text, print_json
+from fcshim.chat.session import ChatSession, SessionStore, default_session_folder
+from fcshim.chat.tools import open_registry, register_agents
+from fcshim.client import Client
+from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.config import ToolsPolicy
+from fcshim.demo.gguf_file import require
+from fcshim.mcp.tool_names import PREFIX, server_prefix
+from fcshim.messages import SystemMessage, TextPart
+from fcshim.tools import Permissions, PermissionRule, parse_rules
+from fcshim.tools.permission import PermissionMode
+
+_QUALIFIED_RULE = re.compile(r"([^:()]+):(.+)", re.DOTALL)
+
+
+class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says; `url` null for the embedded model, `resume` null for a new session."""
+
+    url: str | None = None
+    model: str = ""
+    api: UpstreamApi = "openai"
+    tools: ToolsPolicy = "prompt"
+    dialect: str = "auto"
+    key: str | None = None
+    mcp: str | None = None
+    pins: str | None = None
+    root: str | None = None
+    agents: bool = False
+    mode: PermissionMode = "ask"
+    allow: Sequence[str] = ()
+    deny: Sequence[str] = ()
+    system: str = ""
+    max_rounds: int = DEFAULT_MAX_ROUNDS
+    resume: str | None = None
+    save: bool = True
+    prompt: str | None = None
+    json: bool = False
+
+
+async def run_chat(settings: ChatSettings) -> None:
+    """Have one turn where there is a prompt, else a conversation. Raises `FcshimError`."""
+    store = SessionStore(default_session_folder(os.environ))
+    session = _open_session(settings, store)
+    scripted = settings.prompt is not None
+    screen = Screen(Console(stderr=scripted, highlight=False, emoji=False), show_text=not scripted)
+    rules = _rules(settings)
+
+    def save() -> None:
+        if settings.save and session.messages:
+            store.save(session)
+
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(_open_client(session.url, settings))
+        door = Prompter(client, session)
+        permissions = Permissions(settings.mode, rules=rules, ask=door.ask)
+        tools = open_registry(settings.root, settings.mcp, settings.pins, door, screen)
+        registry = await stack.enter_async_context(tools)
+        if settings.agents:
+            others = register_agents(
+                client,
+                registry,
+                lambda mode: Permissions(mode, rules=rules, ask=door.ask),
+                lambda: permissions.mode,
+                lambda: session.model,
+            )
+            await stack.enter_async_context(others)
+        conversation = ChatConversation(client, registry, permissions, session, max_rounds=settings.max_rounds)
+        if settings.prompt is None:
+            await _run_interactive(conversation, screen, store, save, door, history=settings.save)
+        else:
+            try:
+                await _run_once(conversation, settings.prompt, screen, as_json=settings.json)
+            finally:
+                save()
+
+
+async def _run_once(conversation: ChatConversation, prompt: str, screen: Screen, *, as_json: bool) -> None:
+    if as_json:
+        await print_json(conversation, prompt)
+    else:
+        await print_text(conversation, prompt, screen)
+
+
+async def _run_interactive(
+    conversation: ChatConversation, screen: Screen, store: SessionStore, save: Callable[[], None], prompter: Prompter, *, history: bool
+) -> None:
+    from fcshim.chat.terminal import Terminal  # noqa: PLC0415 - prompt-toolkit, which scripts do not need
+
+    file = default_session_folder(os.environ).parent / "history" if history else None
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    terminal = Terminal(conversation, screen, store=store, save=save, history=file)
+    prompter.user = terminal
+    screen.note(f"{conversation.session.model or 'the model'} with {len(conversation.registry)} tools; /help")
+    await terminal.run()
+    if history and conversation.session.messages:
+        screen.note(f"to go on: fcshim chat --resume {conversation.session.id}")
+
+
+def _open_session(settings: ChatSettings, store: SessionStore) -> ChatSession:
+    if settings.resume is not None:
+        session = store.load(settings.resume)
+        session.model, session.url = settings.model or session.model, settings.url or session.url
+        return session
+    told = (SystemMessage((TextPart(settings.system),)),) if settings.system else ()
+    name = f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{os.getpid()}"
+    return ChatSession(name, settings.url, settings.model, told)
+
+
+def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
+    return (*parse_rules("allow", map(_full_rule_name, settings.allow)), *parse_rules("deny", map(_full_rule_name, settings.deny)))
+
+
+def _full_rule_name(rule: str) -> str:
+    """Take `server:tool` for the name under which the model knows the tool."""
+    found = _QUALIFIED_RULE.fullmatch(rule)
+    return rule if found is None else PREFIX + server_prefix(found[1]) + found[2]
+
+
+@asynccontextmanager
+async def _open_client(url: str | None, settings: ChatSettings) -> AsyncIterator[Client]:
+    """Connect to the endpoint, or start the embedded model."""
+    async with AsyncExitStack() as stack:
+        if url is None:
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
+            require("numpy", "gguf")
+            from fcshim.demo.serving import serve_model  # noqa: PLC0415 - needs optional packages
+
+            url = (await stack.enter_async_context(serve_model())).url
+        client = Client(url, api=settings.api, tools=settings.tools, dialect=settings.dialect, api_key=settings.key)
+        yield await stack.enter_async_context(client)

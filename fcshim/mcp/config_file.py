@@ -1,0 +1,234 @@
+"""The file of servers: `{"mcpServers": {name: {...}}}`, as desktop clients write it.
+
+Rule: every fault names the file, the server, the field and what was expected; `${VAR}` and `${VAR:-default}` stand for
+the environment in every string. Fields of other clients are ignored, unless they look like a slip of one of ours.
+Neighbours: `settings` are what comes out; `cli` names the file.
+"""
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import UnionType
+from urllib.parse import urlsplit
+
+import msgspec
+
+from fcshim.errors import ConfigError
+from fcshim.events import JSON
+from fcshim.mcp.settings import DEFAULT_TIMEOUT, StdioTransport, HttpTransport, NpmTransport, ServerTransport, McpServerConfig
+
+TYPE_ALIASES = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "npm": "npm",
+    "sse": "sse",
+    "http": "http",
+    "streamable-http": "http",
+    "streamableHttp": "http",
+    "streamable_http": "http",
+}
+"""The words for a way to reach a server that are in use, and ours for them."""
+_IMPLIED_TYPES = {"command": "stdio", "package": "npm", "url": "http"}
+"""Without a `type`, the field that is there tells it."""
+_FIELDS = (
+    "type",
+    "command",
+    "package",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "enabled",
+    "timeout",
+    "allow",
+    "cache",
+    "handshake",
+)
+_OTHER_CLIENT_FIELDS = frozenset({"disabled", "autoApprove", "alwaysAllow", "description", "name", "tools", "version"})
+"""Fields of other clients; `disabled` is understood, the others change nothing here."""
+_VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_EXACT_PACKAGE = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*")
+_SIZE_LIMIT = 2**20
+"""Bytes of a file of servers; hundreds of servers come to some ten thousand."""
+
+
+def load_servers(path: Path | str, env: Mapping[str, str]) -> tuple[McpServerConfig, ...]:
+    """Read the servers that are enabled, in the file's order. Raises `ConfigError`."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(_SIZE_LIMIT + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    if len(data) > _SIZE_LIMIT:
+        raise ConfigError(f"{path}: larger than {_SIZE_LIMIT} bytes; expected a JSON file of MCP servers")
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not JSON: {error}") from error
+    return read_servers(document, env, str(path))
+
+
+def read_servers(document: JSON, env: Mapping[str, str], where: str = "mcpServers") -> tuple[McpServerConfig, ...]:
+    """Read the servers that are enabled out of a decoded file. Raises `ConfigError` that begins with `where`."""
+    listed = document.get("mcpServers") if isinstance(document, dict) else None
+    if not isinstance(listed, dict):
+        raise ConfigError(f'{where}: expected {{"mcpServers": {{name: {{...}}}}}}, got {_excerpt(document)}')
+    read = [_ServerFields(fields, name, env, where).read_server() for name, fields in listed.items()]
+    return tuple(server for server in read if server is not None)
+
+
+class _ServerFields:
+    """The fields of one server, taken one by one."""
+
+    def __init__(self, fields: JSON, name: str, env: Mapping[str, str], where: str) -> None:
+        self._name, self._env, self._where = name, env, where
+        if not name.strip() or ":" in name:
+            raise self._error(None, "a name without colon, and not empty", name)
+        if not isinstance(fields, dict):
+            raise self._error(None, "an object of fields", fields)
+        self._fields: dict[str, JSON] = fields
+
+    def read_server(self) -> McpServerConfig | None:
+        """Give the server; none where it is disabled, whatever else is written there."""
+        enabled = self._read_typed("enabled", bool, "true or false", default=True)
+        if not enabled or self._read_typed("disabled", bool, "true or false", default=False):
+            return None
+        self._check_field_names()
+        return McpServerConfig(
+            name=self._name,
+            transport=self._read_transport(),
+            timeout=self._read_seconds("timeout", DEFAULT_TIMEOUT),
+            allow=self._read_strings("allow"),
+            cache=self._read_seconds("cache", 0.0, zero=True),
+            handshake=self._read_typed("handshake", bool, "true or false", default=False),
+        )
+
+    def _read_transport(self) -> ServerTransport:
+        match self._read_type():
+            case "stdio":
+                return StdioTransport(
+                    command=self._read_string("command", "the program to run"),
+                    args=self._read_strings("args"),
+                    env=self._read_string_map("env"),
+                    cwd=self._read_string("cwd", "a folder") if "cwd" in self._fields else None,
+                )
+            case "npm":
+                return NpmTransport(
+                    package=self._read_package(),
+                    args=self._read_strings("args"),
+                    env=self._read_string_map("env"),
+                    cwd=self._read_string("cwd", "a folder") if "cwd" in self._fields else None,
+                )
+            case way:
+                oauth = bool(self._read_typed("oauth", bool | dict, "true, false or an object", default=False))
+                return HttpTransport(url=self._read_url(), headers=self._read_headers(), sse=way == "sse", oauth=oauth)
+
+    def _read_type(self) -> str:
+        if "type" not in self._fields:
+            for field, told in _IMPLIED_TYPES.items():
+                if field in self._fields:
+                    return told
+            raise self._error("type", f"one of {', '.join(TYPE_ALIASES)}, or a command, package or url")
+        written = self._fields["type"]
+        if not isinstance(written, str) or written not in TYPE_ALIASES:
+            raise self._error("type", f"one of {', '.join(TYPE_ALIASES)}", written)
+        return TYPE_ALIASES[written]
+
+    def _read_package(self) -> str:
+        package = self._read_string("package", "an npm package")
+        if not _EXACT_PACKAGE.fullmatch(package):
+            raise self._error("package", "a package with its exact version, like @scope/name@1.2.3", package)
+        return package
+
+    def _read_url(self) -> str:
+        url = self._read_string("url", "an http or https URL")
+        try:
+            parts = urlsplit(url)
+            valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            valid = False
+        if not valid:
+            raise self._error("url", "an http or https URL", self._fields["url"])
+        return url
+
+    def _read_headers(self) -> dict[str, str]:
+        headers = self._read_string_map("headers")
+        for name, value in headers.items():
+            if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value.isascii() or not value.isprintable():
+                raise self._error("headers", f"{name!r} to be a header's name, and its value printable ASCII")
+        return headers
+
+    def _read_string(self, field: str, expected: str) -> str:
+        if field not in self._fields:
+            raise self._error(field, expected)
+        value = self._fields[field]
+        if not isinstance(value, str) or not value:
+            raise self._error(field, f"{expected}, as a string", value)
+        expanded = self._expand(value, field)
+        if not expanded or "\0" in expanded:
+            raise self._error(field, f"{expected}; what {value!r} stands for is empty or holds a NUL")
+        return expanded
+
+    def _read_strings(self, field: str) -> tuple[str, ...]:
+        values = self._fields.get(field, [])
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise self._error(field, "a list of strings", values)
+        return tuple(self._expand(value, f"{field}[{at}]") for at, value in enumerate(values))
+
+    def _read_string_map(self, field: str) -> dict[str, str]:
+        values = self._fields.get(field, {})
+        if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
+            raise self._error(field, "an object of strings", list(values) if isinstance(values, dict) else values)
+        return {key: self._expand(value, f"{field}.{key}") for key, value in values.items()}
+
+    def _read_seconds(self, field: str, default: float, *, zero: bool = False) -> float:
+        value = self._fields.get(field, default)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not number or not (value > 0 or (zero and value == 0)):
+            raise self._error(field, "a number of seconds" + ("" if zero else " above 0"), value)
+        return float(value)
+
+    def _read_typed(self, field: str, kind: type | UnionType, expected: str, *, default: JSON) -> JSON:
+        value = self._fields.get(field, default)
+        if not isinstance(value, kind):
+            raise self._error(field, expected, value)
+        return value
+
+    def _expand(self, text: str, field: str) -> str:
+        return _VARIABLE.sub(self._variable_lookup(field), text)
+
+    def _variable_lookup(self, field: str) -> Callable[[re.Match[str]], str]:
+        def value(found: re.Match[str]) -> str:
+            name, default = found[1], found[2]
+            if name in self._env:
+                return self._env[name]
+            if default is None:
+                raise self._error(field, f"the environment variable {name}, which is not set")
+            return default
+
+        return value
+
+    def _check_field_names(self) -> None:
+        for field in self._fields:
+            if field in _FIELDS or field in _OTHER_CLIENT_FIELDS:
+                continue
+            near = difflib.get_close_matches(field, _FIELDS, n=1, cutoff=0.75)
+            if near:
+                raise self._error(field, f"a known field; did you mean {near[0]}?")
+
+    def _error(self, field: str | None, expected: str, got: JSON = msgspec.UNSET) -> ConfigError:
+        place = f"{self._where}: mcpServers.{self._name}" + (f".{field}" if field else "")
+        return ConfigError(f"{place}: expected {expected}" + ("" if got is msgspec.UNSET else f", got {_excerpt(got)}"))
+
+
+def _excerpt(value: JSON) -> str:
+    """Show a value's form and never its content, where it could hold a secret."""
+    if isinstance(value, dict):
+        return f"an object with {', '.join(list(value)[:5]) or 'no fields'}"
+    return repr(value)[:60]

@@ -1,0 +1,44 @@
+"""What went wrong with a server, in one line that people and models can use.
+
+Rule: the innermost cause speaks; what a program wrote before it died is part of the message.
+Neighbours: `connection` tells it, `links` knows what the program wrote.
+"""
+
+import httpx2
+from mcp import MCPError
+from mcp.client.auth import OAuthFlowError
+from pydantic import ValidationError
+
+_LIMIT = 600
+"""Characters: enough for the last lines of a traceback."""
+
+
+def describe_error(error: BaseException, diagnostics: str = "") -> str:
+    """Say what went wrong."""
+    cause = root_cause(error)
+    match cause:
+        case FileNotFoundError(filename=filename) if filename:
+            what = f"there is no {filename}"
+        case PermissionError(filename=filename) if filename:
+            what = f"{filename} may not be run"
+        case httpx2.HTTPStatusError():
+            what = f"the server answered {cause.response.status_code}"
+        case OAuthFlowError():
+            what = f"it needs a login ({cause}); run: fcshim tools login"
+        case MCPError():
+            what = cause.message
+        case ValidationError():
+            first, *_ = cause.errors()
+            what = f"its answer is not valid: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        case TimeoutError():
+            what = "it took too long"
+        case _:
+            what = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    return "; ".join(filter(None, (what[:_LIMIT], diagnostics[-_LIMIT:])))
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """Give the first cause in a tree of exceptions."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

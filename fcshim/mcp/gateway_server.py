@@ -1,0 +1,103 @@
+"""Serves a gateway: over stdio to the program that started us, or over HTTP to many.
+
+Rule: over HTTP only names of this machine and no web pages, unless the operator says otherwise; beyond this machine
+only with a key.
+Neighbours: `gateway` answers, `cli.mcp` starts it.
+"""
+
+import asyncio
+import hmac
+import ipaddress
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import uvicorn
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+
+from fcshim.errors import ConfigError
+from fcshim.events import JSON
+from fcshim.mcp.gateway import Gateway
+from fcshim.mcp.line_splitter import BoundedLineSplitter
+
+if TYPE_CHECKING:
+    import anyio
+
+    from fcshim.config import Secret
+
+Scope: TypeAlias = MutableMapping[str, JSON]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, JSON]]]
+Send: TypeAlias = Callable[[MutableMapping[str, JSON]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_READ_SIZE = 256 * 1024
+_UNAUTHORIZED = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "an API key is needed"}}'
+
+
+async def serve_stdio(gateway: Gateway) -> None:
+    """Serve the program that started us, until it closes our input."""
+    async with stdio_server(await _open_stdin()) as (read, write):
+        await gateway.server.run(read, write, gateway.initialization_options)
+
+
+async def _open_stdin() -> "anyio.AsyncFile[str] | None":
+    """Give the lines of our input; the SDK's own way reads in a thread, in which ctrl-C is not heard.
+
+    None where the input is no pipe and no terminal, and cannot be waited for.
+    """
+    reader = asyncio.StreamReader()
+    try:
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    except ValueError:
+        return None
+    return cast("anyio.AsyncFile[str]", _read_lines(reader))  # all that is done with it is to go through its lines
+
+
+async def _read_lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+    splitter = BoundedLineSplitter()
+    while data := await reader.read(_READ_SIZE):
+        for line in splitter.feed(data):
+            if isinstance(line, bytes):
+                yield line.decode(errors="replace")
+
+
+async def serve_http(gateway: Gateway, *, host: str, port: int, key: "Secret | None" = None) -> None:
+    """Serve at `http://host:port/mcp` until the process is told to end."""
+    config = uvicorn.Config(http_app(gateway, host=host, key=key), host=host, port=port, log_level="warning")
+    await uvicorn.Server(config).serve()
+
+
+def http_app(gateway: Gateway, *, host: str = "127.0.0.1", key: "Secret | None" = None) -> App:
+    """Make the ASGI application. Raises `ConfigError` for an address beyond this machine without a key."""
+    if not _is_loopback(host) and key is None:
+        raise ConfigError(f"{host} can be reached from outside: expected an API key")
+    names = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
+    local = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[])
+    anywhere = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    app = gateway.server.streamable_http_app(transport_security=local if _is_loopback(host) else anywhere)
+    return app if key is None else _ApiKeyMiddleware(app, key.reveal())
+
+
+class _ApiKeyMiddleware:
+    """Lets those in who send the key."""
+
+    def __init__(self, app: App, key: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {key}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        if scope["type"] != "http" or hmac.compare_digest(given, self._expected):
+            await self._app(scope, receive, send)
+            return
+        headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
+        await send({"type": "http.response.start", "status": 401, "headers": headers})
+        await send({"type": "http.response.body", "body": _UNAUTHORIZED})
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

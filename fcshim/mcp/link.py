@@ -1,0 +1,193 @@
+"""A way to a server, opened: the one place that knows the transports.
+
+Rule: a link tells when it opened and when it was lost, whichever transport it is, and whether a request that failed
+provably was not sent, so that it can be sent again.
+Neighbours: `stdio` is the transport of programs, the SDK has those of HTTP; `connection` lives on a link.
+"""
+
+import contextlib
+import os
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio
+import httpx2
+from mcp import MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCResponse
+
+from fcshim.events import JSON
+from fcshim.mcp.definitions import repair_tool_list
+from fcshim.mcp.http_client import McpHttpClient, SendStatus
+from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
+from fcshim.mcp.settings import StdioTransport, HttpTransport, InProcessTransport, NpmTransport, McpServerConfig
+from fcshim.mcp.stdio_transport import ServerProcess, open_stdio
+from fcshim.tools.process_guard import ProcessGuard
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, Transport, TransportStreams
+    from mcp.shared._httpx_utils import McpHttpClientFactory
+
+    from fcshim.mcp.logins import OAuthLogins
+
+_NPX_ARGS = ("--yes", "--")
+
+
+class Link:
+    """One connection to a server, from its opening to its loss."""
+
+    def __init__(self, server: McpServerConfig, guard: ProcessGuard, logins: "OAuthLogins | None", *, on_open: Callable[[], None]) -> None:
+        self.lost = anyio.Event()
+        self._server = server
+        self._transport_config = server.transport
+        self._logins = logins
+        self._guard = guard
+        self._on_open = on_open
+        self._not_sent_token = secrets.token_hex(8)
+        self._session_lost = False
+        self._process: ServerProcess | None = None
+
+    @property
+    def target(self) -> JSON:
+        """What the SDK's `Client` is to connect to."""
+        return self._transport_config.server if isinstance(self._transport_config, InProcessTransport) else self._open_streams()
+
+    def was_not_sent(self, send_status: SendStatus, error: MCPError) -> bool:
+        """Tell whether the server cannot have executed the request that failed so."""
+        http = isinstance(self._transport_config, HttpTransport)
+        return (http and not send_status.started) or error.data == self._not_sent_token or self._session_lost
+
+    def diagnostics(self) -> str:
+        """What a program wrote to standard error, and how it ended."""
+        if self._process is None:
+            return ""
+        code = self._process.child.process.returncode
+        by_us = not self._process.exited_by_itself and code in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
+        ended = "" if by_us else f"it ended with code {code}"
+        return "; ".join(filter(None, (ended, self._process.stderr_tail and f"it wrote: {self._process.stderr_tail}")))
+
+    @contextlib.asynccontextmanager
+    async def _open_streams(self) -> AsyncIterator["TransportStreams"]:
+        async with self._open_transport() as (read, write):
+            self._on_open()
+            yield _ObservedStream(read, self.lost.set), write
+
+    def _open_transport(self) -> "Transport":
+        match self._transport_config:
+            case StdioTransport(command=command, args=args, env=env, cwd=cwd):
+                return self._open_program(command, args, env, cwd)
+            case NpmTransport(package=package, args=args, env=env, cwd=cwd):
+                return self._open_program("npx", (*_NPX_ARGS, package, *args), env, cwd)
+            case HttpTransport(url=url, headers=headers, sse=True):
+                return sse_client(url, httpx_client_factory=self._client_factory(headers))
+            case HttpTransport(url=url, headers=headers):
+                return self._open_streamable_http(url, headers)
+            case InProcessTransport():
+                raise AssertionError("a server in this process has no transport")
+
+    def _open_program(self, command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None) -> "Transport":
+        if sys.platform == "win32":  # job objects end the children there
+            return stdio_client(StdioServerParameters(command=command, args=list(args), env=dict(env), cwd=cwd))
+        return open_stdio(
+            command,
+            args,
+            env,
+            cwd,
+            guard=self._guard,
+            line_limit=DEFAULT_LINE_LIMIT,
+            not_sent=self._not_sent_token,
+            on_start=self._on_start,
+        )
+
+    def _on_start(self, process: ServerProcess) -> None:
+        self._process = process
+
+    @contextlib.asynccontextmanager
+    async def _open_streamable_http(self, url: str, headers: Mapping[str, str]) -> AsyncIterator["TransportStreams"]:
+        async with (
+            self._http_client(headers) as client,
+            streamable_http_client(url, http_client=client, max_sse_event_size=DEFAULT_LINE_LIMIT) as streams,
+        ):
+            yield streams
+
+    def _client_factory(self, given: Mapping[str, str]) -> "McpHttpClientFactory":
+        def make(
+            headers: dict[str, str] | None = None,  # noqa: ARG001 - the SDK's own settings give way to ours
+            timeout: httpx2.Timeout | None = None,  # noqa: ARG001
+            auth: httpx2.Auth | None = None,  # noqa: ARG001
+        ) -> httpx2.AsyncClient:
+            return self._http_client(given)
+
+        return make
+
+    def _http_client(self, headers: Mapping[str, str]) -> McpHttpClient:
+        return McpHttpClient(headers, auth=self._auth(), on_session_lost=self._on_session_lost)
+
+    def _auth(self) -> httpx2.Auth | None:
+        """Give what logs us in, where the settings ask for it; with a module that most never need."""
+        if not isinstance(self._transport_config, HttpTransport) or not self._transport_config.oauth:
+            return None
+        from fcshim.mcp.logins import OAuthLogins, default_login_folder  # noqa: PLC0415
+
+        logins = self._logins or OAuthLogins(default_login_folder(os.environ))
+        return logins.auth(self._server, self._transport_config.url)
+
+    def _on_session_lost(self) -> None:
+        self._session_lost = True
+        self.lost.set()
+
+
+def _repair_message(item: SessionMessage | Exception) -> SessionMessage | Exception:
+    """Mend what the SDK would refuse as a whole."""
+    if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+        repair_tool_list(item.message.result)
+    return item
+
+
+class _ObservedStream:
+    """A stream of messages that tells when it ends."""
+
+    def __init__(self, stream: "ReadStream[SessionMessage | Exception]", on_end: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_end = on_end
+
+    @property
+    def last_context(self) -> JSON:
+        """What the SDK looks up for the message received last."""
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            return _repair_message(await self._stream.receive())
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._on_end()
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return _repair_message(await self._stream.__anext__())
+        except (StopAsyncIteration, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._on_end()
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(kind, error, trace)

@@ -1,0 +1,191 @@
+"""A program on the other end of two pipes, as a transport of the SDK.
+
+Rule: the program leads its own process group; when we leave, it has three seconds to end by itself, then the group is
+ended, whatever is in it. What it writes that is no message is skipped; a line that is too long fails one request only.
+Neighbours: `lines` cuts, `guard` ends what we cannot, `links` wraps.
+
+The SDK's own transport has no limit on a line, leaves children of a server that ended, and dies with us unwatched.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING
+
+import anyio
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
+
+from fcshim.mcp.line_splitter import OversizedLine, BoundedLineSplitter
+from fcshim.tools.child_process import ChildProcess, start_child
+from fcshim.tools.process_guard import ProcessGuard, end_group, mark_environment
+
+if TYPE_CHECKING:
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams
+
+GRACE = 3.0
+"""Seconds for a server to end: after its input closed, and for the last third after it was asked by a signal."""
+_READ_SIZE = 256 * 1024
+_PASSED_ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
+"""What a program needs besides what the SDK passes on. No more: the rest of our environment holds secrets."""
+_STDERR_LIMIT = 2_000
+"""Characters of standard error that are kept for a message about what went wrong."""
+_ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")'
+_ID_AT_HEAD = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
+_ID_AT_TAIL = re.compile(_ID + rb'(?:\s*,\s*"jsonrpc"\s*:\s*"2\.0")?\s*\}\s*\Z')
+
+
+class ServerProcess:
+    """A running server."""
+
+    def __init__(self, child: ChildProcess, mark: str) -> None:
+        self.child = child
+        self.mark = mark
+        self.exited_by_itself = False
+        self._stderr = ""
+
+    @property
+    def stderr_tail(self) -> str:
+        """The end of what it wrote to standard error."""
+        return self._stderr.strip()
+
+    def add_stderr(self, data: bytes) -> None:
+        """Keep the end of what it writes to standard error."""
+        self._stderr = (self._stderr + data.decode(errors="replace"))[-_STDERR_LIMIT:]
+
+    async def stop(self) -> None:
+        """Close its input, wait, and end its group and what escaped it."""
+        self.exited_by_itself = self.child.exited.is_set()
+        if self.child.process.stdin is not None:
+            self.child.process.stdin.close()
+        draining = asyncio.create_task(self._drain())
+        await self.child.wait_exit(GRACE * 2 / 3)
+        await end_group(self.child.group_id, self.mark, GRACE / 3)
+        await self.child.wait_exit(GRACE)
+        draining.cancel()
+        self.child.close()
+
+    async def _drain(self) -> None:
+        """Take what it still writes: a program that blocks on a full pipe does not notice that its input closed."""
+        output = self.child.process.stdout
+        while output is not None and await output.read(_READ_SIZE):
+            pass
+
+
+@contextlib.asynccontextmanager
+async def open_stdio(
+    command: str,
+    args: tuple[str, ...],
+    env: Mapping[str, str],
+    cwd: str | None,
+    *,
+    guard: ProcessGuard,
+    line_limit: int,
+    not_sent_token: str,
+    on_start: Callable[[ServerProcess], None],
+) -> AsyncIterator["TransportStreams"]:
+    """Start the program and give the streams of its messages. Raises `OSError` where it cannot be started.
+
+    A request that could not be written is answered by an error whose data is `not_sent`.
+    """
+    await guard.start()
+    program = await _start_process(command, args, env, cwd, guard)
+    on_start(program)
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as group, incoming, read, write, outgoing:
+            group.start_soon(_read_stdout, program, incoming, line_limit)
+            group.start_soon(_write_stdin, program, outgoing, incoming, not_sent_token)
+            group.start_soon(_read_stderr, program)
+            yield read, write
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await program.stop()
+            guard.remove_group(program.child.group_id)
+
+
+async def _start_process(command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None, guard: ProcessGuard) -> ServerProcess:
+    mark = guard.new_mark()
+    more = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
+    whole = {**get_default_environment(), **more, **env, **mark_environment(mark)}
+    child = await start_child((command, *args), cwd=cwd, env=whole)
+    guard.add_group(child.group_id)
+    return ServerProcess(child, mark)
+
+
+async def _read_stdout(
+    process: ServerProcess, incoming: "MemoryObjectSendStream[SessionMessage | Exception]", line_limit: int
+) -> None:
+    splitter = BoundedLineSplitter(line_limit)
+    output = process.child.process.stdout
+    assert output is not None
+    async with incoming:
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            while data := await output.read(_READ_SIZE):
+                for line in splitter.feed(data):
+                    message = _parse_line(line, line_limit)
+                    if message is not None:
+                        await incoming.send(message)
+
+
+def _parse_line(line: bytes | OversizedLine, limit: int) -> SessionMessage | None:
+    """Read a line; none where it is no message, as the output of a careless `print` is."""
+    if isinstance(line, OversizedLine):
+        return _oversized_error(line, limit)
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)) if line.strip() else None
+    except ValueError:
+        return None
+
+
+def _oversized_error(line: OversizedLine, limit: int) -> SessionMessage | None:
+    """Fail the request that the line answers, so that nobody waits for it."""
+    found = _ID_AT_HEAD.match(line.head) or _ID_AT_TAIL.search(line.tail)
+    if found is None:
+        return None
+    number = found[1].decode(errors="replace")
+    request_id = int(number) if number.isdecimal() else number.strip('"')
+    message = f"the answer is longer than {limit} bytes"
+    return _error_message(request_id, ErrorData(code=INTERNAL_ERROR, message=message))
+
+
+async def _write_stdin(
+    process: ServerProcess,
+    outgoing: "MemoryObjectReceiveStream[SessionMessage]",
+    incoming: "MemoryObjectSendStream[SessionMessage | Exception]",
+    not_sent_token: str,
+) -> None:
+    pipe = process.child.process.stdin
+    assert pipe is not None
+    async with outgoing:
+        async for item in outgoing:
+            message = item.message
+            text = message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                if process.child.exited.is_set():
+                    raise BrokenPipeError
+                pipe.write(text.encode() + b"\n")
+                await pipe.drain()
+            except OSError:
+                if isinstance(message, JSONRPCRequest):
+                    error = ErrorData(code=INTERNAL_ERROR, message="the server has ended", data=not_sent_token)
+                    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        await incoming.send(_error_message(message.id, error))
+
+
+async def _read_stderr(process: ServerProcess) -> None:
+    """Read standard error, which would block the program when its pipe is full."""
+    errors = process.child.process.stderr
+    assert errors is not None
+    while data := await errors.read(_READ_SIZE):
+        process.add_stderr(data)
+
+
+def _error_message(request_id: int | str, error: ErrorData) -> SessionMessage:
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request_id, error=error))

@@ -1,0 +1,61 @@
+"""The names of tools that many servers offer.
+
+Rule: `mcp__server__tool` fits every provider's alphabet and length and leads back to one tool; the server's part holds
+no `__`, so the first one after the prefix ends it, and a tool's name may hold the separator.
+Neighbours: `manager` names tools and finds them again.
+"""
+
+import hashlib
+import re
+
+PREFIX = "mcp__"
+SEPARATOR = "__"
+_MAX_NAME = 64
+"""Characters of a name that OpenAI, Anthropic and Gemini all take."""
+_MAX_SERVER_PART = 24
+_INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
+_VALID_SERVER = re.compile(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*")
+
+
+def full_name(server: str, tool: str) -> str:
+    """Give the name under which a tool is offered: `mcp__server__tool`."""
+    return PREFIX + direct_name(server, tool)
+
+
+def direct_name(server: str, tool: str) -> str:
+    """Give the name without the prefix: `server__tool`."""
+    head = server_prefix(server)
+    return head + _tool_part(tool, _MAX_NAME - len(PREFIX) - len(head))
+
+
+def server_prefix(server: str) -> str:
+    """Give what all direct names of a server's tools begin with."""
+    return _server_part(server) + SEPARATOR
+
+
+def qualified_name(server: str, tool: str) -> str:
+    """Give the name as people write it: `server:tool`."""
+    return f"{server}:{tool}"
+
+
+def all_names(server: str, tool: str) -> tuple[str, str, str]:
+    """Give every name that leads to a tool, the offered one first."""
+    return full_name(server, tool), qualified_name(server, tool), direct_name(server, tool)
+
+
+def _server_part(server: str) -> str:
+    if len(server) <= _MAX_SERVER_PART and _VALID_SERVER.fullmatch(server):
+        return server
+    return _shorten(re.sub(r"_+", "_", _INVALID_CHARACTER.sub("_", server)).strip("_"), server, _MAX_SERVER_PART)
+
+
+def _tool_part(tool: str, max_length: int) -> str:
+    if 0 < len(tool) <= max_length and not _INVALID_CHARACTER.search(tool):
+        return tool
+    return _shorten(_INVALID_CHARACTER.sub("_", tool), tool, max_length)
+
+
+def _shorten(readable: str, original: str, max_length: int) -> str:
+    """Keep what can be read, and add a digest that keeps apart what reads the same."""
+    digest = hashlib.sha256(original.encode(errors="surrogatepass")).hexdigest()[:6]
+    return f"{readable[: max_length - 7].rstrip('_')}-{digest}"

@@ -1,0 +1,117 @@
+"""Our end of the guardian: the process that ends what we started when we do not get to it.
+
+Rule: it runs before the first process that it guards, and knows each group as soon as there is one; each process
+carries a mark in its environment, so that even one that was never announced is found.
+Neighbours: `guardian` is the process; the MCP room starts servers, the built-in tools commands.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fcshim.tools import reaper
+
+_VARIABLE = "FCSHIM_MARK"
+_CLOSE_SECONDS = 3.0
+"""Seconds for the guardian to end what is left and itself."""
+
+
+class ProcessGuard:
+    """Keeps what is ours from outliving us. Close it after the last process, or use it as a context manager."""
+
+    def __init__(self) -> None:
+        self._token = secrets.token_hex(12)
+        self._count = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._start_lock = asyncio.Lock()
+
+    def new_mark(self) -> str:
+        """Give a mark for one more process."""
+        self._count += 1
+        return f"{_VARIABLE}={self._token}.{self._count};"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def add_group(self, group: int) -> None:
+        """Have the group ended when we end."""
+        self._send(b"+%d\n" % group)
+
+    def remove_group(self, group: int) -> None:
+        """The group is gone, and its number may become another's."""
+        self._send(b"-%d\n" % group)
+
+    async def start(self) -> None:
+        """Start the guardian, once."""
+        async with self._start_lock:
+            if self._process is not None and self._process.returncode is None:
+                return
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", str(Path(reaper.__file__)), f"{_VARIABLE}={self._token}."),
+                str(os.getpid()),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={},  # our own environment may hold the mark of a guard above us
+                cwd="/",
+                start_new_session=True,
+            )
+
+    async def aclose(self) -> None:
+        """Let the guardian end what is left, and itself."""
+        process, self._process = self._process, None
+        if process is None or process.stdin is None:
+            return
+        process.stdin.write(reaper.SHUTDOWN + b"\n")
+        process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await process.wait()
+
+    def _send(self, line: bytes) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(line)
+
+
+def mark_environment(mark: str) -> dict[str, str]:
+    """Give the environment variable that carries a mark."""
+    name, _, value = mark.partition("=")
+    return {name: value}
+
+
+async def end_group(group_id: int, mark: str, grace: float) -> None:
+    """End what is left of a group and of what escaped it: ask, wait up to `grace` seconds, kill."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        left = await _survivors(group_id, mark)
+        if not left:
+            return
+        reaper.send_signal([group_id], left, number)
+        await _wait_until_gone(group_id, mark, grace)
+
+
+async def kill_group(group_id: int, mark: str) -> None:
+    """End a group and what escaped it, at once."""
+    reaper.send_signal([group_id], await _survivors(group_id, mark), signal.SIGKILL)
+
+
+async def _wait_until_gone(group: int, mark: str, grace: float) -> None:
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + grace
+    while await _survivors(group, mark) and clock() < deadline:  # noqa: ASYNC110 - other processes set no event
+        await asyncio.sleep(0.02)
+
+
+async def _survivors(group: int, mark: str) -> list[int]:
+    return await asyncio.to_thread(reaper.survivors, [group], mark)

@@ -1,0 +1,63 @@
+"""What a server wants to know, asked field by field."""
+
+import pytest
+
+from fcshim.chat.elicitation import fill_form
+from fcshim.mcp.server_requests import ElicitationForm
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": "your name"},
+        "age": {"type": "integer"},
+        "size": {"enum": ["S", "L"]},
+    },
+    "required": ["name"],
+}
+FORM = ElicitationForm("Who\nare you?", SCHEMA)
+
+
+class Person:
+    """Says what a test says, and keeps the questions."""
+
+    def __init__(self, *lines):
+        self._lines = iter(lines)
+        self.asked = []
+
+    async def __call__(self, text):
+        self.asked.append(text)
+        return next(self._lines)
+
+
+async def test_values_become_what_the_schema_wants():
+    person = Person("y", "Ada", "36", "L")
+
+    assert {"name": "Ada", "age": 36, "size": "L"} == await fill_form(FORM, person)
+    assert [
+        "  a server asks: Who are you?\n  answer it? [y]es, [n]o: ",
+        "  name (your name; string): ",
+        "  age (integer): ",
+        "  size (S | L): ",
+    ] == person.asked
+
+
+async def test_what_is_left_empty_is_not_sent():
+    assert {"name": "Ada"} == await fill_form(FORM, Person("yes", "Ada", "", ""))
+
+
+async def test_wrong_answers_are_told_and_asked_for_again():
+    person = Person("y", "Ada", "old", "M", "Ada", "36", "L")
+
+    assert {"name": "Ada", "age": 36, "size": "L"} == await fill_form(FORM, person)
+    assert "age: expected integer, got string" in person.asked[4]
+    assert 'size: expected one of "S", "L", got "M"' in person.asked[4]
+
+
+@pytest.mark.parametrize("lines", [("n",), ("",), (None,), ("y", None), ("y", *["", "", ""] * 3)])
+async def test_who_does_not_want_to_answer_need_not(lines):
+    assert await fill_form(FORM, Person(*lines)) is None
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": []}, {"type": "object", "properties": {}}])
+async def test_a_form_without_fields_is_answered_with_nothing(schema):
+    assert {} == await fill_form(ElicitationForm("Go on?", schema), Person("y"))

@@ -1,0 +1,167 @@
+"""`fcshim chat -p`: one turn for scripts."""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+
+import pytest
+
+from tests.cli.command import fcshim
+from tests.mcp.server_programs import serve_over_http
+from tests.scripted import CUT, ROLE, Script, text_reply, text_chunk, scripted_upstream
+from tests.server.mcp_proxy import ADD, call_text, prompts
+
+FAIL = call_text("mcp__f__fail", message="boom")
+
+
+@pytest.fixture(scope="module")
+def friendly():
+    """One server for the module, over streamable HTTP."""
+    with serve_over_http("http") as endpoint:
+        yield {"f": {"url": endpoint.url}}
+
+
+@contextlib.asynccontextmanager
+async def upstream_and_chat(folder, *replies, servers=None):
+    """Give a function that runs `fcshim chat URL ...` to its end, and the upstream, which says the replies."""
+    played = (text_reply(each) if isinstance(each, str) else each for each in replies)
+    given = []
+    if servers is not None:
+        file = folder / "servers.json"
+        file.write_text(json.dumps({"mcpServers": servers}))
+        given += ["--mcp", str(file)]
+    async with scripted_upstream(*played) as upstream:
+
+        async def chat(*options, stdin=b""):
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "fcshim", "chat", upstream.url, "--model", "m", *given, *options),
+                env={**os.environ, "XDG_STATE_HOME": str(folder)},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            out, err = await asyncio.wait_for(process.communicate(stdin), 30)
+            return process.returncode, out.decode(), err.decode()
+
+        yield chat, upstream
+
+
+async def test_stdout_holds_the_answer_alone(friendly, tmp_path):
+    async with upstream_and_chat(tmp_path, "See. " + ADD, "It is 3.", servers=friendly) as (chat, _):
+        code, out, err = await chat("-p", "How much?")
+
+    assert (0, "See. \nIt is 3.\n") == (code, out)
+    assert '● mcp__f__add {"a": 1, "b": 2}\n  ⎿ 3\n' == err
+
+
+async def test_the_prompt_may_come_from_stdin(tmp_path):
+    async with upstream_and_chat(tmp_path, "A", "B") as (chat, upstream):
+        first = await chat("-p", "-", stdin="Wie geht’s?".encode())
+        second = await chat(stdin=b"Hi\n")
+
+    assert (0, "A\n", "") == first
+    assert (0, "B\n", "") == second
+    assert ["user: Wie geht’s?", "user: Hi"] == prompts(upstream)
+
+
+async def test_every_event_is_a_line_of_json_with_the_answer_last(friendly, tmp_path):
+    async with upstream_and_chat(tmp_path, ADD, "It is 3.", servers=friendly) as (chat, _):
+        code, out, err = await chat("-p", "How much?", "--json")
+    first, *events, last = map(json.loads, out.splitlines())
+    kinds = [each["type"] for each in events]
+    (call,) = [each for each in events if each["type"] == "tool_call_end"]
+    (result,) = [each for each in events if each["type"] == "call_finished"]
+
+    assert (0, "") == (code, err)
+    assert ("session", "mcp__f__add") == (first["type"], first["tools"][0])
+    assert {"a": 1, "b": 2} == json.loads(call["tool_call_arguments_complete"])
+    assert "3" == result["message"]["content"][0]["text"]
+    assert kinds.index("tool_call_start") < kinds.index("call_started") < kinds.index("round_ended")
+    assert ("answer", "It is 3.", 20) == (last["type"], last["text"], last["usage"]["input_tokens"])
+    assert first["id"] == last["session"]
+
+
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [
+        ((), False),
+        (("--allow", "f:fail"), True),
+        (("--allow", "mcp__f__*"), True),
+        (("--mode", "allow"), True),
+        (("--mode", "allow", "--deny", "f:fail"), False),
+        (("--mode", "read_only", "--allow", "f:fail"), False),
+    ],
+)
+async def test_nobody_is_asked(options, runs, friendly, tmp_path):
+    async with upstream_and_chat(tmp_path, FAIL, "Well.", servers=friendly) as (chat, upstream):
+        code, out, _ = await chat("-p", "Go", *options)
+
+    assert (0, "Well.\n") == (code, out)
+    assert runs != ("was not executed" in prompts(upstream)[1])
+
+
+async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
+    async with upstream_and_chat(tmp_path, call_text("SessionsYield", message="That is all.")) as (chat, _):
+        code, out, _ = await chat("-p", "Go", "--agents")
+
+    assert (0, "That is all.\n") == (code, out)
+
+
+async def test_our_own_tools_work_in_the_folder_that_is_named(tmp_path):
+    (tmp_path / "a.txt").write_text("a secret")
+    async with upstream_and_chat(tmp_path, call_text("Read", path="a.txt"), "Read it.") as (chat, upstream):
+        code, out, _ = await chat("-p", "Read a.txt", "--root", str(tmp_path))
+
+    assert (0, "Read it.\n") == (code, out)
+    assert "a secret" in prompts(upstream)[1]
+
+
+async def test_a_script_goes_on_with_the_last_session(tmp_path):
+    async with upstream_and_chat(tmp_path, "One.", "Two.", "Three.") as (chat, upstream):
+        await chat("-p", "First", "--system", "Be brief.")
+        await chat("-p", "Second", "--resume")
+        await chat("-p", "Third", "--no-save")
+        _, _, err = await chat("-p", "x", "--resume", "nonsense")
+
+    assert "system: Be brief.\nuser: First\nassistant: One.\nuser: Second" == prompts(upstream)[1]
+    assert "user: Third" == prompts(upstream)[2]
+    assert "there is no session 'nonsense'" in err
+    assert 1 == len(list((tmp_path / "fcshim" / "sessions").iterdir()))
+
+
+async def test_an_upstream_that_breaks_is_a_failure(tmp_path):
+    broken = Script((ROLE, text_chunk("It "), CUT))
+    async with upstream_and_chat(tmp_path, broken, broken) as (chat, _):
+        code, out, err = await chat("-p", "Hi")
+        json_code, lines, _ = await chat("-p", "Hi", "--json")
+    last = json.loads(lines.splitlines()[-1])
+
+    assert (1, "It ") == (code, out)
+    assert "upstream" in err
+    assert (1, "error", "upstream_error") == (json_code, last["type"], last["kind"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("-p", ""), "the prompt is empty"),
+        (("-p", "x", "--mcp", "missing.json"), "missing.json"),
+        (("-p", "x", "--root", "/there/is/no/such/folder"), "/there/is/no/such/folder"),
+        (("-p", "x", "--dialect", "nonsense"), "unknown dialect 'nonsense'"),
+        (("-p", "x", "--allow", "a b"), "'a b' is no rule"),
+        (("-p", "x", "--max-rounds", "0"), "expected a whole number from 1"),
+    ],
+)
+def test_a_mistake_in_the_arguments_is_told(arguments, message, tmp_path):
+    done = fcshim("chat", "http://127.0.0.1:9", *arguments, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
+
+    assert (2, "") == (done.code, done.out)
+    assert message in done.err
+
+
+def test_without_a_url_the_embedded_model_answers(tmp_path):
+    done = fcshim("chat", "-p", "say hello there", env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
+
+    assert (0, "hello there\n", "") == (done.code, done.out, done.err)

@@ -1,0 +1,151 @@
+"""The file of servers."""
+
+import json
+
+import pytest
+
+from fcshim.errors import ConfigError
+from fcshim.mcp import StdioTransport, HttpTransport, NpmTransport, McpServerConfig, load_servers
+from fcshim.mcp.config_file import read_servers
+
+ENV = {"HOME": "/home/me", "TOKEN": "s3cret"}
+
+
+def read(**fields):
+    (server,) = read_servers({"mcpServers": {"s": fields}}, ENV, "file.json")
+    return server
+
+
+def fault(**fields):
+    with pytest.raises(ConfigError) as caught:
+        read(**fields)
+    return caught.value.message
+
+
+def test_a_desktop_client_s_file_is_read(tmp_path):
+    file = tmp_path / "servers.json"
+    servers = {
+        "files": {"command": "npx", "args": ["-y", "pkg", "${HOME}/docs"], "env": {"KEY": "${TOKEN}"}},
+        "remote": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+    }
+    file.write_text(json.dumps({"mcpServers": servers, "theme": "dark"}))
+    command = StdioTransport(command="npx", args=("-y", "pkg", "/home/me/docs"), env={"KEY": "s3cret"})
+    endpoint = HttpTransport(url="https://example.com/mcp", headers={"Authorization": "Bearer s3cret"})
+
+    assert (McpServerConfig(name="files", transport=command), McpServerConfig(name="remote", transport=endpoint)) == load_servers(file, ENV)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reach"),
+    [
+        ({"command": "a"}, StdioTransport(command="a")),
+        ({"type": "stdio", "command": "a", "cwd": "/b"}, StdioTransport(command="a", cwd="/b")),
+        ({"package": "@a/b@1.2.3", "args": ["c"]}, NpmTransport(package="@a/b@1.2.3", args=("c",))),
+        ({"type": "npm", "package": "b@1.2.3-rc.1"}, NpmTransport(package="b@1.2.3-rc.1")),
+        ({"url": "http://a/mcp"}, HttpTransport(url="http://a/mcp")),
+        ({"type": "streamable-http", "url": "http://a/mcp"}, HttpTransport(url="http://a/mcp")),
+        ({"type": "sse", "url": "http://a/sse"}, HttpTransport(url="http://a/sse", sse=True)),
+        ({"url": "http://a/mcp", "oauth": True}, HttpTransport(url="http://a/mcp", oauth=True)),
+        ({"url": "http://a/mcp", "oauth": {"clientId": "x"}}, HttpTransport(url="http://a/mcp", oauth=True)),
+        ({"command": "${SHELL:-/bin/sh}"}, StdioTransport(command="/bin/sh")),
+        ({"command": "${env:HOME}/x"}, StdioTransport(command="/home/me/x")),
+    ],
+)
+def test_every_way_to_reach_a_server(fields, reach):
+    """Requirement 31."""
+    assert reach == read(**fields).transport
+
+
+def test_what_holds_for_all_ways():
+    server = read(command="a", timeout=5, allow=["read_*"], cache=60, handshake=True)
+
+    assert (
+        McpServerConfig(name="s", transport=StdioTransport(command="a"), timeout=5.0, allow=("read_*",), cache=60.0, handshake=True)
+        == server
+    )
+
+
+@pytest.mark.parametrize("off", [{"enabled": False}, {"disabled": True}])
+def test_a_disabled_server_is_left_out_whatever_else_it_says(off):
+    assert () == read_servers({"mcpServers": {"s": {"command": "${NOT_SET}"} | off}}, {})
+
+
+def test_fields_of_other_clients_are_ignored():
+    assert StdioTransport(command="a") == read(command="a", autoApprove=["x"], iconPath="y").transport
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, ".type: expected one of stdio, local, npm, sse, http"),
+        ({"type": "carrier pigeon"}, ".type: expected one of stdio, local, npm, sse, http"),
+        ({"type": "stdio"}, ".command: expected the program to run"),
+        ({"command": 5}, ".command: expected the program to run, as a string, got 5"),
+        ({"command": "a", "args": "b"}, ".args: expected a list of strings, got 'b'"),
+        ({"command": "a", "env": {"K": 1}}, ".env: expected an object of strings, got ['K']"),
+        ({"command": "${NOPE}"}, ".command: expected the environment variable NOPE, which is not set"),
+        ({"command": "a", "args": ["x", "${NO}"]}, ".args[1]: expected the environment variable NO, which is not set"),
+        ({"comand": "a"}, ".comand: expected a known field; did you mean command?"),
+        ({"command": "a", "arg": []}, ".arg: expected a known field; did you mean args?"),
+        ({"command": "a", "enabled": "yes"}, ".enabled: expected true or false, got 'yes'"),
+        ({"command": "a", "timeout": 0}, ".timeout: expected a number of seconds above 0, got 0"),
+        ({"command": "a", "timeout": True}, ".timeout: expected a number of seconds above 0, got True"),
+        ({"command": "a", "cache": -1}, ".cache: expected a number of seconds, got -1"),
+        ({"package": "a"}, ".package: expected a package with its exact version, like @scope/name@1.2.3, got 'a'"),
+        ({"package": "a@latest"}, ".package: expected a package with its exact version"),
+        ({"package": "--eval=1@1.2.3"}, ".package: expected a package with its exact version"),
+        ({"url": "http://a", "oauth": "yes"}, ".oauth: expected true, false or an object, got 'yes'"),
+        ({"url": "ftp://a"}, ".url: expected an http or https URL, got 'ftp://a'"),
+        ({"url": "http://[a"}, ".url: expected an http or https URL"),
+        ({"url": "http://a", "headers": {"a b": "c"}}, ".headers: expected 'a b' to be a header's name"),
+        ({"url": "http://a", "headers": {"a": "b\r\nc: d"}}, ".headers: expected 'a' to be a header's name"),
+    ],
+)
+def test_a_fault_names_the_file_the_server_the_field_and_what_was_expected(fields, expected):
+    assert f"file.json: mcpServers.s{expected}" in fault(**fields)
+
+
+@pytest.mark.parametrize("document", [[], {}, {"mcpServers": []}, {"servers": {}}, None, 5])
+def test_a_document_without_servers_is_refused(document):
+    with pytest.raises(ConfigError, match=r'file\.json: expected {"mcpServers"'):
+        read_servers(document, {}, "file.json")
+
+
+@pytest.mark.parametrize("name", ["", " ", "a:b"])
+def test_a_name_that_could_not_be_found_again_is_refused(name):
+    with pytest.raises(ConfigError, match="a name without colon"):
+        read_servers({"mcpServers": {name: {"command": "a"}}}, {})
+
+
+def test_a_server_must_be_an_object():
+    with pytest.raises(ConfigError, match=r"mcpServers\.s: expected an object of fields, got 'npx'"):
+        read_servers({"mcpServers": {"s": "npx"}}, {})
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"{", r"servers.json:1:2: not JSON"), (b"\xff", "not JSON"), (b"[" * 100_000, "not JSON"), (b" " * 2**21, "lar")],
+)
+def test_a_file_that_is_not_json_is_named(tmp_path, data, expected):
+    file = tmp_path / "servers.json"
+    file.write_bytes(data)
+    with pytest.raises(ConfigError, match=expected):
+        load_servers(file, {})
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"servers\.json: No such file"):
+        load_servers(tmp_path / "servers.json", {})
+
+
+def test_secrets_do_not_show():
+    server = read(command="a", args=["--key=${TOKEN}"], env={"K": "${TOKEN}"})
+    remote = read(url="https://a/?key=${TOKEN}", headers={"K": "${TOKEN}"})
+
+    assert "s3cret" not in repr(server) + repr(remote)
+
+
+def test_another_program_under_the_same_name_is_another_server():
+    assert read(command="a").identity != read(command="b").identity
+    assert read(command="a").identity != read(url="http://a").identity
+    assert read(command="a").identity == read(command="a", timeout=5).identity

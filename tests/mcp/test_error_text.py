@@ -1,0 +1,30 @@
+"""What went wrong, in one line."""
+
+import pytest
+from mcp import MCPError
+
+from fcshim.mcp.error_text import describe_error
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (FileNotFoundError(2, "No such file", "npx"), "there is no npx"),
+        (PermissionError(13, "Permission denied", "/a"), "/a may not be run"),
+        (TimeoutError(), "it took too long"),
+        (MCPError(-1, "no"), "no"),
+        (ValueError("bad"), "ValueError: bad"),
+        (ValueError(), "ValueError"),
+        (ExceptionGroup("many", [ExceptionGroup("more", [OSError("x")])]), "OSError: x"),
+    ],
+)
+def test_the_innermost_cause_speaks(error, expected):
+    assert expected == describe_error(error)
+
+
+def test_what_was_written_is_quoted():
+    assert "no; it wrote: a key is missing" == describe_error(MCPError(-1, "no"), "it wrote: a key is missing")
+
+
+def test_a_long_cause_is_cut():
+    assert 1202 >= len(describe_error(ValueError("x" * 10_000), "y" * 10_000))

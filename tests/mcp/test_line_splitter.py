@@ -1,0 +1,45 @@
+"""Bytes to lines."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcshim.mcp.line_splitter import OversizedLine, BoundedLineSplitter
+
+
+def cut(pieces, limit):
+    splitter = BoundedLineSplitter(limit)
+    return [line for piece in pieces for line in splitter.feed(piece)]
+
+
+@given(st.lists(st.binary(max_size=20)))
+def test_lines_are_the_same_however_they_are_cut(pieces):
+    whole = b"".join(pieces)
+
+    assert whole.split(b"\n")[:-1] == cut(pieces, 10_000)
+    assert whole.split(b"\n")[:-1] == cut([bytes([byte]) for byte in whole], 10_000)
+
+
+@given(st.lists(st.binary(max_size=20)), st.integers(1, 30))
+def test_a_line_beyond_the_limit_is_dropped_and_the_next_one_is_not(pieces, limit):
+    whole = b"".join(pieces).split(b"\n")[:-1]
+    lines = cut(pieces, limit)
+
+    assert [line if len(line) <= limit else None for line in whole] == [
+        line if isinstance(line, bytes) else None for line in lines
+    ]
+
+
+def test_a_dropped_line_keeps_its_ends():
+    (line,) = cut([b"head", b"x" * 1000, b"tail\n"], 100)
+
+    assert isinstance(line, OversizedLine)
+    assert line.head.startswith(b"head")
+    assert line.tail.endswith(b"tail")
+
+
+def test_what_is_dropped_is_not_kept():
+    splitter = BoundedLineSplitter(100)
+    for _ in range(1000):
+        splitter.feed(b"x" * 1000)
+
+    assert 0 == len(splitter._parts)

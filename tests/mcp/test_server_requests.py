@@ -1,0 +1,63 @@
+"""What servers ask of us: the model and the user."""
+
+import pytest
+
+from fcshim.errors import UpstreamError
+from fcshim.mcp.server_requests import MAX_SAMPLING_TOKENS, ElicitationForm, elicitation_callback, sampling_callback
+from fcshim.messages import SystemMessage, TextPart, UserMessage
+from fcshim.reply import Reply
+from tests.mcp.server_programs import manager, server
+
+
+async def asked_model(answer, **settings):
+    async with manager(server(handshake=True), sampling=sampling_callback(answer), **settings) as servers:
+        return await servers.call("f:ask_model", {"question": "What is 1 + 2?"})
+
+
+async def test_a_server_asks_the_model():
+    heard = []
+
+    async def ask(messages, most):
+        heard.append((messages, most))
+        return Reply(text="3", stop_reason="max_tokens")
+
+    result = await asked_model(ask)
+    messages = (SystemMessage((TextPart("Be brief."),)), UserMessage((TextPart("What is 1 + 2?"),)))
+
+    assert [(messages, MAX_SAMPLING_TOKENS)] == heard
+    assert "3 (maxTokens)" == result.text
+
+
+async def test_a_model_that_fails_is_told_to_the_server():
+    async def ask(messages, most):
+        raise UpstreamError("it broke")
+
+    result = await asked_model(ask)
+
+    assert result.is_error
+
+
+async def test_without_somebody_to_ask_nobody_is():
+    async with manager(server(handshake=True)) as servers:
+        model = await servers.call("f:ask_model", {"question": "x"})
+        user = await servers.call("f:ask_user", {"question": "x"})
+
+    assert model.is_error
+    assert user.is_error
+
+
+@pytest.mark.parametrize(("given", "said"), [({"name": "Ada"}, "accept Ada"), (None, "decline ")])
+async def test_a_server_asks_the_user(given, said):
+    heard = []
+
+    async def ask(form):
+        heard.append(form)
+        return given
+
+    async with manager(server(handshake=True), elicitation=elicitation_callback(ask)) as servers:
+        result = await servers.call("f:ask_user", {"question": "Who are you?"})
+    (form,) = heard
+
+    assert isinstance(form, ElicitationForm)
+    assert ("Who are you?", ["name"]) == (form.message, list(form.schema["properties"]))
+    assert said == result.text

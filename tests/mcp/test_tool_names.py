@@ -1,0 +1,36 @@
+"""Names for tools of many servers. Requirement 19."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcshim.mcp.tool_names import all_names, direct_name, full_name, qualified_name
+
+PROVIDERS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+names = st.text(min_size=1, max_size=80) | st.from_regex(r"[a-c_-]{1,5}", fullmatch=True)
+
+
+def test_plain_names_are_put_together():
+    assert "mcp__files__read_file" == full_name("files", "read_file")
+    assert "files__read_file" == direct_name("files", "read_file")
+    assert "files:read_file" == qualified_name("files", "read_file")
+
+
+def test_a_tool_may_hold_the_separator():
+    assert "mcp__a__b__c" == full_name("a", "b__c")
+    assert full_name("a__b", "c") != full_name("a", "b__c")
+
+
+def test_what_no_provider_takes_is_replaced_and_kept_apart():
+    assert re.fullmatch(r"mcp__my_server-[0-9a-f]{6}__get_x-[0-9a-f]{6}", full_name("my server", "get.x"))
+    assert full_name("my server", "t") != full_name("my.server", "t")
+
+
+@given(st.lists(st.tuples(names.filter(lambda name: ":" not in name), names), min_size=1, unique=True))
+def test_every_name_leads_back_to_its_tool(offered):
+    for at, form in enumerate((full_name, qualified_name, direct_name)):
+        index = {all_names(*pair)[at]: pair for pair in offered}
+
+        assert [index[form(*pair)] for pair in offered] == offered
+    assert all(PROVIDERS.fullmatch(full_name(*pair)) for pair in offered)
