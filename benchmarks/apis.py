@@ -23,13 +23,13 @@ from fcshim.codecs.routes import CODECS
 _STREAMS = 20
 _PAUSE = 0.005
 _ROUNDS = 5
-_SHORT = 150
+_SHORT_STREAMS = 150
 """Streams of one chunk each, one after the other: what is between a request and the first chunk of its answer."""
-_BAR = 1.3
+_LIMIT = 1.3
 
 
 @dataclass(frozen=True)
-class Figures:
+class ApiCosts:
     """Microseconds of CPU per chunk of text and of arguments."""
 
     text: float
@@ -48,21 +48,21 @@ def main() -> int:
     ):
         _measure(process, CHAT, 50)
         rounds = [{api: _measure(process, api, chunks) for api in CODECS} for _ in range(_ROUNDS)]
-        firsts = _firsts(process)
-    _tell(report, rounds, firsts)
+        firsts = _first_chunk_milliseconds(process)
+    _report_costs(report, rounds, firsts)
     return report.finish(options.json)
 
 
-def _measure(process: Process, api: str, chunks: int) -> Figures:
-    return Figures(*(_cpu(process, api, kind, chunks) for kind in (TEXT, CALL)))
+def _measure(process: Process, api: str, chunks: int) -> ApiCosts:
+    return ApiCosts(*(_cpu(process, api, kind, chunks) for kind in (TEXT, CALL)))
 
 
-def _firsts(process: Process) -> dict[str, float]:
+def _first_chunk_milliseconds(process: Process) -> dict[str, float]:
     """Give the median milliseconds until the first chunk; the APIs take turns request by request."""
     seen = {api: Seen() for api in CODECS}
 
     async def ask() -> None:
-        for _ in range(_SHORT):
+        for _ in range(_SHORT_STREAMS):
             for api, found in seen.items():
                 await stream(process.port, f"{TEXT}:1:0", found, api)
 
@@ -83,7 +83,7 @@ def _load(process: Process, api: str, script: str, count: int) -> Seen:
     return seen
 
 
-def _tell(report: Report, rounds: Sequence[dict[str, Figures]], firsts: dict[str, float]) -> None:
+def _report_costs(report: Report, rounds: Sequence[dict[str, ApiCosts]], firsts: dict[str, float]) -> None:
     kinds = ("CPU per chunk of text", "CPU per chunk of arguments", "time to the first chunk")
     medians = {
         api: (
@@ -99,7 +99,7 @@ def _tell(report: Report, rounds: Sequence[dict[str, Figures]], firsts: dict[str
     for api in CODECS:
         for at, kind in enumerate(kinds):
             if api != CHAT:
-                report.bar(f"{api}, {kind}: beside the Chat API", medians[api][at] / medians[CHAT][at], _BAR, "x")
+                report.bar(f"{api}, {kind}: beside the Chat API", medians[api][at] / medians[CHAT][at], _LIMIT, "x")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks.proxy.load import CHAT, Seen, answer, request
+from benchmarks.proxy.load import CHAT, LoadResult, send_request, encode_request
 from benchmarks.proxy.processes import Process, proxy, scripted_upstream
 from benchmarks.proxy.upstream import CALL
 from benchmarks.report import Report, arguments
@@ -41,10 +41,10 @@ CALLS = 1_000
 TOKENS = 1_000
 TOOLS = 128
 ROUNDS = 7
-OFFERED = 10
-WAIT = 0.02
+OFFERED_TOOLS = 10
+FIRST_CHUNK_DELAY = 0.02
 """Seconds that the scripted endpoint takes to its first chunk: less than any model."""
-FIRSTS = 200
+FIRST_CHUNK_REQUESTS = 200
 """Requests of each kind, one after the other."""
 VOCABULARIES = {"SentencePiece": sentencepiece_vocabulary, "bytes": byte_level_vocabulary}
 
@@ -57,13 +57,13 @@ def main() -> int:
     report = Report("constrain")
     schemas = list(SCHEMAS.values())
     tools = [Tool(f"tool_{at}", "", schemas[at % len(schemas)]) for at in range(TOOLS)]
-    times = {name: milliseconds(tools, dialect) for name, dialect in DIALECTS.items()}
+    times = {name: grammar_milliseconds(tools, dialect) for name, dialect in DIALECTS.items()}
     slowest = sorted(times, key=times.__getitem__, reverse=True)
     report.table(f"grammar for {TOOLS} tools, by dialect", ("dialect", "ms of CPU"), [(n, times[n]) for n in slowest])
     report.bar(
         f"grammar for {TOOLS} tools in {slowest[0]}, the slowest of {len(times)} dialects", times[slowest[0]], 50, "ms"
     )
-    _tell_firsts(report, tools[:OFFERED], FIRSTS // 4 if options.quick else FIRSTS)
+    _compare_first_chunks(report, tools[:OFFERED_TOOLS], FIRST_CHUNK_REQUESTS // 4 if options.quick else FIRST_CHUNK_REQUESTS)
     if options.engine:
         _ask_random_models(report, CALLS // 10 if options.quick else CALLS)
     return report.finish(options.json)
@@ -83,9 +83,9 @@ def _ask_random_models(report: Report, calls: int) -> None:
     report.table("demanded calls of random models", ("vocabulary", "valid", "asked", "schemas", "seconds"), rows)
 
 
-def _tell_firsts(report: Report, tools: list[Tool], count: int) -> None:
+def _compare_first_chunks(report: Report, tools: list[Tool], count: int) -> None:
     """Compare a proxy that holds calls to a grammar, made beforehand, with one that is told not to."""
-    script = f"{CALL}:1:{WAIT}"
+    script = f"{CALL}:1:{FIRST_CHUNK_DELAY}"
     with (
         tempfile.TemporaryDirectory() as folder,
         scripted_upstream() as upstream,
@@ -93,8 +93,8 @@ def _tell_firsts(report: Report, tools: list[Tool], count: int) -> None:
         proxy("fcshim", upstream, Path(folder), "--constrain", "llama-server") as holding,
     ):
         for what, choice in (("demanded", ToolChoice("required")), ("free", AUTO)):
-            asked = request(script, CHAT, tools, choice)
-            without, held = (median * 1e3 for median in uvloop.run(_firsts((free, holding), asked, count)))
+            asked = encode_request(script, CHAT, tools, choice)
+            without, held = (median * 1e3 for median in uvloop.run(_median_first_chunks((free, holding), asked, count)))
             report.table(
                 f"a call that is {what}",
                 ("constrain", "ms to the first chunk"),
@@ -103,20 +103,20 @@ def _tell_firsts(report: Report, tools: list[Tool], count: int) -> None:
             report.bar(f"first chunk of a call that is {what}, beside `constrain: off`", held / without, 1.05, "x")
 
 
-async def _firsts(proxies: Sequence[Process], asked: bytes, count: int) -> list[float]:
+async def _median_first_chunks(proxies: Sequence[Process], asked: bytes, count: int) -> list[float]:
     """Give the median seconds until the first chunk; the proxies take turns, in changing order."""
     for process in proxies:
-        await answer(process.port, asked, Seen())
-    found = [Seen() for _ in proxies]
+        await send_request(process.port, asked, LoadResult())
+    found = [LoadResult() for _ in proxies]
     turns = list(zip(proxies, found, strict=True))
     for _ in range(count):
         turns.reverse()
         for process, seen in turns:
-            await answer(process.port, asked, seen)
-    return [seen.median_first for seen in found]
+            await send_request(process.port, asked, seen)
+    return [seen.median_first_chunk for seen in found]
 
 
-def milliseconds(tools: list[Tool], dialect: Dialect) -> float:
+def grammar_milliseconds(tools: list[Tool], dialect: Dialect) -> float:
     """Give the best time of some, since the machine may be busy; each begins with nothing known of the dialect."""
     times = []
     for _ in range(ROUNDS):

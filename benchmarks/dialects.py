@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.parser import CHUNK, CODE, PROSE, cut, time_feed
+from benchmarks.parser import CHUNK, CODE, PROSE, split, time_feed
 from benchmarks.report import Report
 from benchmarks.report import arguments as options_parser
 from fcshim.parse.dialects import DIALECTS
@@ -20,30 +20,30 @@ from fcshim.prompt.render import render_calls
 KEYS = {"path": {"type": "string"}, "content": {"type": "string"}, "rows": {"type": "array"}}
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": KEYS}}}]
 SIZES = (1_000, 100_000, 1_000_000)
-SMALL = 20_000
+SMALL_VALUES_SIZE = 20_000
 """Characters of a call with many small values."""
-BEGIN = "§"
+STRING_START = "§"
 ROUNDS = 5
 _VALUES = "small values"
-_SMALL_VALUES = {"pythonic": 3, "qwen3_xml": 3}
+_SMALL_VALUES_LIMITS = {"pythonic": 3, "qwen3_xml": 3}
 """Bars where values are transcoded, or read twice: first to see where they end, then as JSON."""
 MEASURED = ("function_call", "hermes", "qwen3_xml", "pythonic", "deepseek_v31", "kimi_k2")
 CODE_REPLY = "const a = {b: [1, 2]};\nif (a < b && c > d) { f(a[0], \"<div>\"); }\n  // [note] 'x' -> {y}\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ParserSetup:
     """How a parser is set up, and the dialect in which the calls that it reads are written."""
 
     name: str
-    written: str
+    reply_dialect: str
     options: dict[str, object]
 
 
-WAYS = [
-    *(Way(name, name, {"dialect": name}) for name in MEASURED if name in DIALECTS),
-    Way("auto, hermes", "hermes", {"dialect": "auto"}),
-    Way("rescue, hermes", "hermes", {"dialect": "function_call", "rescue": True}),
+SETUPS = [
+    *(ParserSetup(name, name, {"dialect": name}) for name in MEASURED if name in DIALECTS),
+    ParserSetup("auto, hermes", "hermes", {"dialect": "auto"}),
+    ParserSetup("rescue, hermes", "hermes", {"dialect": "function_call", "rescue": True}),
 ]
 
 
@@ -52,7 +52,7 @@ def main() -> int:
     options = options_parser("Measure the dialects.").parse_args()
     report = Report("dialects")
     sizes = SIZES[:-1] if options.quick else SIZES
-    rows = {way.name: _measure(way, sizes, 2 if options.quick else ROUNDS) for way in WAYS}
+    rows = {way.name: _measure(way, sizes, 2 if options.quick else ROUNDS) for way in SETUPS}
     titles = list(next(iter(rows.values())))
     report.table(
         f"StreamParser, us per chunk of {CHUNK}; `whole` is the largest reply in one piece",
@@ -60,7 +60,7 @@ def main() -> int:
         [[name, *(cost * 1e6 for cost in costs.values())] for name, costs in rows.items()],
     )
     for name, costs in rows.items():
-        report.bar(f"{name}, small values", costs.pop(_VALUES) * 1e6, _SMALL_VALUES.get(name, 2), "us")
+        report.bar(f"{name}, small values", costs.pop(_VALUES) * 1e6, _SMALL_VALUES_LIMITS.get(name, 2), "us")
         report.bar(f"{name}, dearest of the other chunks", max(costs.values()) * 1e6, 2, "us")
         by_size = [costs[_title(size)] for size in sizes]
         report.bar(f"{name}, {_title(sizes[-1])} over {_title(sizes[0])}", by_size[-1] / by_size[0], 1.2, "x")
@@ -71,46 +71,46 @@ def _title(size: int) -> str:
     return f"string, {size // 1000:,} KB"
 
 
-def _measure(way: Way, sizes: tuple[int, ...], rounds: int) -> dict[str, float]:
+def _measure(setup: ParserSetup, sizes: tuple[int, ...], rounds: int) -> dict[str, float]:
     largest = sizes[-1]
     streams: dict[str, tuple[str, str, int]] = {
         "prose": ("", (PROSE * (100_000 // len(PROSE)))[:100_000], CHUNK),
         "code": ("", (CODE_REPLY * (100_000 // len(CODE_REPLY)))[:100_000], CHUNK),
-        **{_title(size): (*_string_stream(way.written, size), CHUNK) for size in sizes},
-        "whole": ("", "".join(_string_stream(way.written, largest)), largest * 2),
-        _VALUES: ("", _values_stream(way.written), CHUNK),
+        **{_title(size): (*_string_stream(setup.reply_dialect, size), CHUNK) for size in sizes},
+        "whole": ("", "".join(_string_stream(setup.reply_dialect, largest)), largest * 2),
+        _VALUES: ("", _values_stream(setup.reply_dialect), CHUNK),
     }
     best = dict.fromkeys(streams, float("inf"))
     for _ in range(rounds):
         for title, stream in streams.items():
             for _ in range(max(1, 20_000 // len(stream[1]))):
-                best[title] = min(best[title], _time(way, *stream))
+                best[title] = min(best[title], _time(setup, *stream))
     return best
 
 
 @functools.cache
 def _string_stream(dialect: str, size: int) -> tuple[str, str]:
     """Give a call up to the beginning of a long string, and the string."""
-    content = BEGIN + CODE * (size // len(CODE) + 1)
+    content = STRING_START + CODE * (size // len(CODE) + 1)
     text = render_calls(
         DIALECTS[dialect], [("f", json.dumps({"path": "a.py", "content": content}, ensure_ascii=False))]
     )
-    before, _, string = text.partition(BEGIN)
+    before, _, string = text.partition(STRING_START)
     return before, string[:size]
 
 
 @functools.cache
 def _values_stream(dialect: str) -> str:
     """Give a call with many small values."""
-    rows = [{"id": number, "name": f"n{number}", "tags": ["x", None], "on": True} for number in range(SMALL // 56)]
+    rows = [{"id": number, "name": f"n{number}", "tags": ["x", None], "on": True} for number in range(SMALL_VALUES_SIZE // 56)]
     return render_calls(DIALECTS[dialect], [("f", json.dumps({"rows": rows}))])
 
 
-def _time(way: Way, before: str, text: str, chunk: int) -> float:
-    parser = StreamParser(tools=TOOLS, **way.options)  # type: ignore[arg-type] # chosen above
+def _time(setup: ParserSetup, before: str, text: str, chunk: int) -> float:
+    parser = StreamParser(tools=TOOLS, **setup.options)  # type: ignore[arg-type] # chosen above
     parser.feed(before)
     feed: Callable[[str], object] = parser.feed
-    return time_feed(feed, cut(text, chunk)) / (len(text) / CHUNK)
+    return time_feed(feed, split(text, chunk)) / (len(text) / CHUNK)
 
 
 if __name__ == "__main__":

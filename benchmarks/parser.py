@@ -35,14 +35,14 @@ REPARSERS: dict[str, tuple[Callable[[str], object], int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class ParserInput:
     """What a parser is fed before the clock starts, and what while it runs."""
 
     before: str
     text: str
 
 
-class Empty:
+class NoOpParser:
     """The floor: a method that is called and does nothing."""
 
     def feed(self, text: str) -> None:
@@ -55,34 +55,34 @@ def main() -> int:
     report = Report("parser")
     sizes = SIZES[:-1] if options.quick else SIZES
     rounds = 3 if options.quick else ROUNDS
-    _per_chunk(report, sizes, rounds)
-    _beside_reparsing(report, sizes[:-1] if options.quick else sizes)
-    _hostile(report, [1_000, 10_000, 40_000] if options.quick else SIZES)
+    _measure_chunks(report, sizes, rounds)
+    _compare_with_reparsing(report, sizes[:-1] if options.quick else sizes)
+    _measure_hostile(report, [1_000, 10_000, 40_000] if options.quick else SIZES)
     return report.finish(options.json)
 
 
-def text_stream(size: int) -> Stream:
+def text_stream(size: int) -> ParserInput:
     """Prose with Markdown in it."""
-    return Stream("", (PROSE * (size // len(PROSE) + 1))[:size])
+    return ParserInput("", (PROSE * (size // len(PROSE) + 1))[:size])
 
 
-def string_stream(size: int) -> Stream:
+def string_stream(size: int) -> ParserInput:
     """One long string of code, as when a file is written."""
     escaped = json.dumps(CODE)[1:-1]
-    return Stream(BODY + '{"path": "a.py", "content": "', escaped * (size // len(escaped) + 1))
+    return ParserInput(BODY + '{"path": "a.py", "content": "', escaped * (size // len(escaped) + 1))
 
 
-def values_stream(size: int) -> Stream:
+def values_stream(size: int) -> ParserInput:
     """Many small members."""
     rows = [{"id": number, "name": f"n{number}", "tags": ["x", None], "on": True} for number in range(size // 56 + 1)]
-    return Stream(BODY + '{"rows": [', json.dumps(rows)[1:-1])
+    return ParserInput(BODY + '{"rows": [', json.dumps(rows)[1:-1])
 
 
 KINDS = {"text": text_stream, "a long string": string_stream, "small values": values_stream}
 
 
-def _per_chunk(report: Report, sizes: Sequence[int], rounds: int) -> None:
-    floor = _floor()
+def _measure_chunks(report: Report, sizes: Sequence[int], rounds: int) -> None:
+    floor = _empty_call_seconds()
     titles = [f"{size // 1000:,} KB" for size in sizes]
     costs = {kind: _interleaved({size: make(size) for size in sizes}, rounds) for kind, make in KINDS.items()}
     report.table(
@@ -98,12 +98,12 @@ def _per_chunk(report: Report, sizes: Sequence[int], rounds: int) -> None:
         report.bar(f"{kind}, {titles[-1]} over {titles[0]}", by_size[sizes[-1]] / by_size[sizes[0]], 1.2, "x")
 
 
-def _floor() -> float:
-    parser, pieces = Empty(), ["abcd"] * 100_000
+def _empty_call_seconds() -> float:
+    parser, pieces = NoOpParser(), ["abcd"] * 100_000
     return min(time_feed(parser.feed, pieces) for _ in range(5)) / len(pieces)
 
 
-def _interleaved(streams: dict[int, Stream], rounds: int) -> dict[int, float]:
+def _interleaved(streams: dict[int, ParserInput], rounds: int) -> dict[int, float]:
     """Give seconds per chunk for each size, best of rounds that take the sizes in turn."""
     best = dict.fromkeys(streams, float("inf"))
     for _ in range(rounds):
@@ -113,8 +113,8 @@ def _interleaved(streams: dict[int, Stream], rounds: int) -> dict[int, float]:
     return best
 
 
-def _time_stream(stream: Stream) -> float:
-    pieces = cut(stream.text)
+def _time_stream(stream: ParserInput) -> float:
+    pieces = split(stream.text)
     parser = StreamParser(tools=TOOLS)
     parser.feed(stream.before)
     return time_feed(parser.feed, pieces) / len(pieces)
@@ -127,20 +127,20 @@ def time_feed(feed: Callable[[str], object], pieces: Sequence[str]) -> float:
     return time.process_time() - began
 
 
-def _beside_reparsing(report: Report, sizes: Sequence[int]) -> None:
+def _compare_with_reparsing(report: Report, sizes: Sequence[int]) -> None:
     """Compare with reading the arguments again at each chunk, at sampled places of the stream."""
     rows: list[list[str | float | None]] = []
     ours = {size: _interleaved({size: string_stream(size)}, 2)[size] * 1e6 for size in sizes}
     rows.append(["StreamParser", *(ours[size] for size in sizes)])
     for name, (read, largest) in REPARSERS.items():
-        costs = {size: _time_rereading(read, size) for size in sizes if size <= largest}
+        costs = {size: _time_reparsing(read, size) for size in sizes if size <= largest}
         rows.append([name, *(costs.get(size) for size in sizes)])
         rows.append(["  x StreamParser", *(costs[size] / ours[size] if size in costs else None for size in sizes)])
     titles = [f"{size // 1000:,} KB" for size in sizes]
     report.table("A chunk of arguments, beside re-parsing; us per chunk, mean over the stream", ["", *titles], rows)
 
 
-def _time_rereading(read: Callable[[str], object], size: int) -> float:
+def _time_reparsing(read: Callable[[str], object], size: int) -> float:
     stream = string_stream(size)
     text = '{"path": "a.py", "content": "' + stream.text
     ends = [len(text) * sample // SAMPLES // CHUNK * CHUNK or CHUNK for sample in range(1, SAMPLES + 1)]
@@ -150,7 +150,7 @@ def _time_rereading(read: Callable[[str], object], size: int) -> float:
     return (time.process_time() - began) / len(ends) * 1e6
 
 
-def _hostile(report: Report, sizes: Sequence[int]) -> None:
+def _measure_hostile(report: Report, sizes: Sequence[int]) -> None:
     """Measure every family whole and in pieces; sizes after one that took seconds are left out."""
     families = {name: ("function_call", make) for name, make in FAMILIES.items()} | IN_DIALECTS
     for dialect, make in families.values():
@@ -159,18 +159,18 @@ def _hostile(report: Report, sizes: Sequence[int]) -> None:
     slopes, dearest = {}, {}
     for way, chunk in (("whole", sizes[-1]), ("pieces", CHUNK)):
         for name, (dialect, make) in families.items():
-            costs = _growth(dialect, make, sizes, chunk)
+            costs = _time_by_size(dialect, make, sizes, chunk)
             per_character = {size: cost * 1e6 / size for size, cost in costs.items()}
             slopes[name, way] = slope(list(costs), list(costs.values()))
             dearest[name, way] = max(per_character.values())
             rows.append([f"{name}, {way}", *(per_character.get(size) for size in sizes), slopes[name, way]])
     titles = [f"{size // 1000:,} KB" for size in sizes]
     report.table("Hostile replies, us per character", ["family", *titles, "slope"], rows)
-    _worst(report, "log-log slope", slopes, 1.1, "")
-    _worst(report, "dearest character", dearest, 10, "us")
+    _report_worst(report, "log-log slope", slopes, 1.1, "")
+    _report_worst(report, "dearest character", dearest, 10, "us")
 
 
-def _worst(report: Report, title: str, found: dict[tuple[str, str], float], limit: float, unit: str) -> None:
+def _report_worst(report: Report, title: str, found: dict[tuple[str, str], float], limit: float, unit: str) -> None:
     """Report every family that misses its bar, and the worst one in any case."""
     ordered = sorted(found, key=found.__getitem__, reverse=True)
     for at, key in enumerate(ordered):
@@ -178,7 +178,7 @@ def _worst(report: Report, title: str, found: dict[tuple[str, str], float], limi
             report.bar(f"{title}: {', '.join(key)}", found[key], limit, unit)
 
 
-def _growth(dialect: str, make: Callable[[int], str], sizes: Sequence[int], chunk: int) -> dict[int, float]:
+def _time_by_size(dialect: str, make: Callable[[int], str], sizes: Sequence[int], chunk: int) -> dict[int, float]:
     costs: dict[int, float] = {}
     for size in sizes:
         rounds = 5 if size <= 10_000 else 2 if size <= 100_000 else 1
@@ -190,7 +190,7 @@ def _growth(dialect: str, make: Callable[[int], str], sizes: Sequence[int], chun
 
 
 def _time_reply(dialect: str, text: str, chunk: int) -> float:
-    pieces = cut(text, chunk)
+    pieces = split(text, chunk)
     parser = StreamParser(dialect, TOOLS)
     gc.collect()
     took = time_feed(parser.feed, pieces)
@@ -199,7 +199,7 @@ def _time_reply(dialect: str, text: str, chunk: int) -> float:
     return took + time.process_time() - began
 
 
-def cut(text: str, chunk: int = CHUNK) -> list[str]:
+def split(text: str, chunk: int = CHUNK) -> list[str]:
     return [text[at : at + chunk] for at in range(0, len(text), chunk)]
 
 

@@ -27,20 +27,20 @@ from tests.engine.random_models import write_random_model
 from tests.engine.schemas import SCHEMAS
 from tests.engine.vocabulary import byte_level_vocabulary, sentencepiece_vocabulary
 
-ALONE: Mapping[str, JSON] = {"rescue": False, "max_retries": 0, "constrain": "off"}
-SECOND_TRIES = "second tries under a grammar (as set up)"
-MEANS: Mapping[str, Mapping[str, JSON]] = {
-    "the prompt alone": ALONE,
+PROMPT_ONLY: Mapping[str, JSON] = {"rescue": False, "max_retries": 0, "constrain": "off"}
+GRAMMAR_RETRIES = "second tries under a grammar (as set up)"
+CONFIGURATIONS: Mapping[str, Mapping[str, JSON]] = {
+    "the prompt alone": PROMPT_ONLY,
     "every format read": {"max_retries": 0, "constrain": "off"},
     "second tries in words": {"constrain": "off"},
-    SECOND_TRIES: {},
-    "a grammar from the start": {**ALONE, "constrain": "llama-server-eager"},
-    "the same, from where a call begins": {**ALONE, "constrain": "llama-server-lazy"},
+    GRAMMAR_RETRIES: {},
+    "a grammar from the start": {**PROMPT_ONLY, "constrain": "llama-server-eager"},
+    "the same, from where a call begins": {**PROMPT_ONLY, "constrain": "llama-server-lazy"},
     "everything": {"constrain": "llama-server-eager"},
 }
-COMMANDS_ASKED, ODD, ODD_STREAMED = "commands", "odd values, ten tools", "the same, streamed"
-TRAINED = (COMMANDS_ASKED, ODD, ODD_STREAMED)
-RANDOM = {"random weights, SentencePiece": sentencepiece_vocabulary, "random weights, bytes": byte_level_vocabulary}
+COMMANDS_ASKED, ODD_VALUES, ODD_VALUES_STREAMED = "commands", "odd values, ten tools", "the same, streamed"
+TRAINED_MODEL_COLUMNS = (COMMANDS_ASKED, ODD_VALUES, ODD_VALUES_STREAMED)
+RANDOM_MODELS = {"random weights, SentencePiece": sentencepiece_vocabulary, "random weights, bytes": byte_level_vocabulary}
 SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 400}
 RANDOM_TOKENS = 1_000
 """A model that says anything says much; what it may say is the schemas' affair here, not the limit's."""
@@ -56,51 +56,51 @@ def main() -> int:
     if options.plot is not None:
         check_plot(options.plot)
     report = Report("reliability")
-    rows = _measured(60 if options.quick else 300)
-    columns = [*TRAINED, *RANDOM]
+    rows = _measure(60 if options.quick else 300)
+    columns = [*TRAINED_MODEL_COLUMNS, *RANDOM_MODELS]
     shown = [(means, *(f"{row[name].right} of {row[name].tried}" for name in columns)) for means, row in rows.items()]
     report.table("exactly right", ("", *columns), shown)
-    for name in (ODD, ODD_STREAMED):
-        errors = _wrong(rows[SECOND_TRIES][name]) / max(_wrong(rows["the prompt alone"][name]), 1)
+    for name in (ODD_VALUES, ODD_VALUES_STREAMED):
+        errors = _error_count(rows[GRAMMAR_RETRIES][name]) / max(_error_count(rows["the prompt alone"][name]), 1)
         report.bar(f"{name}: errors with second tries, beside those of the prompt alone", errors, 0.5, "x")
-    for name in RANDOM:
-        report.bar(f"{name}: demanded calls that are not valid", _wrong(rows[SECOND_TRIES][name]), 0)
+    for name in RANDOM_MODELS:
+        report.bar(f"{name}: demanded calls that are not valid", _error_count(rows[GRAMMAR_RETRIES][name]), 0)
     if options.plot is not None:
         _draw(rows, columns, options.plot)
     return report.finish(options.json)
 
 
-def _measured(count: int) -> dict[str, Row]:
+def _measure(count: int) -> dict[str, Row]:
     """Give the rates, by means and then by model and questions."""
     program = find_llama_server(patient=True)
-    rows: dict[str, Row] = {means: {} for means in MEANS}
+    rows: dict[str, Row] = {means: {} for means in CONFIGURATIONS}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with running(program, Path(demo.__file__).parent / "tiny.gguf", folder, "--temp", "0") as server:
-            for means, settings in MEANS.items():
-                rows[means] = asyncio.run(_right(server.url, count, settings))
-        for kind, vocabulary in RANDOM.items():
+            for means, settings in CONFIGURATIONS.items():
+                rows[means] = asyncio.run(_trained_model_rates(server.url, count, settings))
+        for kind, vocabulary in RANDOM_MODELS.items():
             model = folder / "random.gguf"
             write_random_model(model, vocabulary())
             with running(program, model, folder) as server:
-                for means, settings in MEANS.items():
-                    rows[means][kind] = asyncio.run(_valid(server.url, count // 3, settings))
+                for means, settings in CONFIGURATIONS.items():
+                    rows[means][kind] = asyncio.run(_random_model_rate(server.url, count // 3, settings))
     return rows
 
 
-async def _right(url: str, count: int, settings: Mapping[str, JSON]) -> Row:
+async def _trained_model_rates(url: str, count: int, settings: Mapping[str, JSON]) -> Row:
     async with Client(url, **settings) as client:
         commands = await evaluate(client, load_cases([COMMANDS]), sampling=SAMPLING, concurrency=SLOTS)
     odd = await count_right(url, range(count), **settings)
     streamed = await count_right(url, range(count), streamed=True, **settings)
     return {
         COMMANDS_ASKED: rate(sum(each.right for each in commands), len(commands)),
-        ODD: rate(odd, count),
-        ODD_STREAMED: rate(streamed, count),
+        ODD_VALUES: rate(odd, count),
+        ODD_VALUES_STREAMED: rate(streamed, count),
     }
 
 
-async def _valid(url: str, count: int, settings: Mapping[str, JSON]) -> Rate:
+async def _random_model_rate(url: str, count: int, settings: Mapping[str, JSON]) -> Rate:
     """Ask a model that says anything for a call, and count the answers that are nothing but valid calls."""
     names = list(SCHEMAS)
     slots = asyncio.Semaphore(SLOTS)
@@ -116,7 +116,7 @@ async def _valid(url: str, count: int, settings: Mapping[str, JSON]) -> Rate:
         return rate(sum(await asyncio.gather(*map(is_right, range(count)))), count)
 
 
-def _wrong(found: Rate) -> int:
+def _error_count(found: Rate) -> int:
     return found.tried - found.right
 
 

@@ -16,10 +16,10 @@ from benchmarks.report import Report, arguments
 from fcshim.mcp import StdioTransport, Manager, McpServerConfig
 
 _SERVERS = Path(__file__).parent.parent / "tests" / "mcp" / "servers"
-_MANY = 20
+_SERVER_COUNT = 20
 _START_LIMIT = 1.5
 _CALL_LIMIT = 1.0
-_BACK_LIMIT = 2.0
+_RESTART_LIMIT = 2.0
 
 
 def main() -> int:
@@ -31,23 +31,23 @@ def main() -> int:
 
 
 async def _measure(report: Report, *, calls: int, rounds: int) -> None:
-    one = min([await _start(1) for _ in range(rounds)])
-    many = min([await _start(_MANY) for _ in range(rounds)])
+    one = min([await _start_seconds(1) for _ in range(rounds)])
+    many = min([await _start_seconds(_SERVER_COUNT) for _ in range(rounds)])
     report.table(
-        "Starting servers that take 0.5 s, best of all rounds", ("servers", "s"), [("1", one), (f"{_MANY}", many)]
+        "Starting servers that take 0.5 s, best of all rounds", ("servers", "s"), [("1", one), (f"{_SERVER_COUNT}", many)]
     )
-    report.bar(f"{_MANY} servers, beside 1", many / one, _START_LIMIT, "x")
-    sdk, manager = await _call(calls)
+    report.bar(f"{_SERVER_COUNT} servers, beside 1", many / one, _START_LIMIT, "x")
+    sdk, manager = await _call_seconds(calls)
     report.table("A call, median", ("by", "ms"), [("the SDK's client", sdk * 1e3), ("the manager", manager * 1e3)])
     report.bar("what the manager adds", (manager - sdk) * 1e3, _CALL_LIMIT, "ms")
-    report.bar("from a server's death to the next result, its start included", await _return(), _BACK_LIMIT, "s")
+    report.bar("from a server's death to the next result, its start included", await _restart_seconds(), _RESTART_LIMIT, "s")
 
 
 def _command(name: str, *args: str) -> StdioTransport:
     return StdioTransport(command=sys.executable, args=(str(_SERVERS / f"{name}.py"), *args))
 
 
-async def _start(count: int) -> float:
+async def _start_seconds(count: int) -> float:
     servers = [McpServerConfig(name=f"s{number}", transport=_command("raw", "late")) for number in range(count)]
     begin = time.perf_counter()
     async with Manager(servers) as manager:
@@ -56,7 +56,7 @@ async def _start(count: int) -> float:
     return took
 
 
-async def _call(count: int) -> tuple[float, float]:
+async def _call_seconds(count: int) -> tuple[float, float]:
     """Call by both clients in turns; give the median seconds of each."""
     friendly = _command("friendly")
     parameters = StdioServerParameters(command=friendly.command, args=list(friendly.args))
@@ -72,7 +72,7 @@ async def _call(count: int) -> tuple[float, float]:
     return statistics.median(taken[0]), statistics.median(taken[1])
 
 
-async def _return() -> float:
+async def _restart_seconds() -> float:
     """Give the seconds from a server's death to the result of the next call."""
     async with Manager([McpServerConfig(name="f", transport=_command("friendly"))]) as manager:
         await manager.call("f:die", {})

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks.proxy.load import Seen, request, streams
+from benchmarks.proxy.load import LoadResult, encode_request, read_streams
 from benchmarks.proxy.processes import Process, proxy, scripted_upstream
 from benchmarks.proxy.upstream import CALL, TEXT
 from benchmarks.report import Report, arguments
@@ -24,12 +24,12 @@ from benchmarks.report import Report, arguments
 _RATES = {1_000: (5, 0.005), 4_000: (20, 0.005)}
 """Chunks a second in all: how many streams, and the seconds between the chunks of each; streams are long, so that what
 a request costs does not count as cost of its chunks."""
-_LIVE = 1_000
+_LIVE_STREAMS = 1_000
 _ROUNDS = 5
 
 
 @dataclass(frozen=True)
-class Figures:
+class ProxyCosts:
     """What one proxy costs: microseconds of CPU per chunk, and the median age of a chunk when the client has it."""
 
     cpu: float
@@ -40,7 +40,7 @@ def main() -> int:
     """Measure and report."""
     options = arguments(__doc__.partition("\n")[0]).parse_args()
     report = Report("proxy")
-    seconds, live = (1.5, 200) if options.quick else (3, _LIVE)
+    seconds, live = (1.5, 200) if options.quick else (3, _LIVE_STREAMS)
     with scripted_upstream() as upstream, tempfile.TemporaryDirectory() as folder:
         _measure_chunks(report, upstream, Path(folder), seconds)
         _measure_streams(report, upstream, Path(folder), live)
@@ -59,12 +59,12 @@ def _measure_chunks(report: Report, upstream: Process, folder: Path, seconds: fl
         for rate in _RATES:
             direct = _load(upstream.port, TEXT, rate, seconds).median_age
             rounds = [
-                {case: _chunks(running[case[0]], case[1], rate, seconds) for case in cases} for _ in range(_ROUNDS)
+                {case: _measure_costs(running[case[0]], case[1], rate, seconds) for case in cases} for _ in range(_ROUNDS)
             ]
-            _tell(report, rate, {case: _median([found[case] for found in rounds]) for case in cases}, direct)
+            _report_costs(report, rate, {case: _median([found[case] for found in rounds]) for case in cases}, direct)
 
 
-def _tell(report: Report, rate: int, found: dict[tuple[str, str], Figures], direct: float) -> None:
+def _report_costs(report: Report, rate: int, found: dict[tuple[str, str], ProxyCosts], direct: float) -> None:
     nginx = found.get(("nginx", TEXT))
     rows = [
         (
@@ -89,22 +89,22 @@ def _tell(report: Report, rate: int, found: dict[tuple[str, str], Figures], dire
         report.bar(f"{rate:,}/s: added latency beside nginx's", added, 2.5, "x")
 
 
-def _chunks(process: Process, kind: str, rate: int, seconds: float) -> Figures:
+def _measure_costs(process: Process, kind: str, rate: int, seconds: float) -> ProxyCosts:
     before = process.cpu()
     seen = _load(process.port, kind, rate, seconds)
-    return Figures((process.cpu() - before) / len(seen.ages) * 1e6, seen.median_age)
+    return ProxyCosts((process.cpu() - before) / len(seen.ages) * 1e6, seen.median_age)
 
 
-def _median(figures: list[Figures]) -> Figures:
-    return Figures(statistics.median(it.cpu for it in figures), statistics.median(it.age for it in figures))
+def _median(figures: list[ProxyCosts]) -> ProxyCosts:
+    return ProxyCosts(statistics.median(it.cpu for it in figures), statistics.median(it.age for it in figures))
 
 
-def _load(port: int, kind: str, rate: int, seconds: float) -> Seen:
+def _load(port: int, kind: str, rate: int, seconds: float) -> LoadResult:
     count, pause = _RATES[rate]
     chunks = round(seconds / pause)
-    seen = uvloop.run(streams(port, count, f"{kind}:{chunks}:{pause}"))
-    if seen.clean != count or len(seen.ages) < 0.99 * count * chunks:
-        raise RuntimeError(f"{count - seen.clean} of {count} streams broke; {len(seen.ages)} stamps were seen")
+    seen = uvloop.run(read_streams(port, count, f"{kind}:{chunks}:{pause}"))
+    if seen.completed != count or len(seen.ages) < 0.99 * count * chunks:
+        raise RuntimeError(f"{count - seen.completed} of {count} streams broke; {len(seen.ages)} stamps were seen")
     return seen
 
 
@@ -115,7 +115,7 @@ def _measure_streams(report: Report, upstream: Process, folder: Path, live: int)
         with proxy(name, upstream, folder) as process:
             _load(process.port, TEXT, 1_000, 0.2)
             base = process.memory()
-            grown, gone = uvloop.run(_live(process, upstream, live))
+            grown, gone = uvloop.run(_measure_live_streams(process, upstream, live))
             rows.append((name, base / 1e6, (grown - base) / live / 1024, gone))
     report.table(f"{live:,} live streams", ("proxy", "base, MB", "KB a stream", "s until upstream is free"), rows)
     (_, base_mb, stream_kb, gone) = next(row for row in rows if row[0] == "fcshim")
@@ -124,9 +124,9 @@ def _measure_streams(report: Report, upstream: Process, folder: Path, live: int)
     report.bar("upstream connections gone after the last client", gone, 1, "s")
 
 
-async def _live(process: Process, upstream: Process, count: int) -> tuple[int, float]:
+async def _measure_live_streams(process: Process, upstream: Process, count: int) -> tuple[int, float]:
     """Open streams that go on for long, measure the memory, leave them all, and wait until the upstream is free."""
-    ask = request(f"{TEXT}:1200:0.5")
+    ask = encode_request(f"{TEXT}:1200:0.5")
     connections = []
     for at in range(count):
         reader, writer = await asyncio.open_connection("127.0.0.1", process.port)

@@ -17,7 +17,7 @@ from fcshim.messages import AUTO, Request, TextPart, Tool, ToolChoice, UserMessa
 CHAT = "openai_chat"
 _STAMP = re.compile(rb"@(\d+\.\d{6}) ")
 _TOOL = Tool("write", "", {"type": "object", "properties": {}})
-_ENDS = {
+_END_MARKERS = {
     CHAT: b"[DONE]",
     "openai_responses": b".done\n",  # from here on it says everything once more
     "anthropic": b"message_stop",
@@ -28,24 +28,24 @@ _ENDS = {
 
 
 @dataclass
-class Seen:
+class LoadResult:
     """What all streams saw: ages of time stamps in seconds, and how many streams ended cleanly."""
 
     ages: list[float] = field(default_factory=list)
-    firsts: list[float] = field(default_factory=list)
-    clean: int = 0
+    first_chunk_seconds: list[float] = field(default_factory=list)
+    completed: int = 0
 
     @property
     def median_age(self) -> float:
         return statistics.median(self.ages)
 
     @property
-    def median_first(self) -> float:
+    def median_first_chunk(self) -> float:
         """Seconds from a request to the first time stamp of its answer."""
-        return statistics.median(self.firsts)
+        return statistics.median(self.first_chunk_seconds)
 
 
-def request(script: str, api: str = CHAT, tools: Sequence[Tool] = (), choice: ToolChoice = AUTO) -> bytes:
+def encode_request(script: str, api: str = CHAT, tools: Sequence[Tool] = (), choice: ToolChoice = AUTO) -> bytes:
     """Write one request whose answer is `script`, in the form of a client API; it offers one tool, and `tools`."""
     said = UserMessage((TextPart(script),))
     asked = Request(model="m", messages=(said,), tools=(_TOOL, *tools), tool_choice=choice)
@@ -55,18 +55,18 @@ def request(script: str, api: str = CHAT, tools: Sequence[Tool] = (), choice: To
     return f"{head}content-length: {len(outgoing.body)}\r\n\r\n".encode() + outgoing.body
 
 
-async def stream(port: int, script: str, seen: Seen, api: str = CHAT) -> None:
+async def read_stream(port: int, script: str, result: LoadResult, api: str = CHAT) -> None:
     """Ask for a script, and read its stream to the end."""
-    await answer(port, request(script, api), seen, api)
+    await send_request(port, encode_request(script, api), result, api)
 
 
-async def answer(port: int, asked: bytes, seen: Seen, api: str = CHAT) -> None:
+async def send_request(port: int, request: bytes, result: LoadResult, api: str = CHAT) -> None:
     """Send a request, and read its stream to the end."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    end = _ENDS[api]
+    end = _END_MARKERS[api]
     try:
         begun = time.monotonic()
-        writer.write(asked)
+        writer.write(request)
         tail = b""
         first = True
         while data := await reader.read(65536):
@@ -74,24 +74,24 @@ async def answer(port: int, asked: bytes, seen: Seen, api: str = CHAT) -> None:
             text, ended, _ = (tail + data).partition(end)
             found = _STAMP.findall(text)
             if found and first:
-                seen.firsts.append(now - begun)
+                result.first_chunk_seconds.append(now - begun)
                 first = False
-            seen.ages.extend(now - float(stamp) for stamp in found)
+            result.ages.extend(now - float(stamp) for stamp in found)
             tail = text[text.rfind(b"@") :][:20] if b"@" in text[-20:] else text[-len(end) :]
             if ended:
-                seen.clean += 1
+                result.completed += 1
                 return
     finally:
         writer.close()
 
 
-async def streams(port: int, count: int, script: str, api: str = CHAT) -> Seen:
+async def read_streams(port: int, count: int, script: str, api: str = CHAT) -> LoadResult:
     """Read that many streams at once, begun over a short while."""
-    seen = Seen()
+    seen = LoadResult()
 
     async def begin(number: int) -> None:
         await asyncio.sleep(number * 0.3 / count)
-        await stream(port, script, seen, api)
+        await read_stream(port, script, seen, api)
 
     await asyncio.gather(*(begin(number) for number in range(count)))
     return seen

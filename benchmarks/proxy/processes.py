@@ -40,24 +40,24 @@ class Process:
 
     def cpu(self) -> float:
         """Seconds of CPU that it and its children have used."""
-        return sum(map(_cpu, self._all()))
+        return sum(map(_cpu_seconds, self._pids()))
 
     def memory(self) -> int:
         """Resident bytes of it and its children."""
-        return sum(map(_memory, self._all()))
+        return sum(map(_resident_bytes, self._pids()))
 
-    def _all(self) -> list[int]:
+    def _pids(self) -> list[int]:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [self.pid, *map(int, children)]
 
 
-def _cpu(pid: int) -> float:
+def _cpu_seconds(pid: int) -> float:
     """Give seconds by the scheduler's own clock: the ticks of `stat` mislead where the load itself is periodic."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
-def _memory(pid: int) -> int:
+def _resident_bytes(pid: int) -> int:
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) * 1024
 
@@ -98,7 +98,7 @@ def proxy(name: str, upstream: Process, folder: Path, *options: str) -> Iterator
 def _running(command: Sequence[str], port: int) -> Iterator[Process]:
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        _wait(child, port)
+        _wait_for_port(child, port)
         yield Process(port, child.pid)
     finally:
         child.terminate()
@@ -109,7 +109,7 @@ def _running(command: Sequence[str], port: int) -> Iterator[Process]:
             child.wait()
 
 
-def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:
+def _wait_for_port(child: "subprocess.Popen[bytes]", port: int) -> None:
     for _ in range(300):
         if child.poll() is not None:
             raise RuntimeError(f"{child.args!r} ended with status {child.returncode}")

@@ -14,12 +14,12 @@ import uvloop
 FILLER = "the quick brown fox jumps "
 TEXT, CALL = "text", "call"
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-_OPENING = '<function_call>\n{"name": "write", "arguments": {"text": "'
-_CLOSING = '"}}\n</function_call>'
-_open: set["Stream"] = set()
+_CALL_START = '<function_call>\n{"name": "write", "arguments": {"text": "'
+_CALL_END = '"}}\n</function_call>'
+_open: set["PacedStream"] = set()
 
 
-def event(content: str | None, finish: str | None = None) -> bytes:
+def encode_event(content: str | None, finish: str | None = None) -> bytes:
     """Write one HTTP chunk that holds one event."""
     delta = {} if content is None else {"content": content}
     chunk = {
@@ -29,15 +29,15 @@ def event(content: str | None, finish: str | None = None) -> bytes:
         "model": "m",
         "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
     }
-    return framed(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    return http_chunk(b"data: " + json.dumps(chunk).encode() + b"\n\n")
 
 
-def framed(data: bytes) -> bytes:
+def http_chunk(data: bytes) -> bytes:
     """Wrap bytes as one HTTP chunk."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-class Stream(asyncio.Protocol):
+class PacedStream(asyncio.Protocol):
     """One connection; each request on it is answered by a paced stream, or by the number of open streams."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -59,28 +59,28 @@ class Stream(asyncio.Protocol):
         (length,) = [int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length")] or [0]
         if len(body) >= length:
             self.buffer = b""
-            self.task = asyncio.ensure_future(self.answer(json.loads(body)["messages"][-1]["content"]))
+            self.task = asyncio.ensure_future(self.play(json.loads(body)["messages"][-1]["content"]))
 
     def connection_lost(self, _error: Exception | None) -> None:
         if self.task is not None:
             self.task.cancel()
 
-    async def answer(self, script: str) -> None:
+    async def play(self, script: str) -> None:
         """Play `kind:chunks:seconds between them`."""
         kind, count, pause = script.split(":")
         _open.add(self)
         try:
-            self.transport.write(_HEAD + event(""))
+            self.transport.write(_HEAD + encode_event(""))
             if kind == CALL:
-                self.transport.write(event(_OPENING))
+                self.transport.write(encode_event(_CALL_START))
             due = time.monotonic()
             for _ in range(int(count)):
                 due += float(pause)
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
-                self.transport.write(event(f"@{time.monotonic():.6f} {FILLER}"))
+                self.transport.write(encode_event(f"@{time.monotonic():.6f} {FILLER}"))
             if kind == CALL:
-                self.transport.write(event(_CLOSING))
-            self.transport.write(event(None, "stop") + framed(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+                self.transport.write(encode_event(_CALL_END))
+            self.transport.write(encode_event(None, "stop") + http_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         finally:
             _open.discard(self)
 
@@ -88,7 +88,7 @@ class Stream(asyncio.Protocol):
 async def main(port: int) -> None:
     """Serve on loopback until the process is ended."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(Stream, "127.0.0.1", port, backlog=4096)
+    server = await loop.create_server(PacedStream, "127.0.0.1", port, backlog=4096)
     print("ready", flush=True)
     await server.serve_forever()
 

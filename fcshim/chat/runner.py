@@ -23,7 +23,7 @@ from fcshim.chat.tools import open_registry, register_agents
 from fcshim.client import Client
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
-from fcshim.demo.gguf_file import require
+from fcshim.demo.gguf_file import require_packages
 from fcshim.mcp.tool_names import PREFIX, server_prefix
 from fcshim.messages import SystemMessage, TextPart
 from fcshim.tools import Permissions, PermissionRule, parse_rules
@@ -142,7 +142,7 @@ async def _open_client(url: str | None, settings: ChatSettings) -> AsyncIterator
     async with AsyncExitStack() as stack:
         if url is None:
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
-            require("numpy", "gguf")
+            require_packages("numpy", "gguf")
             from fcshim.demo.serving import serve_model  # noqa: PLC0415 - needs optional packages
 
             url = (await stack.enter_async_context(serve_model())).url

@@ -12,7 +12,7 @@ import sys
 from typing import get_args
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
-from fcshim.cli.flags import endpoint
+from fcshim.cli.flags import endpoint_url
 from fcshim.cli.text import STDIN, read_text
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.config import ToolsPolicy
@@ -37,7 +37,7 @@ examples:
 """
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument(
@@ -62,7 +62,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     tools.add_argument("--mode", choices=get_args(PermissionMode), default="ask", help="when to ask (default: %(default)s)")
     tools.add_argument("--allow", action="append", default=[], metavar="RULE", help="files:read_*, Write, Bash(git *)")
     tools.add_argument("--deny", action="append", default=[], metavar="RULE", help="what never runs")
-    tools.add_argument("--max-rounds", type=_count, default=DEFAULT_MAX_ROUNDS, metavar="N", help="replies in one turn")
+    tools.add_argument("--max-rounds", type=_positive_int, default=DEFAULT_MAX_ROUNDS, metavar="N", help="replies in one turn")
     session = parser.add_argument_group("the session")
     session.add_argument("--resume", nargs="?", const="", metavar="ID", help="go on with this one, or with the last")
     session.add_argument("--no-save", dest="save", action="store_false", help="keep nothing of the conversation")
@@ -71,7 +71,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Talk."""
     given = dict(vars(arguments))
-    given["url"] = arguments.url and endpoint(arguments.url)
+    given["url"] = arguments.url and endpoint_url(arguments.url)
     given["key"] = arguments.key or os.environ.get("FCSHIM_UPSTREAM_KEY") or None
     if arguments.prompt == STDIN or (arguments.prompt is None and not sys.stdin.isatty()):
         given["prompt"] = read_text(STDIN).strip()
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _count(text: str) -> int:
+def _positive_int(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
     return int(text)

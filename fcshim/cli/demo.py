@@ -26,7 +26,7 @@ needs: pip install 'fcshim[demo]'
 """
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument(

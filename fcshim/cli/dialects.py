@@ -25,7 +25,7 @@ examples:
 """
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--json", action="store_true", help="write a JSON array of {name, summary, waits, example}")

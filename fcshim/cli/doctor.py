@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from fcshim.cli.flags import add_settings, endpoint, read_settings
+from fcshim.cli.flags import add_settings, endpoint_url, read_settings
 from fcshim.cli.text import write_line
 from fcshim.config import Config
 from fcshim.errors import ConfigError
@@ -34,62 +34,62 @@ exit codes: 0 calls can be had, 1 they cannot (or nobody is there), 2 a mistake 
 """
 
 _GROUPS = ("upstream", "time")
-_OURS = ("upstream", "forward_client_key", "ping", "first_ping", "drain_timeout")
+_EXCLUDED_SETTINGS = ("upstream", "forward_client_key", "ping", "first_ping", "drain_timeout")
 """Settings that are arguments here, or mean nothing where there are no clients."""
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("url", metavar="URL", help="the endpoint, with or without /v1")
     parser.add_argument("--model", metavar="NAME", default="", help="the model to examine [default: the first listed]")
     parser.add_argument("--quick", action="store_true", help="only look: no cases in several dialects")
-    parser.add_argument("--cases", metavar="N", type=_count, help="cases for each dialect [default: 24]")
+    parser.add_argument("--cases", metavar="N", type=_positive_int, help="cases for each dialect [default: 24]")
     parser.add_argument(
         "--category", metavar="NAME", action="append", default=[], help="take cases of this category (repeatable)"
     )
     parser.add_argument("--write", metavar="FILE", help="write the settings there, as TOML, if calls can be had")
     parser.add_argument("--force", action="store_true", help="replace a FILE that is there already")
     parser.add_argument("--json", action="store_true", help="write everything as one JSON object")
-    add_settings(parser, only=_GROUPS, without=_OURS)
+    add_settings(parser, only=_GROUPS, without=_EXCLUDED_SETTINGS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine, report, write. Raises `ConfigError` and `UpstreamError`."""
-    arguments.upstream = endpoint(arguments.url)
+    arguments.upstream = endpoint_url(arguments.url)
     config = read_settings(arguments)
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
-    from fcshim.cli.doctor_report import not_written, report_to  # noqa: PLC0415 - a mistake in the settings is told before this
-    from fcshim.evaluate.doctor import CASES, Order, diagnose, settings_of  # noqa: PLC0415 - see above
-    from fcshim.evaluate.profile_file import check_place, save  # noqa: PLC0415 - see above
+    from fcshim.cli.doctor_report import not_written_message, make_report  # noqa: PLC0415 - a mistake in the settings is told before this
+    from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions, diagnose, format_settings  # noqa: PLC0415 - see above
+    from fcshim.evaluate.settings_file import check_writable, save_settings  # noqa: PLC0415 - see above
 
     file = Path(arguments.write) if arguments.write else None
     if file is not None:
-        check_place(file, replace=arguments.force)
-    report = report_to(sys.stdout, silent=arguments.json)
-    order = Order(
+        check_writable(file, replace=arguments.force)
+    report = make_report(sys.stdout, silent=arguments.json)
+    order = DoctorOptions(
         api=config.upstream_api if named else None,
         model=arguments.model,
-        cases=0 if arguments.quick else arguments.cases or CASES,
+        cases=0 if arguments.quick else arguments.cases or DEFAULT_CASES,
         categories=tuple(arguments.category),
     )
-    with report.waiting():
-        diagnosis = asyncio.run(diagnose(config, order, report.watch))
+    with report.show_activity():
+        diagnosis = asyncio.run(diagnose(config, order, report.callbacks))
     if arguments.json:
         write_line(msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode())
     if file is not None and diagnosis.works:
         try:
-            save(settings_of(diagnosis), file, replace=arguments.force)
+            save_settings(format_settings(diagnosis), file, replace=arguments.force)
         except ConfigError:
-            report.conclude(diagnosis, None)  # what took minutes to find out is shown instead
+            report.finish(diagnosis, None)  # what took minutes to find out is shown instead
             raise
-    report.conclude(diagnosis, file)
+    report.finish(diagnosis, file)
     if file is not None and arguments.json and not diagnosis.works:
-        sys.stderr.write(f"fcshim: no calls can be had: {not_written(file)}\n")
+        sys.stderr.write(f"fcshim: no calls can be had: {not_written_message(file)}\n")
     return 0 if diagnosis.works else 1
 
 
-def _count(text: str) -> int:
+def _positive_int(text: str) -> int:
     """Read a number of cases."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}; --quick asks no cases")

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn, Protocol, cast
 
-from fcshim.cli.arguments import Parser, nearest
+from fcshim.cli.arguments import CliParser, suggest
 from fcshim.cli.text import help_formatter
 from fcshim.errors import ConfigError, FcshimError, RequestError
 
@@ -46,13 +46,13 @@ start here:
 exit codes: 0 done, 1 failed, 2 a mistake in arguments, settings or files
 """
 
-_DONE, _FAILED, _MISTAKE, _INTERRUPTED = 0, 1, 2, 130
+_DONE, _FAILED, _USAGE_ERROR, _INTERRUPTED = 0, 1, 2, 130
 
 
-class Command(Protocol):
+class Subcommand(Protocol):
     """What a subcommand's module offers."""
 
-    def fill(self, parser: argparse.ArgumentParser) -> None:
+    def configure_parser(self, parser: argparse.ArgumentParser) -> None:
         """Give the parser the command's description and arguments."""
 
     def run(self, arguments: argparse.Namespace) -> int:
@@ -63,18 +63,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `fcshim` with these arguments (the process's own by default) and give the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
     if not given or given[0] not in COMMANDS:
-        _explain(given)
+        _show_help(given)
     name, rest = given[0], given[1:]
-    command = cast("Command", import_module(f"fcshim.cli.{name}"))
-    parser = Parser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
-    command.fill(parser)
+    command = cast("Subcommand", import_module(f"fcshim.cli.{name}"))
+    parser = CliParser(prog=f"fcshim {name}", formatter_class=help_formatter, allow_abbrev=False)
+    command.configure_parser(parser)
     arguments = parser.parse_args(rest)
-    return guard(lambda: command.run(arguments))
+    return exit_code_of(lambda: command.run(arguments))
 
 
-def _explain(given: Sequence[str]) -> NoReturn:
+def _show_help(given: Sequence[str]) -> NoReturn:
     """Answer `--help`, `--version`, no command and an unknown one; always leaves by `SystemExit`."""
-    parser = Parser(
+    parser = CliParser(
         prog="fcshim",
         usage="fcshim [--help] [--version] COMMAND ...",
         description=_DESCRIPTION,
@@ -89,37 +89,37 @@ def _explain(given: Sequence[str]) -> NoReturn:
     commands.add_argument("command", metavar="COMMAND", choices=COMMANDS, help=argparse.SUPPRESS)
     if not given:
         parser.print_help(sys.stderr)
-        parser.exit(_MISTAKE)
+        parser.exit(_USAGE_ERROR)
     if not given[0].startswith("-"):
-        parser.error(f"there is no command {given[0]!r:.80}{nearest(given[0], COMMANDS)}")
+        parser.error(f"there is no command {given[0]!r:.80}{suggest(given[0], COMMANDS)}")
     parser.parse_args(given)
     parser.error("options of a command come after it: fcshim COMMAND [options]")
 
 
-def guard(work: Callable[[], int]) -> int:
+def exit_code_of(work: Callable[[], int]) -> int:
     """Do the work; turn its documented errors into a line on stderr and an exit code."""
     try:
         code = work()
         sys.stdout.flush()
     except (ConfigError, RequestError) as error:
-        return _complain(error.message, _MISTAKE)
+        return _report_error(error.message, _USAGE_ERROR)
     except FcshimError as error:
-        return _complain(error.message, _FAILED)
+        return _report_error(error.message, _FAILED)
     except BrokenPipeError:
-        return _leave_quietly()
+        return _ignore_closed_pipe()
     except OSError as error:
-        return _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error), _FAILED)
+        return _report_error(f"{error.filename}: {error.strerror}" if error.filename else str(error), _FAILED)
     except KeyboardInterrupt:
         return _INTERRUPTED
     return code
 
 
-def _complain(message: str, code: int) -> int:
+def _report_error(message: str, code: int) -> int:
     sys.stderr.write(f"fcshim: {message}\n")
     return code
 
 
-def _leave_quietly() -> int:
+def _ignore_closed_pipe() -> int:
     """Whoever read our output has seen enough (`| head`): that is not a failure.
 
     Python flushes stdout once more at exit, which must not find the closed pipe again.

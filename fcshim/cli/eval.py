@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fcshim.cli.flags import add_settings, endpoint, read_settings
+from fcshim.cli.flags import add_settings, endpoint_url, read_settings
 from fcshim.cli.text import write_line
 from fcshim.config import Config
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import JSON
 
 if TYPE_CHECKING:
-    from fcshim.evaluate.plan import Plan
-    from fcshim.evaluate.record import Record
+    from fcshim.evaluate.plan import EvalPlan
+    from fcshim.evaluate.result_file import ResultFile
 
 _DESCRIPTION = """\
 Measure how well a model calls tools: several hundred requests with known answers, asked through
@@ -49,12 +49,12 @@ needs for --plot: pip install 'fcshim[plot]'; for --demo: pip install 'fcshim[de
 """
 
 _GROUPS = ("upstream", "tool calls", "prompt")
-_OURS = ("upstream", "dialect", "forward_client_key")
+_EXCLUDED_SETTINGS = ("upstream", "dialect", "forward_client_key")
 """Settings that are arguments here, or mean nothing where there are no clients."""
 _INTERRUPTED = 130
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("url", metavar="URL", nargs="?", help="the endpoint, with or without /v1 [FCSHIM_UPSTREAM]")
@@ -70,19 +70,19 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="only this category; may be given several times",
     )  # fmt: skip
     cases.add_argument("--list", action="store_true", help="write the cases, as JSON lines, and ask nothing")
-    cases.add_argument("--limit", type=_count, metavar="N", help="at most so many cases of each category")
-    cases.add_argument("--concurrency", type=_count, default=4, metavar="N", help="requests at once (default: 4)")
+    cases.add_argument("--limit", type=_positive_int, metavar="N", help="at most so many cases of each category")
+    cases.add_argument("--concurrency", type=_positive_int, default=4, metavar="N", help="requests at once (default: 4)")
     cases.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="for one reply (default: 300)")
     cases.add_argument("--temperature", type=float, default=0.0, metavar="T", help="of the sampling (default: 0)")
     cases.add_argument("--seed", type=int, default=1, metavar="N", help="of the sampling (default: 1)")
-    cases.add_argument("--max-tokens", type=_count, default=2048, metavar="N", help="of a reply (default: 2048)")
+    cases.add_argument("--max-tokens", type=_positive_int, default=2048, metavar="N", help="of a reply (default: 2048)")
     results = parser.add_argument_group("the results")
     results.add_argument("--output", type=Path, metavar="FILE", help="write each result there as it comes: JSON lines")
     results.add_argument("--resume", action="store_true", help="go on with FILE: ask only what it does not hold yet")
     results.add_argument("--misses", action="store_true", help="list below the table what was not right")
     results.add_argument("--json", action="store_true", help="write the summary as a JSON object, not as a table")
     results.add_argument("--plot", type=Path, metavar="FILE", help="draw it: .svg or .png")
-    add_settings(parser, only=_GROUPS, without=_OURS)
+    add_settings(parser, only=_GROUPS, without=_EXCLUDED_SETTINGS)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.url and arguments.demo:
         raise ConfigError("--demo asks the demo's model: expected that or a URL, not both")
     if arguments.url:
-        arguments.upstream = endpoint(arguments.url)
+        arguments.upstream = endpoint_url(arguments.url)
     config = read_settings(arguments)
     from fcshim.evaluate.plot import check_plot  # noqa: PLC0415 - a mistake in the settings is told before these
 
@@ -109,11 +109,11 @@ def run(arguments: argparse.Namespace) -> int:
     return asyncio.run(_run(plan, arguments))
 
 
-def _plan(arguments: argparse.Namespace, config: Config) -> "Plan":
-    from fcshim.evaluate.plan import Plan  # noqa: PLC0415 - see above
+def _plan(arguments: argparse.Namespace, config: Config) -> "EvalPlan":
+    from fcshim.evaluate.plan import EvalPlan  # noqa: PLC0415 - see above
     from fcshim.evaluate.suite import COMMANDS, DEFAULT_CATEGORIES  # noqa: PLC0415 - see above
 
-    plan = Plan(
+    plan = EvalPlan(
         config=config,
         model=arguments.model,
         dialects=tuple(arguments.dialects),
@@ -127,44 +127,44 @@ def _plan(arguments: argparse.Namespace, config: Config) -> "Plan":
     return plan
 
 
-async def _run(plan: "Plan", arguments: argparse.Namespace) -> int:
-    from fcshim.evaluate.campaign import settle  # noqa: PLC0415 - see above
-    from fcshim.evaluate.record import Record  # noqa: PLC0415 - see above
+async def _run(plan: "EvalPlan", arguments: argparse.Namespace) -> int:
+    from fcshim.evaluate.run import resolve_model  # noqa: PLC0415 - see above
+    from fcshim.evaluate.result_file import ResultFile  # noqa: PLC0415 - see above
 
-    async with _asked(plan, demo=arguments.demo) as reached:
-        settled = await settle(reached)
+    async with _with_endpoint(plan, demo=arguments.demo) as reached:
+        settled = await resolve_model(reached)
         # The demo's model is the same behind whatever port it has today.
         terms = {**settled.terms(), "upstream": "demo"} if arguments.demo else settled.terms()
-        with Record(arguments.output, terms, resume=arguments.resume) as record:
+        with ResultFile(arguments.output, terms, resume=arguments.resume) as record:
             code = await _measure(settled, record)
             _show(settled, record, terms, arguments)
     return code
 
 
 @asynccontextmanager
-async def _asked(plan: "Plan", *, demo: bool) -> AsyncIterator["Plan"]:
+async def _with_endpoint(plan: "EvalPlan", *, demo: bool) -> AsyncIterator["EvalPlan"]:
     """Give the plan with an endpoint that is there: the demo's is started for it."""
     if not demo:
         yield plan
         return
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
-    from fcshim.demo.gguf_file import require  # noqa: PLC0415 - see above
+    from fcshim.demo.gguf_file import require_packages  # noqa: PLC0415 - see above
 
-    require("numpy", "gguf")
+    require_packages("numpy", "gguf")
     from fcshim.demo.serving import serve_model  # noqa: PLC0415 - needs optional packages
 
     async with serve_model() as served:
         yield msgspec.structs.replace(plan, config=msgspec.structs.replace(plan.config, upstream=served.url))
 
 
-async def _measure(plan: "Plan", record: "Record") -> int:
+async def _measure(plan: "EvalPlan", record: "ResultFile") -> int:
     """Run the plan, with its progress on stderr; what was measured before ctrl-C or a failure stays to be shown."""
     from rich.console import Console  # noqa: PLC0415 - see above
 
-    from fcshim.cli.eval_progress import Progress  # noqa: PLC0415 - see above
-    from fcshim.evaluate.campaign import run as ask  # noqa: PLC0415 - see above
+    from fcshim.cli.eval_progress import EvalProgress  # noqa: PLC0415 - see above
+    from fcshim.evaluate.run import run_plan as ask  # noqa: PLC0415 - see above
 
-    with Progress(plan, record, Console(stderr=True)) as progress:
+    with EvalProgress(plan, record, Console(stderr=True)) as progress:
         try:
             await ask(plan, record, progress.add)
         except asyncio.CancelledError:  # what `asyncio.run` makes of the first ctrl-C
@@ -178,8 +178,8 @@ async def _measure(plan: "Plan", record: "Record") -> int:
     return 0
 
 
-def _show(plan: "Plan", record: "Record", terms: dict[str, JSON], arguments: argparse.Namespace) -> None:
-    from fcshim.evaluate.campaign import results_of  # noqa: PLC0415 - see above
+def _show(plan: "EvalPlan", record: "ResultFile", terms: dict[str, JSON], arguments: argparse.Namespace) -> None:
+    from fcshim.evaluate.run import results_of  # noqa: PLC0415 - see above
     from fcshim.evaluate.plot import write_plot  # noqa: PLC0415 - see above
     from fcshim.evaluate.summary import summarise  # noqa: PLC0415 - see above
 
@@ -190,19 +190,19 @@ def _show(plan: "Plan", record: "Record", terms: dict[str, JSON], arguments: arg
     else:
         from rich.console import Console  # noqa: PLC0415 - see above
 
-        from fcshim.evaluate.misses import describe_misses  # noqa: PLC0415 - see above
+        from fcshim.evaluate.failures import describe_failures  # noqa: PLC0415 - see above
         from fcshim.evaluate.table import make_table  # noqa: PLC0415 - see above
 
         # A pipe has no width of its own; the table may have the one that it needs.
         width = None if sys.stdout.isatty() else 30 + 40 * len(summaries)
         Console(width=width, highlight=False, emoji=False).print(make_table(summaries))
-        for line in describe_misses(results, plan.cases()) if arguments.misses else ():
+        for line in describe_failures(results, plan.cases()) if arguments.misses else ():
             write_line(line)
     if arguments.plot and summaries:
         write_plot(summaries, arguments.plot, title=plan.model)
 
 
-def _count(text: str) -> int:
+def _positive_int(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}")
     return int(text)

@@ -11,15 +11,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from fcshim.evaluate.plan import Plan
-from fcshim.evaluate.record import Record
+from fcshim.evaluate.plan import EvalPlan
+from fcshim.evaluate.result_file import ResultFile
 from fcshim.evaluate.result import Result
 
 
-class Progress:
+class EvalProgress:
     """The bars. Use it as a context manager."""
 
-    def __init__(self, plan: Plan, record: Record, console: Console) -> None:
+    def __init__(self, plan: EvalPlan, result_file: ResultFile, console: Console) -> None:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
@@ -31,7 +31,7 @@ class Progress:
         self._tasks: dict[str, TaskID] = {}
         cases = plan.cases()
         for dialect in plan.labels():
-            waiting = sum(not record.has(dialect, case.id) for case in cases)
+            waiting = sum(not result_file.has(dialect, case.id) for case in cases)
             self._right[dialect] = 0
             self._tasks[dialect] = self._bars.add_task(dialect, total=waiting, said="")
 

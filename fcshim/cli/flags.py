@@ -24,25 +24,25 @@ def add_settings(
             continue
         if setting.group not in groups:
             groups[setting.group] = parser.add_argument_group(setting.group)
-        _add(groups[setting.group], setting)
+        _add_flag(groups[setting.group], setting)
 
 
 def read_settings(arguments: argparse.Namespace) -> Config:
     """Read the settings from flags, environment and file. Raises `ConfigError`."""
-    flags = {name: value for name, value in vars(arguments).items() if name in _NAMES}
+    flags = {name: value for name, value in vars(arguments).items() if name in _SETTING_NAMES}
     file = arguments.config or os.environ.get(FILE_VARIABLE)
     return load_config(flags, env=os.environ, file=Path(file) if file else None)
 
 
-def endpoint(text: str) -> str:
+def endpoint_url(text: str) -> str:
     """Give an endpoint's address, which may be written without `http://`."""
     return text if "://" in text else f"http://{text}"
 
 
-_NAMES = frozenset(setting.name for setting in settings())
+_SETTING_NAMES = frozenset(setting.name for setting in settings())
 
 
-def _add(group: "argparse._ArgumentGroup", setting: Setting) -> None:
+def _add_flag(group: "argparse._ArgumentGroup", setting: Setting) -> None:
     """Add the flag of a setting; one that is not given leaves no trace, so that the other sources count."""
     common: dict[str, JSON] = {"dest": setting.name, "default": argparse.SUPPRESS, "help": _help(setting)}
     match setting.kind:

@@ -46,7 +46,7 @@ in a desktop client's file:
 """
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     what = parser.add_argument_group("which tools")
@@ -73,7 +73,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client leaves, or the process is told to end."""
     rules = (*parse_rules("allow", arguments.allow), *parse_rules("deny", arguments.deny))
-    builtin, custom = _builtin(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
+    builtin, custom = _builtin_tools(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
     servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
     if not (builtin or custom or servers):
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
@@ -121,12 +121,12 @@ def _gateway(hub: "ToolHub", rules: tuple[PermissionRule, ...], only: list[str])
     return Gateway(Executor(hub.registry, permissions=Permissions(rules=rules)), visible=visible)
 
 
-def _builtin(arguments: argparse.Namespace) -> list["AnyTool"]:
+def _builtin_tools(arguments: argparse.Namespace) -> list["AnyTool"]:
     tools: list[AnyTool] = []
     if arguments.root:
         workspace = Workspace(arguments.root, restrict=not arguments.outside)
         tools += [*Files(workspace).tools(), *Search(workspace).tools(), *Shell(workspace).tools()]
-        tools += Web(service=_search(arguments.search), allow_private=arguments.private).tools()
+        tools += Web(service=_search_service(arguments.search), allow_private=arguments.private).tools()
         tools += Control(commands=Path(arguments.commands) if arguments.commands else None).tools()
     if arguments.skills:
 
@@ -137,7 +137,7 @@ def _builtin(arguments: argparse.Namespace) -> list["AnyTool"]:
     return tools
 
 
-def _search(service: str | None) -> SearchService | None:
+def _search_service(service: str | None) -> SearchService | None:
     match service:
         case None:
             return None

@@ -27,11 +27,11 @@ examples:
   fcshim models --of http://127.0.0.1:8181      what a running proxy has found out
 """
 
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 """Seconds for a running proxy's answer: it may have to ask its endpoint about every model."""
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--json", action="store_true", help="write a JSON array of {model, tools, dialect, profile}")
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     config = read_settings(arguments)
     from fcshim.capabilities import ModelReport  # noqa: PLC0415 - a mistake in the settings is told before this long import
 
-    listed = _told(arguments.of, config) if arguments.of else asyncio.run(_asked(config))
+    listed = _ask_proxy(arguments.of, config) if arguments.of else asyncio.run(_ask_endpoint(config))
     if arguments.json:
         write_line(msgspec.json.format(listed, indent=2).decode())
         return 0
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _asked(config: Config) -> bytes:
+async def _ask_endpoint(config: Config) -> bytes:
     from fcshim.capabilities import ToolSupport, model_reports  # noqa: PLC0415 - see above
     from fcshim.upstream import upstream_for  # noqa: PLC0415 - see above
 
@@ -64,11 +64,11 @@ async def _asked(config: Config) -> bytes:
         return msgspec.json.encode(await model_reports(config, ToolSupport(upstream)))
 
 
-def _told(url: str, config: Config) -> bytes:
+def _ask_proxy(url: str, config: Config) -> bytes:
     """Ask a running proxy. Raises `UpstreamError`."""
     keys = {"authorization": f"Bearer {config.api_keys[0].reveal()}"} if config.api_keys else {}
     try:
-        answer = httpx.get(f"{url.rstrip('/')}/fcshim/models", headers=keys, timeout=_PATIENCE, trust_env=False)
+        answer = httpx.get(f"{url.rstrip('/')}/fcshim/models", headers=keys, timeout=_TIMEOUT, trust_env=False)
     except httpx.HTTPError as error:
         raise UpstreamError(f"cannot ask the proxy: {error}") from error
     if answer.status_code != 200:

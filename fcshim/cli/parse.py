@@ -37,10 +37,10 @@ examples:
 events: text, reasoning, tool_call_start, tool_call_chunk, tool_call_end, stop
 """
 
-_READ = 65_536
+_READ_SIZE = 65_536
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="the text (default: stdin)")
@@ -72,7 +72,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="the text begins inside the reasoning that this tag (<think>) opened",
     )
     coming = parser.add_argument_group("how the text comes")
-    coming.add_argument("--chunk", type=_positive, metavar="N", help="feed at most N characters at a time")
+    coming.add_argument("--chunk", type=_positive_int, metavar="N", help="feed at most N characters at a time")
     coming.add_argument(
         "--stop-reason",
         choices=[reason for reason in get_args(StopReason) if reason != "tool_use"],
@@ -92,8 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments=arguments.arguments,
     )
     with closing(_open(arguments.file)) as source:
-        for text in _texts(source):
-            for chunk in _cut(text, arguments.chunk):
+        for text in _decoded_chunks(source):
+            for chunk in _split(text, arguments.chunk):
                 _write(parser.feed(chunk))
             sys.stdout.flush()
             if parser.finished:
@@ -111,15 +111,15 @@ def _open(path: str) -> BufferedReader:
         raise ConfigError(f"{path}: {error.strerror}") from error
 
 
-def _texts(source: BufferedReader) -> Iterator[str]:
+def _decoded_chunks(source: BufferedReader) -> Iterator[str]:
     """Give the text as it arrives; a character cut by a read waits for its rest."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while data := source.read1(_READ):
+    while data := source.read1(_READ_SIZE):
         yield decoder.decode(data)
     yield decoder.decode(b"", final=True)
 
 
-def _cut(text: str, size: int | None) -> Iterable[str]:
+def _split(text: str, size: int | None) -> Iterable[str]:
     if size is None:
         return (text,)
     return (text[at : at + size] for at in range(0, len(text), size))
@@ -129,7 +129,7 @@ def _write(events: Sequence[Event]) -> None:
     sys.stdout.buffer.write(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
 
 
-def _positive(text: str) -> int:
+def _positive_int(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {text!r}")
     return int(text)

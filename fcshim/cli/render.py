@@ -48,7 +48,7 @@ _LIMITS = (
 )
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--tools", required=True, metavar="FILE", help="JSON file of the offered tools (-: stdin)")
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         dialect=arguments.dialect,
         profile=arguments.profile,
         tools_style=arguments.tools_style,
-        budget=_room(arguments),
+        budget=_budget(arguments),
     )
     for note in shim.notes:
         sys.stderr.write(f"fcshim: {note}\n")
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _room(arguments: argparse.Namespace) -> PromptBudget:
+def _budget(arguments: argparse.Namespace) -> PromptBudget:
     given = {name: getattr(arguments, name) for name in ("max_tools", "prompt_budget", "max_result")}
     return PromptBudget(**{name: max(value, 0) for name, value in given.items() if value is not None})
 

@@ -38,7 +38,7 @@ The TOML file has the settings' names as keys, and tables for single models:
 """
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     add_settings(parser)

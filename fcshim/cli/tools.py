@@ -49,32 +49,32 @@ servers.json:
     "far": {"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}}}
 """
 _DONE, _FAILED = 0, 1
-_LOGIN = 330.0
+_LOGIN_TIMEOUT = 330.0
 """Seconds for the user to log in."""
-_START = 90.0
+_START_TIMEOUT = 90.0
 """Seconds for all servers to be there, or not: who lists them wants all, a package that is installed first included."""
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
+def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Give the parser the command's description and arguments."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = _action(commands, "list", "list the tools: server and tool, one a line")
+    listing = _add_action(commands, "list", "list the tools: server and tool, one a line")
     listing.add_argument("--json", action="store_true", help="write a JSON array, with descriptions and schemas")
     listing.add_argument("--verbose", action="store_true", help="write descriptions and parameters, too")
-    calling = _action(commands, "call", "call a tool and write its result")
+    calling = _add_action(commands, "call", "call a tool and write its result")
     calling.add_argument("name", metavar="NAME", help="server:tool, mcp__server__tool, or the tool's name alone")
     calling.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="its arguments (-: stdin)")
     calling.add_argument("--json", action="store_true", help="write the whole result as JSON")
-    converting = _action(commands, "convert", "write the tools as a provider's API takes them")
+    converting = _add_action(commands, "convert", "write the tools as a provider's API takes them")
     converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="whose form")
-    approving = _action(commands, "approve", "take the tools of a server that changed them")
+    approving = _add_action(commands, "approve", "take the tools of a server that changed them")
     approving.add_argument("server", metavar="SERVER", help="its name in the file")
-    logging_in = _action(commands, "login", "log in to a remote server whose settings say oauth")
+    logging_in = _add_action(commands, "login", "log in to a remote server whose settings say oauth")
     logging_in.add_argument("server", metavar="SERVER", help="its name in the file")
 
 
-def _action(
+def _add_action(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, help_: str
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=help_, description=help_, formatter_class=help_formatter)
@@ -104,9 +104,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
-        tools, code = manager.tools(), _tell_faults(manager)
+        tools, code = manager.tools(), _report_problems(manager)
     if arguments.json:
-        write_line(json.dumps([_described(tool) for tool in tools], ensure_ascii=False, indent=2))
+        write_line(json.dumps([_tool_as_json(tool) for tool in tools], ensure_ascii=False, indent=2))
         return code
     for tool in tools:
         write_line(f"{tool.server}\t{tool.name}")
@@ -117,14 +117,14 @@ async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
 
 async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
-        tools, code = manager.tools(), _tell_faults(manager)
+        tools, code = manager.tools(), _report_problems(manager)
     made = convert_tools([tool.definition for tool in tools], arguments.to)
     write_line(json.dumps(made, ensure_ascii=False, indent=2))
     return code
 
 
 async def _approve(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
-    async with _manager([_named(servers, arguments)], arguments) as manager:
+    async with _manager([_server_named(servers, arguments)], arguments) as manager:
         (status,) = manager.status()
         manager.approve(arguments.server)
         if status.error:
@@ -134,7 +134,7 @@ async def _approve(servers: Sequence[McpServerConfig], arguments: argparse.Names
 
 
 async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
-    server = _named(servers, arguments)
+    server = _server_named(servers, arguments)
     if not isinstance(server.transport, HttpTransport) or not server.transport.oauth:
         raise ConfigError(f'{arguments.mcp}: {server.name} needs no login (its settings do not say "oauth": true)')
 
@@ -146,7 +146,7 @@ async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespa
         sys.stderr.write(f"To log in to {server.name}, open this page:\n\n  {url}\n\n")
         sys.stderr.flush()
 
-    patience = ConnectionTimeouts(start=_LOGIN, connect=_LOGIN)
+    patience = ConnectionTimeouts(start=_LOGIN_TIMEOUT, connect=_LOGIN_TIMEOUT)
     async with Manager([server], logins=OAuthLogins(default_login_folder(os.environ), show=show), timeouts=patience) as manager:
         (status,) = manager.status()
     if status.error:
@@ -155,7 +155,7 @@ async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespa
     return _DONE
 
 
-def _named(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> McpServerConfig:
+def _server_named(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> McpServerConfig:
     for server in servers:
         if server.name == arguments.server:
             return server
@@ -168,13 +168,13 @@ async def _call(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
     from fcshim.tools.base import CallContext  # noqa: PLC0415
 
     text = read_text(STDIN) if arguments.arguments == STDIN else arguments.arguments
-    async with _manager(_needed(servers, arguments.name), arguments) as manager:
-        tool = _found(manager, arguments.name)
+    async with _manager(_candidate_servers(servers, arguments.name), arguments) as manager:
+        tool = _find_tool(manager, arguments.name)
         try:
             values = read_arguments(tool.definition, text)
         except ToolError as error:
             raise RequestError(error.message) from error
-        result = await tool.call(values, CallContext(report=_show))
+        result = await tool.call(values, CallContext(report=_show_progress))
     if arguments.json:
         write_line(msgspec.json.encode(result).decode())
     elif result.is_error:
@@ -190,10 +190,10 @@ def _manager(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) 
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
 
     pins = Pins(Path(arguments.pins) if arguments.pins else default_pin_file(os.environ))
-    return Manager(servers, pins=pins, timeouts=ConnectionTimeouts(start=_START))
+    return Manager(servers, pins=pins, timeouts=ConnectionTimeouts(start=_START_TIMEOUT))
 
 
-def _needed(servers: Sequence[McpServerConfig], name: str) -> Sequence[McpServerConfig]:
+def _candidate_servers(servers: Sequence[McpServerConfig], name: str) -> Sequence[McpServerConfig]:
     """Give the servers that the name can mean: one to start is faster than twenty."""
     meant = [
         server
@@ -203,7 +203,7 @@ def _needed(servers: Sequence[McpServerConfig], name: str) -> Sequence[McpServer
     return meant or servers
 
 
-def _found(manager: "Manager", name: str) -> "McpTool":
+def _find_tool(manager: "Manager", name: str) -> "McpTool":
     tool = manager.find(name)
     if tool is not None:
         return tool
@@ -212,14 +212,14 @@ def _found(manager: "Manager", name: str) -> "McpTool":
         return bare[0]
     if bare:
         raise ConfigError(f"{name} is ambiguous: {', '.join(qualified_name(each.server, name) for each in bare)}")
-    faults = _faults(manager)
+    faults = _server_problems(manager)
     if faults:
         raise ToolError("; ".join(faults))
     known = ", ".join(qualified_name(each.server, each.name) for each in manager.tools()) or "none"
     raise ConfigError(f"there is no tool {name} (there are: {known})")
 
 
-def _faults(manager: "Manager") -> list[str]:
+def _server_problems(manager: "Manager") -> list[str]:
     return [
         f"{each.name}: changed {', '.join(each.changed_tools)}; look at it and run: fcshim tools approve"
         if each.changed_tools
@@ -229,20 +229,20 @@ def _faults(manager: "Manager") -> list[str]:
     ]
 
 
-def _tell_faults(manager: "Manager") -> int:
-    faults = _faults(manager)
+def _report_problems(manager: "Manager") -> int:
+    faults = _server_problems(manager)
     for fault in faults:
         sys.stderr.write(f"fcshim: {fault}\n")
     return _FAILED if faults else _DONE
 
 
-def _show(progress: "ToolProgress") -> None:
+def _show_progress(progress: "ToolProgress") -> None:
     if sys.stderr.isatty():
         total = "" if progress.total is None else f"/{progress.total:g}"
         sys.stderr.write(f"{progress.done:g}{total} {progress.message}\n")
 
 
-def _described(tool: "McpTool") -> dict[str, object]:
+def _tool_as_json(tool: "McpTool") -> dict[str, object]:
     definition = tool.definition
     return {
         "server": tool.server,

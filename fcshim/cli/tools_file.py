@@ -40,20 +40,20 @@ def _line_of(param: str | None, text: str) -> str:
     position = re.search(r"\d+", param or "")
     if position is None or not text.lstrip().startswith("["):
         return ""
-    starts = list(_starts(text))
+    starts = list(_item_offsets(text))
     return f":{text.count(chr(10), 0, starts[int(position[0])]) + 1}"
 
 
-def _starts(text: str) -> Iterator[int]:
+def _item_offsets(text: str) -> Iterator[int]:
     """Give the offset of each item of the (well-formed) array."""
     decoder = json.JSONDecoder()
-    at = _after_separator(text, text.index("[") + 1)
+    at = _skip_separator(text, text.index("[") + 1)
     while text[at] != "]":
         yield at
         _, end = decoder.raw_decode(text, at)
-        at = _after_separator(text, end)
+        at = _skip_separator(text, end)
 
 
-def _after_separator(text: str, at: int) -> int:
+def _skip_separator(text: str, at: int) -> int:
     found = _SEPARATOR.match(text, at)
     return found.end() if found else at

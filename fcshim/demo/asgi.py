@@ -18,7 +18,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
-LARGEST_BODY = 16 * 2**20
+MAX_BODY_BYTES = 16 * 2**20
 """Bytes of a request: the context holds a few thousand tokens, so this is more than enough for any that fits."""
 
 
@@ -32,31 +32,31 @@ async def read_body(receive: Receive) -> bytes:
             raise RequestError("the client left before its request was complete")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > LARGEST_BODY:
-            raise RequestError(f"the request body is larger than {LARGEST_BODY} bytes", status=413)
+        if size > MAX_BODY_BYTES:
+            raise RequestError(f"the request body is larger than {MAX_BODY_BYTES} bytes", status=413)
         if not message.get("more_body", False):
             return b"".join(parts)
 
 
-async def until_gone(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     """Return when the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def start(send: Send, status: int, content_type: str) -> None:
+async def send_start(send: Send, status: int, content_type: str) -> None:
     """Send status and headers."""
     headers = [(b"content-type", content_type.encode("latin-1"))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
 
 
-async def send_part(send: Send, body: bytes) -> None:
+async def send_chunk(send: Send, body: bytes) -> None:
     """Send a part of a body; that the client has left is no error here, `until_gone` tells of it."""
     with suppress(OSError):
         await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
-async def send_last(send: Send, body: bytes = b"") -> None:
+async def send_end(send: Send, body: bytes = b"") -> None:
     """Send the end of a body."""
     with suppress(OSError):
         await send({"type": "http.response.body", "body": body})
@@ -64,5 +64,5 @@ async def send_last(send: Send, body: bytes = b"") -> None:
 
 async def send_json(send: Send, status: int, value: JSON) -> None:
     """Send a whole answer; bytes are taken for JSON text."""
-    await start(send, status, "application/json")
-    await send_last(send, value if isinstance(value, bytes) else msgspec.json.encode(value))
+    await send_start(send, status, "application/json")
+    await send_end(send, value if isinstance(value, bytes) else msgspec.json.encode(value))

@@ -9,7 +9,7 @@ import itertools
 import re
 import unicodedata
 
-from fcshim.demo.gguf_file import Vocabulary
+from fcshim.demo.gguf_file import ModelVocabulary
 
 _SPLIT = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII)
 """GPT-2's pattern with \\p{L} and \\p{N} in ASCII: `_shadow` maps other characters to an ASCII one of their class."""
@@ -18,14 +18,14 @@ _SPLIT = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9
 class Tokenizer:
     """Encodes and decodes with one vocabulary."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: ModelVocabulary) -> None:
         self._ids = {token: position for position, token in enumerate(vocabulary.tokens)}
         self._ranks = {pair: rank for rank, pair in enumerate(vocabulary.merges)}
         self._bytes = [_to_bytes(token) for token in vocabulary.tokens]
         self._special = re.compile(
             "(" + "|".join(re.escape(vocabulary.tokens[i]) for i in sorted(vocabulary.special)) + ")"
         )
-        self._word = functools.lru_cache(maxsize=4096)(self._merge)
+        self._encode_word = functools.lru_cache(maxsize=4096)(self._merge)
 
     def encode(self, text: str) -> list[int]:
         """Give the token ids; the text of a special token gives that token."""
@@ -35,7 +35,7 @@ class Tokenizer:
                 ids.append(self._ids[part])
             else:
                 for word in split_words(part):
-                    ids += self._word(word)
+                    ids += self._encode_word(word)
         return ids
 
     def token_bytes(self, token: int) -> bytes:
@@ -56,12 +56,12 @@ class Tokenizer:
 
 def split_words(text: str) -> list[str]:
     """Cut text as GPT-2 does before merging: words, numbers, others, each after one space or none; white space."""
-    shadow = text if text.isascii() else "".join(map(_shadow, text))
+    shadow = text if text.isascii() else "".join(map(_ascii_equivalent, text))
     return [text[match.start() : match.end()] for match in _SPLIT.finditer(shadow)]
 
 
 @functools.lru_cache(maxsize=4096)
-def _shadow(character: str) -> str:
+def _ascii_equivalent(character: str) -> str:
     if character.isascii():
         return character
     if character.isspace():

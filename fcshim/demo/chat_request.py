@@ -16,24 +16,24 @@ from fcshim.events import JSON
 UNLIMITED = 2**31
 
 
-class _Options(msgspec.Struct):
+class _StreamOptions(msgspec.Struct):
     include_usage: bool = False
 
 
-class _Part(msgspec.Struct):
+class _ContentPart(msgspec.Struct):
     type: str
     text: str = ""
 
 
-class _Message(msgspec.Struct):
+class _ChatMessage(msgspec.Struct):
     role: str
-    content: str | list[_Part] | None = None
+    content: str | list[_ContentPart] | None = None
 
 
-class _Body(msgspec.Struct):
-    messages: list[_Message]
+class _ChatRequestBody(msgspec.Struct):
+    messages: list[_ChatMessage]
     stream: bool | None = False
-    stream_options: _Options | None = None
+    stream_options: _StreamOptions | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     stop: str | list[str] | None = None
@@ -43,7 +43,7 @@ class _Body(msgspec.Struct):
     n: int | None = 1
 
 
-_decoder = msgspec.json.Decoder(_Body)
+_decoder = msgspec.json.Decoder(_ChatRequestBody)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class ChatRequest:
 
     prompt: str
     sampling: Sampling
-    most: int
-    stops: tuple[str, ...]
+    max_tokens: int
+    stop_strings: tuple[str, ...]
     stream: bool
     include_usage: bool
 
@@ -73,14 +73,14 @@ def read_request(body: bytes) -> ChatRequest:
     return ChatRequest(
         prompt=write_prompt((message.role, _text(message)) for message in asked.messages),
         sampling=Sampling(asked.temperature or 0.0, 1.0 if asked.top_p is None else asked.top_p, _seed(asked.seed)),
-        most=UNLIMITED if limit is None or limit < 0 else limit,
-        stops=tuple(stop for stop in stops if stop),
+        max_tokens=UNLIMITED if limit is None or limit < 0 else limit,
+        stop_strings=tuple(stop for stop in stops if stop),
         stream=bool(asked.stream),
         include_usage=asked.stream_options is not None and asked.stream_options.include_usage,
     )
 
 
-def _text(message: _Message) -> str:
+def _text(message: _ChatMessage) -> str:
     if not isinstance(message.content, list):
         return message.content or ""
     for part in message.content:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
-from fcshim.demo import words
+from fcshim.demo import random_values
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialects import FUNCTION_CALL
@@ -17,7 +17,7 @@ from fcshim.prompt.render import render_call, render_result, render_system
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PromptTurn:
     """One message as the model sees it."""
 
     role: Literal["system", "user", "assistant"]
@@ -25,7 +25,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SyntheticCall:
     """A call that the model is told to make, and what it returns."""
 
     name: str
@@ -35,29 +35,29 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class SyntheticExchange:
     """One command: either `calls` are to be made, or the text `echo` is to be said."""
 
     command: str
-    calls: tuple[Call, ...] = ()
+    calls: tuple[SyntheticCall, ...] = ()
     echo: str = ""
 
-    def answer(self) -> str:
+    def response(self) -> str:
         """Give what the model says to the command."""
-        texts = (render_call(FUNCTION_CALL, call.name, words.as_json(call.arguments)) for call in self.calls)
+        texts = (render_call(FUNCTION_CALL, call.name, random_values.to_json(call.arguments)) for call in self.calls)
         return "\n".join(texts) if self.calls else self.echo
 
     def results(self) -> str:
         """Give the user turn that holds the results."""
         return "\n".join(render_result(FUNCTION_CALL, c.name, c.result, is_error=c.failed) for c in self.calls)
 
-    def conclusion(self) -> str:
+    def final_answer(self) -> str:
         """Give what the model says to the results."""
         return "\n".join(f"{c.name} {'failed:' if c.failed else 'returned'} {c.result}" for c in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class Scenario:
     """What is offered: the tools, and what else stands in the system prompt."""
 
     tools: tuple[Tool, ...]
@@ -71,97 +71,97 @@ class Scene:
         return f"{self.instructions}\n\n{offer}" if self.instructions else offer
 
 
-def conversation(rng: Random, most_exchanges: int = 6) -> list[Turn]:
+def make_conversation(rng: Random, max_exchanges: int = 6) -> list[PromptTurn]:
     """Make a whole conversation: a system prompt and some exchanges, results and conclusions included."""
-    scene = make_scene(rng)
-    turns = [Turn("system", scene.system())]
-    for remaining in reversed(range(rng.randint(1, most_exchanges))):
+    scene = make_scenario(rng)
+    turns = [PromptTurn("system", scene.system())]
+    for remaining in reversed(range(rng.randint(1, max_exchanges))):
         exchange = make_exchange(rng, scene)
-        turns += [Turn("user", exchange.command), Turn("assistant", exchange.answer())]
+        turns += [PromptTurn("user", exchange.command), PromptTurn("assistant", exchange.response())]
         if exchange.calls and (remaining or rng.random() < 0.6):
-            turns += [Turn("user", exchange.results()), Turn("assistant", exchange.conclusion())]
+            turns += [PromptTurn("user", exchange.results()), PromptTurn("assistant", exchange.final_answer())]
     return turns
 
 
-def echo_conversation(rng: Random) -> list[Turn]:
+def make_echo_conversation(rng: Random) -> list[PromptTurn]:
     """Make the simplest conversation: one text to repeat, no tools."""
-    kinds = (words.word, words.word, words.tool_name, lambda r: str(words.integer(r)))
+    kinds = (random_values.word, random_values.word, random_values.tool_name, lambda r: str(random_values.integer(r)))
     joint = rng.choice([" ", " ", "_", ", "])
     text = joint.join(rng.choice(kinds)(rng) for _ in range(rng.randint(2, 12)))
-    return [Turn("user", _echo_command(rng, text)), Turn("assistant", text)]
+    return [PromptTurn("user", _echo_command(rng, text)), PromptTurn("assistant", text)]
 
 
-def make_scene(rng: Random, *, plain: bool = False) -> Scene:
+def make_scenario(rng: Random, *, plain: bool = False) -> Scenario:
     """Offer one to four tools; `plain` leaves out what is rare (a forced choice, no parallel calls)."""
     tools = tuple({tool.name: tool for tool in (_tool(rng) for _ in range(rng.randint(1, 4)))}.values())
-    paragraph = " ".join(f"{words.prose(rng, 12)}." for _ in range(rng.randint(1, 3)))
-    scene = Scene(tools, paragraph if rng.random() < 0.4 else "")
+    paragraph = " ".join(f"{random_values.prose(rng, 12)}." for _ in range(rng.randint(1, 3)))
+    scene = Scenario(tools, paragraph if rng.random() < 0.4 else "")
     if plain or rng.random() < 0.9:
         return scene
     names = tuple(tool.name for tool in rng.sample(tools, rng.randint(0, len(tools))))
     return replace(scene, choice=ToolChoice(rng.choice(["auto", "required"]), names), parallel=rng.random() < 0.5)
 
 
-def make_exchange(rng: Random, scene: Scene, calls: int | None = None) -> Exchange:
+def make_exchange(rng: Random, scenario: Scenario, calls: int | None = None) -> SyntheticExchange:
     """Make a command for that scene: `calls` calls, 0 for an echo, any number where it is not given."""
     if calls is None:
-        calls = rng.choices([0, 1, 2, 3], [12, 62, 22, 4])[0] if scene.parallel else 1
+        calls = rng.choices([0, 1, 2, 3], [12, 62, 22, 4])[0] if scenario.parallel else 1
     if calls == 0:
-        text = words.phrase(rng, 1, 4)
-        return Exchange(_echo_command(rng, text), echo=text)
-    allowed = [tool for tool in scene.tools if tool.name in scene.choice.names] or scene.tools
+        text = random_values.phrase(rng, 1, 4)
+        return SyntheticExchange(_echo_command(rng, text), echo=text)
+    allowed = [tool for tool in scenario.tools if tool.name in scenario.choice.names] or scenario.tools
     made = tuple(_call(rng, rng.choice(allowed)) for _ in range(calls))
     joint = rng.choice([" and then ", " then ", ", then ", "; "])
-    return Exchange(joint.join(_order(rng, call) for call in made), made)
+    return SyntheticExchange(joint.join(_call_command(rng, call) for call in made), made)
 
 
 def _tool(rng: Random) -> Tool:
-    names = dict.fromkeys(words.parameter_name(rng) for _ in range(rng.choice([0, 1, 1, 2, 2, 3])))
+    names = dict.fromkeys(random_values.parameter_name(rng) for _ in range(rng.choice([0, 1, 1, 2, 2, 3])))
     properties = {name: _property(rng) for name in names}
     schema: dict[str, JSON] = {"type": "object", "properties": properties}
     if rng.random() < 0.6:
         schema["required"] = list(names)[: rng.randint(0, len(names))]
     if rng.random() < 0.1:
         schema["additionalProperties"] = False
-    return Tool(words.tool_name(rng), words.prose(rng, 7) if rng.random() < 0.6 else "", schema)
+    return Tool(random_values.tool_name(rng), random_values.prose(rng, 7) if rng.random() < 0.6 else "", schema)
 
 
 def _property(rng: Random) -> dict[str, JSON]:
-    kind: dict[str, JSON] = {"type": rng.choice(words.KINDS)}
+    kind: dict[str, JSON] = {"type": rng.choice(random_values.KINDS)}
     if kind["type"] == "string" and rng.random() < 0.1:
-        kind["enum"] = list(dict.fromkeys(words.word(rng) for _ in range(rng.randint(2, 3))))
+        kind["enum"] = list(dict.fromkeys(random_values.word(rng) for _ in range(rng.randint(2, 3))))
     if rng.random() >= 0.4:
         return kind
-    note: dict[str, JSON] = {"description": words.prose(rng, 5)}
+    note: dict[str, JSON] = {"description": random_values.prose(rng, 5)}
     return kind | note if rng.random() < 0.6 else note | kind
 
 
-def _call(rng: Random, tool: Tool) -> Call:
+def _call(rng: Random, tool: Tool) -> SyntheticCall:
     schema = tool.parameters
     required = schema.get("required", ())
     given = [name for name in schema["properties"] if name in required or rng.random() < 0.85]
     arguments = {name: _argument(rng, schema["properties"][name]) for name in given}
-    return Call(tool.name, arguments, _result(rng), failed=rng.random() < 0.06)
+    return SyntheticCall(tool.name, arguments, _result(rng), failed=rng.random() < 0.06)
 
 
 def _argument(rng: Random, schema: dict[str, JSON]) -> JSON:
-    return rng.choice(schema["enum"]) if "enum" in schema else words.value(rng, schema["type"])
+    return rng.choice(schema["enum"]) if "enum" in schema else random_values.value(rng, schema["type"])
 
 
 def _result(rng: Random) -> str:
     style = rng.random()
     if style < 0.4:
-        return str(words.value(rng, rng.choice(["integer", "number", "string"])))
+        return str(random_values.value(rng, rng.choice(["integer", "number", "string"])))
     if style < 0.65:
-        return words.phrase(rng, 1, 4)
+        return random_values.phrase(rng, 1, 4)
     if style < 0.85:
-        return words.prose(rng, 8)
-    fields = {words.parameter_name(rng): words.value(rng, rng.choice(words.KINDS)) for _ in range(rng.randint(1, 2))}
-    return words.as_json(fields)
+        return random_values.prose(rng, 8)
+    fields = {random_values.parameter_name(rng): random_values.value(rng, rng.choice(random_values.KINDS)) for _ in range(rng.randint(1, 2))}
+    return random_values.to_json(fields)
 
 
-def _order(rng: Random, call: Call) -> str:
-    pairs = [f"{name}={_written(rng, value)}" for name, value in call.arguments.items()]
+def _call_command(rng: Random, call: SyntheticCall) -> str:
+    pairs = [f"{name}={_format_value(rng, value)}" for name, value in call.arguments.items()]
     listed = rng.choice([", ", ", ", " ", " and "]).join(pairs)
     forms = ["call {} with {}", "call {} with {}", "use {} {}", "{} {}", "please call {} {}", "run {} with {}"]
     bare = ["call {}{}", "use {}{}", "please call {}{}", "run {}{}"]
@@ -169,9 +169,9 @@ def _order(rng: Random, call: Call) -> str:
     return text[0].upper() + text[1:] if not text.startswith(call.name) and rng.random() < 0.15 else text
 
 
-def _written(rng: Random, value: JSON) -> str:
+def _format_value(rng: Random, value: JSON) -> str:
     bare = not isinstance(value, str) or (" " not in value and rng.random() < 0.5)
-    return str(value) if bare and isinstance(value, str) else words.as_json(value)
+    return str(value) if bare and isinstance(value, str) else random_values.to_json(value)
 
 
 def _echo_command(rng: Random, text: str) -> str:

@@ -8,15 +8,15 @@ Neighbours: `generation` computes, `chat_request` and `chat_answer` are the wire
 import asyncio
 from collections.abc import AsyncIterator
 
-from fcshim.demo.asgi import Message, Receive, Send, read_body, send_json, send_last, send_part, start, until_gone
-from fcshim.demo.chat_answer import DONE, Answer, usage
+from fcshim.demo.asgi import Message, Receive, Send, read_body, send_json, send_end, send_chunk, send_start, wait_for_disconnect
+from fcshim.demo.chat_reply import DONE, ChatReplyEncoder, usage
 from fcshim.demo.chat_request import ChatRequest, error_body, read_request
-from fcshim.demo.generation import Engine, Outcome
+from fcshim.demo.generation import Engine, GenerationStatus
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 
 
-class Endpoint:
+class ChatEndpoint:
     """The application; `engine` is shared by all requests."""
 
     def __init__(self, engine: Engine) -> None:
@@ -44,37 +44,37 @@ class Endpoint:
         try:
             asked, prompt = self._read(await read_body(receive))
         except RequestError as error:
-            details = error.details if isinstance(error, _TooLongError) else {}
+            details = error.details if isinstance(error, _PromptTooLongError) else {}
             await send_json(send, error.status, error_body(error.status, error.kind, error.message, **details))
         else:
-            await self._answer(asked, prompt, receive, send)
+            await self._reply(asked, prompt, receive, send)
 
     def _read(self, body: bytes) -> tuple[ChatRequest, list[int]]:
         asked = read_request(body)
         prompt = self._engine.tokenizer.encode(asked.prompt)
         if len(prompt) >= self._engine.context:
-            raise _TooLongError(len(prompt), self._engine.context)
+            raise _PromptTooLongError(len(prompt), self._engine.context)
         return asked, prompt
 
-    async def _answer(self, asked: ChatRequest, prompt: list[int], receive: Receive, send: Send) -> None:
-        leaving = asyncio.create_task(until_gone(receive))
-        outcome = Outcome()
-        pieces = self._pieces(asked, prompt, outcome, leaving)
+    async def _reply(self, asked: ChatRequest, prompt: list[int], receive: Receive, send: Send) -> None:
+        leaving = asyncio.create_task(wait_for_disconnect(receive))
+        outcome = GenerationStatus()
+        pieces = self._generate(asked, prompt, outcome, leaving)
         try:
             if asked.stream:
                 await self._stream(asked, prompt, pieces, outcome, send)
             else:
                 text = "".join([piece async for piece in pieces])
                 counts = usage(len(prompt), outcome.output_tokens)
-                await send_json(send, 200, Answer(self._engine.name).whole(text, outcome.finish_reason, counts))
+                await send_json(send, 200, ChatReplyEncoder(self._engine.name).encode_complete(text, outcome.finish_reason, counts))
         finally:
             leaving.cancel()
 
-    async def _pieces(
-        self, asked: ChatRequest, prompt: list[int], outcome: Outcome, leaving: "asyncio.Task[None]"
+    async def _generate(
+        self, asked: ChatRequest, prompt: list[int], outcome: GenerationStatus, leaving: "asyncio.Task[None]"
     ) -> AsyncIterator[str]:
         """Generate in a thread, one token per visit, while the client is there."""
-        source = self._engine.generate(prompt, outcome, most=asked.most, stops=asked.stops, sampling=asked.sampling)
+        source = self._engine.generate(prompt, outcome, max_tokens=asked.max_tokens, stop_strings=asked.stop_strings, sampling=asked.sampling)
         while not leaving.done():
             piece = await asyncio.to_thread(next, source, None)
             if piece is None:
@@ -83,20 +83,20 @@ class Endpoint:
                 yield piece
 
     async def _stream(
-        self, asked: ChatRequest, prompt: list[int], pieces: AsyncIterator[str], outcome: Outcome, send: Send
+        self, asked: ChatRequest, prompt: list[int], pieces: AsyncIterator[str], outcome: GenerationStatus, send: Send
     ) -> None:
-        answer = Answer(self._engine.name)
-        await start(send, 200, "text/event-stream")
-        await send_part(send, answer.first())
+        answer = ChatReplyEncoder(self._engine.name)
+        await send_start(send, 200, "text/event-stream")
+        await send_chunk(send, answer.encode_start())
         async for piece in pieces:
-            await send_part(send, answer.piece(piece))
-        end = answer.last(outcome.finish_reason)
+            await send_chunk(send, answer.encode_text(piece))
+        end = answer.encode_finish(outcome.finish_reason)
         if asked.include_usage:
-            end += answer.counted(usage(len(prompt), outcome.output_tokens))
-        await send_last(send, end + DONE)
+            end += answer.encode_usage(usage(len(prompt), outcome.output_tokens))
+        await send_end(send, end + DONE)
 
 
-class _TooLongError(RequestError):
+class _PromptTooLongError(RequestError):
     """The prompt does not fit."""
 
     kind = "exceed_context_size_error"

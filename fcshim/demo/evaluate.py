@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import httpx
 
-from fcshim.demo.conversations import Exchange, Scene, make_exchange, make_scene
-from fcshim.demo.words import as_json
+from fcshim.demo.conversations import SyntheticExchange, Scenario, make_exchange, make_scenario
+from fcshim.demo.random_values import to_json
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Tool
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 SEED = 20_260_801
 """Not a seed of the recipe: these commands were never trained on."""
-BAR = 0.95
+PASS_SHARE = 0.95
 """The share of one-call commands that have to be exact."""
 
-Probe: TypeAlias = Callable[[Scene, Exchange], tuple[list[JSON], JSON]]
+MakeRequest: TypeAlias = Callable[[Scenario, SyntheticExchange], tuple[list[JSON], JSON]]
 """From what is asked to the messages to send and what has to come back."""
 
 
@@ -43,14 +43,14 @@ class Score:
 
     tried: int = 0
     exact: int = 0
-    misses: list[tuple[JSON, JSON]] = field(default_factory=list)
+    failures: list[tuple[JSON, JSON]] = field(default_factory=list)
 
     def add(self, expected: JSON, got: JSON) -> None:
         """Count one."""
         self.tried += 1
         self.exact += expected == got
-        if expected != got and len(self.misses) < 3:
-            self.misses.append((expected, got))
+        if expected != got and len(self.failures) < 3:
+            self.failures.append((expected, got))
 
     @property
     def share(self) -> float:
@@ -72,37 +72,37 @@ async def evaluate(proxy: str, count: int, seed: int = SEED, model: str = "fcshi
             rng = Random(seed + position)
             scores[kind] = Score()
             for _ in range(times):
-                scene = make_scene(rng, plain=True)
+                scene = make_scenario(rng, plain=True)
                 messages, expected = probe(scene, make_exchange(rng, scene, calls))
                 scores[kind].add(expected, await _ask(client, model, scene, messages))
     return scores
 
 
-def _calls(scene: Scene, exchange: Exchange) -> tuple[list[JSON], JSON]:
-    return _begin(scene, exchange), [(call.name, call.arguments) for call in exchange.calls]
+def _calls(scene: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
+    return _first_messages(scene, exchange), [(call.name, call.arguments) for call in exchange.calls]
 
 
-def _echo(scene: Scene, exchange: Exchange) -> tuple[list[JSON], JSON]:
-    return _begin(scene, exchange), exchange.echo
+def _echo(scene: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
+    return _first_messages(scene, exchange), exchange.echo
 
 
-def _conclusion(scene: Scene, exchange: Exchange) -> tuple[list[JSON], JSON]:
+def _conclusion(scene: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
     call = exchange.calls[0]
-    past = {"id": "call_1", "type": "function", "function": {"name": call.name, "arguments": as_json(call.arguments)}}
+    past = {"id": "call_1", "type": "function", "function": {"name": call.name, "arguments": to_json(call.arguments)}}
     messages = [
-        *_begin(scene, exchange),
+        *_first_messages(scene, exchange),
         {"role": "assistant", "content": None, "tool_calls": [past]},
         {"role": "tool", "tool_call_id": "call_1", "content": call.result},
     ]
     return messages, f"{call.name} returned {call.result}"
 
 
-def _begin(scene: Scene, exchange: Exchange) -> list[JSON]:
+def _first_messages(scene: Scenario, exchange: SyntheticExchange) -> list[JSON]:
     system = [{"role": "system", "content": scene.instructions}] if scene.instructions else []
     return [*system, {"role": "user", "content": exchange.command}]
 
 
-async def _ask(client: httpx.AsyncClient, model: str, scene: Scene, messages: list[JSON]) -> JSON:
+async def _ask(client: httpx.AsyncClient, model: str, scene: Scenario, messages: list[JSON]) -> JSON:
     body = {
         "model": model,
         "messages": messages,
@@ -140,9 +140,9 @@ async def _run(options: argparse.Namespace) -> int:
         scores = await evaluate(url, options.count, options.seed)
     for kind, score in scores.items():
         sys.stdout.write(f"{kind:<22} {score.exact:>4} of {score.tried:<4} {score.share:7.1%}\n")
-        for expected, got in score.misses if options.misses else ():
+        for expected, got in score.failures if options.misses else ():
             sys.stdout.write(f"    expected {expected}\n    got      {got}\n")
-    return 0 if scores["one call"].share >= BAR else 1
+    return 0 if scores["one call"].share >= PASS_SHARE else 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -28,7 +28,7 @@ class Sampling:
 
 
 @dataclass(slots=True)
-class Outcome:
+class GenerationStatus:
     """What is known when the pieces have ended (until then: so far)."""
 
     output_tokens: int = 0
@@ -36,30 +36,30 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class _Stopper:
+class _StopStringFilter:
     """Holds back a tail that may become one of `stops`."""
 
-    stops: tuple[str, ...]
-    _held: str = ""
-    hit: bool = field(default=False, init=False)
+    stop_strings: tuple[str, ...]
+    _pending: str = ""
+    matched: bool = field(default=False, init=False)
 
     def feed(self, text: str) -> str:
-        text = self._held + text
-        found = [position for stop in self.stops if (position := text.find(stop)) >= 0]
+        text = self._pending + text
+        found = [position for stop in self.stop_strings if (position := text.find(stop)) >= 0]
         if found:
-            self.hit, self._held = True, ""
+            self.matched, self._pending = True, ""
             return text[: min(found)]
-        keep = max((self._tail(text, stop) for stop in self.stops), default=0)
+        keep = max((self._partial_match_length(text, stop) for stop in self.stop_strings), default=0)
         cut = len(text) - keep
-        self._held = text[cut:]
+        self._pending = text[cut:]
         return text[:cut]
 
     def close(self) -> str:
-        text, self._held = self._held, ""
+        text, self._pending = self._pending, ""
         return text
 
     @staticmethod
-    def _tail(text: str, stop: str) -> int:
+    def _partial_match_length(text: str, stop: str) -> int:
         lengths = range(min(len(text), len(stop) - 1), 0, -1)
         return next((length for length in lengths if stop.startswith(text[-length:])), 0)
 
@@ -72,35 +72,35 @@ class Engine:
         self.context = file.sizes.context
         self.tokenizer = Tokenizer(file.vocabulary)
         self._model = Llama(file)
-        self._ends = file.vocabulary.special
+        self._end_tokens = file.vocabulary.special
 
     def generate(
-        self, prompt: list[int], outcome: Outcome, *, most: int, stops: tuple[str, ...] = (), sampling: Sampling
+        self, prompt: list[int], status: GenerationStatus, *, max_tokens: int, stop_strings: tuple[str, ...] = (), sampling: Sampling
     ) -> Iterator[str]:
         """Yield the text that follows `prompt` in pieces, "" where a token does not complete any; fill `outcome`."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        stopper = _Stopper(stops)
-        for token in self._tokens(prompt, min(most, self.context - len(prompt)), sampling):
-            outcome.output_tokens += 1
-            if token in self._ends:
-                outcome.finish_reason = "stop"
+        stopper = _StopStringFilter(stop_strings)
+        for token in self._tokens(prompt, min(max_tokens, self.context - len(prompt)), sampling):
+            status.output_tokens += 1
+            if token in self._end_tokens:
+                status.finish_reason = "stop"
                 break
             yield stopper.feed(decoder.decode(self.tokenizer.token_bytes(token)))
-            if stopper.hit:
-                outcome.finish_reason = "stop"
+            if stopper.matched:
+                status.finish_reason = "stop"
                 return
         yield stopper.close()
 
-    def _tokens(self, prompt: list[int], most: int, sampling: Sampling) -> Iterator[int]:
-        session, rng = self._model.session(), np.random.default_rng(sampling.seed)
+    def _tokens(self, prompt: list[int], max_tokens: int, sampling: Sampling) -> Iterator[int]:
+        session, rng = self._model.start_session(), np.random.default_rng(sampling.seed)
         fresh = prompt
-        for _ in range(most):
-            token = choose(session.feed(fresh), sampling, rng)
+        for _ in range(max_tokens):
+            token = sample_token(session.feed(fresh), sampling, rng)
             yield token
             fresh = [token]
 
 
-def choose(logits: Array, sampling: Sampling, rng: np.random.Generator) -> int:
+def sample_token(logits: Array, sampling: Sampling, rng: np.random.Generator) -> int:
     """Pick a token: the likeliest, or one of the likeliest that together reach `top_p`."""
     if sampling.temperature <= 0:
         return int(logits.argmax())

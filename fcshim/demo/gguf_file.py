@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-TINY = Path(__file__).parent / "tiny.gguf"
+TINY_MODEL = Path(__file__).parent / "tiny.gguf"
 """The model that ships with fcshim."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ModelSizes:
     """The numbers of the architecture."""
 
     context: int
@@ -35,7 +35,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class ModelVocabulary:
     """Tokens in GPT-2's byte alphabet, the merges in their order, which tokens are special, which one ends a turn."""
 
     tokens: tuple[str, ...]
@@ -50,12 +50,12 @@ class ModelFile:
 
     name: str
     prompt_sha256: str
-    sizes: Sizes
-    vocabulary: Vocabulary
+    sizes: ModelSizes
+    vocabulary: ModelVocabulary
     weights: "dict[str, NDArray[np.float32]]"
 
 
-def load(path: Path = TINY) -> ModelFile:
+def load_model(path: Path = TINY_MODEL) -> ModelFile:
     """Read `path`. Raises `ConfigError` where it or a package is missing, or the model is of another kind."""
     reader = _open(path)
     for key, expected in (
@@ -74,7 +74,7 @@ def load(path: Path = TINY) -> ModelFile:
     )
 
 
-def require(*packages: str) -> None:
+def require_packages(*packages: str) -> None:
     """Import `packages`. Raises `ConfigError` that says how to install them."""
     for package in packages:
         try:
@@ -84,7 +84,7 @@ def require(*packages: str) -> None:
 
 
 def _open(path: Path) -> "gguf.GGUFReader":
-    require("numpy", "gguf")
+    require_packages("numpy", "gguf")
     import gguf  # noqa: PLC0415  an optional package
 
     try:
@@ -98,9 +98,9 @@ def _value(reader: "gguf.GGUFReader", key: str, default: JSON = None) -> JSON:
     return default if field is None else field.contents()
 
 
-def _sizes(reader: "gguf.GGUFReader") -> Sizes:
+def _sizes(reader: "gguf.GGUFReader") -> ModelSizes:
     heads = _value(reader, "llama.attention.head_count")
-    return Sizes(
+    return ModelSizes(
         context=_value(reader, "llama.context_length"),
         width=_value(reader, "llama.embedding_length"),
         layers=_value(reader, "llama.block_count"),
@@ -111,12 +111,12 @@ def _sizes(reader: "gguf.GGUFReader") -> Sizes:
     )
 
 
-def _vocabulary(reader: "gguf.GGUFReader") -> Vocabulary:
+def _vocabulary(reader: "gguf.GGUFReader") -> ModelVocabulary:
     import gguf  # noqa: PLC0415  an optional package
 
     kinds = _value(reader, "tokenizer.ggml.token_type")
     merges = (merge.split(" ") for merge in _value(reader, "tokenizer.ggml.merges"))
-    return Vocabulary(
+    return ModelVocabulary(
         tokens=tuple(_value(reader, "tokenizer.ggml.tokens")),
         merges=tuple((left, right) for left, right in merges),
         special=frozenset(position for position, kind in enumerate(kinds) if kind == gguf.TokenType.CONTROL),

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fcshim.demo.gguf_file import ModelFile, Sizes
+from fcshim.demo.gguf_file import ModelFile, ModelSizes
 
 Array = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LayerWeights:
     """The weights of one layer, matrices transposed for `row @ matrix`, the three projections of attention joined."""
 
     attention_norm: Array
@@ -34,15 +34,15 @@ class Llama:
         self.embedding = file.weights["token_embd.weight"]
         self.output_norm = file.weights["output_norm.weight"]
         self.output = _transposed(file.weights.get("output.weight", self.embedding))
-        self.blocks = [_block(file.weights, f"blk.{layer}.") for layer in range(file.sizes.layers)]
-        self.cos, self.sin = _angles(file.sizes)
+        self.blocks = [_layer_weights(file.weights, f"blk.{layer}.") for layer in range(file.sizes.layers)]
+        self.cos, self.sin = _rope_tables(file.sizes)
 
-    def session(self) -> "Session":
+    def start_session(self) -> "LlamaSession":
         """Start an empty text."""
-        return Session(self)
+        return LlamaSession(self)
 
 
-class Session:
+class LlamaSession:
     """One text so far: the keys and values of its tokens."""
 
     def __init__(self, model: Llama) -> None:
@@ -82,11 +82,11 @@ class Session:
         return (_softmax(scores) @ values).transpose(1, 0, 2).reshape(now - past, -1)
 
 
-def _block(weights: dict[str, Array], prefix: str) -> Block:
+def _layer_weights(weights: dict[str, Array], prefix: str) -> LayerWeights:
     def matrix(*names: str) -> Array:
         return _transposed(np.concatenate([weights[f"{prefix}{name}.weight"] for name in names]))
 
-    return Block(
+    return LayerWeights(
         attention_norm=weights[prefix + "attn_norm.weight"],
         qkv=matrix("attn_q", "attn_k", "attn_v"),
         attention_out=matrix("attn_output"),
@@ -100,7 +100,7 @@ def _transposed(matrix: Array) -> Array:
     return np.ascontiguousarray(matrix.T)
 
 
-def _angles(sizes: Sizes) -> tuple[Array, Array]:
+def _rope_tables(sizes: ModelSizes) -> tuple[Array, Array]:
     head = sizes.width // sizes.heads
     turns = sizes.rope_base ** (-np.arange(0, head, 2, dtype=np.float64) / head)
     angles = np.outer(np.arange(sizes.context), turns)

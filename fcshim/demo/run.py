@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import httpx
 import msgspec
 
-from fcshim.demo import screen
-from fcshim.demo.gguf_file import require
-from fcshim.demo.talk import QUESTION, TOOL, Talk, ToolRun
-from fcshim.demo.tap import Record, Tap
+from fcshim.demo import layout
+from fcshim.demo.gguf_file import require_packages
+from fcshim.demo.tool_client import QUESTION, TOOL, ToolCallingClient, ToolRun
+from fcshim.demo.recording_relay import RecordedExchange, RecordingRelay
 from fcshim.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.stream import StreamParser
 
@@ -51,7 +51,7 @@ def run_demo(*, serve: bool = False, host: str = "127.0.0.1", port: int = 0, eng
     With `serve` the proxy goes on until it is interrupted. Raises `ConfigError` where a package is missing.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
-    require("numpy", "gguf", "openai")
+    require_packages("numpy", "gguf", "openai")
     try:
         return asyncio.run(_demo(serve=serve, host=host, port=port, engine=engine))
     except KeyboardInterrupt:
@@ -66,37 +66,37 @@ async def _demo(*, serve: bool, host: str, port: int, engine: "EngineName") -> i
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(serve_model(engine))
         relay = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=60))
-        tap = Tap(relay, model.url)
+        tap = RecordingRelay(relay, model.url)
         proxy = await stack.enter_async_context(
             serve_proxy(await stack.enter_async_context(serve_app(tap)), host, port)
         )
         client = await stack.enter_async_context(
             AsyncOpenAI(base_url=f"{proxy}/v1", api_key="none", http_client=DefaultAsyncHttpxClient(trust_env=False))
         )
-        _say(_INTRODUCTION)
-        _say(f"  model   {model.url}  {model.engine}, text only\n  proxy   {proxy}/v1  fcshim\n")
-        code = await _show(Talk(client, "fcshim-tiny"), tap)
+        _print(_INTRODUCTION)
+        _print(f"  model   {model.url}  {model.engine}, text only\n  proxy   {proxy}/v1  fcshim\n")
+        code = await _show(ToolCallingClient(client, "fcshim-tiny"), tap)
         if serve:
-            _say(_INVITATION.format(url=proxy, body=_example()))
-            await _until_interrupted()
+            _print(_INVITATION.format(url=proxy, body=_example_body()))
+            await _wait_for_signal()
     return code
 
 
-async def _show(talk: Talk, tap: Tap) -> int:
-    width = screen.width()
-    called = await talk.ask()
-    _say(screen.heading("1. The client asks, the model writes text", width))
-    _say(
-        screen.side_by_side(["THE CLIENT SENT", *_question()], ["THE MODEL WROTE", tap.records[-1].text], width) + "\n"
+async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
+    width = layout.terminal_width()
+    called = await client.ask()
+    _print(layout.heading("1. The client asks, the model writes text", width))
+    _print(
+        layout.side_by_side(["THE CLIENT SENT", *_request_lines()], ["THE MODEL WROTE", relay.records[-1].text], width) + "\n"
     )
-    _say(screen.heading("2. fcshim reads the text, piece by piece, as events", width))
-    _say("\n".join(screen.clipped(line, width) for line in _events(tap.records[-1])) + "\n")
-    runs = talk.run_tools(called)
-    _say(screen.heading("3. The client gets a tool call and runs the function", width))
-    _say("\n".join(map(_ran, runs)) + "\n")
-    answer = await talk.ask()
-    shown = tap.records[-1].shown[-1][1]
-    _say(screen.heading("4. The result goes back, the model answers", width))
+    _print(layout.heading("2. fcshim reads the text, piece by piece, as events", width))
+    _print("\n".join(layout.truncate(line, width) for line in _event_lines(relay.records[-1])) + "\n")
+    runs = client.run_tools(called)
+    _print(layout.heading("3. The client gets a tool call and runs the function", width))
+    _print("\n".join(map(_format_run, runs)) + "\n")
+    answer = await client.ask()
+    shown = relay.records[-1].messages[-1][1]
+    _print(layout.heading("4. The result goes back, the model answers", width))
     left = [
         "THE CLIENT SENT",
         *(f"tool: {run.result}" for run in runs),
@@ -104,25 +104,25 @@ async def _show(talk: Talk, tap: Tap) -> int:
         "THE CLIENT GOT",
         f"assistant: {answer.content}",
     ]
-    right = ["THE MODEL WAS SHOWN", shown, "", "THE MODEL WROTE", tap.records[-1].text]
-    _say(screen.side_by_side(left, right, width) + "\n")
+    right = ["THE MODEL WAS SHOWN", shown, "", "THE MODEL WROTE", relay.records[-1].text]
+    _print(layout.side_by_side(left, right, width) + "\n")
     return 0 if runs and (answer.content or "").endswith(runs[-1].result) else 1
 
 
-def _question() -> Iterable[str]:
+def _request_lines() -> Iterable[str]:
     function = TOOL["function"]
     names = ", ".join(f"{name}: {schema['type']}" for name, schema in function["parameters"]["properties"].items())
     return (f"user: {QUESTION}", f"tools: {function['name']}({names})")
 
 
-def _events(record: Record) -> Iterable[str]:
+def _event_lines(record: RecordedExchange) -> Iterable[str]:
     """Read the pieces once more with the parser that the proxy uses; ids differ from those that the client got."""
     parser = StreamParser(tools=[TOOL])
     events = [event for piece in record.pieces for event in parser.feed(piece)] + parser.close()
-    return (f"{event.__struct_config__.tag:<16} {_gist(event)}" for event in events)
+    return (f"{event.__struct_config__.tag:<16} {_event_summary(event)}" for event in events)
 
 
-def _gist(event: Event) -> str:
+def _event_summary(event: Event) -> str:
     match event:
         case ToolCallStart():
             return event.tool_call_name
@@ -134,22 +134,22 @@ def _gist(event: Event) -> str:
             return " ".join(str(value) for value in msgspec.structs.astuple(event))
 
 
-def _ran(run: ToolRun) -> str:
+def _format_run(run: ToolRun) -> str:
     arguments = ", ".join(f"{name}={value!r}" for name, value in run.arguments.items())
     return f"{run.name}({arguments}) returned {run.result}"
 
 
-def _example() -> str:
+def _example_body() -> str:
     body = {"model": "fcshim-tiny", "messages": [{"role": "user", "content": QUESTION}], "tools": [TOOL]}
     return msgspec.json.encode(body).decode()
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
-async def _until_interrupted() -> None:
+async def _wait_for_signal() -> None:
     """Wait for Ctrl-C or SIGTERM, so that all that was started is ended in order."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -18,23 +18,23 @@ import uvicorn
 
 from fcshim.config import Config
 from fcshim.demo.asgi import App
-from fcshim.demo.endpoint import Endpoint
+from fcshim.demo.endpoint import ChatEndpoint
 from fcshim.demo.generation import Engine
-from fcshim.demo.gguf_file import TINY, load
+from fcshim.demo.gguf_file import TINY_MODEL, load_model
 from fcshim.errors import ConfigError
 from fcshim.server.app import create_app
 from fcshim.server.run import listen
 
 LOOPBACK = "127.0.0.1"
-BINARY = "llama-server"
-READY_WITHIN = 20.0
+LLAMA_SERVER = "llama-server"
+START_TIMEOUT = 20.0
 """Seconds for a llama-server to load a file of 1.5 MB; it takes a fraction of one."""
 
 EngineName = Literal["auto", "numpy", "llama-server"]
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedModel:
     """A model that answers at `url`; `engine` says in words what runs it."""
 
     url: str
@@ -42,21 +42,21 @@ class Served:
 
 
 @asynccontextmanager
-async def serve_model(engine: EngineName = "auto", path: Path = TINY) -> AsyncIterator[Served]:
+async def serve_model(engine: EngineName = "auto", path: Path = TINY_MODEL) -> AsyncIterator[ServedModel]:
     """Serve the file; `auto` takes a llama-server from PATH, and the embedded runtime where there is none.
 
     Raises `ConfigError` where a named engine is missing or does not start.
     """
-    binary = None if engine == "numpy" else shutil.which(BINARY)
+    binary = None if engine == "numpy" else shutil.which(LLAMA_SERVER)
     if engine == "llama-server" and binary is None:
-        raise ConfigError(f"there is no {BINARY} on PATH")
+        raise ConfigError(f"there is no {LLAMA_SERVER} on PATH")
     if binary is not None:
-        async with _llama_server(binary, path) as url:
-            yield Served(url, f"{BINARY} ({binary})")
+        async with _run_llama_server(binary, path) as url:
+            yield ServedModel(url, f"{LLAMA_SERVER} ({binary})")
     else:
-        app = Endpoint(await asyncio.to_thread(lambda: Engine(load(path))))
+        app = ChatEndpoint(await asyncio.to_thread(lambda: Engine(load_model(path))))
         async with serve_app(app) as url:
-            yield Served(url, "the embedded numpy runtime")
+            yield ServedModel(url, "the embedded numpy runtime")
 
 
 @asynccontextmanager
@@ -70,7 +70,7 @@ async def serve_proxy(upstream: str, host: str = LOOPBACK, port: int = 0) -> Asy
 async def serve_app(app: App, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
     """Run an ASGI application in this event loop and give its URL. Raises `ConfigError` where it cannot listen."""
     with listen(Config(host=host, port=port)) as listener:
-        server = _Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
+        server = _UvicornServer(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
         task = asyncio.create_task(server.serve(sockets=[listener]))
         await server.ready.wait()
         try:
@@ -80,7 +80,7 @@ async def serve_app(app: App, host: str = LOOPBACK, port: int = 0) -> AsyncItera
             await task
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """A server that tells when it has started, and that leaves signals to whoever runs it."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -99,7 +99,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _llama_server(binary: str, path: Path) -> AsyncIterator[str]:
+async def _run_llama_server(binary: str, path: Path) -> AsyncIterator[str]:
     port = _free_port()
     flags = {"--model": path, "--host": LOOPBACK, "--port": port, "--ctx-size": 4096, "--parallel": 1, "--threads": 2}
     process = await asyncio.create_subprocess_exec(
@@ -112,31 +112,31 @@ async def _llama_server(binary: str, path: Path) -> AsyncIterator[str]:
     )
     try:
         url = f"http://{LOOPBACK}:{port}"
-        await _ready(process, url)
+        await _wait_until_healthy(process, url)
         yield url
     finally:
-        await _end(process)
+        await _terminate(process)
 
 
-async def _ready(process: asyncio.subprocess.Process, url: str) -> None:
+async def _wait_until_healthy(process: asyncio.subprocess.Process, url: str) -> None:
     async with httpx.AsyncClient(trust_env=False) as client:
-        for _ in range(int(READY_WITHIN / 0.05)):
+        for _ in range(int(START_TIMEOUT / 0.05)):
             if process.returncode is not None:
-                raise ConfigError(f"{BINARY} ended with status {process.returncode} instead of serving the tiny model")
-            if await _healthy(client, url):
+                raise ConfigError(f"{LLAMA_SERVER} ended with status {process.returncode} instead of serving the tiny model")
+            if await _is_healthy(client, url):
                 return
             await asyncio.sleep(0.05)
-    raise ConfigError(f"{BINARY} did not begin to serve the tiny model within {READY_WITHIN:.0f} s")
+    raise ConfigError(f"{LLAMA_SERVER} did not begin to serve the tiny model within {START_TIMEOUT:.0f} s")
 
 
-async def _healthy(client: httpx.AsyncClient, url: str) -> bool:
+async def _is_healthy(client: httpx.AsyncClient, url: str) -> bool:
     try:
         return (await client.get(f"{url}/health")).is_success
     except httpx.TransportError:
         return False
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _terminate(process: asyncio.subprocess.Process) -> None:
     if process.returncode is not None:
         return
     process.terminate()

@@ -5,7 +5,7 @@ Neighbours: `cli.eval` is the command; `client` asks; `doctor` examines the endp
 """
 
 from fcshim.evaluate.case import Case, ExpectedCall
-from fcshim.evaluate.result import Call, Result, Verdict
+from fcshim.evaluate.result import ActualCall, Result, Verdict
 from fcshim.evaluate.runner import DEFAULT_SAMPLING, evaluate
 from fcshim.evaluate.scoring import judge
 from fcshim.evaluate.suite import CATEGORIES, DEFAULT_CATEGORIES, load_cases
@@ -14,7 +14,7 @@ __all__ = [
     "CATEGORIES",
     "DEFAULT_CATEGORIES",
     "DEFAULT_SAMPLING",
-    "Call",
+    "ActualCall",
     "Case",
     "ExpectedCall",
     "Result",

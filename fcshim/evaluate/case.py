@@ -12,9 +12,9 @@ import msgspec
 from fcshim.events import JSON
 from fcshim.messages import Tool
 
-DOCUMENT = "@"
+DOCUMENT_PREFIX = "@"
 """Begins a result that stands in a file of its own."""
-_ANSWERED = ("",)
+_NO_QUESTION = ("",)
 """The one phrasing of a line that asks nothing more: its history ends with results, which the model has to answer."""
 
 
@@ -36,7 +36,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     tool_choice: JSON = "auto"
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CaseLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A line of a file of cases; `ask` has the phrasings of the last user turn, each a case of its own.
 
     `tools` are names, or `@` and the name of a file of tools, for all of them. `history` is what was said before: each
@@ -46,13 +46,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     id: str
     tools: tuple[str, ...]
-    ask: tuple[str, ...] = _ANSWERED
+    ask: tuple[str, ...] = _NO_QUESTION
     history: tuple[dict[str, JSON], ...] = ()
     expected: tuple[tuple[ExpectedCall, ...], ...]
     tool_choice: JSON = "auto"
 
 
-def expand(line: Line, category: str, tools: tuple[Tool, ...], document: Callable[[str], str]) -> list[Case]:
+def expand(line: CaseLine, category: str, tools: tuple[Tool, ...], document: Callable[[str], str]) -> list[Case]:
     """Make the line's cases: the first has its id, the others `b`, `c`, ... behind it."""
     history = tuple(_messages(line.history, document))
     return [
@@ -76,11 +76,11 @@ def _messages(history: Sequence[dict[str, JSON]], document: Callable[[str], str]
             case {"calls": list(calls)}:
                 waiting = [f"call_{made + position}" for position in range(1, len(calls) + 1)]
                 made += len(calls)
-                past = [_past(id_, call) for id_, call in zip(waiting, calls, strict=True)]
+                past = [_past_call(id_, call) for id_, call in zip(waiting, calls, strict=True)]
                 yield {"role": "assistant", "content": None, "tool_calls": past}
             case {"results": list(results)}:
                 for id_, result in zip(waiting, results, strict=True):
-                    text = document(result[1:]) if result.startswith(DOCUMENT) else result
+                    text = document(result[1:]) if result.startswith(DOCUMENT_PREFIX) else result
                     yield {"role": "tool", "tool_call_id": id_, "content": text}
             case {"system": str(text)} | {"user": str(text)} | {"assistant": str(text)}:
                 yield {"role": next(iter(item)), "content": text}
@@ -88,6 +88,6 @@ def _messages(history: Sequence[dict[str, JSON]], document: Callable[[str], str]
                 raise ValueError(f"no message: {item!r}")
 
 
-def _past(id_: str, call: dict[str, JSON]) -> JSON:
+def _past_call(id_: str, call: dict[str, JSON]) -> JSON:
     arguments = json.dumps(call["arguments"], ensure_ascii=False)
     return {"id": id_, "type": "function", "function": {"name": call["name"], "arguments": arguments}}

@@ -7,7 +7,7 @@ Neighbours: `demo.conversations` makes the commands; `suite` counts them as a ca
 from collections.abc import Iterator
 from random import Random
 
-from fcshim.demo.conversations import Exchange, Scene, make_exchange, make_scene
+from fcshim.demo.conversations import SyntheticExchange, Scenario, make_exchange, make_scenario
 from fcshim.evaluate.case import Case, ExpectedCall
 
 _SEED = 20_261_121
@@ -19,11 +19,11 @@ def command_cases(category: str) -> Iterator[Case]:
     rng = Random(_SEED)
     for calls, times in ((1, _ONE_CALL), (2, _TWO_CALLS), (0, _NO_CALL)):
         for number in range(1, times + 1):
-            scene = make_scene(rng, plain=True)
+            scene = make_scenario(rng, plain=True)
             yield _case(f"{category}-{calls}-{number:03}", category, scene, make_exchange(rng, scene, calls))
 
 
-def _case(id_: str, category: str, scene: Scene, exchange: Exchange) -> Case:
+def _case(id_: str, category: str, scene: Scenario, exchange: SyntheticExchange) -> Case:
     system = ({"role": "system", "content": scene.instructions},) if scene.instructions else ()
     return Case(
         id=id_,

@@ -12,26 +12,26 @@ import msgspec
 from fcshim.client import Client
 from fcshim.config import Config
 from fcshim.evaluate.case import Case
-from fcshim.evaluate.contact import Contact, meet
+from fcshim.evaluate.connect import EndpointInfo, connect
 from fcshim.evaluate.finding import Finding
-from fcshim.evaluate.patient import Patient
-from fcshim.evaluate.prescription import Choice, chosen_way, prescribe, table_for
-from fcshim.evaluate.probes import examine
-from fcshim.evaluate.profile_file import write_settings
+from fcshim.evaluate.target import ProbeTarget
+from fcshim.evaluate.recommendations import Recommendation, recommend_dialect, recommend, model_pattern
+from fcshim.evaluate.probes import run_probes
+from fcshim.evaluate.settings_file import render_settings
 from fcshim.evaluate.result import NATIVE, Result
 from fcshim.evaluate.runner import CONCURRENCY
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
-from fcshim.evaluate.trial import Trial, attempt, best_of, chosen_cases, ways_for
+from fcshim.evaluate.comparison import Trial, run_trial, best_trial, select_cases, candidate_dialects
 from fcshim.profiles import AUTO
 from fcshim.upstream import Timeouts, Upstream
 
-CASES = 24
+DEFAULT_CASES = 24
 """Cases for each way: enough to tell what works from what does not, in minutes on a CPU."""
-_TOKENS, _THOUGHT_TOKENS = 512, 2048
+_MAX_TOKENS, _MAX_REASONING_TOKENS = 512, 2048
 """Tokens of a reply; those of a model that reasons first."""
-_ROOMY = 8192
+_LONG_CASE_CONTEXT = 8192
 """Tokens of context that the longest cases need."""
-_LONG = frozenset(["many_tools", "long_results"])
+_LONG_CATEGORIES = frozenset(["many_tools", "long_results"])
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,138 +50,138 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     trials: tuple[Trial, ...]
     way: str
     """The way of asking that did best; empty where none was tried, or none worked."""
-    choices: tuple[Choice, ...]
+    choices: tuple[Recommendation, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class DoctorCallbacks:
     """Is told what happens while it happens: who is there, each finding, each case of a way, each way."""
 
-    met: Callable[[Contact], None]
-    found: Callable[[Finding], None]
-    asked: Callable[[str, int, int], None]
-    tried: Callable[[Trial], None]
+    on_connect: Callable[[EndpointInfo], None]
+    on_finding: Callable[[Finding], None]
+    on_case: Callable[[str, int, int], None]
+    on_trial: Callable[[Trial], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class DoctorOptions:
     """What the doctor is asked to do: `api` and `model` where they are named; `cases` for each way, 0 for none."""
 
     api: str | None = None
     model: str = ""
-    cases: int = CASES
+    cases: int = DEFAULT_CASES
     categories: tuple[str, ...] = ()
 
 
-async def diagnose(config: Config, order: Order, watch: Watch) -> Diagnosis:
+async def diagnose(config: Config, options: DoctorOptions, callbacks: DoctorCallbacks) -> Diagnosis:
     """Examine the configuration's upstream, in the API that is named or that its server speaks best.
 
     Raises `ConfigError` for an unknown category, `UpstreamError` where the upstream is away or is no such endpoint.
     """
-    cases = chosen_cases(order.categories or DEFAULT_CATEGORIES, order.cases)
+    cases = select_cases(options.categories or DEFAULT_CATEGORIES, options.cases)
     timeouts = Timeouts(
         connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout
     )
-    contact = await meet(config.upstream, order.api, order.model, config.upstream_key, timeouts)
-    watch.met(contact)
+    contact = await connect(config.upstream, options.api, options.model, config.upstream_key, timeouts)
+    callbacks.on_connect(contact)
     async with Upstream(contact.url, key=config.upstream_key, timeouts=timeouts, kind=contact.kind) as upstream:
-        patient = Patient(upstream, contact.model, contact.sighting.backend, contact.sighting.model_list)
+        patient = ProbeTarget(upstream, contact.model, contact.detection.backend, contact.detection.model_list)
         findings = []
-        async for finding in examine(patient):
-            watch.found(finding)
+        async for finding in run_probes(patient):
+            callbacks.on_finding(finding)
             findings.append(finding)
     well = not any(finding.fatal for finding in findings)
-    ward = _Ward(config, timeouts, contact, findings)
-    trials = [trial async for trial in ward.try_ways(cases, watch)] if well and cases else []
-    best = best_of(trials)
+    ward = _TrialRunner(config, timeouts, contact, findings)
+    trials = [trial async for trial in ward.run_trials(cases, callbacks)] if well and cases else []
+    best = best_trial(trials)
     return Diagnosis(
         upstream=contact.url,
         upstream_api=contact.kind.name,
-        server=contact.sighting.backend.name,
-        evidence=contact.sighting.evidence,
+        server=contact.detection.backend.name,
+        evidence=contact.detection.evidence,
         model=contact.model,
-        models=len(contact.names),
-        table=table_for(contact),
+        models=len(contact.model_names),
+        table=model_pattern(contact),
         works=well and (best is not None or not trials),
-        requests=patient.requests + sum(trial.cases for trial in trials),
+        requests=patient.request_count + sum(trial.cases for trial in trials),
         findings=tuple(findings),
         trials=tuple(trials),
         way="" if best is None else best.way,
-        choices=prescribe(contact, findings, () if best is None else chosen_way(best, trials)),
+        choices=recommend(contact, findings, () if best is None else recommend_dialect(best, trials)),
     )
 
 
-class _Ward:
+class _TrialRunner:
     """Where ways of asking are tried, with the settings that the findings call for."""
 
-    def __init__(self, config: Config, timeouts: Timeouts, contact: Contact, findings: Sequence[Finding]) -> None:
+    def __init__(self, config: Config, timeouts: Timeouts, endpoint: EndpointInfo, findings: Sequence[Finding]) -> None:
         self._config = config
         self._timeouts = timeouts
-        self._contact = contact
-        self._found = {finding.probe: finding for finding in findings}
-        self._set = {choice.setting: str(choice.value) for choice in prescribe(contact, findings)}
+        self._endpoint = endpoint
+        self._findings = {finding.probe: finding for finding in findings}
+        self._settings = {choice.setting: str(choice.value) for choice in recommend(endpoint, findings)}
 
-    async def try_ways(self, cases: Sequence[Case], watch: Watch) -> AsyncIterator[Trial]:
+    async def run_trials(self, cases: Sequence[Case], callbacks: DoctorCallbacks) -> AsyncIterator[Trial]:
         """Ask the cases in every way that makes sense, one way after the other."""
-        tools = self._found.get("tools")
+        tools = self._findings.get("tools")
         able = tools is not None and (tools.verdict == "yes" or tools.value == "required")
-        fitting = [case for case in cases if not (self._is_tight() and case.category in _LONG)]
-        ways = ways_for(self._contact.model, native=able, faithful=self._contact.kind.allows_verbatim)
+        fitting = [case for case in cases if not (self._has_short_context() and case.category in _LONG_CATEGORIES)]
+        ways = candidate_dialects(self._endpoint.model, native=able, provider_api=self._endpoint.kind.allows_verbatim)
         for way in ways:
             done = 0
 
             def count(_: Result, way: str = way) -> None:
                 nonlocal done
                 done += 1
-                watch.asked(way, done, len(fitting))
+                callbacks.on_case(way, done, len(fitting))
 
             async with self._client(way) as client:
-                trial = await attempt(
+                trial = await run_trial(
                     way,
                     client,
                     fitting,
                     count,
                     own=way == ways[0],
-                    max_tokens=self._most_tokens(),
-                    concurrency=1 if self._is_alone() else CONCURRENCY,
+                    max_tokens=self._max_tokens(),
+                    concurrency=1 if self._is_sequential() else CONCURRENCY,
                 )
-            watch.tried(trial)
+            callbacks.on_trial(trial)
             yield trial
 
-    def _client(self, way: str) -> Client:
+    def _client(self, dialect: str) -> Client:
         key = self._config.upstream_key
         return Client(
-            self._contact.url,
-            api=self._contact.kind.name,
-            model=self._contact.model,
-            dialect=None if way == NATIVE else way,
-            profile=self._set.get("profile", AUTO),
-            in_reasoning=self._set.get("in_reasoning", ""),
-            constrain=self._set.get("constrain", AUTO),
+            self._endpoint.url,
+            api=self._endpoint.kind.name,
+            model=self._endpoint.model,
+            dialect=None if dialect == NATIVE else dialect,
+            profile=self._settings.get("profile", AUTO),
+            in_reasoning=self._settings.get("in_reasoning", ""),
+            constrain=self._settings.get("constrain", AUTO),
             api_key=None if key is None else key.reveal(),
             timeouts=self._timeouts,
         )
 
-    def _is_alone(self) -> bool:
-        return "company" in self._found and self._found["company"].verdict == "no"
+    def _is_sequential(self) -> bool:
+        return "company" in self._findings and self._findings["company"].verdict == "no"
 
-    def _is_tight(self) -> bool:
-        room = self._room()
-        return room is not None and room < _ROOMY
+    def _has_short_context(self) -> bool:
+        room = self._context_length()
+        return room is not None and room < _LONG_CASE_CONTEXT
 
-    def _room(self) -> int | None:
-        room = self._found["context"].value if "context" in self._found else None
+    def _context_length(self) -> int | None:
+        room = self._findings["context"].value if "context" in self._findings else None
         return room if isinstance(room, int) else None
 
-    def _most_tokens(self) -> int:
-        thinks = "reasoning" in self._found and self._found["reasoning"].verdict == "yes"
-        return min(_THOUGHT_TOKENS if thinks else _TOKENS, (self._room() or _ROOMY) // 4)
+    def _max_tokens(self) -> int:
+        thinks = "reasoning" in self._findings and self._findings["reasoning"].verdict == "yes"
+        return min(_MAX_REASONING_TOKENS if thinks else _MAX_TOKENS, (self._context_length() or _LONG_CASE_CONTEXT) // 4)
 
 
-def settings_of(diagnosis: Diagnosis) -> str:
+def format_settings(diagnosis: Diagnosis) -> str:
     """Give the settings as the text of a TOML file."""
     about = (
         f"Found out by `fcshim doctor {diagnosis.upstream}` for the model {diagnosis.model!r}, "
         f"in {diagnosis.requests} requests. Use it with: fcshim serve --config FILE"
     )
-    return write_settings(diagnosis.choices, diagnosis.table, about)
+    return render_settings(diagnosis.choices, diagnosis.table, about)

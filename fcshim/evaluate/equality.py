@@ -11,30 +11,30 @@ from fcshim.events import JSON
 
 def canonical(value: JSON) -> str:
     """Give a text that is the same for the same values."""
-    return json.dumps(_whole_numbers(value), sort_keys=True, ensure_ascii=False)
+    return json.dumps(_normalize_numbers(value), sort_keys=True, ensure_ascii=False)
 
 
-def complete(value: JSON, schema: JSON) -> JSON:
+def fill_defaults(value: JSON, schema: JSON) -> JSON:
     """Give the value with what its schema has by default where it says nothing, inside objects and arrays too."""
     if not isinstance(schema, dict):
         return value
     if isinstance(value, dict):
-        return _completed(value, schema.get("properties") or {})
+        return _fill_object(value, schema.get("properties") or {})
     if isinstance(value, list):
-        return [complete(item, schema.get("items")) for item in value]
+        return [fill_defaults(item, schema.get("items")) for item in value]
     return value
 
 
-def _completed(value: dict[str, JSON], properties: dict[str, JSON]) -> dict[str, JSON]:
+def _fill_object(value: dict[str, JSON], properties: dict[str, JSON]) -> dict[str, JSON]:
     defaults = {key: each["default"] for key, each in properties.items() if "default" in each}
-    return defaults | {key: complete(item, properties.get(key)) for key, item in value.items()}
+    return defaults | {key: fill_defaults(item, properties.get(key)) for key, item in value.items()}
 
 
-def _whole_numbers(value: JSON) -> JSON:
+def _normalize_numbers(value: JSON) -> JSON:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {key: _whole_numbers(item) for key, item in value.items()}
+        return {key: _normalize_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_whole_numbers(item) for item in value]
+        return [_normalize_numbers(item) for item in value]
     return value

@@ -10,16 +10,16 @@ import msgspec
 
 from fcshim.events import JSON
 
-Verdict = Literal["yes", "no", "unclear"]
+ProbeVerdict = Literal["yes", "no", "unclear"]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ProbeResult(msgspec.Struct, frozen=True):
     """The answer to a question. `evidence` is what was seen, `means` what follows from it for settings, if anything.
 
     `value` is what else was found out, for programs; `fatal` where no tool call can come of it.
     """
 
-    verdict: Verdict
+    verdict: ProbeVerdict
     evidence: str
     means: str = ""
     value: JSON = None
@@ -31,7 +31,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     probe: str
     title: str
-    verdict: Verdict
+    verdict: ProbeVerdict
     evidence: str
     means: str = ""
     value: JSON = None

@@ -24,7 +24,7 @@ from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.upstream import Timeouts
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One run. `dialects` are run one after the other; none means the one that the settings say."""
 
     config: Config
@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         for dialect in self.dialects:
             if dialect not in (AUTO, NATIVE):
                 find_dialect(dialect)
-        if self._row().tools == NATIVE and self.dialects not in ((), (NATIVE,)):
+        if self._model_config().tools == NATIVE and self.dialects not in ((), (NATIVE,)):
             raise ConfigError("tools are native in every dialect: leave out --tools, and compare with --dialect native")
 
     def cases(self) -> list[Case]:
@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def labels(self) -> tuple[str, ...]:
         """Give the dialects as results name them: `auto` by the name of the one that it stands for."""
-        row = self._row()
+        row = self._model_config()
         set_one = row.dialect if isinstance(row.dialect, str) else row.dialect.name
         chosen = self.dialects or (NATIVE if row.tools == NATIVE else set_one,)
         found = dialect_for(row.upstream_model or self.model).name if row.tools == "prompt" else AUTO
@@ -60,7 +60,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def client(self, dialect: str) -> Client:
         """Make the client for one of the dialects. Raises `ConfigError`."""
-        config, row = self.config, self._row()
+        config, row = self.config, self._model_config()
         # What the settings say of a model are arguments of the client, by the same names; but for these two.
         others = ("dialect", "upstream_model")
         settings = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in others}
@@ -79,8 +79,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def terms(self) -> dict[str, JSON]:
         """Give everything that a single result depends on, without keys."""
-        row: dict[str, JSON] = msgspec.to_builtins(self._row())
-        del row[_CHOSEN]
+        row: dict[str, JSON] = msgspec.to_builtins(self._model_config())
+        del row[_DIALECT_SETTING]
         return {
             "upstream": _without_password(self.config.upstream),
             "upstream_api": self.config.upstream_api,
@@ -92,7 +92,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             "version": version("fcshim"),
         }
 
-    def _row(self) -> ModelConfig:
+    def _model_config(self) -> ModelConfig:
         return self.config.for_model(self.model)
 
 
@@ -101,5 +101,5 @@ def _without_password(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
-_CHOSEN = "dialect"
+_DIALECT_SETTING = "dialect"
 """Of a model's settings, the one that each result names itself."""

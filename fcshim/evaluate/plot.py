@@ -12,7 +12,7 @@ from fcshim.errors import ConfigError
 from fcshim.evaluate.summary import Rate, Summary
 
 _SUFFIXES = (".svg", ".png")
-_BARS = 0.8
+_GROUP_WIDTH = 0.8
 """Of a category's width, what its bars take."""
 _ALL = "all"
 
@@ -35,13 +35,13 @@ def write_plot(summaries: Sequence[Summary], path: Path, title: str = "") -> Non
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and 0.3 s to import
 
     names = [*dict.fromkeys(name for summary in summaries for name in summary.categories), _ALL]
-    width = _BARS / max(1, len(summaries))
+    width = _GROUP_WIDTH / max(1, len(summaries))
     figure = Figure(figsize=(max(5.0, 1.1 * len(names)), 4.2), layout="constrained")
     axes = figure.subplots()
     for position, summary in enumerate(summaries):
         bars = [(place, rate) for place, name in enumerate(names) if (rate := _rate(summary, name)) is not None]
         axes.bar(
-            [place - _BARS / 2 + width * (position + 0.5) for place, _ in bars],
+            [place - _GROUP_WIDTH / 2 + width * (position + 0.5) for place, _ in bars],
             [100 * rate.share for _, rate in bars],
             width,
             yerr=[

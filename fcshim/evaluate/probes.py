@@ -10,19 +10,19 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.upstreams import UpstreamKind
-from fcshim.evaluate.finding import Finding, Seen
-from fcshim.evaluate.patient import Patient
-from fcshim.evaluate.probes_calls import has_tools, takes_grammar, takes_schema, takes_structural_tag
+from fcshim.evaluate.finding import Finding, ProbeResult
+from fcshim.evaluate.target import ProbeTarget
+from fcshim.evaluate.probes_calls import probe_tools, probe_grammar, probe_schema, probe_structural_tag
 from fcshim.evaluate.probes_prompt import (
-    continues,
-    has_room,
-    takes_any_order,
-    takes_developer,
-    takes_images,
-    takes_system,
+    probe_prefill,
+    probe_context_length,
+    probe_turn_order,
+    probe_developer_role,
+    probe_images,
+    probe_system_role,
 )
-from fcshim.evaluate.probes_reasoning import reasons, sees_reasoning_again
-from fcshim.evaluate.probes_reply import bears_company, counts_tokens, replies, stops, streams_cleanly
+from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
+from fcshim.evaluate.probes_reply import probe_concurrency, probe_usage, probe_reply, probe_stop_strings, probe_stream
 
 
 def _is_any(_kind: UpstreamKind) -> bool:
@@ -46,37 +46,37 @@ class Probe:
 
     name: str
     title: str
-    ask: Callable[[Patient], Awaitable[Seen | None]]
-    fits: Callable[[UpstreamKind], bool] = _is_any
+    run: Callable[[ProbeTarget], Awaitable[ProbeResult | None]]
+    applies_to: Callable[[UpstreamKind], bool] = _is_any
 
 
 PROBES: tuple[Probe, ...] = (
-    Probe("reply", "gives replies", replies),
-    Probe("usage", "counts tokens", counts_tokens),
-    Probe("stream", "streams cleanly", streams_cleanly),
-    Probe("company", "several requests at once", bears_company, _is_local),
-    Probe("context", "room for a conversation", has_room),
-    Probe("system", "system messages", takes_system),
-    Probe("order", "turns in any order", takes_any_order),
-    Probe("developer", "developer messages", takes_developer, _is_openai),
-    Probe("images", "images", takes_images),
-    Probe("prefill", "goes on with an answer begun for it", continues, _is_local),
-    Probe("stop", "stop strings", stops),
-    Probe("reasoning", "reasoning", reasons),
-    Probe("replay", "sees earlier reasoning again", sees_reasoning_again),
-    Probe("tools", "tools of its own", has_tools),
-    Probe("grammar", "held by a grammar (GBNF)", takes_grammar, _is_openai),
-    Probe("schema", "held by a JSON Schema", takes_schema, _is_local),
-    Probe("structural_tag", "held by a structural tag", takes_structural_tag, _is_openai),
+    Probe("reply", "gives replies", probe_reply),
+    Probe("usage", "counts tokens", probe_usage),
+    Probe("stream", "streams cleanly", probe_stream),
+    Probe("company", "several requests at once", probe_concurrency, _is_local),
+    Probe("context", "room for a conversation", probe_context_length),
+    Probe("system", "system messages", probe_system_role),
+    Probe("order", "turns in any order", probe_turn_order),
+    Probe("developer", "developer messages", probe_developer_role, _is_openai),
+    Probe("images", "images", probe_images),
+    Probe("prefill", "goes on with an answer begun for it", probe_prefill, _is_local),
+    Probe("stop", "stop strings", probe_stop_strings),
+    Probe("reasoning", "reasoning", probe_reasoning),
+    Probe("replay", "sees earlier reasoning again", probe_reasoning_replay),
+    Probe("tools", "tools of its own", probe_tools),
+    Probe("grammar", "held by a grammar (GBNF)", probe_grammar, _is_openai),
+    Probe("schema", "held by a JSON Schema", probe_schema, _is_local),
+    Probe("structural_tag", "held by a structural tag", probe_structural_tag, _is_openai),
 )
 
 
-async def examine(patient: Patient) -> AsyncIterator[Finding]:
+async def run_probes(target: ProbeTarget) -> AsyncIterator[Finding]:
     """Make all probes that fit the endpoint; after a finding that is fatal there is nothing more to be found out."""
     for probe in PROBES:
-        if not probe.fits(patient.upstream.kind):
+        if not probe.applies_to(target.upstream.kind):
             continue
-        seen = await probe.ask(patient)
+        seen = await probe.run(target)
         if seen is None:
             continue
         yield Finding(probe=probe.name, title=probe.title, **msgspec.structs.asdict(seen))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from fcshim.codecs.openai_chat.models import MODELS_PATH
 from fcshim.detection import lookup
-from fcshim.evaluate.finding import Seen
-from fcshim.evaluate.patient import HELLO, Patient, assistant, excerpt, system, user
+from fcshim.evaluate.finding import ProbeResult
+from fcshim.evaluate.target import HELLO, ProbeTarget, assistant_message, excerpt, system_message, user_message
 from fcshim.events import JSON
 from fcshim.messages import MediaPart, TextPart, UserMessage
 
@@ -23,129 +23,129 @@ _INSTRUCTION = (
     f"You are the voice of a garden gate. Whatever the user says, you answer with the one word {_WORD}, "
     "in lower case, and with nothing else: no greeting, no explanation, no punctuation."
 )
-_LEAST = 20
+_MIN_INSTRUCTION_TOKENS = 20
 """Tokens that the instruction has at least, in any vocabulary."""
-_TOKENS = 24
-_SMALL = 4096
+_MAX_TOKENS = 24
+_SMALL_CONTEXT = 4096
 """Tokens of context in which the schemas of a dozen tools leave little room."""
-_BEGUN, _NEXT = "One, two, three,", "four"
-_CLOSED = 3
+_PREFILL, _CONTINUATION = "One, two, three,", "four"
+_TURN_BOUNDARY_TOKENS = 3
 """Tokens that end one turn and begin the next; templates take three or more."""
 
 
-async def takes_system(patient: Patient) -> Seen:
+async def probe_system_role(target: ProbeTarget) -> ProbeResult:
     """Ask with a system message; refused, dropped without a word, or there."""
-    answer = await patient.ask(patient.request(system(_INSTRUCTION), user(HELLO), max_tokens=_TOKENS))
-    if not answer.good:
+    answer = await target.send(target.make_request(system_message(_INSTRUCTION), user_message(HELLO), max_tokens=_MAX_TOKENS))
+    if not answer.ok:
         first = "instructions and tools open the first user turn instead (profile no-system)"
-        return Seen("no" if answer.refused else "unclear", answer.told(), first if answer.refused else "")
-    more = patient.growth(answer)
-    if more is not None and more < _LEAST:
+        return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary(), first if answer.rejected else "")
+    more = target.extra_prompt_tokens(answer)
+    if more is not None and more < _MIN_INSTRUCTION_TOKENS:
         means = "instructions and tools open the first user turn instead (profile no-system)"
-        return Seen("no", f"dropped without a word: the prompt grew by {more} tokens, of {_LEAST} or more", means)
+        return ProbeResult("no", f"dropped without a word: the prompt grew by {more} tokens, of {_MIN_INSTRUCTION_TOKENS} or more", means)
     obeyed = _WORD in answer.text.lower()
     heeded = "and the model does what it says" if obeyed else f"but the model answers {excerpt(answer.text)!r}"
     if more is None:
-        return Seen("yes" if obeyed else "unclear", f"nobody counts tokens, {heeded}")
-    return Seen("yes", f"the prompt grew by {more} tokens, {heeded}")
+        return ProbeResult("yes" if obeyed else "unclear", f"nobody counts tokens, {heeded}")
+    return ProbeResult("yes", f"the prompt grew by {more} tokens, {heeded}")
 
 
-async def takes_any_order(patient: Patient) -> Seen:
+async def probe_turn_order(target: ProbeTarget) -> ProbeResult:
     """Ask with two user turns in a row, and with the model's turn first."""
-    twice = await patient.ask(patient.request(user("Listen."), user(HELLO), max_tokens=1))
-    first = await patient.ask(patient.request(assistant("Welcome."), user(HELLO), max_tokens=1))
+    twice = await target.send(target.make_request(user_message("Listen."), user_message(HELLO), max_tokens=1))
+    first = await target.send(target.make_request(assistant_message("Welcome."), user_message(HELLO), max_tokens=1))
     asked = [("two user turns in a row", twice), ("the model's turn first", first)]
-    refused = [f"{words}: {answer.told()}" for words, answer in asked if not answer.good]
+    refused = [f"{words}: {answer.error_summary()}" for words, answer in asked if not answer.ok]
     if refused:
-        return Seen("no", "; ".join(refused), "turns that follow one another are joined (any profile but free)")
-    return Seen("yes", "two user turns in a row, and the model's first, are accepted", "profile free would do as well")
+        return ProbeResult("no", "; ".join(refused), "turns that follow one another are joined (any profile but free)")
+    return ProbeResult("yes", "two user turns in a row, and the model's first, are accepted", "profile free would do as well")
 
 
-async def takes_developer(patient: Patient) -> Seen:
+async def probe_developer_role(target: ProbeTarget) -> ProbeResult:
     """Ask with a `developer` message, as newer clients of OpenAI's API do."""
 
     def renamed(body: JSON) -> JSON:
         body["messages"][0]["role"] = "developer"
         return body
 
-    request = patient.request(system(_INSTRUCTION), user(HELLO), max_tokens=1)
-    answer = await patient.ask(request, change=renamed)
+    request = target.make_request(system_message(_INSTRUCTION), user_message(HELLO), max_tokens=1)
+    answer = await target.send(request, edit_body=renamed)
     means = "fcshim writes system messages instead"
-    if not answer.good:
-        return Seen("no", answer.told(), means)
-    more = patient.growth(answer)
-    if more is not None and more < _LEAST:
-        return Seen("no", f"dropped without a word: the prompt grew by {more} tokens", means)
-    return Seen(
+    if not answer.ok:
+        return ProbeResult("no", answer.error_summary(), means)
+    more = target.extra_prompt_tokens(answer)
+    if more is not None and more < _MIN_INSTRUCTION_TOKENS:
+        return ProbeResult("no", f"dropped without a word: the prompt grew by {more} tokens", means)
+    return ProbeResult(
         "yes" if more is not None else "unclear", "accepted" + ("" if more is None else f", {more} tokens more")
     )
 
 
-async def takes_images(patient: Patient) -> Seen:
+async def probe_images(target: ProbeTarget) -> ProbeResult:
     """Ask with a small picture."""
-    picture = MediaPart("image/png", data=b64encode(_picture()).decode())
-    asked = patient.request(UserMessage((TextPart(HELLO), picture)), max_tokens=1)
-    answer = await patient.ask(asked)
-    if not answer.good:
-        told = "a line says that there was one (profile text-only)" if answer.refused else ""
-        return Seen("no" if answer.refused else "unclear", answer.told(), told)
-    more = patient.growth(answer)
-    if more is not None and more < _CLOSED:
-        return Seen("no", "accepted, and not in the prompt", "a line says that there was one (profile text-only)")
-    return Seen("yes", "accepted" + ("" if more is None else f", {more} tokens more"))
+    picture = MediaPart("image/png", data=b64encode(_gray_png()).decode())
+    asked = target.make_request(UserMessage((TextPart(HELLO), picture)), max_tokens=1)
+    answer = await target.send(asked)
+    if not answer.ok:
+        told = "a line says that there was one (profile text-only)" if answer.rejected else ""
+        return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary(), told)
+    more = target.extra_prompt_tokens(answer)
+    if more is not None and more < _TURN_BOUNDARY_TOKENS:
+        return ProbeResult("no", "accepted, and not in the prompt", "a line says that there was one (profile text-only)")
+    return ProbeResult("yes", "accepted" + ("" if more is None else f", {more} tokens more"))
 
 
-async def continues(patient: Patient) -> Seen:
+async def probe_prefill(target: ProbeTarget) -> ProbeResult:
     """Ask with a beginning of the model's answer, and see whether it goes on from there or takes a new turn."""
-    answer = await patient.ask(patient.request(user(HELLO), assistant(_BEGUN), max_tokens=8))
-    if not answer.good:
-        return Seen("no" if answer.refused else "unclear", answer.told())
-    messages = [{"role": "user", "content": HELLO}, {"role": "assistant", "content": _BEGUN}]
-    prompt = await patient.shown_prompt(messages)
+    answer = await target.send(target.make_request(user_message(HELLO), assistant_message(_PREFILL), max_tokens=8))
+    if not answer.ok:
+        return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary())
+    messages = [{"role": "user", "content": HELLO}, {"role": "assistant", "content": _PREFILL}]
+    prompt = await target.rendered_prompt(messages)
     if prompt:
         end = excerpt(prompt[-60:])
-        return Seen("yes" if prompt.rstrip().endswith(_BEGUN) else "no", f"the prompt ends with {end!r}")
-    said = await patient.ask(patient.request(user(f"{HELLO}\n{_BEGUN}"), max_tokens=1))
+        return ProbeResult("yes" if prompt.rstrip().endswith(_PREFILL) else "no", f"the prompt ends with {end!r}")
+    said = await target.send(target.make_request(user_message(f"{HELLO}\n{_PREFILL}"), max_tokens=1))
     if not (answer.prompt_tokens and said.prompt_tokens):
-        went_on = answer.text.lstrip().lower().startswith(_NEXT)
-        return Seen("yes" if went_on else "unclear", f"behind {_BEGUN!r} it says {excerpt(answer.text)!r}")
+        went_on = answer.text.lstrip().lower().startswith(_CONTINUATION)
+        return ProbeResult("yes" if went_on else "unclear", f"behind {_PREFILL!r} it says {excerpt(answer.text)!r}")
     around = answer.prompt_tokens - said.prompt_tokens
     evidence = f"{max(around, 0)} tokens close a turn of the model's, which then says {excerpt(answer.text)!r}"
-    if around >= _CLOSED:
-        return Seen("no", evidence)
-    return Seen("yes" if around <= 0 or answer.text.lstrip().lower().startswith(_NEXT) else "unclear", evidence)
+    if around >= _TURN_BOUNDARY_TOKENS:
+        return ProbeResult("no", evidence)
+    return ProbeResult("yes" if around <= 0 or answer.text.lstrip().lower().startswith(_CONTINUATION) else "unclear", evidence)
 
 
-async def has_room(patient: Patient) -> Seen:
+async def probe_context_length(target: ProbeTarget) -> ProbeResult:
     """Look on the pages where servers say how long a conversation may be; nothing is tried out."""
-    for room in _ROOMS:
-        if not patient.server.name.startswith(room.server):
+    for room in _CONTEXT_LENGTH_SOURCES:
+        if not target.backend.name.startswith(room.backend):
             continue
-        tokens = room.read(await _document(patient, room.path), patient.model)
+        tokens = room.read(await _fetch_document(target, room.path), target.model)
         if tokens and room.at_most:
-            return Seen("unclear", f"at most {tokens} tokens ({room.path.lstrip('/')}), maybe fewer")
+            return ProbeResult("unclear", f"at most {tokens} tokens ({room.path.lstrip('/')}), maybe fewer")
         if tokens:
-            means = "little: --tools-style signature lists tools in fewer tokens" if tokens < _SMALL else ""
-            return Seen("yes", f"{tokens} tokens ({room.path.lstrip('/')})", means, tokens)
-    return Seen("unclear", "no page tells")
+            means = "little: --tools-style signature lists tools in fewer tokens" if tokens < _SMALL_CONTEXT else ""
+            return ProbeResult("yes", f"{tokens} tokens ({room.path.lstrip('/')})", means, tokens)
+    return ProbeResult("unclear", "no page tells")
 
 
-async def _document(patient: Patient, path: str) -> JSON:
+async def _fetch_document(target: ProbeTarget, path: str) -> JSON:
     if path == MODELS_PATH:
-        return patient.listed
-    if path == _SHOW:
-        return await patient.page("POST", path, {"model": patient.model})
-    return await patient.page("GET", path)
+        return target.model_list
+    if path == _SHOW_PATH:
+        return await target.fetch_json("POST", path, {"model": target.model})
+    return await target.fetch_json("GET", path)
 
 
-_Room = Callable[[JSON, str], int]
+_ReadLength = Callable[[JSON, str], int]
 
 
-def _at(way: str) -> _Room:
-    return lambda document, _model: _count(lookup(document, way))
+def _from_path(path: str) -> _ReadLength:
+    return lambda document, _model: _positive_int(lookup(document, path))
 
 
-def _of_model(*members: str) -> _Room:
+def _from_model_row(*members: str) -> _ReadLength:
     """Look in the row of a list that is about the model, or its only one."""
 
     def look(document: JSON, model: str) -> int:
@@ -153,12 +153,12 @@ def _of_model(*members: str) -> _Room:
         rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         own = [row for row in rows if model in (row.get("id"), row.get("name"), row.get("model"))]
         row = own[0] if own else rows[0] if len(rows) == 1 else None
-        return next(filter(None, (_count(lookup(row, member)) for member in members)), 0)
+        return next(filter(None, (_positive_int(lookup(row, member)) for member in members)), 0)
 
     return look
 
 
-def _of_ollama(document: JSON, _model: str) -> int:
+def _from_ollama_parameters(document: JSON, _model: str) -> int:
     """Read what a model file sets; what a model could do at most is more than it gets."""
     parameters = lookup(document, "parameters")
     found = re.search(r"^num_ctx\s+(\d{1,9})\b", parameters, re.MULTILINE) if isinstance(parameters, str) else None
@@ -166,32 +166,32 @@ def _of_ollama(document: JSON, _model: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class _ContextLengthSource:
     """Where a kind of server (any, where none is named) tells; `at_most`: what is possible, not what is in force."""
 
-    server: str
+    backend: str
     path: str
-    read: _Room
+    read: _ReadLength
     at_most: bool = False
 
 
-_SHOW = "//api/show"
-_ROOMS = (
-    _Page("llama-server", "//props", _at("default_generation_settings.n_ctx")),
-    _Page("ollama", "//api/ps", _of_model("context_length")),
-    _Page("ollama", _SHOW, _of_ollama),
-    _Page("lmstudio", "//api/v0/models", _of_model("loaded_context_length")),
-    _Page("", MODELS_PATH, _of_model("meta.n_ctx", "max_model_len", "context_length", "context_window")),
-    _Page("lmstudio", "//api/v0/models", _of_model("max_context_length"), at_most=True),
-    _Page("", MODELS_PATH, _of_model("meta.n_ctx_train"), at_most=True),
+_SHOW_PATH = "//api/show"
+_CONTEXT_LENGTH_SOURCES = (
+    _ContextLengthSource("llama-server", "//props", _from_path("default_generation_settings.n_ctx")),
+    _ContextLengthSource("ollama", "//api/ps", _from_model_row("context_length")),
+    _ContextLengthSource("ollama", _SHOW_PATH, _from_ollama_parameters),
+    _ContextLengthSource("lmstudio", "//api/v0/models", _from_model_row("loaded_context_length")),
+    _ContextLengthSource("", MODELS_PATH, _from_model_row("meta.n_ctx", "max_model_len", "context_length", "context_window")),
+    _ContextLengthSource("lmstudio", "//api/v0/models", _from_model_row("max_context_length"), at_most=True),
+    _ContextLengthSource("", MODELS_PATH, _from_model_row("meta.n_ctx_train"), at_most=True),
 )
 
 
-def _count(value: JSON) -> int:
+def _positive_int(value: JSON) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
-def _picture() -> bytes:
+def _gray_png() -> bytes:
     """Make a grey picture of 64 x 64: models that see refuse smaller ones."""
     size = 64
     rows = (b"\0" + b"\x80" * size) * size

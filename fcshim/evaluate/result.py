@@ -30,7 +30,7 @@ NATIVE: Final = "native"
 """In the place of a dialect: none at all, but the endpoint's own tool calling."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class ActualCall(msgspec.Struct, frozen=True):
     """A call as it was made; with an `error` it could not have been used, and `arguments` are the text that came."""
 
     name: str
@@ -45,7 +45,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     category: str
     verdict: Verdict
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ActualCall, ...] = ()
     text: str = ""
     """What was said beside the calls; its beginning, where that is long."""
     problem: str = ""

@@ -25,13 +25,13 @@ CONCURRENCY = 4
 """Requests at once: what small servers have slots for."""
 TIMEOUT = 300.0
 """Seconds for one reply."""
-_MOST_FAILURES = 10
+_MAX_CONSECUTIVE_FAILURES = 10
 """Failures of the endpoint one after the other, before the run ends: the other cases would fail as well."""
-_BUSY = frozenset({429, 503})
+_BUSY_STATUSES = frozenset({429, 503})
 """What an endpoint says that has too much to do, or still loads its model: the same request is made again."""
-_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+_RETRY_DELAYS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds before each further try."""
-_LONGEST_TEXT = 2000
+_MAX_TEXT = 2000
 """Characters of a text that are kept: enough to see what the model thought of."""
 
 
@@ -50,9 +50,9 @@ async def evaluate(
     `dialect` is what the results say, `sampling` are fields of the Chat API, `timeout` is in seconds, for one reply.
     Raises `UpstreamError` where ten cases one after the other failed by the endpoint.
     """
-    run = _Run(client, dialect, sampling, timeout, on_result)
+    run = _EvalRun(client, dialect, sampling, timeout, on_result)
     waiting = iter(enumerate(cases))
-    workers = [asyncio.create_task(run.work(waiting)) for _ in range(min(concurrency, len(cases)))]
+    workers = [asyncio.create_task(run.run_cases(waiting)) for _ in range(min(concurrency, len(cases)))]
     try:
         await asyncio.gather(*workers)
     finally:
@@ -62,7 +62,7 @@ async def evaluate(
     return [result for _, result in sorted(run.results.items())]
 
 
-class _Run:
+class _EvalRun:
     """One run: what all requests share, and what came so far."""
 
     def __init__(
@@ -81,48 +81,48 @@ class _Run:
         self._on_result = on_result
         self._failures = 0
 
-    async def work(self, waiting: Iterator[tuple[int, Case]]) -> None:
+    async def run_cases(self, cases: Iterator[tuple[int, Case]]) -> None:
         """Ask one case after the other, as long as there are any. Raises `UpstreamError`."""
-        for position, case in waiting:
-            result = await self._result(case)
+        for position, case in cases:
+            result = await self._run_case(case)
             self.results[position] = result
             if self._on_result is not None:
                 self._on_result(result)
-            if self._failures >= _MOST_FAILURES:
-                raise UpstreamError(f"{_MOST_FAILURES} cases one after the other failed: {result.problem}")
+            if self._failures >= _MAX_CONSECUTIVE_FAILURES:
+                raise UpstreamError(f"{_MAX_CONSECUTIVE_FAILURES} cases one after the other failed: {result.problem}")
 
-    async def _result(self, case: Case) -> Result:
+    async def _run_case(self, case: Case) -> Result:
         blank = Result(dialect=self._dialect, id=case.id, category=case.category, verdict="error")
         try:
-            reply, seconds = await self._patiently(case)
+            reply, seconds = await self._reply_when_available(case)
         except FcshimError as error:
             # A prompt that is too long is about this case; the next one may be short.
-            return self._failed(blank, error.message, counts=error.kind != CONTEXT_LENGTH)
+            return self._failed_result(blank, error.message, counts=error.kind != CONTEXT_LENGTH)
         except TimeoutError:
-            return self._failed(blank, f"no whole reply after {self._seconds:g} s", counts=True)
+            return self._failed_result(blank, f"no whole reply after {self._seconds:g} s", counts=True)
         self._failures = 0
         usage = reply.usage or Usage()
         return msgspec.structs.replace(
             blank,
             verdict=judge(case, reply),
             calls=calls_of(reply),
-            text=reply.text[:_LONGEST_TEXT],
+            text=reply.text[:_MAX_TEXT],
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             seconds=seconds,
         )
 
-    def _failed(self, blank: Result, problem: str, *, counts: bool) -> Result:
+    def _failed_result(self, blank: Result, problem: str, *, counts: bool) -> Result:
         self._failures += counts
         return msgspec.structs.replace(blank, problem=problem)
 
-    async def _patiently(self, case: Case) -> tuple[Reply, float]:
+    async def _reply_when_available(self, case: Case) -> tuple[Reply, float]:
         """Give the reply and its seconds, once the endpoint has time for it. Raises `FcshimError`, `TimeoutError`."""
-        for pause in _PAUSES:
+        for pause in _RETRY_DELAYS:
             try:
                 return await self._reply(case)
             except UpstreamError as error:
-                if error.status not in _BUSY:
+                if error.status not in _BUSY_STATUSES:
                     raise
             await asyncio.sleep(pause)
         return await self._reply(case)

@@ -9,79 +9,79 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from fcshim.evaluate.case import Case, ExpectedCall
-from fcshim.evaluate.equality import canonical, complete
-from fcshim.evaluate.result import Call, Verdict
+from fcshim.evaluate.equality import canonical, fill_defaults
+from fcshim.evaluate.result import ActualCall, Verdict
 from fcshim.events import JSON, ToolCallEnd
 from fcshim.reply import Reply
 
-_GRAVITY: Sequence[Verdict] = ("right", "wrong_arguments", "extra_call", "missing_call", "wrong_tool")
+_SEVERITY: Sequence[Verdict] = ("right", "wrong_arguments", "extra_call", "missing_call", "wrong_tool")
 """From best to worst: of several alternatives, the one counts that the calls come nearest to."""
 
 
-def calls_of(reply: Reply) -> tuple[Call, ...]:
+def calls_of(reply: Reply) -> tuple[ActualCall, ...]:
     """Give the calls of a reply."""
-    return tuple(map(_call, reply.tool_calls))
+    return tuple(map(_actual_call, reply.tool_calls))
 
 
 def judge(case: Case, reply: Reply) -> Verdict:
     """Say what became of the case."""
     made = calls_of(reply)
     if not any(case.expected):
-        return _judge_none(made, reply.text)
+        return _judge_without_calls(made, reply.text)
     if any(call.error for call in made):
         return "malformed"
     if not made and () in case.expected and reply.text.strip():
         return "right"
     schemas = {tool.name: tool.parameters for tool in case.tools}
-    return min((_compare(wanted, made, schemas) for wanted in case.expected if wanted), key=_GRAVITY.index)
+    return min((_compare(wanted, made, schemas) for wanted in case.expected if wanted), key=_SEVERITY.index)
 
 
-def _call(end: ToolCallEnd) -> Call:
+def _actual_call(end: ToolCallEnd) -> ActualCall:
     if end.error is not None:
-        return Call(end.tool_call_name, end.tool_call_arguments_complete, end.error.kind)
-    return Call(end.tool_call_name, json.loads(end.tool_call_arguments_complete))
+        return ActualCall(end.tool_call_name, end.tool_call_arguments_complete, end.error.kind)
+    return ActualCall(end.tool_call_name, json.loads(end.tool_call_arguments_complete))
 
 
-def _judge_none(made: Sequence[Call], text: str) -> Verdict:
+def _judge_without_calls(made: Sequence[ActualCall], text: str) -> Verdict:
     if made:
         return "called_though_none_fits"
     return "right" if text.strip() else "no_answer"
 
 
-def _compare(wanted: Sequence[ExpectedCall], made: Sequence[Call], schemas: Mapping[str, JSON]) -> Verdict:
+def _compare(wanted: Sequence[ExpectedCall], made: Sequence[ActualCall], schemas: Mapping[str, JSON]) -> Verdict:
     wanted_names, made_names = _names(wanted), _names(made)
     if wanted_names == made_names:
-        fitting = [[fits(each, call, schemas.get(call.name)) for call in made] for each in wanted]
-        return "right" if _pairs(fitting) else "wrong_arguments"
+        fitting = [[matches(each, call, schemas.get(call.name)) for call in made] for each in wanted]
+        return "right" if _has_perfect_matching(fitting) else "wrong_arguments"
     if made_names < wanted_names:
         return "missing_call"
     return "extra_call" if made_names > wanted_names else "wrong_tool"
 
 
-def _names(calls: Iterable[ExpectedCall | Call]) -> Counter[str]:
+def _names(calls: Iterable[ExpectedCall | ActualCall]) -> Counter[str]:
     return Counter(call.name for call in calls)
 
 
-def fits(wanted: ExpectedCall, call: Call, schema: JSON) -> bool:
+def matches(wanted: ExpectedCall, call: ActualCall, schema: JSON) -> bool:
     """Tell whether a call is the one that is wanted; what equals the schema's default may be said or left out."""
     if wanted.name != call.name:
         return False
     # What is wanted and not made by default has to be said; what is said and not wanted has to be the default.
-    made, defaults = complete(call.arguments, schema), complete({}, schema)
+    made, defaults = fill_defaults(call.arguments, schema), fill_defaults({}, schema)
     admitted = {key: [value] for key, value in defaults.items()} | wanted.arguments
     return made.keys() == admitted.keys() and all(
-        canonical(made[key]) in {canonical(_within(value, key, schema)) for value in values}
+        canonical(made[key]) in {canonical(_fill_argument(value, key, schema)) for value in values}
         for key, values in admitted.items()
     )
 
 
-def _within(value: JSON, key: str, schema: JSON) -> JSON:
+def _fill_argument(value: JSON, key: str, schema: JSON) -> JSON:
     """Complete an admitted value of one argument."""
-    completed: dict[str, JSON] = complete({key: value}, schema)
+    completed: dict[str, JSON] = fill_defaults({key: value}, schema)
     return completed[key]
 
 
-def _pairs(fitting: list[list[bool]]) -> bool:
+def _has_perfect_matching(fitting: list[list[bool]]) -> bool:
     """Tell whether each wanted call can have a made call of its own (Kuhn's matching; both are equally many)."""
     taken: dict[int, int] = {}
 

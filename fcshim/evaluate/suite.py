@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from fcshim.errors import ConfigError
-from fcshim.evaluate.case import Case, Line, expand
+from fcshim.evaluate.case import Case, CaseLine, expand
 from fcshim.evaluate.commands import command_cases
 from fcshim.messages import Tool
 
@@ -37,7 +37,7 @@ CATEGORIES = (*DEFAULT_CATEGORIES, COMMANDS)
 _T = TypeVar("_T")
 
 _HERE = Path(__file__).parent
-_SET = "@"
+_SET_PREFIX = "@"
 
 
 def load_cases(categories: Sequence[str] = DEFAULT_CATEGORIES, limit: int | None = None) -> list[Case]:
@@ -65,8 +65,8 @@ def fingerprint() -> str:
 def _cases(category: str) -> tuple[Case, ...]:
     if category == COMMANDS:
         return tuple(command_cases(COMMANDS))
-    lines = _lines(_HERE / "cases" / f"{category}.jsonl", Line)
-    phrased = [expand(line, category, _offered(line), _document) for line in lines]
+    lines = _lines(_HERE / "cases" / f"{category}.jsonl", CaseLine)
+    phrased = [expand(line, category, _tools_of(line), _document) for line in lines]
     longest = max(map(len, phrased))
     return tuple(cases[position] for position in range(longest) for cases in phrased if position < len(cases))
 
@@ -77,16 +77,16 @@ def tool_sets() -> dict[str, tuple[Tool, ...]]:
     return {path.stem: tuple(_lines(path, Tool)) for path in sorted((_HERE / "tools").glob("*.jsonl"))}
 
 
-def _offered(line: Line) -> tuple[Tool, ...]:
+def _tools_of(line: CaseLine) -> tuple[Tool, ...]:
     """Give the tools of a line, in the order in which it names them, each once."""
-    named = chain.from_iterable(map(_named, line.tools))
+    named = chain.from_iterable(map(_resolve_tools, line.tools))
     return tuple({tool.name: tool for tool in named}.values())
 
 
-def _named(name: str) -> tuple[Tool, ...]:
+def _resolve_tools(name: str) -> tuple[Tool, ...]:
     sets = tool_sets()
-    if name.startswith(_SET):
-        return sets[name.removeprefix(_SET)]
+    if name.startswith(_SET_PREFIX):
+        return sets[name.removeprefix(_SET_PREFIX)]
     (tool,) = (tool for tool in chain.from_iterable(sets.values()) if tool.name == name)
     return (tool,)
 

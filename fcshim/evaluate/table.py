@@ -18,9 +18,9 @@ def make_table(summaries: Sequence[Summary]) -> Table:
     for summary in summaries:
         table.add_column(summary.dialect, justify="right")
     for category in dict.fromkeys(name for summary in summaries for name in summary.categories):
-        table.add_row(category, *(_written(summary.categories.get(category)) for summary in summaries))
+        table.add_row(category, *(_format_rate(summary.categories.get(category)) for summary in summaries))
     table.add_section()
-    table.add_row("all", *(_written(summary.total) for summary in summaries))
+    table.add_row("all", *(_format_rate(summary.total) for summary in summaries))
     table.add_section()
     for verdict in dict.fromkeys(name for summary in summaries for name in summary.verdicts if name != "right"):
         table.add_row(verdict.replace("_", " "), *(str(summary.verdicts.get(verdict, 0)) for summary in summaries))
@@ -37,7 +37,7 @@ _COSTS: dict[str, Callable[[Summary], str]] = {
 }
 
 
-def _written(rate: Rate | None) -> str:
+def _format_rate(rate: Rate | None) -> str:
     if rate is None:
         return ""
     return f"{rate.right} of {rate.tried}  {rate.share:4.0%} ({100 * rate.low:.0f} to {100 * rate.high:.0f})"

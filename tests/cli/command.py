@@ -8,7 +8,7 @@ COMMAND = (sys.executable, "-m", "fcshim")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CliResult:
     """What a finished command left."""
 
     code: int
@@ -20,4 +20,4 @@ def fcshim(*arguments, stdin=b"", env=None):
     """Run the command to its end."""
     command = [*COMMAND, *map(str, arguments)]
     done = subprocess.run(command, input=stdin, capture_output=True, timeout=60, env=env, check=False)
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return CliResult(done.returncode, done.stdout.decode(), done.stderr.decode())

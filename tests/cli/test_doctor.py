@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fcshim.cli.doctor_report import PlainReport, Report, TerminalReport, report_to
+from fcshim.cli.doctor_report import PlainReport, DoctorReport, TerminalReport, make_report
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.detection import Detection
-from fcshim.evaluate.contact import Contact
+from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis
 from fcshim.evaluate.finding import Finding
-from fcshim.evaluate.prescription import Choice
-from fcshim.evaluate.trial import Trial
+from fcshim.evaluate.recommendations import Recommendation
+from fcshim.evaluate.comparison import Trial
 from fcshim.backends import get_backend
 from tests.cli.command import fcshim
 from tests.scripted import Script, text_reply, model_list, scripted_upstream
@@ -106,7 +106,7 @@ def test_nobody_there_is_a_failure():
     assert "cannot connect" in outcome.err
 
 
-CONTACT = Contact("http://h", UPSTREAMS["openai"], Detection(get_backend("vllm"), "its models say so"), ("a", "b"), "a")
+ENDPOINT = EndpointInfo("http://h", UPSTREAMS["openai"], Detection(get_backend("vllm"), "its models say so"), ("a", "b"), "a")
 FINDING = Finding(probe="images", title="images", verdict="no", evidence="refused [bold]", means="a line says so")
 TRIAL = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90, mistakes={"wrong_tool": 1})
 DIAGNOSIS = Diagnosis(
@@ -122,22 +122,22 @@ DIAGNOSIS = Diagnosis(
     findings=(FINDING,),
     trials=(TRIAL,),
     way="hermes",
-    choices=(Choice(setting="upstream", value="http://h", why="x" * 100 + " y"),),
+    choices=(Recommendation(setting="upstream", value="http://h", why="x" * 100 + " y"),),
 )
 
 
-def shown(report: Report) -> None:
-    with report.waiting():
-        report.watch.met(CONTACT)
-        report.watch.found(FINDING)
-        report.watch.asked("hermes", 1, 8)
-        report.watch.tried(TRIAL)
-    report.conclude(DIAGNOSIS, None)
+def show_all(report: DoctorReport) -> None:
+    with report.show_activity():
+        report.callbacks.on_connect(ENDPOINT)
+        report.callbacks.on_finding(FINDING)
+        report.callbacks.on_case("hermes", 1, 8)
+        report.callbacks.on_trial(TRIAL)
+    report.finish(DIAGNOSIS, None)
 
 
 def test_a_terminal_gets_columns_and_settings_that_can_be_copied():
     out = io.StringIO()
-    shown(TerminalReport(Console(file=out, force_terminal=True, width=80, color_system=None, highlight=False)))
+    show_all(TerminalReport(Console(file=out, force_terminal=True, width=80, color_system=None, highlight=False)))
 
     assert "http://h is vllm (its models say so) with 2 models; examined: a" in out.getvalue()
     assert "✗ images" in out.getvalue()
@@ -148,7 +148,7 @@ def test_a_terminal_gets_columns_and_settings_that_can_be_copied():
 
 
 def test_whoever_reads_no_terminal_gets_lines(capfdbinary):
-    shown(PlainReport())
+    show_all(PlainReport())
 
     assert (
         b"no      images                              refused [bold] -> a line says so\n"
@@ -157,5 +157,5 @@ def test_whoever_reads_no_terminal_gets_lines(capfdbinary):
 
 
 def test_the_place_decides_which():
-    assert isinstance(report_to(io.StringIO(), silent=False), PlainReport)
-    assert Report is type(report_to(io.StringIO(), silent=True))
+    assert isinstance(make_report(io.StringIO(), silent=False), PlainReport)
+    assert DoctorReport is type(make_report(io.StringIO(), silent=True))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fcshim.cli.entry import COMMANDS, guard, main
+from fcshim.cli.entry import COMMANDS, exit_code_of, main
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.backends import BACKENDS
 from tests.cli.command import fcshim
@@ -78,22 +78,22 @@ def test_options_keep_their_whole_names():
     ],
 )
 def test_an_error_becomes_one_line_and_a_code(error, code, capsys):
-    assert code == guard(failing(error))
+    assert code == exit_code_of(failing(error))
     assert f"fcshim: {error}\n" == capsys.readouterr().err
 
 
 def test_what_the_system_says_is_told_with_the_file(capsys):
-    assert 1 == guard(lambda: len(Path("/nowhere/run.jsonl").read_bytes()))
+    assert 1 == exit_code_of(lambda: len(Path("/nowhere/run.jsonl").read_bytes()))
     assert "fcshim: /nowhere/run.jsonl: No such file or directory\n" == capsys.readouterr().err
 
 
 def test_an_interrupt_has_its_own_code():
-    assert 130 == guard(failing(KeyboardInterrupt()))
+    assert 130 == exit_code_of(failing(KeyboardInterrupt()))
 
 
 def test_an_undocumented_error_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
-        guard(failing(ZeroDivisionError()))
+        exit_code_of(failing(ZeroDivisionError()))
 
 
 def test_the_arguments_of_the_process_are_the_default(monkeypatch, capsysbinary):

@@ -12,13 +12,13 @@ from fcshim.evaluate import CATEGORIES
 from tests.cli.command import COMMAND, fcshim
 from tests.scripted import HANG, ROLE, Script, text_reply, model_list, scripted_upstream
 
-TOLD = text_reply("I do not know that.")
-FALLEN = Script((b'{"error": {"message": "the model fell over"}}',), status=500)
+TEXT_REPLY = text_reply("I do not know that.")
+SERVER_ERROR = Script((b'{"error": {"message": "the model fell over"}}',), status=500)
 CALL = '<function_call>\n{"name": "get_current_weather", "arguments": {"city": "Lisbon"}}\n</function_call>'
-ONE = ("--category", "simple", "--limit", 1, "--max-retries", 0)
+ONE_CASE = ("--category", "simple", "--limit", 1, "--max-retries", 0)
 
 
-async def measured(upstream, *arguments):
+async def run_eval(upstream, *arguments):
     """Run the command beside this test's own loop."""
     return await asyncio.to_thread(fcshim, "eval", upstream.url, "--concurrency", 1, *arguments)
 
@@ -38,8 +38,8 @@ def test_the_embedded_model_is_measured(tmp_path):
 
 
 async def test_several_dialects_are_one_table():
-    async with scripted_upstream(text_reply(CALL), TOLD, listing=model_list("m")) as upstream:
-        outcome = await measured(upstream, "--dialect", "function_call", "--dialect", "native", *ONE)
+    async with scripted_upstream(text_reply(CALL), TEXT_REPLY, listing=model_list("m")) as upstream:
+        outcome = await run_eval(upstream, "--dialect", "function_call", "--dialect", "native", *ONE_CASE)
 
     head, _, row, *_ = outcome.out.splitlines()
 
@@ -50,7 +50,7 @@ async def test_several_dialects_are_one_table():
 
 async def test_programs_get_an_object():
     async with scripted_upstream(text_reply(CALL), listing=model_list("m")) as upstream:
-        outcome = await measured(upstream, "--json", "--seed", 5, *ONE)
+        outcome = await run_eval(upstream, "--json", "--seed", 5, *ONE_CASE)
 
     said = json.loads(outcome.out)
 
@@ -60,8 +60,8 @@ async def test_programs_get_an_object():
 
 
 async def test_misses_are_listed_where_that_is_wanted():
-    async with scripted_upstream(TOLD, listing=model_list("m")) as upstream:
-        outcome = await measured(upstream, "--misses", *ONE)
+    async with scripted_upstream(TEXT_REPLY, listing=model_list("m")) as upstream:
+        outcome = await run_eval(upstream, "--misses", *ONE_CASE)
 
     assert "simple-001 in function_call: missing call" in outcome.out
     assert outcome.out.endswith("  said      I do not know that.\n")
@@ -76,7 +76,7 @@ def test_the_cases_can_be_read_without_an_endpoint():
 
 
 async def test_a_file_of_settings_says_how_the_model_is_asked(tmp_path):
-    async with scripted_upstream(TOLD, listing=model_list("m")) as upstream:
+    async with scripted_upstream(TEXT_REPLY, listing=model_list("m")) as upstream:
         file = tmp_path / "fcshim.toml"
         file.write_text(f'upstream = "{upstream.url}"\n[models."m"]\ndialect = "hermes"\nmax_retries = 0\n')
         outcome = await asyncio.to_thread(
@@ -89,9 +89,9 @@ async def test_a_file_of_settings_says_how_the_model_is_asked(tmp_path):
 
 async def test_results_of_other_settings_are_not_gone_on_with(tmp_path):
     file = tmp_path / "run.jsonl"
-    async with scripted_upstream(TOLD, listing=model_list("m")) as upstream:
-        await measured(upstream, "--output", file, *ONE)
-        outcome = await measured(upstream, "--output", file, "--resume", "--temperature", 1, *ONE)
+    async with scripted_upstream(TEXT_REPLY, listing=model_list("m")) as upstream:
+        await run_eval(upstream, "--output", file, *ONE_CASE)
+        outcome = await run_eval(upstream, "--output", file, "--resume", "--temperature", 1, *ONE_CASE)
 
     assert 2 == outcome.code
     assert "was made with other settings: temperature was 0.0, is 1.0" in outcome.err
@@ -99,9 +99,9 @@ async def test_results_of_other_settings_are_not_gone_on_with(tmp_path):
 
 async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
     file = tmp_path / "run.jsonl"
-    async with scripted_upstream(text_reply(CALL), *[FALLEN] * 10, TOLD, listing=model_list("m")) as upstream:
+    async with scripted_upstream(text_reply(CALL), *[SERVER_ERROR] * 10, TEXT_REPLY, listing=model_list("m")) as upstream:
         options = ("--category", "simple", "--limit", 12, "--max-retries", 0, "--output", file)
-        failed = await measured(upstream, *options)
+        failed = await run_eval(upstream, *options)
 
     assert 1 == failed.code
     assert "10 cases one after the other failed" in failed.err
@@ -112,7 +112,7 @@ async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
 async def test_ctrl_c_shows_what_there_is_and_leaves_a_file_to_go_on_with(tmp_path):
     file = tmp_path / "run.jsonl"
     options = ("--category", "simple", "--limit", 2, "--max-retries", 0, "--output", file)
-    async with scripted_upstream(text_reply(CALL), Script((ROLE, HANG)), TOLD, listing=model_list("m")) as upstream:
+    async with scripted_upstream(text_reply(CALL), Script((ROLE, HANG)), TEXT_REPLY, listing=model_list("m")) as upstream:
         command = [*COMMAND, "eval", upstream.url, "--concurrency", "1", *map(str, options)]
         pipe = asyncio.subprocess.PIPE
         running = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
@@ -120,7 +120,7 @@ async def test_ctrl_c_shows_what_there_is_and_leaves_a_file_to_go_on_with(tmp_pa
         running.send_signal(signal.SIGINT)
         out, err = await asyncio.wait_for(running.communicate(), 20)
         stopped = file.read_bytes().splitlines()
-        again = await measured(upstream, *options, "--resume")
+        again = await run_eval(upstream, *options, "--resume")
 
     assert 130 == running.returncode
     assert b"fcshim: stopped" in err

@@ -4,28 +4,28 @@ import io
 
 from rich.console import Console
 
-from fcshim.cli.eval_progress import Progress
+from fcshim.cli.eval_progress import EvalProgress
 from fcshim.config import Config
-from fcshim.evaluate.plan import Plan
-from fcshim.evaluate.record import Record
+from fcshim.evaluate.plan import EvalPlan
+from fcshim.evaluate.result_file import ResultFile
 from tests.evaluate.results import result
 
-PLAN = Plan(config=Config(), model="m", dialects=("hermes", "native"), categories=("simple",), limit=3)
+PLAN = EvalPlan(config=Config(), model="m", dialects=("hermes", "native"), categories=("simple",), limit=3)
 
 
-def shown(*results, terminal=True):
+def rendered(*results, terminal=True):
     """Give what stands on the screen at the end."""
     console = Console(file=io.StringIO(), width=100, force_terminal=terminal, force_interactive=terminal)
-    with Record(None, {}) as record:
+    with ResultFile(None, {}) as record:
         record.add(result("simple-001"))
-        with Progress(PLAN, record, console) as progress:
+        with EvalProgress(PLAN, record, console) as progress:
             for each in results:
                 progress.add(each)
     return console.file.getvalue()
 
 
 def test_each_dialect_has_a_bar_that_counts_what_is_left_to_ask():
-    screen = shown(result("simple-002"), result("simple-003", "wrong_tool"), result("simple-001", dialect="native"))
+    screen = rendered(result("simple-002"), result("simple-003", "wrong_tool"), result("simple-001", dialect="native"))
 
     assert ["hermes", "native"] == [name for name in ("hermes", "native") if name in screen]
     assert "2/2" in screen
@@ -34,4 +34,4 @@ def test_each_dialect_has_a_bar_that_counts_what_is_left_to_ask():
 
 
 def test_a_file_gets_no_bars():
-    assert "" == shown(result("simple-002"), terminal=False).strip()
+    assert "" == rendered(result("simple-002"), terminal=False).strip()

@@ -13,15 +13,15 @@ from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
 from tests.mcp.server_programs import _wait, stdio_transport, manager
 
-READING = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "Notify"}
+READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "Notify"}
 
 
-def host(*arguments, called="me"):
+def mcp_client(*arguments, name="me"):
     """Give a manager that starts `fcshim mcp` over stdio."""
     program, *rest = COMMAND
     env = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     return manager(
-        McpServerConfig(name=called, transport=StdioTransport(command=program, args=(*rest, "mcp", *map(str, arguments)), env=env))
+        McpServerConfig(name=name, transport=StdioTransport(command=program, args=(*rest, "mcp", *map(str, arguments)), env=env))
     )
 
 
@@ -50,25 +50,25 @@ def root(tmp_path):
 
 
 async def test_what_reads_is_offered_and_what_does_not_is_not(root):
-    async with host("--root", root) as servers:
+    async with mcp_client("--root", root) as servers:
         offered = names(servers)
         read = await servers.call("me:Read", {"path": "a.txt"})
         outside = await servers.call("me:Read", {"path": "/etc/passwd"})
 
-    assert READING == offered
+    assert READ_ONLY_TOOLS == offered
     assert "hello" == read.text
     assert "outside the workspace" in outside.text
 
 
 async def test_what_the_operator_allows_runs(root):
-    async with host("--root", root, "--allow", "Write", "--allow", "Bash(ls*)", "--deny", "Write(*.env)") as servers:
+    async with mcp_client("--root", root, "--allow", "Write", "--allow", "Bash(ls*)", "--deny", "Write(*.env)") as servers:
         offered = names(servers)
         written = await servers.call("me:Write", {"path": "b.txt", "content": "x"})
         denied = await servers.call("me:Write", {"path": ".env", "content": "x"})
         listed = await servers.call("me:Bash", {"command": "ls"})
         refused = await servers.call("me:Bash", {"command": "ls; touch c.txt"})
 
-    assert READING | {"Write", "Bash"} == offered
+    assert READ_ONLY_TOOLS | {"Write", "Bash"} == offered
     assert not written.is_error
     assert "A rule of the user forbids Write" in denied.text
     assert "a.txt\nb.txt" == listed.text
@@ -81,7 +81,7 @@ async def test_tools_of_other_servers_go_through(root, tmp_path):
     reach = stdio_transport("friendly")
     file = tmp_path / "servers.json"
     file.write_text(f'{{"mcpServers": {{"f": {{"command": "{reach.command}", "args": ["{reach.args[0]}"]}}}}}}')
-    async with host("--mcp", file, "--allow", "mcp__f__a[d_]*") as servers:
+    async with mcp_client("--mcp", file, "--allow", "mcp__f__a[d_]*") as servers:
         offered = names(servers)
         result = await servers.call("me:mcp__f__add", {"a": 1, "b": 2})
 
@@ -95,10 +95,10 @@ async def test_own_functions_and_skills_are_offered(tmp_path):
     (tmp_path / "skills" / "s").mkdir(parents=True)
     (tmp_path / "skills" / "s" / "SKILL.md").write_text("Do.")
     arguments = ("--tools", tmp_path / "tools", "--allow", "get_*", "--skills", tmp_path / "skills")
-    async with host(*arguments) as servers:
+    async with mcp_client(*arguments) as servers:
         everything = names(servers)
         time = await servers.call("me:get_time", {})
-    async with host(*arguments, "--only", "get_*") as servers:
+    async with mcp_client(*arguments, "--only", "get_*") as servers:
         only = names(servers)
 
     assert {"get_time", "list_skills", "read_skill"} == everything

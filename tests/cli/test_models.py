@@ -13,14 +13,14 @@ PROPS = Script((b'{"chat_template":"{% if tools %}"}',))
 REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)
 
 
-async def shown(*arguments):
+async def run_models(*arguments):
     """Run the command beside this test's own loop."""
     return await asyncio.to_thread(fcshim, "models", *arguments)
 
 
 async def test_the_models_of_an_endpoint_are_a_table():
     async with scripted_upstream(model_list("gemma-2b", "qwen3")) as upstream:
-        outcome = await shown("--upstream", upstream.url)
+        outcome = await run_models("--upstream", upstream.url)
 
     head, gemma, qwen = [line.split() for line in outcome.out.splitlines()]
 
@@ -37,7 +37,7 @@ async def test_auto_asks_what_each_can(tmp_path):
     settings.write_text('[models."c"]\nupstream_model = "a"\ndialect = "hermes"\n[models."d*"]\nupstream_model = "a"\n')
     async with scripted_upstream(listed, able, unable) as upstream:
         options = ("--upstream", upstream.url, "--upstream-api", "ollama", "--tools", "auto", "--config", settings)
-        rows = json.loads((await shown(*options, "--json")).out)
+        rows = json.loads((await run_models(*options, "--json")).out)
 
     assert {"a": "native", "b": "prompt", "c": "native", "d*": "native"} == {row["model"]: row["tools"] for row in rows}
     assert "hermes" == rows[2]["dialect"]
@@ -50,14 +50,14 @@ async def test_a_running_proxy_tells_what_it_has_learned():
     ):
         async with http_client(url) as client:
             await client.post(CHAT, json=chat_body())
-        outcome = await shown("--of", url)
+        outcome = await run_models("--of", url)
 
     assert ["m", "prompt"] == outcome.out.splitlines()[1].split()[:2]
 
 
 @pytest.mark.parametrize("option", ["--of", "--upstream"])
 async def test_an_endpoint_that_is_away_is_a_failure(option):
-    outcome = await shown(option, "http://127.0.0.1:9")
+    outcome = await run_models(option, "http://127.0.0.1:9")
 
     assert (1, "") == (outcome.code, outcome.out)
     assert outcome.err.startswith("fcshim: cannot")

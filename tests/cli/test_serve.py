@@ -13,7 +13,7 @@ from tests.cli.command import fcshim
 @pytest.fixture
 def parser():
     parser = argparse.ArgumentParser(formatter_class=help_formatter)
-    serve.fill(parser)
+    serve.configure_parser(parser)
     return parser
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from fcshim import StreamParser
 from fcshim.reply import fold
-from tests.conformance.suite import TOOLS, Answer, Call, Case, Reader
+from tests.conformance.suite import TOOLS, ReaderResult, Call, ConformanceCase, Reader
 
 NODE_MODULES = Path(__file__).parents[2] / ".cache" / "conformance"
 """Where `npm install --prefix .cache/conformance @ai-sdk-tool/parser` puts the peer."""
@@ -25,12 +25,12 @@ PYTHON_PEERS = {"partial-json-parser": "partial_json_parser", "json-repair": "js
 _BLOCK = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 
 
-def fcshim(cases: Sequence[Case]) -> list[Answer]:
+def fcshim(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
     """Read as the proxy does by default: Hermes' format asked for, every other one understood."""
     return [_fcshim(case) for case in cases]
 
 
-def _fcshim(case: Case) -> Answer:
+def _fcshim(case: ConformanceCase) -> ReaderResult:
     parser = StreamParser("hermes", tools=TOOLS, rescue=True)
     events = [event for piece in case.pieces() for event in parser.feed(piece)]
     events += parser.close(case.stop_reason)  # type: ignore[arg-type] # one of its values
@@ -40,14 +40,14 @@ def _fcshim(case: Case) -> Answer:
         for call in reply.tool_calls
         if call.error is None
     ]
-    return Answer(calls, reply.text)
+    return ReaderResult(calls, reply.text)
 
 
-def around(parse: Callable[[str], Any]) -> Reader:
+def tag_search_reader(parse: Callable[[str], Any]) -> Reader:
     """Make the reader that a JSON parser is usually put into: a search for the tags, and the parser between them."""
 
-    def read(cases: Sequence[Case]) -> list[Answer]:
-        return [Answer(_calls(case.input, parse), _BLOCK.sub("", case.input)) for case in cases]
+    def read(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
+        return [ReaderResult(_calls(case.input, parse), _BLOCK.sub("", case.input)) for case in cases]
 
     return read
 
@@ -64,7 +64,7 @@ def _calls(text: str, parse: Callable[[str], Any]) -> list[Call]:
     return calls
 
 
-def ai_sdk(cases: Sequence[Case]) -> list[Answer]:
+def ai_sdk(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
     """Read with `@ai-sdk-tool/parser`, its Hermes protocol, streaming."""
     node = shutil.which("node")
     assert node is not None
@@ -73,7 +73,7 @@ def ai_sdk(cases: Sequence[Case]) -> list[Answer]:
     found = subprocess.run(
         [node, script, NODE_MODULES], input=given, capture_output=True, text=True, check=True, timeout=120
     )
-    return [Answer(**answer) for answer in json.loads(found.stdout)]
+    return [ReaderResult(**answer) for answer in json.loads(found.stdout)]
 
 
 def installed() -> dict[str, Reader]:
@@ -81,7 +81,7 @@ def installed() -> dict[str, Reader]:
     readers: dict[str, Reader] = {"fcshim": fcshim}
     for name, module in PYTHON_PEERS.items():
         if importlib.util.find_spec(module) is not None:
-            readers[f"tags + {name}"] = around(importlib.import_module(module).loads)
+            readers[f"tags + {name}"] = tag_search_reader(importlib.import_module(module).loads)
     if shutil.which("node") and (NODE_MODULES / "node_modules" / "@ai-sdk-tool" / "parser").is_dir():
         readers["@ai-sdk-tool/parser"] = ai_sdk
     return readers

@@ -20,7 +20,7 @@ TOOLS: list[dict[str, Any]] = [
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ConformanceCase:
     """One input: the calls it means, and the text, where it was lost or changed elsewhere (white space apart)."""
 
     name: str
@@ -38,24 +38,24 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReaderResult:
     """What a reader made of an input: the calls that it would run, and the text."""
 
     calls: list[Call]
     text: str
 
 
-Reader = Callable[[Sequence[Case]], list[Answer]]
+Reader = Callable[[Sequence[ConformanceCase]], list[ReaderResult]]
 """Reads all cases; an answer for each."""
 
 
-def load() -> list[Case]:
+def load() -> list[ConformanceCase]:
     """Give the cases in the order of the table."""
     path = Path(__file__).with_name("cases.json")
-    return [Case(**case) for case in json.loads(path.read_text(encoding="utf-8"))]
+    return [ConformanceCase(**case) for case in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def judge(case: Case, answer: Answer) -> Verdict:
+def judge(case: ConformanceCase, answer: ReaderResult) -> Verdict:
     """Say whether the answer is right, loses a call or text, or is wrong: runs what it should not, or differently."""
     if any(call not in case.calls for call in answer.calls):
         return "wrong"
@@ -66,7 +66,7 @@ def judge(case: Case, answer: Answer) -> Verdict:
     return "right"
 
 
-def table(columns: dict[str, list[Verdict]], cases: Sequence[Case]) -> str:
+def table(columns: dict[str, list[Verdict]], cases: Sequence[ConformanceCase]) -> str:
     """Write the verdicts as a Markdown table, a column for each reader."""
     lines = [f"| input | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
     for at, case in enumerate(cases):

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.readers import fcshim, installed
-from tests.conformance.suite import Case, judge, load, table
+from tests.conformance.suite import ConformanceCase, judge, load, table
 
 CASES = load()
 README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_input_is_read_rightly(case: Case) -> None:
+def test_every_input_is_read_rightly(case: ConformanceCase) -> None:
     assert [judge(case, answer) for answer in fcshim([case])] == ["right"]
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from fcshim.demo.generation import Engine
-from fcshim.demo.gguf_file import TINY, ModelFile, load
+from fcshim.demo.gguf_file import TINY_MODEL, ModelFile, load_model
 from tests.engine.llama_server import LlamaServer, running
 from tests.engine.program import UnavailableError, find_llama_server
 
 
 @pytest.fixture(scope="session")
 def model_file() -> ModelFile:
-    return load()
+    return load_model()
 
 
 @pytest.fixture(scope="session")
@@ -30,5 +30,5 @@ def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServ
         if in_ci:
             raise
         pytest.skip(str(error))
-    with running(program, TINY, tmp_path_factory.mktemp("tiny")) as server:
+    with running(program, TINY_MODEL, tmp_path_factory.mktemp("tiny")) as server:
         yield server

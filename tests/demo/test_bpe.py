@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.demo.bpe import Tokenizer, split_words
-from fcshim.demo.gguf_file import load
+from fcshim.demo.gguf_file import load_model
 from tests.engine.llama_server import LlamaServer
 
-TOKENIZER = Tokenizer(load().vocabulary)
+TOKENIZER = Tokenizer(load_model().vocabulary)
 
-AWKWARD = [
+HARD_TEXTS = [
     "it's we'll I'M don't 'S 's9 ’s",
     "two  spaces\n\n\ttabs \r\n and an end  ",
     "²½Ⅷ 一二 ١٢٣ 3.14 1,000 x86_64",
@@ -71,8 +71,8 @@ def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
 
 def test_a_real_llama_server_gives_the_same_tokens(llama_server: LlamaServer) -> None:
     rng = random.Random(1)
-    pieces = [*AWKWARD, "call get_weather with city=", "'s", " ", "\n", "12", "ab", "\u2028", "北", "é"]
-    texts = AWKWARD + ["".join(rng.choices(pieces, k=3)) for _ in range(40)]
+    pieces = [*HARD_TEXTS, "call get_weather with city=", "'s", " ", "\n", "12", "ab", "\u2028", "北", "é"]
+    texts = HARD_TEXTS + ["".join(rng.choices(pieces, k=3)) for _ in range(40)]
     texts += ["".join(chr(rng.randrange(1, 0xD800)) for _ in range(30)) for _ in range(40)]
     with httpx.Client(base_url=llama_server.url, trust_env=False) as client:
         for text in texts:

@@ -35,7 +35,7 @@ def test_tools_and_unknown_fields_are_ignored() -> None:
 def test_without_options_it_is_greedy_unlimited_and_whole() -> None:
     asked = read_request(body())
 
-    assert (asked.sampling, asked.most, asked.stops) == (Sampling(0.0, 1.0, None), UNLIMITED, ())
+    assert (asked.sampling, asked.max_tokens, asked.stop_strings) == (Sampling(0.0, 1.0, None), UNLIMITED, ())
     assert (asked.stream, asked.include_usage) == (False, False)
 
 
@@ -50,12 +50,12 @@ def test_without_options_it_is_greedy_unlimited_and_whole() -> None:
     ],
 )
 def test_the_limit_has_two_names(fields: dict[str, Any], most: int) -> None:
-    assert read_request(body(**fields)).most == most
+    assert read_request(body(**fields)).max_tokens == most
 
 
 @pytest.mark.parametrize(("stop", "stops"), [("x", ("x",)), (["x", "", "yz"], ("x", "yz")), (None, ()), ("", ())])
 def test_stop_is_a_string_or_a_list(stop: Any, stops: tuple[str, ...]) -> None:
-    assert read_request(body(stop=stop)).stops == stops
+    assert read_request(body(stop=stop)).stop_strings == stops
 
 
 def test_sampling_and_streaming_are_read() -> None:

@@ -1,7 +1,7 @@
 import json
 from random import Random
 
-from fcshim.demo.conversations import conversation, echo_conversation, make_exchange, make_scene
+from fcshim.demo.conversations import make_conversation, make_echo_conversation, make_exchange, make_scenario
 from fcshim.events import Text, ToolCallEnd
 from fcshim.messages import AUTO, Tool
 from fcshim.parse.dialects import FUNCTION_CALL
@@ -11,13 +11,13 @@ from fcshim.schema.validate import first_violation
 
 
 def test_a_seed_gives_the_same_conversation_again() -> None:
-    assert conversation(Random(9)) == conversation(Random(9))
+    assert make_conversation(Random(9)) == make_conversation(Random(9))
 
 
 def test_a_conversation_alternates_and_ends_with_the_assistant() -> None:
     rng = Random(1)
     for _ in range(200):
-        roles = [turn.role for turn in conversation(rng)]
+        roles = [turn.role for turn in make_conversation(rng)]
 
         assert roles == ["system"] + ["user", "assistant"] * (len(roles) // 2)
 
@@ -25,7 +25,7 @@ def test_a_conversation_alternates_and_ends_with_the_assistant() -> None:
 def test_the_system_prompt_is_the_one_that_fcshim_sends() -> None:
     rng = Random(2)
     for _ in range(200):
-        scene = make_scene(rng)
+        scene = make_scenario(rng)
         offer = render_system(FUNCTION_CALL, scene.tools, scene.choice, parallel=scene.parallel)
 
         assert scene.system() == (f"{scene.instructions}\n\n{offer}" if scene.instructions else offer)
@@ -34,9 +34,9 @@ def test_the_system_prompt_is_the_one_that_fcshim_sends() -> None:
 def test_what_the_model_learns_to_write_is_read_as_the_calls_that_were_meant() -> None:
     rng = Random(3)
     for _ in range(300):
-        scene = make_scene(rng)
+        scene = make_scenario(rng)
         exchange = make_exchange(rng, scene, rng.randint(1, 3))
-        events = parse(exchange.answer(), tools=list(scene.tools))
+        events = parse(exchange.response(), tools=list(scene.tools))
         ends = [event for event in events if isinstance(event, ToolCallEnd)]
         read = [(end.tool_call_name, json.loads(end.tool_call_arguments_complete)) for end in ends]
 
@@ -48,7 +48,7 @@ def test_what_the_model_learns_to_write_is_read_as_the_calls_that_were_meant() -
 def test_arguments_are_what_the_schema_admits() -> None:
     rng = Random(4)
     for _ in range(300):
-        scene = make_scene(rng)
+        scene = make_scenario(rng)
         schemas = {tool.name: tool.parameters for tool in scene.tools}
         for call in make_exchange(rng, scene, 1).calls:
             assert first_violation(schemas[call.name], call.arguments) is None
@@ -57,7 +57,7 @@ def test_arguments_are_what_the_schema_admits() -> None:
 def test_the_command_holds_every_name_and_value() -> None:
     rng = Random(5)
     for _ in range(300):
-        exchange = make_exchange(rng, make_scene(rng), 1)
+        exchange = make_exchange(rng, make_scenario(rng), 1)
         (call,) = exchange.calls
         for part in (call.name, *call.arguments, *map(str, call.arguments.values())):
             assert part.lower() in exchange.command.lower()
@@ -65,7 +65,7 @@ def test_the_command_holds_every_name_and_value() -> None:
 
 def test_a_forced_choice_is_obeyed() -> None:
     rng = Random(6)
-    scenes = [scene for scene in (make_scene(rng) for _ in range(500)) if scene.choice.names]
+    scenes = [scene for scene in (make_scenario(rng) for _ in range(500)) if scene.choice.names]
     for scene in scenes:
         assert {call.name for call in make_exchange(rng, scene, 1).calls} <= set(scene.choice.names)
 
@@ -76,7 +76,7 @@ def test_a_plain_scene_has_nothing_rare() -> None:
     rng = Random(7)
 
     assert all(
-        (scene.choice, scene.parallel) == (AUTO, True) for scene in (make_scene(rng, plain=True) for _ in range(300))
+        (scene.choice, scene.parallel) == (AUTO, True) for scene in (make_scenario(rng, plain=True) for _ in range(300))
     )
 
 
@@ -84,12 +84,12 @@ def test_results_and_conclusions_are_in_order_and_tell_of_failure() -> None:
     rng = Random(8)
     seen = set()
     for _ in range(300):
-        exchange = make_exchange(rng, make_scene(rng, plain=True), 2)
+        exchange = make_exchange(rng, make_scenario(rng, plain=True), 2)
         results = [render_result(FUNCTION_CALL, c.name, c.result, is_error=c.failed) for c in exchange.calls]
         seen |= {call.failed for call in exchange.calls}
 
         assert exchange.results() == "\n".join(results)
-        for call, line in zip(exchange.calls, exchange.conclusion().split("\n"), strict=True):
+        for call, line in zip(exchange.calls, exchange.final_answer().split("\n"), strict=True):
             assert line == f"{call.name} {'failed:' if call.failed else 'returned'} {call.result}"
 
     assert seen == {True, False}
@@ -98,13 +98,13 @@ def test_results_and_conclusions_are_in_order_and_tell_of_failure() -> None:
 def test_an_echo_conversation_repeats_what_was_said() -> None:
     rng = Random(10)
     for _ in range(100):
-        command, answer = echo_conversation(rng)
+        command, answer = make_echo_conversation(rng)
 
         assert command.text.partition(" ")[2] == answer.text
 
 
 def test_tools_are_objects_that_every_codec_knows() -> None:
-    tools = make_scene(Random(11)).tools
+    tools = make_scenario(Random(11)).tools
 
     assert tools
     assert all(isinstance(tool, Tool) and tool.parameters["type"] == "object" for tool in tools)

@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fcshim.demo.endpoint import Endpoint
-from fcshim.demo.generation import Engine, Outcome
+from fcshim.demo.endpoint import ChatEndpoint
+from fcshim.demo.generation import Engine, GenerationStatus
 from fcshim.demo.serving import serve_app
 
 SAY = {"model": "any", "messages": [{"role": "user", "content": "say hello world"}]}
@@ -18,16 +18,16 @@ class CountingEngine(Engine):
 
     asked = 0
 
-    def generate(self, prompt: list[int], outcome: Outcome, **options: Any) -> Iterator[str]:
-        self._ends = frozenset()
-        for piece in super().generate(prompt, outcome, **options):
+    def generate(self, prompt: list[int], status: GenerationStatus, **options: Any) -> Iterator[str]:
+        self._end_tokens = frozenset()
+        for piece in super().generate(prompt, status, **options):
             self.asked += 1
             yield piece
 
 
 @pytest.fixture
 async def client(engine: Engine) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(Endpoint(engine))
+    transport = httpx.ASGITransport(ChatEndpoint(engine))
     async with httpx.AsyncClient(transport=transport, base_url="http://tiny") as client:
         yield client
 
@@ -112,7 +112,7 @@ async def test_a_prompt_that_does_not_fit_is_refused(client: httpx.AsyncClient) 
 async def test_it_stops_computing_when_the_client_leaves(engine: Engine) -> None:
     counting = CountingEngine.__new__(CountingEngine)
     counting.__dict__.update(engine.__dict__)
-    async with serve_app(Endpoint(counting)) as url, httpx.AsyncClient(trust_env=False) as client:
+    async with serve_app(ChatEndpoint(counting)) as url, httpx.AsyncClient(trust_env=False) as client:
         async with client.stream("POST", f"{url}/v1/chat/completions", json=SAY | {"stream": True}) as response:
             async for _ in response.aiter_bytes():
                 break

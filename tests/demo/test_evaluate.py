@@ -36,5 +36,5 @@ def test_a_score_counts_and_keeps_the_first_misses() -> None:
         score.add(expected, got)
 
     assert (score.tried, score.exact, score.share) == (5, 1, 0.2)
-    assert score.misses == [(2, 0), (3, 0), (4, 0)]
+    assert score.failures == [(2, 0), (3, 0), (4, 0)]
     assert Score().share == 0.0

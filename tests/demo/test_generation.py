@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from fcshim.demo.chatml import write_prompt
-from fcshim.demo.conversations import make_exchange, make_scene
-from fcshim.demo.generation import Engine, Outcome, Sampling, choose
+from fcshim.demo.conversations import make_exchange, make_scenario
+from fcshim.demo.generation import Engine, GenerationStatus, Sampling, sample_token
 from tests.engine.llama_server import LlamaServer
 
 GREEDY = Sampling()
@@ -14,10 +14,10 @@ GREEDY = Sampling()
 
 def generate(
     engine: Engine, command: str, *, most: int = 100, stops: tuple[str, ...] = ()
-) -> tuple[list[str], Outcome]:
-    outcome = Outcome()
+) -> tuple[list[str], GenerationStatus]:
+    outcome = GenerationStatus()
     prompt = engine.tokenizer.encode(write_prompt([("user", command)]))
-    return list(engine.generate(prompt, outcome, most=most, stops=stops, sampling=GREEDY)), outcome
+    return list(engine.generate(prompt, outcome, max_tokens=most, stop_strings=stops, sampling=GREEDY)), outcome
 
 
 def test_the_end_of_the_turn_ends_the_text(engine: Engine) -> None:
@@ -43,8 +43,8 @@ def test_nothing_is_generated_where_nothing_is_allowed(engine: Engine) -> None:
 
 def test_the_context_ends_the_text(engine: Engine) -> None:
     prompt = engine.tokenizer.encode("x" * 10_000)[: engine.context - 2]
-    outcome = Outcome()
-    list(engine.generate(prompt, outcome, most=100, sampling=GREEDY))
+    outcome = GenerationStatus()
+    list(engine.generate(prompt, outcome, max_tokens=100, sampling=GREEDY))
 
     assert outcome.output_tokens <= 2
 
@@ -84,13 +84,13 @@ def test_sampling_picks_among_the_likeliest(sampling: Sampling, picked: set[int]
     logits = np.array([-1.0, 3.0, 2.5], np.float32)
     rng = np.random.default_rng(sampling.seed)
 
-    assert {choose(logits, sampling, rng) for _ in range(300)} == picked
+    assert {sample_token(logits, sampling, rng) for _ in range(300)} == picked
 
 
 def test_a_seed_gives_the_same_text_again(engine: Engine) -> None:
     prompt = engine.tokenizer.encode(write_prompt([("user", "say rain")]))
     hot = Sampling(temperature=3.0, seed=4)
-    texts = ["".join(engine.generate(prompt, Outcome(), most=30, sampling=hot)) for _ in range(2)]
+    texts = ["".join(engine.generate(prompt, GenerationStatus(), max_tokens=30, sampling=hot)) for _ in range(2)]
 
     assert texts[0] == texts[1]
     assert texts[0] != "rain"
@@ -98,12 +98,12 @@ def test_a_seed_gives_the_same_text_again(engine: Engine) -> None:
 
 def test_generation_ends_at_the_limit(engine: Engine) -> None:
     prompt = engine.tokenizer.encode("<|im_start|>user\n")
-    engine._ends, ends = frozenset(), engine._ends
+    engine._end_tokens, ends = frozenset(), engine._end_tokens
     try:
-        outcome = Outcome()
-        list(engine.generate(prompt, outcome, most=100, sampling=GREEDY))
+        outcome = GenerationStatus()
+        list(engine.generate(prompt, outcome, max_tokens=100, sampling=GREEDY))
     finally:
-        engine._ends = ends
+        engine._end_tokens = ends
 
     assert outcome.output_tokens == 100
 
@@ -114,10 +114,10 @@ def test_a_real_llama_server_writes_the_same_texts(engine: Engine, llama_server:
     same = 0
     with httpx.Client(base_url=llama_server.url, trust_env=False, timeout=30) as client:
         for _ in range(30):
-            scene = make_scene(rng, plain=True)
+            scene = make_scenario(rng, plain=True)
             messages = [("system", scene.system()), ("user", make_exchange(rng, scene, 1).command)]
             ours = "".join(
-                engine.generate(engine.tokenizer.encode(write_prompt(messages)), Outcome(), most=200, sampling=GREEDY)
+                engine.generate(engine.tokenizer.encode(write_prompt(messages)), GenerationStatus(), max_tokens=200, sampling=GREEDY)
             )
             body = {"messages": [{"role": r, "content": t} for r, t in messages], "temperature": 0, "max_tokens": 200}
             theirs = client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"]

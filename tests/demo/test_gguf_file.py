@@ -5,14 +5,14 @@ import gguf
 import numpy as np
 import pytest
 
-from fcshim.demo.gguf_file import TINY, ModelFile, load, require
+from fcshim.demo.gguf_file import TINY_MODEL, ModelFile, load_model, require_packages
 from fcshim.errors import ConfigError
 
 
 def test_the_committed_model_is_small_and_whole(model_file: ModelFile) -> None:
     sizes, weights = model_file.sizes, model_file.weights
 
-    assert TINY.stat().st_size < 1_700_000
+    assert TINY_MODEL.stat().st_size < 1_700_000
     assert model_file.name == "fcshim-tiny"
     assert weights["token_embd.weight"].shape == (len(model_file.vocabulary.tokens), sizes.width)
     assert {array.dtype for array in weights.values()} == {np.dtype(np.float32)}
@@ -32,7 +32,7 @@ def test_no_merge_contains_a_space(model_file: ModelFile) -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"missing\.gguf"):
-        load(tmp_path / "missing.gguf")
+        load_model(tmp_path / "missing.gguf")
 
 
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"not a model at all, but long enough to be read as a header")
 
     with pytest.raises(ConfigError, match="not a readable GGUF file"):
-        load(path)
+        load_model(path)
 
 
 def test_a_model_of_another_architecture_is_refused(tmp_path: Path) -> None:
@@ -53,15 +53,15 @@ def test_a_model_of_another_architecture_is_refused(tmp_path: Path) -> None:
     writer.close()
 
     with pytest.raises(ConfigError, match=r"general\.architecture = 'llama', the file has 'mamba'"):
-        load(path)
+        load_model(path)
 
 
 def test_a_missing_package_is_told_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gguf", None)
 
     with pytest.raises(ConfigError, match=r"'gguf'.*pip install 'fcshim\[demo\]'"):
-        load()
+        load_model()
 
 
 def test_packages_that_are_there_are_no_error() -> None:
-    require("numpy", "gguf")
+    require_packages("numpy", "gguf")

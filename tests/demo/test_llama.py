@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fcshim.demo.gguf_file import ModelFile, Sizes, Vocabulary
+from fcshim.demo.gguf_file import ModelFile, ModelSizes, ModelVocabulary
 from fcshim.demo.llama import Array, Llama
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -28,16 +28,16 @@ def random_model(*, kv_heads: int, seed: int = 1) -> ModelFile:
     }
     weights["token_embd.weight"] = rng.normal(0, 1, (tokens, width)).astype(np.float32)
     weights["output_norm.weight"] = np.ones(width, np.float32)
-    sizes = Sizes(64, width, layers, heads, kv_heads, 10_000.0, 1e-5)
-    return ModelFile("random", "", sizes, Vocabulary((), (), frozenset(), 0), weights)
+    sizes = ModelSizes(64, width, layers, heads, kv_heads, 10_000.0, 1e-5)
+    return ModelFile("random", "", sizes, ModelVocabulary((), (), frozenset(), 0), weights)
 
 
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 @pytest.mark.parametrize("cuts", [[1, 2, 3, 4, 5, 6, 7], [3], [1, 6]])
 def test_the_cache_makes_no_difference(kv_heads: int, cuts: list[int]) -> None:
     model = Llama(random_model(kv_heads=kv_heads))
-    whole = model.session().feed(IDS)
-    session = model.session()
+    whole = model.start_session().feed(IDS)
+    session = model.start_session()
     for begin, end in zip([0, *cuts], [*cuts, len(IDS)], strict=True):
         last = session.feed(IDS[begin:end])
 
@@ -52,7 +52,7 @@ def test_shared_keys_and_values_are_repeated_ones() -> None:
         repeated = weight.reshape(2, 8, -1).repeat(2, axis=0).reshape(32, -1) if name[6:] in KEYS_AND_VALUES else weight
         full.weights[name] = repeated
 
-    np.testing.assert_allclose(Llama(shared).session().feed(IDS), Llama(full).session().feed(IDS), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(Llama(shared).start_session().feed(IDS), Llama(full).start_session().feed(IDS), rtol=1e-4, atol=1e-5)
 
 
 KEYS_AND_VALUES = {"attn_k.weight", "attn_v.weight"}
@@ -60,21 +60,21 @@ KEYS_AND_VALUES = {"attn_k.weight", "attn_v.weight"}
 
 def test_a_later_token_does_not_change_an_earlier_one() -> None:
     model = Llama(random_model(kv_heads=4))
-    session = model.session()
+    session = model.start_session()
     session.feed(IDS[:4])
     after = session.feed([7])
 
-    np.testing.assert_allclose(after, model.session().feed([*IDS[:4], 7]), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(after, model.start_session().feed([*IDS[:4], 7]), rtol=1e-4, atol=1e-5)
 
 
 def test_order_matters() -> None:
     model = Llama(random_model(kv_heads=4))
 
-    assert not np.allclose(model.session().feed([1, 2, 3]), model.session().feed([2, 1, 3]))
+    assert not np.allclose(model.start_session().feed([1, 2, 3]), model.start_session().feed([2, 1, 3]))
 
 
 def test_a_model_without_an_output_matrix_uses_its_embedding() -> None:
     tied, untied = random_model(kv_heads=4), random_model(kv_heads=4)
     untied.weights["output.weight"] = untied.weights["token_embd.weight"]
 
-    np.testing.assert_array_equal(Llama(tied).session().feed(IDS), Llama(untied).session().feed(IDS))
+    np.testing.assert_array_equal(Llama(tied).start_session().feed(IDS), Llama(untied).start_session().feed(IDS))

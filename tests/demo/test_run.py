@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from fcshim.demo.run import run_demo
-from fcshim.demo.talk import TOOL
+from fcshim.demo.tool_client import TOOL
 
 
 def test_the_demo_calls_a_tool_and_shows_it(capsys: pytest.CaptureFixture[str]) -> None:

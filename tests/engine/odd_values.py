@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fcshim import Client
-from fcshim.demo.words import NOUNS, PARAMETERS, VERBS, WORDS
+from fcshim.demo.random_values import NOUNS, PARAMETERS, VERBS, COMMON_WORDS
 from fcshim.reply import Reply, fold
 from tests.engine.llama_server import SLOTS
 
@@ -79,7 +79,7 @@ def _value(rng: random.Random, kind: str) -> JSON:
             return rng.randrange(1, 400) / 10
         case "boolean":
             return rng.random() < 0.5
-    return f"{rng.choice(WORDS).lower()}{rng.randrange(10, 100)}"
+    return f"{rng.choice(COMMON_WORDS).lower()}{rng.randrange(10, 100)}"
 
 
 def _tool(name: str, parameters: dict[str, str]) -> JSON:

@@ -13,7 +13,7 @@ import pytest
 
 from fcshim.config import load_config
 from fcshim.demo.serving import serve_model
-from tests.cli.command import Outcome, fcshim
+from tests.cli.command import CliResult, fcshim
 from tests.engine import templates
 from tests.engine.conftest import TINY
 from tests.engine.llama_server import LlamaServer, running
@@ -165,8 +165,8 @@ def test_what_is_written_makes_serve_call(program: Path, tmp_path: Path) -> None
         outcome = fcshim("doctor", server.url, "--write", file, "--upstream-key", "a-secret-key-of-ours", *CASES)
         model = load_config(file=file).for_model("any")
         reply = _through_serve(file, tmp_path)
-        again: Outcome = fcshim("doctor", server.url, "--write", file)
-        forced: Outcome = fcshim("doctor", server.url, "--write", file, "--force", "--quick")
+        again: CliResult = fcshim("doctor", server.url, "--write", file)
+        forced: CliResult = fcshim("doctor", server.url, "--write", file, "--force", "--quick")
 
     assert 0 == outcome.code, outcome.err
     assert ("no-system+text-only", "prompt", "function_call") == (model.profile, model.tools, model.dialect)

@@ -13,7 +13,7 @@ from tests.scripted import text_reply, model_list, scripted_upstream
 CASES = load_cases(CATEGORIES)
 
 
-def written(case, dialect):
+def expected_text(case, dialect):
     """Give the reply that a model would write, with the first value of each argument, or the last."""
     calls = [
         (call.name, json.dumps({key: values[0] for key, values in call.arguments.items()}, ensure_ascii=False))
@@ -24,7 +24,7 @@ def written(case, dialect):
 
 @pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic"])
 async def test_what_is_expected_is_right(dialect):
-    replies = [text_reply(written(case, find_dialect(dialect))) for case in CASES]
+    replies = [text_reply(expected_text(case, find_dialect(dialect))) for case in CASES]
     async with (
         scripted_upstream(*replies, listing=model_list("m")) as upstream,
         Client(upstream.url, model="m", dialect=dialect, max_retries=0) as client,

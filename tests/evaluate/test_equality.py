@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.evaluate.equality import canonical, complete
+from fcshim.evaluate.equality import canonical, fill_defaults
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -45,14 +45,14 @@ def test_defaults_are_filled_in_wherever_an_object_is():
         }
     }
 
-    assert {"unit": "km"} == complete({}, schema)
+    assert {"unit": "km"} == fill_defaults({}, schema)
     assert {
         "unit": "m",
         "stops": [{"minutes": 10}, {"minutes": 3}],
         "place": {"country": "DE", "city": "Ulm"},
-    } == complete({"unit": "m", "stops": [{}, {"minutes": 3}], "place": {"city": "Ulm"}}, schema)
+    } == fill_defaults({"unit": "m", "stops": [{}, {"minutes": 3}], "place": {"city": "Ulm"}}, schema)
 
 
 @pytest.mark.parametrize("schema", [None, True, {}, {"properties": None}, {"items": False}])
 def test_a_schema_that_says_nothing_adds_nothing(schema):
-    assert {"a": [1]} == complete({"a": [1]}, schema)
+    assert {"a": [1]} == fill_defaults({"a": [1]}, schema)

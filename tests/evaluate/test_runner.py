@@ -14,7 +14,7 @@ from tests.scripted import HANG, ROLE, Script, text_reply, scripted_upstream
 TIMER = Tool("timer", "Start a countdown.", {"type": "object", "properties": {"minutes": {"type": "number"}}})
 CALL = '<function_call>\n{"name": "timer", "arguments": {"minutes": 5}}\n</function_call>'
 HANGING = Script((ROLE, HANG))
-FALLEN = Script((b'{"error": {"message": "the model fell over"}}',), status=500)
+SERVER_ERROR = Script((b'{"error": {"message": "the model fell over"}}',), status=500)
 
 
 def timers(count):
@@ -93,7 +93,7 @@ async def test_a_run_that_is_ended_ends_its_requests():
 
 
 async def test_an_endpoint_that_fails_once_costs_one_case():
-    (failed, right), _ = await run(timers(2), FALLEN, text_reply(CALL))
+    (failed, right), _ = await run(timers(2), SERVER_ERROR, text_reply(CALL))
 
     assert ("error", "right") == (failed.verdict, right.verdict)
     assert "the model fell over" in failed.problem
@@ -117,7 +117,7 @@ async def test_a_reply_that_takes_too_long_is_an_error():
 async def test_an_endpoint_that_always_fails_ends_the_run():
     told = []
     with pytest.raises(UpstreamError, match=r"10 cases one after the other failed: .*fell over"):
-        await run(timers(40), *[FALLEN] * 40, on_result=told.append)
+        await run(timers(40), *[SERVER_ERROR] * 40, on_result=told.append)
 
     assert 10 == len(told)
 

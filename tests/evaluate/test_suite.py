@@ -13,10 +13,10 @@ from fcshim.evaluate.suite import COMMANDS, fingerprint, tool_sets
 from fcshim.messages import as_tools
 from fcshim.schema.validate import first_violation
 
-EVERY = load_cases(CATEGORIES)
+ALL_CASES = load_cases(CATEGORIES)
 
 
-def admitted(call):
+def accepted_arguments(call):
     """Give the arguments of the call, once with each value of each argument."""
     first = {key: values[0] for key, values in call.arguments.items()}
     yield first
@@ -26,25 +26,25 @@ def admitted(call):
 
 
 def test_ids_are_unique():
-    assert [] == [id_ for id_, count in Counter(case.id for case in EVERY).items() if count > 1]
+    assert [] == [id_ for id_, count in Counter(case.id for case in ALL_CASES).items() if count > 1]
 
 
 def test_what_is_expected_is_offered_and_admitted_by_its_schema():
     faults = [
         (case.id, call.name, fault)
-        for case in EVERY
+        for case in ALL_CASES
         for call in (call for calls in case.expected for call in calls)
-        for fault in faults_of(call, {tool.name: tool for tool in as_tools(case.tools)})
+        for fault in case_defects(call, {tool.name: tool for tool in as_tools(case.tools)})
     ]
 
     assert [] == faults
 
 
-def faults_of(call, offered):
+def case_defects(call, offered):
     parameters = offered[call.name].parameters
     if not all(call.arguments.values()):
         yield "an argument admits nothing"
-    for arguments in admitted(call):
+    for arguments in accepted_arguments(call):
         if fault := first_violation(parameters, arguments):
             yield fault
         if unknown := arguments.keys() - parameters["properties"].keys():
@@ -52,11 +52,11 @@ def faults_of(call, offered):
 
 
 def test_every_case_ends_with_something_to_answer():
-    last = [case.messages[-1] for case in EVERY]
+    last = [case.messages[-1] for case in ALL_CASES]
 
     assert {"user", "tool"} == {message["role"] for message in last}
     assert all(message["content"].strip() for message in last)
-    assert all(case.expected for case in EVERY)
+    assert all(case.expected for case in ALL_CASES)
 
 
 def test_every_tool_has_a_name_of_its_own_and_a_description():
@@ -67,7 +67,7 @@ def test_every_tool_has_a_name_of_its_own_and_a_description():
 
 
 def test_every_category_is_large_enough_to_tell_models_apart():
-    sizes = Counter(case.category for case in EVERY)
+    sizes = Counter(case.category for case in ALL_CASES)
 
     assert set(CATEGORIES) == set(sizes)
     assert min(sizes.values()) >= 30
@@ -81,12 +81,12 @@ def test_the_readme_has_the_number_of_cases():
 
 
 def test_a_choice_of_tools_leads_to_the_tool_that_is_expected():
-    chosen = {case.id: case for case in EVERY if isinstance(case.tool_choice, dict)}
+    chosen = {case.id: case for case in ALL_CASES if isinstance(case.tool_choice, dict)}
 
     assert {name: case.tool_choice["function"]["name"] for name, case in chosen.items()} == {
         name: case.expected[0][0].name for name, case in chosen.items()
     }
-    assert {"auto", "required"} == {case.tool_choice for case in EVERY if case.id not in chosen}
+    assert {"auto", "required"} == {case.tool_choice for case in ALL_CASES if case.id not in chosen}
 
 
 def test_categories_are_what_their_names_say():
@@ -99,10 +99,10 @@ def test_categories_are_what_their_names_say():
     assert all(len(case.messages) > 1 for case in by_category["multi_turn"])
     assert all(case.expected == ((),) for name in ("missing_information", "no_tool_fits") for case in by_category[name])
     assert all(max(len(said["content"] or "") for said in case.messages) > 2000 for case in by_category["long_results"])
-    assert all(any(nested(call) for call in case.expected[0]) for case in by_category["nested_arguments"])
+    assert all(any(has_nested_values(call) for call in case.expected[0]) for case in by_category["nested_arguments"])
 
 
-def nested(call):
+def has_nested_values(call):
     return any(isinstance(value, dict | list) for values in call.arguments.values() for value in values)
 
 
@@ -115,7 +115,7 @@ def test_languages_are_many_and_written_in_many_scripts():
 
 
 def test_a_call_of_the_history_is_followed_by_its_results():
-    case = next(case for case in EVERY if case.id == "turns-033")
+    case = next(case for case in ALL_CASES if case.id == "turns-033")
     _, calls, first, second, *_ = case.messages
 
     assert ["call_1", "call_2"] == [call["id"] for call in calls["tool_calls"]]
@@ -126,7 +126,7 @@ def test_a_call_of_the_history_is_followed_by_its_results():
 def test_everything_that_is_offered_or_told_is_used():
     folder = Path(suite.__file__).parent
     lines = "".join(path.read_text(encoding="utf-8") for path in folder.glob("cases/*.jsonl"))
-    called = {call.name for case in EVERY for calls in case.expected for call in calls}
+    called = {call.name for case in ALL_CASES for calls in case.expected for call in calls}
 
     assert set() == {tool.name for tools in tool_sets().values() for tool in tools} - called
     assert [] == [path.name for path in folder.glob("documents/*") if f'"@{path.stem}"' not in lines]
@@ -151,5 +151,5 @@ def test_an_unknown_category_is_a_mistake():
 
 
 def test_the_suite_is_the_same_each_time():
-    assert load_cases(CATEGORIES) == EVERY
+    assert load_cases(CATEGORIES) == ALL_CASES
     assert 16 == len(fingerprint())

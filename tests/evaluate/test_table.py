@@ -16,7 +16,7 @@ RESULTS = [
 ]
 
 
-def shown(results):
+def rendered_rows(results):
     """Give the table's rows, as lists of their cells."""
     console = Console(file=io.StringIO(), width=200)
     console.print(make_table(summarise(results)))
@@ -25,7 +25,7 @@ def shown(results):
 
 
 def test_dialects_stand_side_by_side():
-    rows = shown(RESULTS)
+    rows = rendered_rows(RESULTS)
 
     assert ["category", "hermes", "native"] == rows[0]
     assert ["simple", "9 of 10   90% (60 to 98)", "1 of 1  100% (21 to 100)"] in rows
@@ -34,7 +34,7 @@ def test_dialects_stand_side_by_side():
 
 
 def test_what_went_wrong_and_what_it_cost_stand_below():
-    rows = shown(RESULTS)
+    rows = rendered_rows(RESULTS)
 
     assert ["wrong arguments", "1", "0"] in rows
     assert ["missing call", "1", "0"] in rows
@@ -43,4 +43,4 @@ def test_what_went_wrong_and_what_it_cost_stand_below():
 
 
 def test_nothing_measured_is_an_empty_table():
-    assert "category" == shown([])[0][0]
+    assert "category" == rendered_rows([])[0][0]

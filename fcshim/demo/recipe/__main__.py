@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from fcshim.demo.recipe.export import export
-from fcshim.demo.recipe.train import Plan, train
+from fcshim.demo.recipe.train import TrainingPlan, train
 from fcshim.demo.recipe.vocabulary import train_tokenizer
 
 
@@ -29,7 +29,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     tokenizer = train_tokenizer(options.vocabulary)
     tokenizer.save(str(options.out / "tokenizer.json"))
-    model = train(tokenizer, Plan(options.minutes, options.seed), options.out / "weights.pt")
+    model = train(tokenizer, TrainingPlan(options.minutes, options.seed), options.out / "weights.pt")
     export(model, tokenizer, options.out / "tiny.gguf")
 
 

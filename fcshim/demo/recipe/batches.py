@@ -12,30 +12,30 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from fcshim.demo.chatml import CLOSE, OPEN
-from fcshim.demo.conversations import Turn, conversation, echo_conversation
+from fcshim.demo.conversations import PromptTurn, make_conversation, make_echo_conversation
 
 Sample = tuple[list[int], list[int]]
-POOL = 300
+POOL_SIZE = 300
 
 
-def batches(
-    tokenizer: Tokenizer, seed: int, *, tokens: int, longest: int, echoes: Callable[[], float]
+def make_batches(
+    tokenizer: Tokenizer, seed: int, *, max_tokens: int, max_length: int, echo_share: Callable[[], float]
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield (ids, mask) of at most about `tokens` tokens; `echoes()` is the share of plain echo conversations."""
     rng = Random(seed)
     while True:
         pool: list[Sample] = []
-        while len(pool) < POOL:
-            turns = echo_conversation(rng) if rng.random() < echoes() else conversation(rng)
-            ids, mask = encode(tokenizer, turns, longest)
+        while len(pool) < POOL_SIZE:
+            turns = make_echo_conversation(rng) if rng.random() < echo_share() else make_conversation(rng)
+            ids, mask = encode(tokenizer, turns, max_length)
             if any(mask):
                 pool.append((ids, mask))
-        made = list(_by_length(pool, tokens))
+        made = list(_batches_by_length(pool, max_tokens))
         rng.shuffle(made)
         yield from map(_tensors, made)
 
 
-def encode(tokenizer: Tokenizer, turns: list[Turn], longest: int) -> Sample:
+def encode(tokenizer: Tokenizer, turns: list[PromptTurn], max_length: int) -> Sample:
     """Write turns as ids and mask, as many whole turns as fit."""
     start, end = tokenizer.token_to_id(OPEN), tokenizer.token_to_id(CLOSE)
     newline = tokenizer.encode("\n").ids
@@ -44,14 +44,14 @@ def encode(tokenizer: Tokenizer, turns: list[Turn], longest: int) -> Sample:
     for turn in turns:
         header = [start, *tokenizer.encode(f"{turn.role}\n").ids]
         text = [*tokenizer.encode(turn.text).ids, end]
-        if len(ids) + len(header) + len(text) + len(newline) > longest:
+        if len(ids) + len(header) + len(text) + len(newline) > max_length:
             break
         ids += header + text + newline
         mask += [0] * len(header) + [int(turn.role == "assistant")] * len(text) + [0] * len(newline)
     return ids, mask
 
 
-def _by_length(pool: list[Sample], tokens: int) -> Iterator[list[Sample]]:
+def _batches_by_length(pool: list[Sample], tokens: int) -> Iterator[list[Sample]]:
     batch: list[Sample] = []
     for sample in sorted(pool, key=lambda sample: len(sample[0])):
         if batch and (len(batch) + 1) * len(sample[0]) > tokens:

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from fcshim.demo import fingerprint
 from fcshim.demo.chatml import CLOSE, END_OF_TEXT, SPECIAL_TOKENS, TEMPLATE
-from fcshim.demo.recipe.network import Network, Shape
+from fcshim.demo.recipe.network import Network, NetworkShape
 
 Q8_0 = gguf.GGMLQuantizationType.Q8_0
 CONTEXT = 4096
@@ -33,7 +33,7 @@ def export(model: Network, tokenizer: Tokenizer, path: Path) -> None:
     writer.close()
 
 
-def _describe(writer: gguf.GGUFWriter, shape: Shape) -> None:
+def _describe(writer: gguf.GGUFWriter, shape: NetworkShape) -> None:
     writer.add_name("fcshim-tiny")
     writer.add_description("Copies tool names and arguments from a command into calls; made by fcshim/demo/recipe.")
     writer.add_license("Apache-2.0")

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 
 @dataclass(frozen=True)
-class Shape:
+class NetworkShape:
     """Sizes; the head width is `width / heads` and must be 64 for the induction start."""
 
     vocabulary: int
@@ -26,10 +26,10 @@ class Shape:
     epsilon: float = 1e-5
 
 
-class Norm(nn.Module):
+class RMSNorm(nn.Module):
     """RMSNorm."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: NetworkShape) -> None:
         super().__init__()
         self.epsilon = shape.epsilon
         self.weight = nn.Parameter(torch.ones(shape.width))
@@ -39,13 +39,13 @@ class Norm(nn.Module):
         return functional.rms_norm(x, (x.shape[-1],), self.weight, self.epsilon)
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Attention and gated MLP. The attribute names are those of the GGUF tensors."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: NetworkShape) -> None:
         super().__init__()
         self.heads = shape.heads
-        self.attn_norm, self.ffn_norm = Norm(shape), Norm(shape)
+        self.attn_norm, self.ffn_norm = RMSNorm(shape), RMSNorm(shape)
         self.attn_q, self.attn_k, self.attn_v, self.attn_output = (
             nn.Linear(shape.width, shape.width, bias=False) for _ in range(4)
         )
@@ -69,12 +69,12 @@ class Block(nn.Module):
 class Network(nn.Module):
     """Token ids to the last hidden state; `output` gives the logits."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: NetworkShape) -> None:
         super().__init__()
         self.shape = shape
         self.token_embd = nn.Embedding(shape.vocabulary, shape.width)
-        self.blk = nn.ModuleList(Block(shape) for _ in range(shape.layers))
-        self.output_norm = Norm(shape)
+        self.blk = nn.ModuleList(TransformerBlock(shape) for _ in range(shape.layers))
+        self.output_norm = RMSNorm(shape)
         self.output = nn.Linear(shape.width, shape.vocabulary, bias=False)
         for name, weight in self.named_parameters():
             if weight.dim() > 1:
@@ -91,7 +91,7 @@ class Network(nn.Module):
         return self.output_norm(x)
 
 
-def frequencies(shape: Shape) -> Tensor:
+def frequencies(shape: NetworkShape) -> Tensor:
     """Give the rotation per position of each pair of channels of a head."""
     head = shape.width // shape.heads
     return shape.rope_base ** (-torch.arange(0, head, 2).float() / head)
@@ -104,7 +104,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def start_as_induction(model: Network, *, code: int = 48, reach: int = 900) -> None:
+def init_induction_heads(model: Network, *, code: int = 48, reach: int = 900) -> None:
     """Set weights so that the model begins as "find this token earlier, and say what followed it".
 
     Channels [0, code) hold the token's random code, the next `code` that of the token before (head 0 of layer 0 puts

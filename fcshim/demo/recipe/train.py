@@ -14,36 +14,36 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fcshim.demo.recipe.batches import batches
-from fcshim.demo.recipe.network import Network, Shape, start_as_induction
+from fcshim.demo.recipe.batches import make_batches
+from fcshim.demo.recipe.network import Network, NetworkShape, init_induction_heads
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """How long and how fast."""
 
     minutes: float
     seed: int = 1
     peak_rate: float = 2e-3
     tokens_per_batch: int = 3500
-    longest: int = 900
-    coarse: float = 0.6
+    max_length: int = 900
+    bfloat16_share: float = 0.6
     """The share of the time in which bfloat16 is good enough; it is almost twice as fast where the CPU has it."""
     prompt_weight: float = 0.1
     """The weight of tokens that are not the assistant's: a little of it helps matching to form."""
 
 
-def train(tokenizer: Tokenizer, plan: Plan, checkpoint: Path) -> Network:
+def train(tokenizer: Tokenizer, plan: TrainingPlan, checkpoint: Path) -> Network:
     """Train a new model; `checkpoint` is rewritten now and then."""
     torch.manual_seed(plan.seed)
-    model = Network(Shape(tokenizer.get_vocab_size()))
-    start_as_induction(model)
+    model = Network(NetworkShape(tokenizer.get_vocab_size()))
+    init_induction_heads(model)
     optimizer = _optimizer(model, plan)
     began, gone, recent = time.monotonic(), 0.0, _Average()
-    stream = batches(
-        tokenizer, plan.seed, tokens=plan.tokens_per_batch, longest=plan.longest, echoes=lambda: _echoes(gone)
+    stream = make_batches(
+        tokenizer, plan.seed, max_tokens=plan.tokens_per_batch, max_length=plan.max_length, echo_share=lambda: _echo_share(gone)
     )
     for step, (ids, mask) in enumerate(stream):
         gone = (time.monotonic() - began) / (60 * plan.minutes)
@@ -51,7 +51,7 @@ def train(tokenizer: Tokenizer, plan: Plan, checkpoint: Path) -> Network:
             break
         for group in optimizer.param_groups:
             group["lr"] = plan.peak_rate * min(1, (step + 1) / 80) * min(1, (1 - gone) / 0.6)
-        with torch.autocast("cpu", torch.bfloat16, enabled=gone < plan.coarse):
+        with torch.autocast("cpu", torch.bfloat16, enabled=gone < plan.bfloat16_share):
             outcome = _step(model, optimizer, ids, mask, plan.prompt_weight)
         recent.add(*outcome)
         if step % 100 == 0:
@@ -60,11 +60,11 @@ def train(tokenizer: Tokenizer, plan: Plan, checkpoint: Path) -> Network:
     return model
 
 
-def _echoes(gone: float) -> float:
-    return 0.85 if gone < 0.12 else 0.4 if gone < 0.2 else 0.05
+def _echo_share(elapsed: float) -> float:
+    return 0.85 if elapsed < 0.12 else 0.4 if elapsed < 0.2 else 0.05
 
 
-def _optimizer(model: Network, plan: Plan) -> torch.optim.Optimizer:
+def _optimizer(model: Network, plan: TrainingPlan) -> torch.optim.Optimizer:
     matrices = [weight for weight in model.parameters() if weight.dim() > 1]
     gains = [weight for weight in model.parameters() if weight.dim() == 1]
     groups = [{"params": matrices, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}]

@@ -11,10 +11,10 @@ from random import Random
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from fcshim.demo.chatml import SPECIAL_TOKENS
-from fcshim.demo.conversations import conversation
+from fcshim.demo.conversations import make_conversation
 
 SEED = 7
-CONVERSATIONS = 3000
+CONVERSATION_COUNT = 3000
 
 
 def train_tokenizer(size: int) -> Tokenizer:
@@ -36,5 +36,5 @@ def train_tokenizer(size: int) -> Tokenizer:
 
 def _texts() -> Iterator[str]:
     rng = Random(SEED)
-    for _ in range(CONVERSATIONS):
-        yield from (turn.text for turn in conversation(rng))
+    for _ in range(CONVERSATION_COUNT):
+        yield from (turn.text for turn in make_conversation(rng))

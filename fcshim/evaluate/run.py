@@ -10,13 +10,13 @@ import msgspec
 
 from fcshim.client import Client
 from fcshim.errors import UpstreamError
-from fcshim.evaluate.plan import Plan
-from fcshim.evaluate.record import Record
+from fcshim.evaluate.plan import EvalPlan
+from fcshim.evaluate.result_file import ResultFile
 from fcshim.evaluate.result import Result
 from fcshim.evaluate.runner import evaluate
 
 
-async def settle(plan: Plan) -> Plan:
+async def resolve_model(plan: EvalPlan) -> EvalPlan:
     """Name the model, where the plan does not. Raises `UpstreamError` where the endpoint lists none."""
     if plan.model:
         return plan
@@ -27,15 +27,15 @@ async def settle(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, model=names[0])
 
 
-async def run(plan: Plan, record: Record, on_result: Callable[[Result], None]) -> None:
+async def run_plan(plan: EvalPlan, result_file: ResultFile, on_result: Callable[[Result], None]) -> None:
     """Ask what the record does not have yet. Raises `UpstreamError` where the endpoint fails again and again."""
 
     def keep(result: Result) -> None:
-        record.add(result)
+        result_file.add(result)
         on_result(result)
 
     for dialect in plan.labels():
-        missing = [case for case in plan.cases() if not record.has(dialect, case.id)]
+        missing = [case for case in plan.cases() if not result_file.has(dialect, case.id)]
         async with plan.client(dialect) as client:
             await evaluate(
                 client,
@@ -48,13 +48,13 @@ async def run(plan: Plan, record: Record, on_result: Callable[[Result], None]) -
             )
 
 
-def results_of(plan: Plan, record: Record) -> list[Result]:
+def results_of(plan: EvalPlan, result_file: ResultFile) -> list[Result]:
     """Give the plan's results as far as they are there, by dialect and case; the record may hold others."""
-    found = {(result.dialect, result.id): result for result in record.results}
+    found = {(result.dialect, result.id): result for result in result_file.results}
     wanted = [(dialect, case.id) for dialect in plan.labels() for case in plan.cases()]
     return [found[key] for key in wanted if key in found]
 
 
-def _key(plan: Plan) -> str | None:
+def _key(plan: EvalPlan) -> str | None:
     key = plan.config.upstream_key
     return key.reveal() if key else None

@@ -45,7 +45,7 @@ class ToolRun:
     result: str
 
 
-class Talk:
+class ToolCallingClient:
     """One conversation; `messages` is what the client would send next."""
 
     def __init__(self, client: "AsyncOpenAI", model: str) -> None:

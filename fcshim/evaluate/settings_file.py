@@ -11,60 +11,60 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fcshim.errors import ConfigError
-from fcshim.evaluate.prescription import Choice
+from fcshim.evaluate.recommendations import Recommendation
 
 _WIDTH = 110
 
 
-def write_settings(choices: Iterable[Choice], table: str, about: str) -> str:
+def render_settings(choices: Iterable[Recommendation], table: str, about: str) -> str:
     """Give the text of the file; `table` is the model's name or pattern, `about` says where the settings come from."""
     every = list(choices)
-    blocks = ["\n".join(_comment(about))]
-    blocks += [_setting(choice) for choice in every if not choice.of_model]
-    own = [_setting(choice) for choice in every if choice.of_model]
+    blocks = ["\n".join(_comment_lines(about))]
+    blocks += [_render_setting(choice) for choice in every if not choice.of_model]
+    own = [_render_setting(choice) for choice in every if choice.of_model]
     if own:
-        blocks.append(f"[models.{_string(table)}]\n" + "\n\n".join(own))
+        blocks.append(f"[models.{_toml_string(table)}]\n" + "\n\n".join(own))
     return "\n\n".join(blocks) + "\n"
 
 
-def check_place(file: Path, *, replace: bool = False) -> None:
+def check_writable(file: Path, *, replace: bool = False) -> None:
     """Find out whether the file can be written, before minutes go by for it. Raises `ConfigError`."""
     if file.is_dir():
         raise ConfigError(f"cannot write {file}: it is a folder")
     if file.exists() and not replace:
-        raise _refusal(file)
+        raise _already_exists(file)
     if not file.parent.is_dir():
         raise ConfigError(f"cannot write {file}: there is no folder {file.parent}")
     if not os.access(file if file.exists() else file.parent, os.W_OK):
         raise ConfigError(f"cannot write {file}: no permission")
 
 
-def save(text: str, file: Path, *, replace: bool = False) -> None:
+def save_settings(text: str, file: Path, *, replace: bool = False) -> None:
     """Write the file; one that is there is replaced only where that is wanted. Raises `ConfigError`."""
     try:
         with file.open("w" if replace else "x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError as error:
-        raise _refusal(file) from error
+        raise _already_exists(file) from error
     except OSError as error:
         raise ConfigError(f"cannot write {file}: {error.strerror}") from error
 
 
-def _refusal(file: Path) -> ConfigError:
+def _already_exists(file: Path) -> ConfigError:
     return ConfigError(f"{file} is there already; --force replaces it")
 
 
-def _setting(choice: Choice) -> str:
-    value = _string(choice.value) if isinstance(choice.value, str) else json.dumps(choice.value)
-    return "\n".join([*_comment(choice.why), f"{choice.setting} = {value}"])
+def _render_setting(choice: Recommendation) -> str:
+    value = _toml_string(choice.value) if isinstance(choice.value, str) else json.dumps(choice.value)
+    return "\n".join([*_comment_lines(choice.why), f"{choice.setting} = {value}"])
 
 
-def _comment(text: str) -> list[str]:
+def _comment_lines(text: str) -> list[str]:
     """Break a text into lines of comment: words keep whole, so that a URL stays one."""
     clean = "".join(sign if sign.isprintable() else " " for sign in text)
     return [f"# {line}" for line in textwrap.wrap(clean, _WIDTH, break_long_words=False, break_on_hyphens=False)]
 
 
-def _string(text: str) -> str:
+def _toml_string(text: str) -> str:
     """Write a basic string: JSON's escapes are TOML's, but for one character that JSON leaves as it is."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,7 +1,7 @@
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionMessage
 
-from fcshim.demo.talk import QUESTION, Talk
+from fcshim.demo.tool_client import QUESTION, ToolCallingClient
 
 
 def message(name: str) -> ChatCompletionMessage:
@@ -10,7 +10,7 @@ def message(name: str) -> ChatCompletionMessage:
 
 
 def test_a_call_is_run_and_its_result_added() -> None:
-    talk = Talk(AsyncOpenAI(api_key="none"), "m")
+    talk = ToolCallingClient(AsyncOpenAI(api_key="none"), "m")
     (run,) = talk.run_tools(message("add_numbers"))
 
     assert (run.name, run.arguments, run.result) == ("add_numbers", {"first": 2, "second": 3}, "5")
@@ -21,7 +21,7 @@ def test_a_call_is_run_and_its_result_added() -> None:
 
 
 def test_a_call_of_something_else_is_not_run() -> None:
-    talk = Talk(AsyncOpenAI(api_key="none"), "m")
+    talk = ToolCallingClient(AsyncOpenAI(api_key="none"), "m")
 
     assert talk.run_tools(message("remove_numbers")) == []
     assert talk.run_tools(ChatCompletionMessage(role="assistant", content="no")) == []

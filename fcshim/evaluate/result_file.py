@@ -15,7 +15,7 @@ from fcshim.evaluate.result import Result
 from fcshim.events import JSON
 
 
-class Header(msgspec.Struct, frozen=True):
+class ResultFileHeader(msgspec.Struct, frozen=True):
     """The first line."""
 
     fcshim_eval: int
@@ -23,10 +23,10 @@ class Header(msgspec.Struct, frozen=True):
     terms: dict[str, JSON]
 
 
-_FORM = 1
+_FORMAT_VERSION = 1
 
 
-class Record:
+class ResultFile:
     """The results of one run by dialect and case, and the file that keeps them where there is one.
 
     Use it as a context manager. A case that ended with an `error` counts as not asked: it is asked again.
@@ -40,7 +40,7 @@ class Record:
             return
         if path.exists() and not resume:
             raise ConfigError(f"{path} is there already: --resume goes on with it")
-        whole = _whole_lines(path) if path.exists() else b""
+        whole = _read_complete_lines(path) if path.exists() else b""
         if whole:
             self._read(path, whole, terms)
         try:
@@ -49,7 +49,7 @@ class Record:
             raise ConfigError(f"{path}: {error.strerror}") from error
         self._file.truncate(len(whole))
         if not whole:
-            self._write(Header(_FORM, terms))
+            self._write(ResultFileHeader(_FORMAT_VERSION, terms))
 
     def __enter__(self) -> Self:
         return self
@@ -78,10 +78,10 @@ class Record:
     def _read(self, path: Path, data: bytes, terms: dict[str, JSON]) -> None:
         first, *rest = data.removesuffix(b"\n").split(b"\n")
         try:
-            header = msgspec.json.decode(first, type=Header)
+            header = msgspec.json.decode(first, type=ResultFileHeader)
         except (msgspec.DecodeError, RecursionError) as error:
             raise ConfigError(f"{path}: these are no results of fcshim eval") from error
-        if header.fcshim_eval != _FORM:
+        if header.fcshim_eval != _FORMAT_VERSION:
             raise ConfigError(f"{path}: results in form {header.fcshim_eval}, of another version of fcshim")
         if header.terms != terms:
             raise ConfigError(f"{path} was made with other settings: {_difference(header.terms, terms)}")
@@ -92,13 +92,13 @@ class Record:
                 raise ConfigError(f"{path}:{number}: no result: {error}") from error
             self._results[result.dialect, result.id] = result
 
-    def _write(self, item: Header | Result) -> None:
+    def _write(self, item: ResultFileHeader | Result) -> None:
         if self._file is not None:
             self._file.write(msgspec.json.encode(item) + b"\n")
             self._file.flush()
 
 
-def _whole_lines(path: Path) -> bytes:
+def _read_complete_lines(path: Path) -> bytes:
     """Read the file without a last line that was cut off while it was written. Raises `ConfigError`."""
     try:
         data = path.read_bytes()

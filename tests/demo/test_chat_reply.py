@@ -1,8 +1,8 @@
 import json
 
-from fcshim.demo.chat_answer import DONE, Answer, usage
+from fcshim.demo.chat_reply import DONE, ChatReplyEncoder, usage
 
-ANSWER = Answer("fcshim-tiny", id="chatcmpl-1", created=5)
+ANSWER = ChatReplyEncoder("fcshim-tiny", id="chatcmpl-1", created=5)
 
 
 def data(event: bytes) -> dict[str, object]:
@@ -18,15 +18,15 @@ def test_a_stream_is_what_llama_server_sends() -> None:
     def chunk(delta: dict[str, object], reason: str | None = None) -> dict[str, object]:
         return {"choices": [{"finish_reason": reason, "index": 0, "delta": delta}], **head}
 
-    assert data(ANSWER.first()) == chunk({"role": "assistant", "content": None})
-    assert data(ANSWER.piece("hé\n")) == chunk({"content": "hé\n"})
-    assert data(ANSWER.last("length")) == chunk({}, "length")
-    assert data(ANSWER.counted(usage(3, 2))) == {**head, "choices": [], "usage": usage(3, 2)}
+    assert data(ANSWER.encode_start()) == chunk({"role": "assistant", "content": None})
+    assert data(ANSWER.encode_text("hé\n")) == chunk({"content": "hé\n"})
+    assert data(ANSWER.encode_finish("length")) == chunk({}, "length")
+    assert data(ANSWER.encode_usage(usage(3, 2))) == {**head, "choices": [], "usage": usage(3, 2)}
     assert DONE == b"data: [DONE]\n\n"
 
 
 def test_a_whole_answer_has_message_reason_and_usage() -> None:
-    assert json.loads(ANSWER.whole("hi", "stop", usage(3, 2))) == {
+    assert json.loads(ANSWER.encode_complete("hi", "stop", usage(3, 2))) == {
         "created": 5,
         "id": "chatcmpl-1",
         "model": "fcshim-tiny",
@@ -37,4 +37,4 @@ def test_a_whole_answer_has_message_reason_and_usage() -> None:
 
 
 def test_every_answer_has_an_id_of_its_own() -> None:
-    assert Answer("m").id != Answer("m").id
+    assert ChatReplyEncoder("m").id != ChatReplyEncoder("m").id

@@ -8,7 +8,7 @@ from fcshim import Client
 from fcshim.errors import ConfigError
 from fcshim.evaluate.result import NATIVE
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
-from fcshim.evaluate.trial import Trial, attempt, best_of, chosen_cases, in_words, ways_for
+from fcshim.evaluate.comparison import Trial, run_trial, best_trial, select_cases, describe_trial, candidate_dialects
 from fcshim.parse.dialects import DIALECTS
 from tests.scripted import Script, text_reply, scripted_upstream
 
@@ -20,15 +20,15 @@ def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: 
 
 
 def test_what_the_models_name_speaks_for_is_tried_first_and_nothing_twice():
-    own, unknown = ways_for("qwen3-8b", native=False, faithful=False), ways_for("x", native=True, faithful=False)
+    own, unknown = candidate_dialects("qwen3-8b", native=False, provider_api=False), candidate_dialects("x", native=True, provider_api=False)
 
     assert ("hermes", "function_call", "bare_json", "pythonic") == own
     assert ("function_call", NATIVE, "bare_json", "pythonic", "hermes") == unknown
-    assert {*ways_for("gpt-oss-20b", native=False, faithful=True)} <= {*DIALECTS}
+    assert {*candidate_dialects("gpt-oss-20b", native=False, provider_api=True)} <= {*DIALECTS}
 
 
 def test_a_providers_own_tools_are_tried_alone():
-    assert (NATIVE,) == ways_for("claude", native=True, faithful=True)
+    assert (NATIVE,) == candidate_dialects("claude", native=True, provider_api=True)
 
 
 @pytest.mark.parametrize(
@@ -43,29 +43,29 @@ def test_a_providers_own_tools_are_tried_alone():
     ],
 )
 def test_the_best_is_taken_and_among_equals_the_models_own_then_the_shortest(trials, expected):
-    best = best_of(trials)
+    best = best_trial(trials)
 
     assert expected == (best and best.way)
 
 
 def test_cases_come_evenly_from_the_categories():
-    cases = chosen_cases(DEFAULT_CATEGORIES, 24)
+    cases = select_cases(DEFAULT_CATEGORIES, 24)
     counts = Counter(case.category for case in cases)
 
     assert 24 == len({case.id for case in cases})
     assert set(DEFAULT_CATEGORIES) == set(counts)
     assert max(counts.values()) - min(counts.values()) <= 1
-    assert cases == chosen_cases(DEFAULT_CATEGORIES, 24)
-    assert not chosen_cases(DEFAULT_CATEGORIES, 0)
+    assert cases == select_cases(DEFAULT_CATEGORIES, 24)
+    assert not select_cases(DEFAULT_CATEGORIES, 0)
     with pytest.raises(ConfigError, match="simple"):
-        chosen_cases(["simpel"], 1)
+        select_cases(["simpel"], 1)
 
 
 async def test_a_way_that_gets_none_of_the_first_cases_right_is_given_up():
     silent = [text_reply("")] * 60
     async with scripted_upstream(*silent) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
-        cases = chosen_cases(DEFAULT_CATEGORIES, 20)
-        done = await attempt("hermes", client, cases, lambda _: None, own=True, max_tokens=10)
+        cases = select_cases(DEFAULT_CATEGORIES, 20)
+        done = await run_trial("hermes", client, cases, lambda _: None, own=True, max_tokens=10)
 
     assert ("none of the first 8 was right", 8, 0) == (done.problem, done.cases, done.right)
 
@@ -75,12 +75,12 @@ async def test_an_endpoint_that_fails_ends_the_attempt_and_is_told_of(good):
     broken = Script((b'{"error":"out of memory"}',), 500)
     scripts = [text_reply("I have no tool for that.")] * good + [broken] * 60
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
-        done = await attempt(
-            "hermes", client, chosen_cases(["no_tool_fits"], 30), lambda _: None, own=True, max_tokens=10
+        done = await run_trial(
+            "hermes", client, select_cases(["no_tool_fits"], 30), lambda _: None, own=True, max_tokens=10
         )
 
     assert "out of memory" in done.problem
     assert (good, good + done.mistakes["error"]) == (done.right, done.cases)
     assert done.cases < 30
-    assert in_words(done).startswith(f"{good} of {done.cases} right")
-    assert in_words(done).endswith(f"({done.mistakes['error']} error)")
+    assert describe_trial(done).startswith(f"{good} of {done.cases} right")
+    assert describe_trial(done).endswith(f"({done.mistakes['error']} error)")

@@ -11,30 +11,30 @@ from random import Random
 from fcshim.events import JSON
 
 
-def _words(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     return text.split()
 
 
-VERBS = _words(
+VERBS = _split(
     "get fetch find search read write list send make open close run set add delete update check count play stop show"
 )
-NOUNS = _words(
+NOUNS = _split(
     "weather time file user order mail note song map price stock news photo page light door timer event task room city"
 )
-PARAMETERS = _words(
+PARAMETERS = _split(
     "city query path name id count text unit date limit user to lang key value mode size color title host days"
 )
-WORDS = _words(
+COMMON_WORDS = _split(
     "Paris London Tokyo Berlin Rome Oslo Madrid rain snow red blue green apple banana river stone cloud hello world "
     "alpha beta gamma delta north south east west monday friday summer winter cat dog horse bird fish tree house car "
     "train plane"
 )
-PROSE = _words(
+PROSE_WORDS = _split(
     "you are a helpful assistant that can call the functions below to use one write block between tags with json "
     "object name and arguments when no function is needed answer in plain text do not invent values get current for "
     "given this number of list found today result error missing please short friendly"
 )
-LETTERS = "äöüßéèñçøåžłπλжшд北京東日本中文世界한국😀🎉✓€—"
+NON_ASCII_LETTERS = "äöüßéèñçøåžłπλжшд北京東日本中文世界한국😀🎉✓€—"
 
 KINDS = ("string", "string", "string", "integer", "integer", "number", "boolean")
 
@@ -76,31 +76,31 @@ def integer(rng: Random) -> int:
     return rng.randrange(magnitude) * (-1 if rng.random() < 0.08 else 1)
 
 
-def phrase(rng: Random, least: int, most: int) -> str:
+def phrase(rng: Random, min_words: int, max_words: int) -> str:
     """Make several words with single spaces."""
-    return " ".join(word(rng) for _ in range(rng.randint(least, most)))
+    return " ".join(word(rng) for _ in range(rng.randint(min_words, max_words)))
 
 
 def word(rng: Random) -> str:
     """Make a word: known, made up, or of an unusual shape."""
     style = rng.random()
     if style < 0.35:
-        return rng.choice(WORDS)
+        return rng.choice(COMMON_WORDS)
     if style < 0.75:
         made = syllables(rng, 1, 4)
         return made.capitalize() if rng.random() < 0.3 else made
-    return rng.choice(_SHAPES)(rng)
+    return rng.choice(_UNUSUAL_WORDS)(rng)
 
 
-def syllables(rng: Random, least: int, most: int) -> str:
+def syllables(rng: Random, minimum: int, maximum: int) -> str:
     """Make a pronounceable word."""
-    count = rng.randint(least, most)
+    count = rng.randint(minimum, maximum)
     return "".join(rng.choice("bcdfghjklmnprstvwz") + rng.choice("aeiou") for _ in range(count))
 
 
-def prose(rng: Random, most: int) -> str:
+def prose(rng: Random, max_words: int) -> str:
     """Make something that reads like a line of a description."""
-    return " ".join(rng.choices(PROSE, k=rng.randint(1, most))).capitalize()
+    return " ".join(rng.choices(PROSE_WORDS, k=rng.randint(1, max_words))).capitalize()
 
 
 def _letters(rng: Random) -> str:
@@ -132,15 +132,15 @@ def _code(rng: Random) -> str:
     return rng.choice(string.ascii_letters) + "".join(tail)
 
 
-def _foreign(rng: Random) -> str:
+def _non_ascii(rng: Random) -> str:
     stem = syllables(rng, 1, 3)
     cut = rng.randint(0, len(stem))
-    return stem[:cut] + "".join(rng.choices(LETTERS, k=rng.randint(1, 3))) + stem[cut:]
+    return stem[:cut] + "".join(rng.choices(NON_ASCII_LETTERS, k=rng.randint(1, 3))) + stem[cut:]
 
 
-_SHAPES = (_letters, _numbered, _date, _clock, _path, _mail, _code, _foreign)
+_UNUSUAL_WORDS = (_letters, _numbered, _date, _clock, _path, _mail, _code, _non_ascii)
 
 
-def as_json(thing: JSON) -> str:
+def to_json(value: JSON) -> str:
     """Write JSON exactly as the prompt templates do."""
-    return json.dumps(thing, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False)

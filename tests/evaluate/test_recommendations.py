@@ -4,28 +4,28 @@ import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.detection import Detection
-from fcshim.evaluate.contact import Contact
+from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.finding import Finding
-from fcshim.evaluate.prescription import chosen_way, prescribe, table_for
+from fcshim.evaluate.recommendations import recommend_dialect, recommend, model_pattern
 from fcshim.evaluate.result import NATIVE
-from fcshim.evaluate.trial import Trial
+from fcshim.evaluate.comparison import Trial
 from fcshim.backends import get_backend
 
 
-def contact(server="generic", model="m", names=("m",), api="openai") -> Contact:
-    return Contact("http://h", UPSTREAMS[api], Detection(get_backend(server), "it says so"), names, model)
+def make_endpoint(server="generic", model="m", names=("m",), api="openai") -> EndpointInfo:
+    return EndpointInfo("http://h", UPSTREAMS[api], Detection(get_backend(server), "it says so"), names, model)
 
 
-def finding(probe, verdict, value=None) -> Finding:
+def make_finding(probe, verdict, value=None) -> Finding:
     return Finding(probe=probe, title=f"about {probe}", verdict=verdict, evidence=f"{probe} seen", value=value)
 
 
-def settings(*findings, ways=(), **met):
-    return {choice.setting: choice.value for choice in prescribe(contact(**met), findings, ways)}
+def recommended_settings(*findings, ways=(), **met):
+    return {choice.setting: choice.value for choice in recommend(make_endpoint(**met), findings, ways)}
 
 
 def test_where_nothing_was_found_out_only_the_endpoint_is_set():
-    assert {"upstream": "http://h", "upstream_api": "openai"} == settings()
+    assert {"upstream": "http://h", "upstream_api": "openai"} == recommended_settings()
 
 
 @pytest.mark.parametrize(
@@ -42,15 +42,15 @@ def test_where_nothing_was_found_out_only_the_endpoint_is_set():
 )
 def test_the_form_that_was_seen_to_hold_is_taken_the_servers_own_first(server, works, expected):
     probes = ("grammar", "schema", "structural_tag")
-    found = [finding(probe, "yes" if probe in works else "no") for probe in probes]
+    found = [make_finding(probe, "yes" if probe in works else "no") for probe in probes]
 
-    assert expected == settings(*found, server=server)["constrain"]
+    assert expected == recommended_settings(*found, server=server)["constrain"]
 
 
 def test_without_a_word_from_the_server_a_constraint_is_left_to_be_found_out_by_serve():
-    unclear = [finding(probe, "unclear") for probe in ("grammar", "schema", "structural_tag")]
+    unclear = [make_finding(probe, "unclear") for probe in ("grammar", "schema", "structural_tag")]
 
-    assert "constrain" not in settings(*unclear)
+    assert "constrain" not in recommended_settings(*unclear)
 
 
 @pytest.mark.parametrize(
@@ -65,44 +65,44 @@ def test_without_a_word_from_the_server_a_constraint_is_left_to_be_found_out_by_
     ],
 )
 def test_the_profile_is_what_was_refused_whatever_the_models_name_says(no, model, expected):
-    found = [finding(probe, "no" if probe in no else "yes") for probe in ("system", "images")]
+    found = [make_finding(probe, "no" if probe in no else "yes") for probe in ("system", "images")]
 
-    assert expected == settings(*found, model=model).get("profile")
+    assert expected == recommended_settings(*found, model=model).get("profile")
 
 
 def test_what_was_not_found_out_leaves_the_profile_to_the_models_name():
-    assert "profile" not in settings(finding("system", "unclear"), model="gemma-2-9b-it")
-    assert "profile" not in settings(finding("system", "no"), model="gemma-2-9b-it")
-    assert "no-system+text-only" == settings(finding("images", "no"), model="gemma-2-9b-it")["profile"]
+    assert "profile" not in recommended_settings(make_finding("system", "unclear"), model="gemma-2-9b-it")
+    assert "profile" not in recommended_settings(make_finding("system", "no"), model="gemma-2-9b-it")
+    assert "no-system+text-only" == recommended_settings(make_finding("images", "no"), model="gemma-2-9b-it")["profile"]
 
 
 def test_reasoning_that_is_refused_is_kept_out_and_that_which_is_dropped_is_not():
-    assert "thoughtless" == settings(finding("replay", "no", "refused"))["profile"]
-    assert "profile" not in settings(finding("replay", "no"))
+    assert "thoughtless" == recommended_settings(make_finding("replay", "no", "refused"))["profile"]
+    assert "profile" not in recommended_settings(make_finding("replay", "no"))
 
 
 def test_reasoning_that_is_open_and_room_that_is_known_are_set():
-    opened, room = finding("reasoning", "yes", {"in_reasoning": "<think>"}), finding("context", "yes", 4096)
+    opened, room = make_finding("reasoning", "yes", {"in_reasoning": "<think>"}), make_finding("context", "yes", 4096)
 
-    assert {"in_reasoning": "<think>", "prompt_budget": 2867}.items() <= settings(opened, room).items()
+    assert {"in_reasoning": "<think>", "prompt_budget": 2867}.items() <= recommended_settings(opened, room).items()
 
 
 @pytest.mark.parametrize(("verdict", "expected"), [("yes", "auto"), ("no", "prompt"), ("unclear", "prompt")])
 def test_untried_tools_of_its_own_are_used_only_with_a_way_back(verdict, expected):
-    assert expected == settings(finding("tools", verdict))["tools"]
+    assert expected == recommended_settings(make_finding("tools", verdict))["tools"]
 
 
 def test_the_way_that_did_best_is_set_with_what_the_others_did():
     best = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90)
     other = Trial(way=NATIVE, own=False, cases=8, right=3, calls_right=2, prompt_tokens=80)
-    ways = chosen_way(best, [best, other])
+    ways = recommend_dialect(best, [best, other])
 
     assert {"tools": "prompt", "dialect": "hermes"} == {choice.setting: choice.value for choice in ways}
     assert "native: 3" in ways[1].why
-    assert "prompt" == settings(finding("tools", "yes"), ways=ways)["tools"]
-    assert ["native"] == [choice.value for choice in chosen_way(other, [other])]
+    assert "prompt" == recommended_settings(make_finding("tools", "yes"), ways=ways)["tools"]
+    assert ["native"] == [choice.value for choice in recommend_dialect(other, [other])]
 
 
 def test_the_only_model_answers_to_any_name():
-    assert ("*", "b") == (table_for(contact()), table_for(contact(names=("a", "b"), model="b")))
-    assert "m" == table_for(contact(names=()))
+    assert ("*", "b") == (model_pattern(make_endpoint()), model_pattern(make_endpoint(names=("a", "b"), model="b")))
+    assert "m" == model_pattern(make_endpoint(names=()))

@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.config import Secret
 from fcshim.errors import UpstreamError
-from fcshim.evaluate.contact import meet
+from fcshim.evaluate.connect import connect
 from fcshim.upstream import Timeouts
 from tests.scripted import Script, model_list, scripted_upstream
 
@@ -16,53 +16,53 @@ OLLAMA = Script((json.dumps({"data": [{"id": "nomic-embed-text"}, {"id": "qwen3"
 VERSION = Script((b'{"version":"0.12.6"}',))
 
 
-async def met(url, api=None, model="", key=None):
-    return await meet(url, api, model, key, Timeouts(connect=2))
+async def connect_to(url, api=None, model="", key=None):
+    return await connect(url, api, model, key, Timeouts(connect=2))
 
 
-async def complaint(pages, path="", **options) -> str:
+async def error_message(pages, path="", **options) -> str:
     async with scripted_upstream(pages=pages) as upstream:
         with pytest.raises(UpstreamError) as raised:
-            await met(upstream.url + path, **options)
+            await connect_to(upstream.url + path, **options)
 
     return raised.value.message.replace(upstream.url, "URL")
 
 
 async def test_the_kind_of_server_says_which_api_is_spoken_with_it():
     async with scripted_upstream(pages={"/v1/models": LLAMA}) as upstream:
-        contact = await met(f"{upstream.url}/v1")
+        contact = await connect_to(f"{upstream.url}/v1")
 
-    assert ("llama-server", "llamacpp", "m") == (contact.sighting.backend.name, contact.kind.name, contact.model)
+    assert ("llama-server", "llamacpp", "m") == (contact.detection.backend.name, contact.kind.name, contact.model)
     assert f"{upstream.url}/v1" == contact.url
 
 
 async def test_where_the_api_has_another_path_the_address_is_put_right_and_no_embedding_model_is_examined():
     async with scripted_upstream(pages={"/v1/models": OLLAMA, "/api/version": VERSION}) as upstream:
-        contact = await met(f"{upstream.url}/v1")
+        contact = await connect_to(f"{upstream.url}/v1")
 
     assert ("ollama", upstream.url, "qwen3") == (contact.kind.name, contact.url, contact.model)
 
 
 async def test_an_api_that_is_named_is_kept():
     async with scripted_upstream(pages={"/v1/models": OLLAMA, "/api/version": VERSION}) as upstream:
-        contact = await met(f"{upstream.url}/v1", api="openai", model="other")
+        contact = await connect_to(f"{upstream.url}/v1", api="openai", model="other")
 
     assert ("openai", f"{upstream.url}/v1", "other") == (contact.kind.name, contact.url, contact.model)
 
 
 async def test_a_model_that_is_named_needs_no_list():
     async with scripted_upstream(pages={}) as upstream:
-        contact = await met(upstream.url, model="m")
+        contact = await connect_to(upstream.url, model="m")
 
-    assert ("generic", "m", ()) == (contact.sighting.backend.name, contact.model, contact.names)
+    assert ("generic", "m", ()) == (contact.detection.backend.name, contact.model, contact.model_names)
 
 
 async def test_a_provider_is_taken_at_its_word():
     listed = Script((b'{"data":[{"id":"claude","type":"model"}],"has_more":false}',))
     async with scripted_upstream(pages={"/v1/models": listed}) as upstream:
-        contact = await met(upstream.url, api="anthropic")
+        contact = await connect_to(upstream.url, api="anthropic")
 
-    assert ("generic", "claude") == (contact.sighting.backend.name, contact.model)
+    assert ("generic", "claude") == (contact.detection.backend.name, contact.model)
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ async def test_a_provider_is_taken_at_its_word():
     ],
 )
 async def test_what_is_wrong_is_said_with_what_to_do(pages, path, expected):
-    assert expected in await complaint(pages, path)
+    assert expected in await error_message(pages, path)
 
 
 @pytest.mark.parametrize("status", [400, 403])
 async def test_a_key_that_is_refused_is_not_repeated(status):
     refused = {"/v1/models": Script((b'{"error":"wrong key secret-secret"}',), status)}
 
-    assert "secret-secret" not in await complaint(refused, key=Secret("secret-secret"))
+    assert "secret-secret" not in await error_message(refused, key=Secret("secret-secret"))
 
 
 async def test_nobody_there_is_said_so():
     with pytest.raises(UpstreamError, match=r"127.0.0.1:9.*cannot connect.*Is the server running"):
-        await met("http://127.0.0.1:9")
+        await connect_to("http://127.0.0.1:9")

@@ -23,7 +23,7 @@ def usage(prompt_tokens: int, output_tokens: int) -> dict[str, JSON]:
     }
 
 
-def server_sent(value: JSON) -> bytes:
+def sse_event(value: JSON) -> bytes:
     """Write one event of a stream."""
     return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
@@ -32,37 +32,37 @@ DONE = b"data: [DONE]\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChatReplyEncoder:
     """One reply's identity; each method gives a piece of it."""
 
     model: str
     id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(16)}")
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def first(self) -> bytes:
+    def encode_start(self) -> bytes:
         """Begin a stream."""
-        return self._chunk({"role": "assistant", "content": None})
+        return self._encode_chunk({"role": "assistant", "content": None})
 
-    def piece(self, text: str) -> bytes:
+    def encode_text(self, text: str) -> bytes:
         """Continue a stream."""
-        return self._chunk({"content": text})
+        return self._encode_chunk({"content": text})
 
-    def last(self, reason: FinishReason) -> bytes:
+    def encode_finish(self, reason: FinishReason) -> bytes:
         """End the text of a stream."""
-        return self._chunk({}, reason)
+        return self._encode_chunk({}, reason)
 
-    def counted(self, counts: dict[str, JSON]) -> bytes:
+    def encode_usage(self, counts: dict[str, JSON]) -> bytes:
         """Give the usage of a stream."""
-        return server_sent(self._head("chat.completion.chunk") | {"choices": [], "usage": counts})
+        return sse_event(self._common_fields("chat.completion.chunk") | {"choices": [], "usage": counts})
 
-    def whole(self, text: str, reason: FinishReason, counts: dict[str, JSON]) -> bytes:
+    def encode_complete(self, text: str, reason: FinishReason, counts: dict[str, JSON]) -> bytes:
         """Give a reply that is not streamed."""
         choice = {"finish_reason": reason, "index": 0, "message": {"role": "assistant", "content": text}}
-        return msgspec.json.encode(self._head("chat.completion") | {"choices": [choice], "usage": counts})
+        return msgspec.json.encode(self._common_fields("chat.completion") | {"choices": [choice], "usage": counts})
 
-    def _chunk(self, delta: dict[str, JSON], reason: FinishReason | None = None) -> bytes:
+    def _encode_chunk(self, delta: dict[str, JSON], reason: FinishReason | None = None) -> bytes:
         choice = {"finish_reason": reason, "index": 0, "delta": delta}
-        return server_sent({"choices": [choice], **self._head("chat.completion.chunk")})
+        return sse_event({"choices": [choice], **self._common_fields("chat.completion.chunk")})
 
-    def _head(self, kind: str) -> dict[str, JSON]:
+    def _common_fields(self, kind: str) -> dict[str, JSON]:
         return {"created": self.created, "id": self.id, "model": self.model, "object": kind}

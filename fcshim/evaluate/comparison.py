@@ -18,11 +18,11 @@ from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, evaluate
 from fcshim.evaluate.suite import load_cases
 from fcshim.parse.dialects.models import dialect_for
 
-COMMON = ("function_call", "bare_json", "pythonic", "hermes")
+COMMON_DIALECTS = ("function_call", "bare_json", "pythonic", "hermes")
 """Dialects that models follow that were trained on none, or on another."""
-_LUCK = 1
+_TIE_MARGIN = 1
 """Cases that make no difference."""
-_FIRST = 8
+_FIRST_BATCH = 8
 """Cases after which a way that got none of them right is given up."""
 
 
@@ -41,28 +41,28 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was given up, where it was."""
 
 
-def ways_for(model: str, *, native: bool, faithful: bool) -> tuple[str, ...]:
+def candidate_dialects(model: str, *, native: bool, provider_api: bool) -> tuple[str, ...]:
     """Name the ways to be tried: the model's own comes first, which its name tells, or the API that was made for it.
 
     `native`: the endpoint's own tools may work; `faithful`: they are the provider's, so nothing else is tried then.
     """
-    if native and faithful:
+    if native and provider_api:
         return (NATIVE,)
-    return tuple(dict.fromkeys((dialect_for(model).name, *([NATIVE] if native else []), *COMMON)))
+    return tuple(dict.fromkeys((dialect_for(model).name, *([NATIVE] if native else []), *COMMON_DIALECTS)))
 
 
-def chosen_cases(categories: Sequence[str], count: int) -> list[Case]:
+def select_cases(categories: Sequence[str], count: int) -> list[Case]:
     """Give `count` cases, as evenly from the categories as they have them. Raises `ConfigError`."""
     by_category = [load_cases([category], count) for category in categories]
     mixed = [case for case in chain.from_iterable(zip_longest(*by_category)) if case is not None]
     return mixed[:count]
 
 
-async def attempt(
-    way: str,
+async def run_trial(
+    dialect: str,
     client: Client,
     cases: Sequence[Case],
-    watch: Callable[[Result], None],
+    on_result: Callable[[Result], None],
     *,
     own: bool,
     max_tokens: int,
@@ -73,41 +73,41 @@ async def attempt(
 
     def note(result: Result) -> None:
         results.append(result)
-        watch(result)
+        on_result(result)
 
     sampling = {**DEFAULT_SAMPLING, "max_tokens": max_tokens}
     problem = ""
     try:
-        for some in (cases[:_FIRST], cases[_FIRST:]):
-            await evaluate(client, some, dialect=way, sampling=sampling, concurrency=concurrency, on_result=note)
+        for some in (cases[:_FIRST_BATCH], cases[_FIRST_BATCH:]):
+            await evaluate(client, some, dialect=dialect, sampling=sampling, concurrency=concurrency, on_result=note)
             if not any(result.right for result in results) and len(results) < len(cases):
                 failed = f": {results[-1].problem}" if results[-1].problem else ""
                 problem = f"none of the first {len(results)} was right{failed}"
                 break
     except UpstreamError as error:
         problem = error.message
-    return _counted(way, results, problem, own=own)
+    return _summarize_trial(dialect, results, problem, own=own)
 
 
-def best_of(trials: Sequence[Trial]) -> Trial | None:
+def best_trial(trials: Sequence[Trial]) -> Trial | None:
     """Give the way to be taken; None where none ever called rightly."""
     able = [trial for trial in trials if trial.calls_right]
     most = max((trial.right for trial in able), default=0)
-    near = [trial for trial in able if trial.right >= most - _LUCK]
+    near = [trial for trial in able if trial.right >= most - _TIE_MARGIN]
     return min(near, key=lambda trial: (not trial.own, trial.prompt_tokens), default=None)
 
 
-def in_words(trial: Trial) -> str:
+def describe_trial(trial: Trial) -> str:
     """Say how a way did."""
     mistakes = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in trial.mistakes.items())
     length = f", {trial.prompt_tokens} tokens a prompt" if trial.prompt_tokens else ""
     return f"{trial.right} of {trial.cases} right{length}" + (f" ({mistakes})" if mistakes else "")
 
 
-def _counted(way: str, results: Sequence[Result], problem: str, *, own: bool) -> Trial:
+def _summarize_trial(dialect: str, results: Sequence[Result], problem: str, *, own: bool) -> Trial:
     counted = [result.input_tokens for result in results if result.input_tokens]
     return Trial(
-        way=way,
+        way=dialect,
         own=own,
         cases=len(results),
         right=count_right(results),

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from fcshim.demo import words
+from fcshim.demo import random_values
 
 
 def is_json(text: str) -> bool:
@@ -18,21 +18,21 @@ def is_json(text: str) -> bool:
 def test_a_seed_gives_the_same_material_again() -> None:
     def draw() -> list[object]:
         rng = Random(5)
-        return [words.value(rng, kind) for kind in words.KINDS * 20]
+        return [random_values.value(rng, kind) for kind in random_values.KINDS * 20]
 
     assert draw() == draw()
 
 
 def test_tool_names_are_names_that_every_provider_takes() -> None:
     rng = Random(1)
-    names = [words.tool_name(rng) for _ in range(2000)]
+    names = [random_values.tool_name(rng) for _ in range(2000)]
 
     assert [name for name in names if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name)] == []
 
 
 def test_a_word_never_looks_like_another_type() -> None:
     rng = Random(2)
-    strings = [words.word(rng) for _ in range(5000)]
+    strings = [random_values.word(rng) for _ in range(5000)]
 
     assert [text for text in strings if not text or " " in text or is_json(text)] == []
 
@@ -43,12 +43,12 @@ def test_a_word_never_looks_like_another_type() -> None:
 def test_values_are_of_the_type_that_was_asked_for(kind: str, types: type) -> None:
     rng = Random(3)
 
-    assert all(isinstance(words.value(rng, kind), types) for _ in range(500))
+    assert all(isinstance(random_values.value(rng, kind), types) for _ in range(500))
 
 
 def test_words_come_in_many_shapes() -> None:
     rng = Random(4)
-    drawn = " ".join(words.word(rng) for _ in range(2000))
+    drawn = " ".join(random_values.word(rng) for _ in range(2000))
     shapes = [r"\d{4}-\d\d-\d\d", r"\d\d:\d\d", r"\w+/\w+\.\w+", r"\w+@\w+\.\w+", r"[a-z]\d+", r"[^\x00-\x7f]"]
 
     assert [shape for shape in shapes if not re.search(shape, drawn)] == []

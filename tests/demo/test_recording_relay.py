@@ -1,16 +1,16 @@
 import httpx
 
-from fcshim.demo.endpoint import Endpoint
+from fcshim.demo.endpoint import ChatEndpoint
 from fcshim.demo.generation import Engine
 from fcshim.demo.serving import serve_app
-from fcshim.demo.tap import Tap
+from fcshim.demo.recording_relay import RecordingRelay
 
 SAY = {"messages": [{"role": "user", "content": "say rain"}], "stream": True}
 
 
 async def test_bytes_pass_and_are_remembered(engine: Engine) -> None:
-    async with serve_app(Endpoint(engine)) as model, httpx.AsyncClient(trust_env=False) as client:
-        tap = Tap(client, model)
+    async with serve_app(ChatEndpoint(engine)) as model, httpx.AsyncClient(trust_env=False) as client:
+        tap = RecordingRelay(client, model)
         async with serve_app(tap) as relay:
             answers = [await client.post(f"{url}/v1/chat/completions", json=SAY) for url in (model, relay)]
             health = await client.get(f"{relay}/health")
@@ -18,4 +18,4 @@ async def test_bytes_pass_and_are_remembered(engine: Engine) -> None:
     assert [answer.text.count("data: ") for answer in answers] == [answers[0].text.count("data: ")] * 2
     assert answers[1].headers["content-type"] == "text/event-stream"
     assert health.json() == {"status": "ok"}
-    assert [(record.shown, record.text) for record in tap.records] == [([("user", "say rain")], "rain")]
+    assert [(record.messages, record.text) for record in tap.records] == [([("user", "say rain")], "rain")]

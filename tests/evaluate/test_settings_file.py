@@ -8,31 +8,31 @@ from hypothesis import strategies as st
 
 from fcshim.config import load_config
 from fcshim.errors import ConfigError
-from fcshim.evaluate.prescription import Choice
-from fcshim.evaluate.profile_file import save, write_settings
+from fcshim.evaluate.recommendations import Recommendation
+from fcshim.evaluate.settings_file import save_settings, render_settings
 
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(table=ANY, value=ANY, why=ANY, about=ANY, switch=st.booleans())
 def test_any_value_and_any_comment_come_through(table, value, why, about, switch):
-    general = Choice(setting="upstream", value=value, why=why)
-    own = Choice(setting="rescue", value=switch, why=why, of_model=True)
+    general = Recommendation(setting="upstream", value=value, why=why)
+    own = Recommendation(setting="rescue", value=switch, why=why, of_model=True)
 
     expected = {"upstream": value, "models": {table: {"rescue": switch}}}
 
-    assert expected == tomllib.loads(write_settings([general, own], table, about))
+    assert expected == tomllib.loads(render_settings([general, own], table, about))
 
 
 def test_the_file_is_one_that_serve_takes(tmp_path):
     choices = [
-        Choice(setting="upstream", value="http://127.0.0.1:8080", why="it is there"),
-        Choice(setting="constrain", value="llama-server", why="a\nb"),
-        Choice(setting="profile", value="no-system+text-only", why="", of_model=True),
-        Choice(setting="in_reasoning", value="<think>", why="", of_model=True),
+        Recommendation(setting="upstream", value="http://127.0.0.1:8080", why="it is there"),
+        Recommendation(setting="constrain", value="llama-server", why="a\nb"),
+        Recommendation(setting="profile", value="no-system+text-only", why="", of_model=True),
+        Recommendation(setting="in_reasoning", value="<think>", why="", of_model=True),
     ]
     file = tmp_path / "found.toml"
-    save(write_settings(choices, 'a"b\\c', "about"), file)
+    save_settings(render_settings(choices, 'a"b\\c', "about"), file)
     config = load_config(file=file)
 
     assert ("http://127.0.0.1:8080", "llama-server") == (config.upstream, config.constrain)
@@ -44,13 +44,13 @@ def test_the_file_is_one_that_serve_takes(tmp_path):
 
 def test_a_file_is_replaced_only_when_that_is_wanted(tmp_path):
     file = tmp_path / "found.toml"
-    save("a = 1", file)
+    save_settings("a = 1", file)
 
     with pytest.raises(ConfigError, match="--force"):
-        save("a = 2", file)
+        save_settings("a = 2", file)
     assert "a = 1" == file.read_text()
 
-    save("a = 3", file, replace=True)
+    save_settings("a = 3", file, replace=True)
     assert "a = 3" == file.read_text()
     with pytest.raises(ConfigError, match="cannot write"):
-        save("a = 1", tmp_path / "missing" / "found.toml")
+        save_settings("a = 1", tmp_path / "missing" / "found.toml")

@@ -3,24 +3,24 @@
 import pytest
 
 from fcshim.config import Secret
-from fcshim.evaluate import patient as patients
-from fcshim.evaluate.patient import HELLO, Patient, excerpt, user
+from fcshim.evaluate import target as patients
+from fcshim.evaluate.target import HELLO, ProbeTarget, excerpt, user_message
 from fcshim.backends import get_backend
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, HANG, ROLE, Script, text_reply, text_chunk, scripted_upstream
 
 
-async def asked(script, **options):
+async def send_request(script, **options):
     async with scripted_upstream(script) as upstream, Upstream(upstream.url) as endpoint:
-        patient = Patient(endpoint, "m", get_backend("generic"))
-        answer = await patient.ask(patient.request(user(HELLO), max_tokens=5), **options)
+        patient = ProbeTarget(endpoint, "m", get_backend("generic"))
+        answer = await patient.send(patient.make_request(user_message(HELLO), max_tokens=5), **options)
     return answer, upstream
 
 
 async def test_a_reply_is_told_with_its_times_and_its_bytes():
-    answer, upstream = await asked(text_reply("Hel", "lo"))
+    answer, upstream = await send_request(text_reply("Hel", "lo"))
 
-    assert (200, True, "Hello", 10) == (answer.status, answer.good, answer.text, answer.prompt_tokens)
+    assert (200, True, "Hello", 10) == (answer.status, answer.ok, answer.text, answer.prompt_tokens)
     assert 2 == len(answer.arrivals)
     assert 0 < answer.arrivals[0] <= answer.seconds
     assert answer.raw.endswith(b"data: [DONE]\n\n")
@@ -37,42 +37,42 @@ async def test_a_reply_is_told_with_its_times_and_its_bytes():
     ],
 )
 async def test_what_goes_wrong_is_told_and_is_a_refusal_only_where_the_server_says_so(script, status, refused, words):
-    answer, _ = await asked(script)
+    answer, _ = await send_request(script)
 
-    assert (status, False, refused) == (answer.status, answer.good, answer.refused)
-    assert words in answer.told()
+    assert (status, False, refused) == (answer.status, answer.ok, answer.rejected)
+    assert words in answer.error_summary()
 
 
 async def test_nobody_there_and_nothing_in_time_are_told_too(monkeypatch):
     monkeypatch.setattr(patients, "PATIENCE", 0.2)
     async with Upstream("http://127.0.0.1:9") as away:
-        patient = Patient(away, "m", get_backend("generic"))
-        nobody = await patient.ask(patient.request(user(HELLO), max_tokens=5))
-        page = await patient.page("GET", "//props")
-    nothing, _ = await asked(Script((ROLE, HANG)))
+        patient = ProbeTarget(away, "m", get_backend("generic"))
+        nobody = await patient.send(patient.make_request(user_message(HELLO), max_tokens=5))
+        page = await patient.fetch_json("GET", "//props")
+    nothing, _ = await send_request(Script((ROLE, HANG)))
 
-    assert (0, False, None) == (nobody.status, nobody.refused, page)
-    assert "cannot connect" in nobody.told()
-    assert "no whole answer within 0.2 s" == nothing.told()
+    assert (0, False, None) == (nobody.status, nobody.rejected, page)
+    assert "cannot connect" in nobody.error_summary()
+    assert "no whole answer within 0.2 s" == nothing.error_summary()
 
 
 async def test_a_key_that_comes_back_is_masked():
     script = Script((b'data: {"error":{"message":"no: secret-secret"}}\n\n',))
     async with scripted_upstream(script) as upstream, Upstream(upstream.url, key=Secret("secret-secret")) as endpoint:
-        patient = Patient(endpoint, "m", get_backend("generic"))
-        answer = await patient.ask(patient.request(user(HELLO), max_tokens=5))
+        patient = ProbeTarget(endpoint, "m", get_backend("generic"))
+        answer = await patient.send(patient.make_request(user_message(HELLO), max_tokens=5))
 
-    assert "the upstream failed: no: *************" == answer.told()
+    assert "the upstream failed: no: *************" == answer.error_summary()
 
 
 async def test_reading_stops_where_enough_was_seen():
-    answer, _ = await asked(Script((ROLE, text_chunk("<think>"), HANG)), enough=lambda text, _: "<think>" in text)
+    answer, _ = await send_request(Script((ROLE, text_chunk("<think>"), HANG)), enough=lambda text, _: "<think>" in text)
 
-    assert (True, False) == (answer.good, answer.whole)
+    assert (True, False) == (answer.ok, answer.complete)
 
 
 async def test_a_body_can_be_altered_as_it_is_sent():
-    _, upstream = await asked(text_reply("Hi"), change=lambda body: {**body, "odd": 1})
+    _, upstream = await send_request(text_reply("Hi"), change=lambda body: {**body, "odd": 1})
 
     assert 1 == upstream.requests[0].body["odd"]
 

@@ -10,14 +10,14 @@ import httpx
 import msgspec
 
 from fcshim.codecs.sse import SSESplitter
-from fcshim.demo.asgi import Message, Receive, Send, read_body, send_last, send_part, start
+from fcshim.demo.asgi import Message, Receive, Send, read_body, send_end, send_chunk, send_start
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordedExchange:
     """One request to the model: the messages, as (role, text), and the pieces of its answer."""
 
-    shown: list[tuple[str, str]]
+    messages: list[tuple[str, str]]
     pieces: list[str] = field(default_factory=list)
 
     @property
@@ -26,13 +26,13 @@ class Record:
         return "".join(self.pieces)
 
 
-class Tap:
+class RecordingRelay:
     """The relay, an ASGI application, in front of `upstream`."""
 
     def __init__(self, client: httpx.AsyncClient, upstream: str) -> None:
         self._client = client
         self._upstream = upstream
-        self.records: list[Record] = []
+        self.records: list[RecordedExchange] = []
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Relay one HTTP request."""
@@ -41,19 +41,19 @@ class Tap:
         body = await read_body(receive)
         if body:
             asked = msgspec.json.decode(body)
-            self.records.append(Record([(m["role"], m["content"]) for m in asked["messages"]]))
+            self.records.append(RecordedExchange([(m["role"], m["content"]) for m in asked["messages"]]))
         url = self._upstream + scope["path"]
         headers = {"content-type": "application/json"}
         async with self._client.stream(scope["method"], url, content=body, headers=headers) as response:
-            await start(send, response.status_code, response.headers.get("content-type", "application/json"))
+            await send_start(send, response.status_code, response.headers.get("content-type", "application/json"))
             events = SSESplitter()
             async for data in response.aiter_raw():
                 for event in events.feed(data):
-                    self._note(event)
-                await send_part(send, data)
-            await send_last(send)
+                    self._record(event)
+                await send_chunk(send, data)
+            await send_end(send)
 
-    def _note(self, event: bytes) -> None:
+    def _record(self, event: bytes) -> None:
         if event.startswith(b"{"):
             for choice in msgspec.json.decode(event).get("choices", ()):
                 if piece := choice["delta"].get("content"):
