@@ -16,16 +16,16 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks.proxy.load import CHAT, LoadResult, send_request, encode_request
+from benchmarks.proxy.load import CHAT, LoadResult, encode_request, send_request
 from benchmarks.proxy.processes import Process, proxy, scripted_upstream
 from benchmarks.proxy.upstream import CALL
 from benchmarks.report import Report, arguments
 from fcshim import Client
-from fcshim.constrain.excluded_markers import text_excluding
-from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.call_template import call_template_of
+from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.excluded_markers import text_excluding
 from fcshim.constrain.gbnf import write_gbnf
+from fcshim.constrain.token_limit import limit_tokens
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.parse.tagged.tags import compile_tags
@@ -63,7 +63,9 @@ def main() -> int:
     report.bar(
         f"grammar for {TOOLS} tools in {slowest[0]}, the slowest of {len(times)} dialects", times[slowest[0]], 50, "ms"
     )
-    _compare_first_chunks(report, tools[:OFFERED_TOOLS], FIRST_CHUNK_REQUESTS // 4 if options.quick else FIRST_CHUNK_REQUESTS)
+    _compare_first_chunks(
+        report, tools[:OFFERED_TOOLS], FIRST_CHUNK_REQUESTS // 4 if options.quick else FIRST_CHUNK_REQUESTS
+    )
     if options.engine:
         _ask_random_models(report, CALLS // 10 if options.quick else CALLS)
     return report.finish(options.json)

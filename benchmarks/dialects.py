@@ -102,7 +102,10 @@ def _string_stream(dialect: str, size: int) -> tuple[str, str]:
 @functools.cache
 def _values_stream(dialect: str) -> str:
     """Give a call with many small values."""
-    rows = [{"id": number, "name": f"n{number}", "tags": ["x", None], "on": True} for number in range(SMALL_VALUES_SIZE // 56)]
+    rows = [
+        {"id": number, "name": f"n{number}", "tags": ["x", None], "on": True}
+        for number in range(SMALL_VALUES_SIZE // 56)
+    ]
     return render_calls(DIALECTS[dialect], [("f", json.dumps({"rows": rows}))])
 
 

@@ -40,7 +40,10 @@ CONFIGURATIONS: Mapping[str, Mapping[str, JSON]] = {
 }
 COMMANDS_ASKED, ODD_VALUES, ODD_VALUES_STREAMED = "commands", "odd values, ten tools", "the same, streamed"
 TRAINED_MODEL_COLUMNS = (COMMANDS_ASKED, ODD_VALUES, ODD_VALUES_STREAMED)
-RANDOM_MODELS = {"random weights, SentencePiece": sentencepiece_vocabulary, "random weights, bytes": byte_level_vocabulary}
+RANDOM_MODELS = {
+    "random weights, SentencePiece": sentencepiece_vocabulary,
+    "random weights, bytes": byte_level_vocabulary,
+}
 SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 400}
 RANDOM_TOKENS = 1_000
 """A model that says anything says much; what it may say is the schemas' affair here, not the limit's."""

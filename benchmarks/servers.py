@@ -13,7 +13,7 @@ from pathlib import Path
 from mcp import Client, StdioServerParameters
 
 from benchmarks.report import Report, arguments
-from fcshim.mcp import StdioTransport, Manager, McpServerConfig
+from fcshim.mcp import Manager, McpServerConfig, StdioTransport
 
 _SERVERS = Path(__file__).parent.parent / "tests" / "mcp" / "servers"
 _SERVER_COUNT = 20
@@ -34,13 +34,17 @@ async def _measure(report: Report, *, calls: int, rounds: int) -> None:
     one = min([await _start_seconds(1) for _ in range(rounds)])
     many = min([await _start_seconds(_SERVER_COUNT) for _ in range(rounds)])
     report.table(
-        "Starting servers that take 0.5 s, best of all rounds", ("servers", "s"), [("1", one), (f"{_SERVER_COUNT}", many)]
+        "Starting servers that take 0.5 s, best of all rounds",
+        ("servers", "s"),
+        [("1", one), (f"{_SERVER_COUNT}", many)],
     )
     report.bar(f"{_SERVER_COUNT} servers, beside 1", many / one, _START_LIMIT, "x")
     sdk, manager = await _call_seconds(calls)
     report.table("A call, median", ("by", "ms"), [("the SDK's client", sdk * 1e3), ("the manager", manager * 1e3)])
     report.bar("what the manager adds", (manager - sdk) * 1e3, _CALL_LIMIT, "ms")
-    report.bar("from a server's death to the next result, its start included", await _restart_seconds(), _RESTART_LIMIT, "s")
+    report.bar(
+        "from a server's death to the next result, its start included", await _restart_seconds(), _RESTART_LIMIT, "s"
+    )
 
 
 def _command(name: str, *args: str) -> StdioTransport:

@@ -120,7 +120,10 @@ BACKENDS: dict[str, Backend] = {
             summary="SGLang: a structural tag",
             form="structural_tag",
             owned_by=("sglang",),
-            fingerprints=(Fingerprint("//server_info", "tokenizer_path"), Fingerprint("//get_server_info", "tokenizer_path")),
+            fingerprints=(
+                Fingerprint("//server_info", "tokenizer_path"),
+                Fingerprint("//get_server_info", "tokenizer_path"),
+            ),
             prefill="continue_final_message",
         ),
         Backend(
@@ -147,7 +150,7 @@ BACKENDS: dict[str, Backend] = {
 
 def unconstrained(backend: Backend) -> Backend:
     """Give the row of a server that takes no constraint, and is otherwise the same."""
-    return replace(backend, form=None, formats=False)
+    return replace(backend, form=None, rewrites_response_format=False)
 
 
 def get_backend(name: str) -> Backend:

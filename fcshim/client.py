@@ -13,16 +13,17 @@ from typing import Self, TypeAlias
 import msgspec
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
-from fcshim.dispatch import AnyExchange, RequestAttempts
+from fcshim.capabilities import ToolSupport, list_models
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.config.address import check_address
 from fcshim.constraint_support import ConstraintSupport
+from fcshim.dispatch import AnyExchange, RequestAttempts
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
 from fcshim.exchange import Batch
-from fcshim.capabilities import ToolSupport, list_models
+from fcshim.exchange_factory import ExchangeFactory
 from fcshim.messages import (
     AUTO,
     Message,
@@ -40,7 +41,6 @@ from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
 from fcshim.retry import DEFAULT_MAX_RETRIES
-from fcshim.exchange_factory import ExchangeFactory
 from fcshim.tools import AnyTool, Executor, Registry
 from fcshim.upstream import Timeouts, Upstream
 
@@ -205,9 +205,13 @@ class Client:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
 
-        make = ExchangeFactory(request, self._settings, self._upstream_kind, self._tool_support, self._new_id, buffered=buffered)
+        make = ExchangeFactory(
+            request, self._settings, self._upstream_kind, self._tool_support, self._new_id, buffered=buffered
+        )
         tools = self._settings.tools
-        question = RequestAttempts(request, make, tools=tools, tool_support=self._tool_support, constraint_support=self._constraint_support)
+        question = RequestAttempts(
+            request, make, tools=tools, tool_support=self._tool_support, constraint_support=self._constraint_support
+        )
         async with contextlib.aclosing(self._batches(question)) as batches:
             async for batch in batches:
                 for _, event in batch:

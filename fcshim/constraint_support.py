@@ -5,13 +5,13 @@ not sent again, and where none was ever taken, soon no other one either.
 Neighbours: `detection` finds the kind of server; `client` and `server` ask by way of `asking`, and tell what happened.
 """
 
+from fcshim.backends import GENERIC, OFF, Backend, backend_of_api, get_backend
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.constrain.response_format import requested_schema
 from fcshim.detection import detect
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request
 from fcshim.retry.prefill import PREFILL
-from fcshim.backends import GENERIC, OFF, Backend, get_backend, backend_of_api
 from fcshim.upstream import Upstream
 
 AUTO = "auto"

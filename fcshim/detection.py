@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from fcshim.backends import BACKENDS, GENERIC, Backend, Fingerprint, backend_of_owner
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
-from fcshim.backends import GENERIC, BACKENDS, Backend, Fingerprint, backend_of_owner
 from fcshim.upstream import Upstream
 
 PAGE_TIMEOUT = 3.0

@@ -8,14 +8,14 @@ Neighbours: `inquiry` and `enforcement` know the upstream; `client` and `server`
 import logging
 from typing import Protocol
 
+from fcshim.backends import OFF, Backend, unconstrained
+from fcshim.capabilities import ToolSupport, refuses_tools
 from fcshim.config import ToolsPolicy
 from fcshim.constraint_support import ConstraintSupport, may_refuse_constraint
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.exchange import Exchange
-from fcshim.capabilities import ToolSupport, refuses_tools
 from fcshim.messages import Request, uses_tools
 from fcshim.retry import RetryingExchange
-from fcshim.backends import OFF, Backend, unconstrained
 
 logger = logging.getLogger("fcshim.dispatch")
 retry_logger = logging.getLogger("fcshim.retry")
@@ -38,7 +38,13 @@ class RequestAttempts:
     """
 
     def __init__(
-        self, request: Request, make: MakeExchange, *, tools: ToolsPolicy, tool_support: ToolSupport, constraint_support: ConstraintSupport
+        self,
+        request: Request,
+        make: MakeExchange,
+        *,
+        tools: ToolsPolicy,
+        tool_support: ToolSupport,
+        constraint_support: ConstraintSupport,
     ) -> None:
         self._request = request
         self._make = make
@@ -54,7 +60,9 @@ class RequestAttempts:
         self._native = await is_native(self._request, self._tools, self._tool_support)
         return await self._make_first()
 
-    async def fallback(self, exchange: AnyExchange, error: FcshimError, *, response_started: bool = False) -> AnyExchange | None:
+    async def fallback(
+        self, exchange: AnyExchange, error: FcshimError, *, response_started: bool = False
+    ) -> AnyExchange | None:
         """Give what to send instead of what was refused; None where there is nothing, or it is too `late` for that."""
         if isinstance(exchange, RetryingExchange) and exchange.is_retry:
             return await self._retry_unconstrained(exchange, error)
@@ -66,7 +74,7 @@ class RequestAttempts:
             return await self._make_first()
         if not self._suspect_constraint(exchange, error):
             return None
-        return self._make(native=self._native, server=OFF)
+        return self._make(native=self._native, backend=OFF)
 
     def confirm(self, exchange: AnyExchange) -> None:
         """Take note that the upstream has answered what was sent last."""
@@ -91,12 +99,12 @@ class RequestAttempts:
     async def _make_first(self) -> AnyExchange:
         native = self._native and uses_tools(self._request)
         server = OFF if native else await self._constraint_support.backend(self._request)
-        asked = self._make(native=self._native, server=server)
+        asked = self._make(native=self._native, backend=server)
         if self._constraint_support.is_refused(asked.constraint_key):
             # The model's turn may be begun for it instead; that may be what is refused, too.
-            asked = self._make(native=self._native, server=unconstrained(server))
+            asked = self._make(native=self._native, backend=unconstrained(server))
         if self._constraint_support.is_refused(asked.constraint_key):
-            asked = self._make(native=self._native, server=OFF)
+            asked = self._make(native=self._native, backend=OFF)
         return asked
 
     async def _retry_unconstrained(self, exchange: RetryingExchange, error: FcshimError) -> RetryingExchange | None:

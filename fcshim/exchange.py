@@ -31,7 +31,17 @@ class Exchange:
     wants_retry = False
     """An exchange asks once; `retry.Tries` may ask again."""
     __slots__ = (
-        *("_output_size", "_choices", "_decoder", "_ended", "_text_feeders", "_request", "_transform", "_usage", "_choice_count"),
+        *(
+            "_output_size",
+            "_choices",
+            "_decoder",
+            "_ended",
+            "_text_feeders",
+            "_request",
+            "_transform",
+            "_usage",
+            "_choice_count",
+        ),
         *("constraint_key", "error", "finished", "upstream_request"),
     )
 
@@ -100,7 +110,9 @@ class Exchange:
     def _update_finished(self, events: Batch) -> Batch:
         """Take note of which choices are over, and give `events` on."""
         self._text_feeders = {
-            index: choice.feed_text for index, choice in self._choices.items() if not (choice.stopped or choice.stopped_early)
+            index: choice.feed_text
+            for index, choice in self._choices.items()
+            if not (choice.stopped or choice.stopped_early)
         }
         self.finished = self._ended or (
             len(self._choices) == self._choice_count and all(map(self._is_complete, self._choices.values()))

@@ -9,19 +9,19 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fcshim.dispatch import AnyExchange
+from fcshim.backends import OFF, Backend
+from fcshim.capabilities import ToolSupport
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.native_check import CheckedNative
-from fcshim.capabilities import ToolSupport
+from fcshim.dispatch import AnyExchange
 from fcshim.messages import Request, uses_tools
 from fcshim.native import Native
+from fcshim.native_check import CheckedNative
 from fcshim.profiles import chosen_profile
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.retry import make_exchange
-from fcshim.backends import OFF, Backend
 from fcshim.shim import Shim
 from fcshim.transform import Transform
 
@@ -48,7 +48,9 @@ class ExchangeFactory:
         """Make an exchange. Raises `RequestError`."""
         stage = self._make_transform(native=native, backend=backend)
         retries = self.model.max_retries
-        return make_exchange(self.request, upstream=self.kind.codec, transform=stage, max_retries=retries, buffered=self.buffered)
+        return make_exchange(
+            self.request, upstream=self.kind.codec, transform=stage, max_retries=retries, buffered=self.buffered
+        )
 
     def _make_transform(self, *, native: bool, backend: Backend) -> Transform | None:
         request = self.request

@@ -57,9 +57,12 @@ class Native:
             message = _replace(message, content=_without_media(message.content))
         if isinstance(message, AssistantMessage) and message.tool_calls:
             return _replace(
-                message, tool_calls=tuple(_replace(call, name=self._upstream_name(call.name)) for call in message.tool_calls)
+                message,
+                tool_calls=tuple(_replace(call, name=self._upstream_name(call.name)) for call in message.tool_calls),
             )
-        return _replace(message, name=self._upstream_name(message.name)) if isinstance(message, ToolMessage) else message
+        return (
+            _replace(message, name=self._upstream_name(message.name)) if isinstance(message, ToolMessage) else message
+        )
 
 
 class NativeStream:

@@ -42,7 +42,9 @@ class CheckedNative:
 class CheckedNativeStream:
     """One choice on its way back."""
 
-    def __init__(self, stream: TransformStream, parser: StreamParser, report: ReportFailure, *, call_required: bool) -> None:
+    def __init__(
+        self, stream: TransformStream, parser: StreamParser, report: ReportFailure, *, call_required: bool
+    ) -> None:
         self._stream = stream
         self._parser = parser
         self._report = report

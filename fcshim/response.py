@@ -47,7 +47,9 @@ class ClientResponse(Protocol):
         ...
 
 
-def response_for(request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY) -> ClientResponse:
+def response_for(
+    request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
+) -> ClientResponse:
     """Make the answer that `request` asks for, streamed or whole."""
     if request.stream:
         return StreamedResponse(request, identity, codec)
@@ -57,7 +59,7 @@ def response_for(request: Request, identity: ReplyIdentity, codec: Codec, *, max
 class StreamedResponse:
     """Write events as they come."""
 
-    __slots__ = ("_encoder", "started", "content_type")
+    __slots__ = ("_encoder", "content_type", "started")
 
     def __init__(self, request: Request, identity: ReplyIdentity, codec: Codec) -> None:
         self._encoder = codec.encoder(request, identity)

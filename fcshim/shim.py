@@ -9,16 +9,17 @@ from typing import Literal
 
 import msgspec
 
+from fcshim.backends import OFF, Backend
 from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for
 from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
+from fcshim.parse.defect import CallDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.sink import ArgumentsMode
-from fcshim.parse.defect import CallDefect
 from fcshim.parse.stream import StreamParser
 from fcshim.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
@@ -27,7 +28,6 @@ from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import Escaper, map_strings
 from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.signature import ToolsStyle
-from fcshim.backends import OFF, Backend
 from fcshim.stop_sequences import StopSearch
 
 WHITE_SPACE_LIMIT = 4_096
@@ -82,9 +82,17 @@ class Shim:
         )
         self.unconstrained_request = _without_tools(request, prompt.messages, stop=() if tools else request.stop)
         """The request for the upstream without a constraint."""
-        self._upstream_request = self.unconstrained_request if constraint is None else apply_constraint(self.unconstrained_request, constraint)
+        self._upstream_request = (
+            self.unconstrained_request
+            if constraint is None
+            else apply_constraint(self.unconstrained_request, constraint)
+        )
         self.constraint_key = "" if constraint is None else constraint.key
-        self.codec = LlamaCompletion(starts_in_reasoning=bool(in_reasoning)) if constraint is not None and constraint.lazy else None
+        self.codec = (
+            LlamaCompletion(starts_in_reasoning=bool(in_reasoning))
+            if constraint is not None and constraint.lazy
+            else None
+        )
         """By what the upstream is asked, where that is not its API's codec."""
         self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
         """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
@@ -207,7 +215,17 @@ class ShimStream:
     """
 
     __slots__ = (
-        *("_white_space", "_saw_call", "_in_text", "_accepted_call", "_on_text", "_ended", "_parallel", "_parser", "_unescape"),
+        *(
+            "_white_space",
+            "_saw_call",
+            "_in_text",
+            "_accepted_call",
+            "_on_text",
+            "_ended",
+            "_parallel",
+            "_parser",
+            "_unescape",
+        ),
         *("_stop_search", "_passthrough", "finished"),
     )
 

@@ -6,10 +6,12 @@ from fcshim import Client
 from tests.scripted import Script, ScriptedUpstream, event
 
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1}}\n</function_call>'
-GRAMMAR_REFUSED = Script((b'{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}',), 400)
+GRAMMAR_REFUSED = Script(
+    (b'{"error":{"code":400,"message":"failed to parse grammar","type":"invalid_request_error"}}',), 400
+)
 
 
-def model_list(owner: str) -> Script:
+def owned_model_list(owner: str) -> Script:
     """Make the script of a list with one model, which says whose it is."""
     return Script((json.dumps({"object": "list", "data": [{"id": "m", "owned_by": owner}]}).encode(),))
 

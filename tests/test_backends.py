@@ -2,8 +2,8 @@
 
 import pytest
 
+from fcshim.backends import BACKENDS, GENERIC, backend_of_api, backend_of_owner, get_backend, unconstrained
 from fcshim.errors import ConfigError
-from fcshim.backends import GENERIC, BACKENDS, get_backend, backend_of_owner, backend_of_api, unconstrained
 
 
 def test_a_kind_of_server_is_found_by_its_name() -> None:

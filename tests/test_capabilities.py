@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from fcshim.capabilities import ToolSupport, list_models, refuses_tools
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.errors import UpstreamError
-from fcshim.capabilities import ToolSupport, list_models, refuses_tools
 from fcshim.upstream import Upstream
 from tests.scripted import Script, scripted_upstream
 

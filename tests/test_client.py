@@ -11,7 +11,18 @@ from fcshim.events import Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCal
 from fcshim.messages import AssistantMessage, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.tools import Executor
 from fcshim.upstream import Timeouts
-from tests.scripted import CUT, HANG, ROLE, Script, text_reply, end_chunks, event, model_list, text_chunk, scripted_upstream
+from tests.scripted import (
+    CUT,
+    HANG,
+    ROLE,
+    Script,
+    end_chunks,
+    event,
+    model_list,
+    scripted_upstream,
+    text_chunk,
+    text_reply,
+)
 
 ADD = Tool("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}})
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'

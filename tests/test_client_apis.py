@@ -10,7 +10,7 @@ from fcshim.config import Secret
 from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request
 from fcshim.upstream import api_url, key_header
-from tests.scripted import Script, text_reply, model_list, scripted_upstream
+from tests.scripted import Script, model_list, scripted_upstream, text_reply
 from tests.server.test_api_pairs import IDENTITY, reply_script
 
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'

@@ -4,9 +4,16 @@ import pytest
 
 from fcshim import Client
 from fcshim.errors import ConfigError, UpstreamError
-from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, completion_reply, model_list, prompt_reply
-from tests.scripted import CUT, Script, text_reply, scripted_upstream
-from tests.server.proxy import CHAT, chat_body, running_proxy, http_client
+from tests.constrained_upstream import (
+    CALL,
+    GRAMMAR_REFUSED,
+    completion_reply,
+    make_client,
+    owned_model_list,
+    prompt_reply,
+)
+from tests.scripted import CUT, Script, scripted_upstream, text_reply
+from tests.server.proxy import CHAT, chat_body, http_client, running_proxy
 
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
 REST = ' {"a": 1}}\n</function_call>'
@@ -14,7 +21,10 @@ REST = ' {"a": 1}}\n</function_call>'
 
 
 async def test_a_call_that_is_demanded_is_sent_with_a_grammar_where_the_server_is_llama_server():
-    async with scripted_upstream(model_list("llamacpp"), text_reply(CALL)) as upstream, make_client(upstream) as client:
+    async with (
+        scripted_upstream(owned_model_list("llamacpp"), text_reply(CALL)) as upstream,
+        make_client(upstream) as client,
+    ):
         reply = await client.complete("Hi", [ADD], tool_choice="required")
 
     assert ["GET", "POST"] == [asked.method for asked in upstream.requests]
@@ -23,7 +33,7 @@ async def test_a_call_that_is_demanded_is_sent_with_a_grammar_where_the_server_i
 
 
 async def test_the_server_is_asked_once_and_only_where_a_call_is_demanded():
-    scripts = text_reply("Hi"), model_list("llamacpp"), text_reply(CALL), text_reply(CALL)
+    scripts = text_reply("Hi"), owned_model_list("llamacpp"), text_reply(CALL), text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream) as client:
         await client.complete("Hi", [ADD])
         for _ in range(2):
@@ -33,7 +43,9 @@ async def test_the_server_is_asked_once_and_only_where_a_call_is_demanded():
     assert "grammar" not in upstream.requests[0].body
 
 
-@pytest.mark.parametrize("listed", [model_list("somebody"), Script((b"no JSON",)), Script((b"-",), 404), Script((b"[]",))])
+@pytest.mark.parametrize(
+    "listed", [owned_model_list("somebody"), Script((b"no JSON",)), Script((b"-",), 404), Script((b"[]",))]
+)
 async def test_another_server_gets_nothing_that_it_may_not_know(listed):
     pages = {"/v1/models": listed}
     scripts = text_reply(CALL), text_reply(CALL)
@@ -46,8 +58,11 @@ async def test_another_server_gets_nothing_that_it_may_not_know(listed):
 
 
 async def test_a_server_that_is_known_by_a_page_of_its_own_gets_what_it_takes():
-    pages = {"/v1/models": model_list("hf.co"), "/api/version": Script((b'{"version":"0.12.6"}',))}
-    async with scripted_upstream(text_reply('{"name": "add"}'), pages=pages) as upstream, make_client(upstream) as client:
+    pages = {"/v1/models": owned_model_list("hf.co"), "/api/version": Script((b'{"version":"0.12.6"}',))}
+    async with (
+        scripted_upstream(text_reply('{"name": "add"}'), pages=pages) as upstream,
+        make_client(upstream) as client,
+    ):
         await client.complete("Hi", [ADD], tool_choice="required")
 
     assert "json_schema" == upstream.requests[0].body["response_format"]["type"]
@@ -166,7 +181,10 @@ async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_rem
 
 async def test_a_client_with_a_constraint_of_its_own_keeps_it():
     own = {"tool_choice": "required", "grammar": 'root ::= "x"'}
-    async with scripted_upstream(text_reply("x")) as upstream, make_client(upstream, constrain="llama-server") as client:
+    async with (
+        scripted_upstream(text_reply("x")) as upstream,
+        make_client(upstream, constrain="llama-server") as client,
+    ):
         await client.complete("Hi", [ADD], **own)
 
     assert 'root ::= "x"' == upstream.requests[0].body["grammar"]
@@ -212,7 +230,16 @@ async def test_a_server_that_takes_constraints_gets_the_next_one_however_many_it
 
 async def test_a_server_that_breaks_off_is_asked_without_and_has_refused_it_only_if_that_comes_again():
     gone = Script((CUT,))
-    scripts = [gone, text_reply(CALL), text_reply(CALL), gone, text_reply(CALL), gone, text_reply(CALL), text_reply(REST)]
+    scripts = [
+        gone,
+        text_reply(CALL),
+        text_reply(CALL),
+        gone,
+        text_reply(CALL),
+        gone,
+        text_reply(CALL),
+        text_reply(REST),
+    ]
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         for _ in range(5):
             reply = await client.complete("Hi", [ADD], tool_choice="required")
@@ -236,7 +263,7 @@ async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_aga
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_does_the_same(stream):
-    scripts = model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(CALL), text_reply(REST)
+    scripts = owned_model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(CALL), text_reply(REST)
     async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         for _ in range(2):
             response = await client.post(CHAT, json=chat_body(stream=stream, tool_choice="required"))

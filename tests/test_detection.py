@@ -101,7 +101,7 @@ async def test_whatever_else_a_server_answers_tells_nothing(answer):
 
 
 async def test_a_page_that_hangs_is_not_waited_for_long(monkeypatch):
-    monkeypatch.setattr(detection, "PATIENCE", 0.2)
+    monkeypatch.setattr(detection, "PAGE_TIMEOUT", 0.2)
     pages = dict.fromkeys(["/v1/models", "/props", "/version"], Script((HANG,)))
 
     assert "ollama" == (await found({**pages, "/api/version": page({"version": "1"})}))[0]

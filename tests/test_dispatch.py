@@ -9,8 +9,8 @@ from fcshim import Client
 from fcshim.events import Stop, Text, ToolCallStart
 from fcshim.reply import fold
 from tests.retry.test_retrying_exchange import GOOD, TWICE, UNKNOWN, UNREADABLE
-from tests.scripted import CUT, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
-from tests.test_constraint_support import ADD, GRAMMAR_REFUSED, model_list
+from tests.scripted import CUT, ROLE, Script, model_list, scripted_upstream, text_chunk, text_reply
+from tests.test_constraint_support import ADD, GRAMMAR_REFUSED, owned_model_list
 
 NOBODY = model_list("m")
 
@@ -52,7 +52,7 @@ async def test_without_second_tries_the_reply_is_what_the_model_said():
 
 
 async def test_the_kind_of_server_is_asked_once_for_all_second_tries():
-    scripts = text_reply(TWICE), model_list("llamacpp"), text_reply(GOOD), text_reply(TWICE), text_reply(GOOD)
+    scripts = text_reply(TWICE), owned_model_list("llamacpp"), text_reply(GOOD), text_reply(TWICE), text_reply(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
         for _ in range(2):
             await client.complete("Hi", [ADD])
@@ -62,7 +62,14 @@ async def test_the_kind_of_server_is_asked_once_for_all_second_tries():
 
 
 async def test_a_constraint_that_a_second_try_is_refused_for_is_left_out_at_once():
-    scripts = text_reply(TWICE), model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(GOOD), text_reply(TWICE), text_reply(GOOD)
+    scripts = (
+        text_reply(TWICE),
+        owned_model_list("llamacpp"),
+        GRAMMAR_REFUSED,
+        text_reply(GOOD),
+        text_reply(TWICE),
+        text_reply(GOOD),
+    )
     async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
         replies = [await client.complete("Hi", [ADD]) for _ in range(2)]
 

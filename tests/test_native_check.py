@@ -3,10 +3,10 @@
 import pytest
 
 from fcshim.codecs.name_rules import NameRules
-from fcshim.native_check import CheckedNative
 from fcshim.events import CallError, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.native import Native
+from fcshim.native_check import CheckedNative
 
 TAGGED = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
 CALL = [ToolCallStart("c", "f", 0), ToolCallChunk("c", "{}", 0), ToolCallEnd("c", "f", "{}", 0)]

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from fcshim.response import response_for
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, TextPart, UserMessage
+from fcshim.response import response_for
 
 LOST = Error("upstream_error", "the line is cut")
 END = [(0, Usage(input_tokens=1, output_tokens=1)), (0, Stop("complete"))]

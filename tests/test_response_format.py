@@ -3,9 +3,9 @@
 import pytest
 
 from fcshim.events import Text, ToolCallChunk
-from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, model_list
-from tests.scripted import text_reply, scripted_upstream
-from tests.server.proxy import CHAT, chat_body, running_proxy, http_client
+from tests.constrained_upstream import CALL, GRAMMAR_REFUSED, make_client, owned_model_list
+from tests.scripted import scripted_upstream, text_reply
+from tests.server.proxy import CHAT, chat_body, http_client, running_proxy
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY}}
@@ -22,7 +22,7 @@ def fields(asked) -> set[str]:
 
 
 async def test_llama_server_is_given_a_grammar_and_the_reply_streams():
-    pages = {"/v1/models": model_list("llamacpp")}
+    pages = {"/v1/models": owned_model_list("llamacpp")}
     async with scripted_upstream(text_reply(*REPLY), pages=pages) as upstream, make_client(upstream) as client:
         events = [event async for event in client.stream("Hi", response_format=FORMAT)]
 
@@ -89,8 +89,12 @@ async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
 async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(stream):
     asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
     for owner, expected in [("llamacpp", {"grammar"}), ("vllm", {"response_format"})]:
-        scripts = model_list(owner), text_reply(REPLY), text_reply(REPLY)
-        async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+        scripts = owned_model_list(owner), text_reply(REPLY), text_reply(REPLY)
+        async with (
+            scripted_upstream(*scripts) as upstream,
+            running_proxy(upstream.url) as url,
+            http_client(url) as client,
+        ):
             responses = [await client.post(CHAT, json=asked) for _ in range(2)]
 
         assert [200, 200] == [response.status_code for response in responses]
@@ -100,7 +104,7 @@ async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(s
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
-    scripts = model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(REPLY), text_reply(REPLY)
+    scripts = owned_model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(REPLY), text_reply(REPLY)
     async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
         responses = [await client.post(CHAT, json=asked) for _ in range(2)]
@@ -110,14 +114,22 @@ async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
 
 
 async def test_without_a_format_nobody_is_asked_what_the_server_is():
-    async with scripted_upstream(text_reply("Hi")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with (
+        scripted_upstream(text_reply("Hi")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
         await client.post(CHAT, json=chat_body(tools=False))
 
     assert ["POST"] == [asked.method for asked in upstream.requests]
 
 
 async def test_who_wants_probabilities_is_relayed():
-    async with scripted_upstream(text_reply(REPLY)) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with (
+        scripted_upstream(text_reply(REPLY)) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
         await client.post(CHAT, json=chat_body(tools=False, response_format=FORMAT, logprobs=True))
 
     assert [{"response_format"}] == [fields(asked) for asked in upstream.requests]
@@ -126,7 +138,7 @@ async def test_who_wants_probabilities_is_relayed():
 async def test_a_client_of_another_api_is_held_to_its_format_as_well():
     own = {"output_config": {"format": {"type": "json_schema", "schema": CITY}}}
     body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}], **own}
-    scripts = model_list("llamacpp"), text_reply(REPLY)
+    scripts = owned_model_list("llamacpp"), text_reply(REPLY)
     async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         response = await client.post("/v1/messages", json=body)
 
@@ -159,7 +171,10 @@ async def test_a_strict_tool_is_validated_where_nothing_holds_the_model():
 
 async def test_a_call_in_another_dialect_is_held_to_nothing_and_so_validated():
     other = INVALID.replace("function_call", "tool_call")
-    async with scripted_upstream(text_reply(other)) as upstream, make_client(upstream, constrain="llama-server") as client:
+    async with (
+        scripted_upstream(text_reply(other)) as upstream,
+        make_client(upstream, constrain="llama-server") as client,
+    ):
         reply = await client.complete("Hi", [STRICT])
 
     assert reply.tool_calls[0].error is not None

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fcshim.backends import get_backend
 from fcshim.errors import RequestError
 from fcshim.events import (
     Error,
@@ -40,7 +41,6 @@ from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.render import render_call, render_result, render_system
 from fcshim.reply import Reply, fold
-from fcshim.backends import get_backend
 from fcshim.shim import WHITE_SPACE_LIMIT, Shim, ShimStream
 
 WEATHER = Tool("get_weather", "Look it up.", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -458,7 +458,9 @@ def test_the_template_may_have_opened_the_reasoning() -> None:
 
 
 def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> None:
-    shim = Shim(request(UserMessage((TextPart("look up the weather"),))), budget=PromptBudget(max_tools=1), new_id=ids())
+    shim = Shim(
+        request(UserMessage((TextPart("look up the weather"),))), budget=PromptBudget(max_tools=1), new_id=ids()
+    )
     prompt = text_of(shim.prepare().messages[0].content)
     call = render_call(FUNCTION_CALL, "write", '{"text": "x"}')
     folded = fold([*fed(way := shim.stream(), [Text(call)]), *way.feed(Stop("complete")), *way.close()])

@@ -59,7 +59,8 @@ def _measure_chunks(report: Report, upstream: Process, folder: Path, seconds: fl
         for rate in _RATES:
             direct = _load(upstream.port, TEXT, rate, seconds).median_age
             rounds = [
-                {case: _measure_costs(running[case[0]], case[1], rate, seconds) for case in cases} for _ in range(_ROUNDS)
+                {case: _measure_costs(running[case[0]], case[1], rate, seconds) for case in cases}
+                for _ in range(_ROUNDS)
             ]
             _report_costs(report, rate, {case: _median([found[case] for found in rounds]) for case in cases}, direct)
 

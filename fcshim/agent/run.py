@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, executable_calls, assistant_message, max_rounds_error
+from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, assistant_message, executable_calls, max_rounds_error
 from fcshim.errors import ConfigError, UpstreamError
 from fcshim.events import Error, Event, ToolCallEnd
 from fcshim.messages import Message, TextPart, Tool, ToolMessage, UserMessage, text_of

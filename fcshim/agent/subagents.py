@@ -111,7 +111,9 @@ class SubAgents:
             lambda messages, offered: self._ask(messages, offered, chosen), executor, max_rounds=max(1, maxIterations)
         )
         run = self._new_run(prompt)
-        run.task = asyncio.create_task(_run_agent(run, made, _first_messages(profile, prompt)), name=f"sub-agent {run.id}")
+        run.task = asyncio.create_task(
+            _run_agent(run, made, _first_messages(profile, prompt)), name=f"sub-agent {run.id}"
+        )
         return f"Started sub-agent {run.id}." if background else await _wait_for_result(run)
 
     def subagent_list(self) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from fcshim.chat.conversation import Conversation
+from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.screen import Screen
-from fcshim.chat.session import Store
+from fcshim.chat.session import SessionStore
 from fcshim.errors import ConfigError
 from fcshim.tools import Traits
-from fcshim.tools.permission import Mode
+from fcshim.tools.permission import PermissionMode
 
 COMMANDS = {
     "help": "what there is to type",
@@ -32,11 +32,11 @@ _Handler: TypeAlias = Callable[[str], Awaitable[None]]
 class SlashCommands:
     """The commands of one conversation."""
 
-    def __init__(self, conversation: Conversation, screen: Screen, store: Store) -> None:
+    def __init__(self, conversation: ChatConversation, screen: Screen, store: SessionStore) -> None:
         self._conversation = conversation
         self._screen = screen
         self._store = store
-        self._mode_before_plan: Mode = "ask"
+        self._mode_before_plan: PermissionMode = "ask"
         self._handlers: dict[str, _Handler] = {
             "help": self._help,
             "tools": self._tools,
@@ -60,13 +60,13 @@ class SlashCommands:
 
     async def _help(self, _: str) -> None:
         for name, about in COMMANDS.items():
-            self._screen.say(f"  /{name:<8} {about}")
-        self._screen.say("  ctrl-C     ends the turn")
+            self._screen.write_line(f"  /{name:<8} {about}")
+        self._screen.write_line("  ctrl-C     ends the turn")
 
     async def _tools(self, _: str) -> None:
         for tool in self._conversation.registry:
             about = tool.definition.description.strip().partition("\n")[0]
-            self._screen.say(f"  {_permission_label(tool.traits):<8} {tool.definition.name}  {about}")
+            self._screen.write_line(f"  {_permission_label(tool.traits):<8} {tool.definition.name}  {about}")
         if not len(self._conversation.registry):
             self._screen.note("  none; --mcp FILE and --root DIR bring some")
 
@@ -76,7 +76,7 @@ class SlashCommands:
             session.model = name
             return
         for each in await self._conversation.client.models():
-            self._screen.say(f"{'*' if each == session.model else ' '} {each}")
+            self._screen.write_line(f"{'*' if each == session.model else ' '} {each}")
 
     async def _plan(self, _: str) -> None:
         permissions = self._conversation.permissions
@@ -86,7 +86,7 @@ class SlashCommands:
             self._mode_before_plan, permissions.mode = permissions.mode, "read_only"
 
     async def _mode(self, name: str) -> None:
-        modes = get_args(Mode)
+        modes = get_args(PermissionMode)
         for mode in modes:
             if mode == name:
                 self._conversation.permissions.mode = mode
@@ -98,7 +98,7 @@ class SlashCommands:
         wanted = int(number) if number.isdigit() else count
         if not 0 < wanted <= count:
             raise ConfigError(f"there are {count} results")
-        self._screen.unfold(wanted)
+        self._screen.show_full_result(wanted)
 
     async def _save(self, file: str) -> None:
         session = self._conversation.session

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS
 from fcshim.chat.conversation import ChatConversation
+from fcshim.chat.one_shot import print_json, print_text
 from fcshim.chat.prompter import Prompter
 from fcshim.chat.screen import Screen
-from fcshim.chat.one_shot import print_text, print_json
 from fcshim.chat.session import ChatSession, SessionStore, default_session_folder
 from fcshim.chat.tools import open_registry, register_agents
 from fcshim.client import Client
@@ -26,7 +26,7 @@ from fcshim.config import ToolsPolicy
 from fcshim.demo.gguf_file import require_packages
 from fcshim.mcp.tool_names import PREFIX, server_prefix
 from fcshim.messages import SystemMessage, TextPart
-from fcshim.tools import Permissions, PermissionRule, parse_rules
+from fcshim.tools import PermissionRule, Permissions, parse_rules
 from fcshim.tools.permission import PermissionMode
 
 _QUALIFIED_RULE = re.compile(r"([^:()]+):(.+)", re.DOTALL)
@@ -101,7 +101,13 @@ async def _run_once(conversation: ChatConversation, prompt: str, screen: Screen,
 
 
 async def _run_interactive(
-    conversation: ChatConversation, screen: Screen, store: SessionStore, save: Callable[[], None], prompter: Prompter, *, history: bool
+    conversation: ChatConversation,
+    screen: Screen,
+    store: SessionStore,
+    save: Callable[[], None],
+    prompter: Prompter,
+    *,
+    history: bool,
 ) -> None:
     from fcshim.chat.terminal import Terminal  # noqa: PLC0415 - prompt-toolkit, which scripts do not need
 
@@ -127,7 +133,10 @@ def _open_session(settings: ChatSettings, store: SessionStore) -> ChatSession:
 
 
 def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
-    return (*parse_rules("allow", map(_full_rule_name, settings.allow)), *parse_rules("deny", map(_full_rule_name, settings.deny)))
+    return (
+        *parse_rules("allow", map(_full_rule_name, settings.allow)),
+        *parse_rules("deny", map(_full_rule_name, settings.deny)),
+    )
 
 
 def _full_rule_name(rule: str) -> str:

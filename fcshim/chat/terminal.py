@@ -64,7 +64,9 @@ class Terminal:
         self._commands = SlashCommands(conversation, screen, store)
         kept: History = InMemoryHistory() if history is None else FileHistory(str(history))
         words: Completer = WordCompleter([f"/{name}" for name in COMMANDS], sentence=True)
-        self._prompt_session: PromptSession[str] = PromptSession(history=kept, completer=words, complete_while_typing=False)
+        self._prompt_session: PromptSession[str] = PromptSession(
+            history=kept, completer=words, complete_while_typing=False
+        )
         self._question_session: PromptSession[str] = PromptSession()
         self._prompt_lock = asyncio.Lock()  # one question at a time
         self._turn_task: asyncio.Task[None] | None = None

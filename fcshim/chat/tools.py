@@ -35,10 +35,10 @@ async def open_registry(
         yield Registry(builtin)
         return
     listed = load_servers(servers, os.environ)
-    from fcshim.mcp.server_requests import elicitation_callback, sampling_callback  # noqa: PLC0415 - a mistake in the file is told before this
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
+    from fcshim.mcp.server_requests import elicitation_callback, sampling_callback  # noqa: PLC0415 - a mistake in the file is told before this
 
     manager = Manager(
         listed,
@@ -57,7 +57,11 @@ async def open_registry(
 
 @asynccontextmanager
 async def register_agents(
-    client: Client, registry: Registry, permissions: PermissionsFactory, mode: Callable[[], PermissionMode], model: Callable[[], str]
+    client: Client,
+    registry: Registry,
+    permissions: PermissionsFactory,
+    mode: Callable[[], PermissionMode],
+    model: Callable[[], str],
 ) -> AsyncIterator[None]:
     """Offer agents and sessions beside this conversation, with its tools and no wider permission."""
 

@@ -59,10 +59,14 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         "--root", metavar="DIR", help="folder for fcshim's own tools: Read, Write, Edit, Grep, Bash, ..."
     )
     tools.add_argument("--agents", action="store_true", help="let the model start other agents and sessions")
-    tools.add_argument("--mode", choices=get_args(PermissionMode), default="ask", help="when to ask (default: %(default)s)")
+    tools.add_argument(
+        "--mode", choices=get_args(PermissionMode), default="ask", help="when to ask (default: %(default)s)"
+    )
     tools.add_argument("--allow", action="append", default=[], metavar="RULE", help="files:read_*, Write, Bash(git *)")
     tools.add_argument("--deny", action="append", default=[], metavar="RULE", help="what never runs")
-    tools.add_argument("--max-rounds", type=_positive_int, default=DEFAULT_MAX_ROUNDS, metavar="N", help="replies in one turn")
+    tools.add_argument(
+        "--max-rounds", type=_positive_int, default=DEFAULT_MAX_ROUNDS, metavar="N", help="replies in one turn"
+    )
     session = parser.add_argument_group("the session")
     session.add_argument("--resume", nargs="?", const="", metavar="ID", help="go on with this one, or with the last")
     session.add_argument("--no-save", dest="save", action="store_false", help="keep nothing of the conversation")

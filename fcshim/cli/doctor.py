@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.upstream = endpoint_url(arguments.url)
     config = read_settings(arguments)
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
-    from fcshim.cli.doctor_report import not_written_message, make_report  # noqa: PLC0415 - a mistake in the settings is told before this
+    from fcshim.cli.doctor_report import make_report, not_written_message  # noqa: PLC0415 - a mistake in the settings is told before this
     from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions, diagnose, format_settings  # noqa: PLC0415 - see above
     from fcshim.evaluate.settings_file import check_writable, save_settings  # noqa: PLC0415 - see above
 

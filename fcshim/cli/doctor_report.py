@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fcshim.cli.text import write_line
+from fcshim.evaluate.comparison import Trial, describe_trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis, DoctorCallbacks, format_settings
 from fcshim.evaluate.finding import Finding, ProbeVerdict
 from fcshim.evaluate.result import NATIVE
-from fcshim.evaluate.comparison import Trial, describe_trial
 
 _MARKS: dict[ProbeVerdict, tuple[str, str]] = {"yes": ("✓", "green"), "no": ("✗", "yellow"), "unclear": ("?", "cyan")}
 _TITLE_WIDTH = 36
@@ -29,7 +29,12 @@ class DoctorReport:
     """Says nothing until `conclude`, and nothing then: the base of those that do."""
 
     def __init__(self) -> None:
-        self.callbacks = DoctorCallbacks(on_connect=self.show_endpoint, on_finding=self.show_finding, on_case=self.show_progress, on_trial=self.show_trial)
+        self.callbacks = DoctorCallbacks(
+            on_connect=self.show_endpoint,
+            on_finding=self.show_finding,
+            on_case=self.show_progress,
+            on_trial=self.show_trial,
+        )
 
     def show_activity(self) -> AbstractContextManager[object]:
         """Show that something is going on, as long as that is entered."""

@@ -71,7 +71,9 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     cases.add_argument("--list", action="store_true", help="write the cases, as JSON lines, and ask nothing")
     cases.add_argument("--limit", type=_positive_int, metavar="N", help="at most so many cases of each category")
-    cases.add_argument("--concurrency", type=_positive_int, default=4, metavar="N", help="requests at once (default: 4)")
+    cases.add_argument(
+        "--concurrency", type=_positive_int, default=4, metavar="N", help="requests at once (default: 4)"
+    )
     cases.add_argument("--timeout", type=_seconds, default=300.0, metavar="S", help="for one reply (default: 300)")
     cases.add_argument("--temperature", type=float, default=0.0, metavar="T", help="of the sampling (default: 0)")
     cases.add_argument("--seed", type=int, default=1, metavar="N", help="of the sampling (default: 1)")
@@ -128,8 +130,8 @@ def _plan(arguments: argparse.Namespace, config: Config) -> "EvalPlan":
 
 
 async def _run(plan: "EvalPlan", arguments: argparse.Namespace) -> int:
-    from fcshim.evaluate.run import resolve_model  # noqa: PLC0415 - see above
     from fcshim.evaluate.result_file import ResultFile  # noqa: PLC0415 - see above
+    from fcshim.evaluate.run import resolve_model  # noqa: PLC0415 - see above
 
     async with _with_endpoint(plan, demo=arguments.demo) as reached:
         settled = await resolve_model(reached)
@@ -179,8 +181,8 @@ async def _measure(plan: "EvalPlan", record: "ResultFile") -> int:
 
 
 def _show(plan: "EvalPlan", record: "ResultFile", terms: dict[str, JSON], arguments: argparse.Namespace) -> None:
-    from fcshim.evaluate.run import results_of  # noqa: PLC0415 - see above
     from fcshim.evaluate.plot import write_plot  # noqa: PLC0415 - see above
+    from fcshim.evaluate.run import results_of  # noqa: PLC0415 - see above
     from fcshim.evaluate.summary import summarise  # noqa: PLC0415 - see above
 
     results = results_of(plan, record)

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from fcshim.evaluate.plan import EvalPlan
-from fcshim.evaluate.result_file import ResultFile
 from fcshim.evaluate.result import Result
+from fcshim.evaluate.result_file import ResultFile
 
 
 class EvalProgress:

@@ -19,8 +19,8 @@ import msgspec
 from fcshim.cli.text import STDIN, help_formatter, read_text, write_line
 from fcshim.errors import ConfigError, RequestError, ToolError
 from fcshim.mcp.config_file import load_servers
-from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
 from fcshim.mcp.settings import HttpTransport, McpServerConfig
+from fcshim.mcp.tool_names import full_name, qualified_name, server_prefix
 from fcshim.tools.provider_formats import ToolFormat, convert_tools
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespa
         sys.stderr.flush()
 
     patience = ConnectionTimeouts(start=_LOGIN_TIMEOUT, connect=_LOGIN_TIMEOUT)
-    async with Manager([server], logins=OAuthLogins(default_login_folder(os.environ), show=show), timeouts=patience) as manager:
+    async with Manager(
+        [server], logins=OAuthLogins(default_login_folder(os.environ), show=show), timeouts=patience
+    ) as manager:
         (status,) = manager.status()
     if status.error:
         raise ToolError(f"{status.name}: {status.error}")

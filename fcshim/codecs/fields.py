@@ -43,7 +43,9 @@ def expect(value: JSON, kind: type[T], path: str, *, param: str | None = "") -> 
 
 def field_error(value: JSON, expected: str, path: str, *, param: str | None = "") -> RequestError:
     """Make the error for a value at `place` that is not what was expected."""
-    return RequestError(f"{path}: expected {expected}, got {describe_value(value)}", param=path if param == "" else param)
+    return RequestError(
+        f"{path}: expected {expected}, got {describe_value(value)}", param=path if param == "" else param
+    )
 
 
 def read_field(source: dict[str, JSON], name: str, kind: type[T], default: T, prefix: str = "") -> T:

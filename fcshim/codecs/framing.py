@@ -5,8 +5,8 @@ were asked to), `<` a web page, anything else a stream.
 Neighbours: `sse` splits streams; `single` reads what comes out.
 """
 
-from fcshim.codecs.upstream_errors import excerpt
 from fcshim.codecs.sse import LINE_BYTES, SSESplitter
+from fcshim.codecs.upstream_errors import excerpt
 from fcshim.errors import UpstreamError
 
 _HEAD_BYTES = 4096

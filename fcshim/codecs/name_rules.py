@@ -22,7 +22,11 @@ class NameRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_valid(self, name: str) -> bool:
         """Tell whether `name` can be used as it is."""
-        return bool(re.match(self.first_char, name)) and len(name) <= self.max_length and not re.search(self.forbidden_chars, name)
+        return (
+            bool(re.match(self.first_char, name))
+            and len(name) <= self.max_length
+            and not re.search(self.forbidden_chars, name)
+        )
 
     def sanitize(self, name: str) -> str:
         """Give `name` where it is admitted, else one that is and that no other name becomes."""

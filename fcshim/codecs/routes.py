@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fcshim.codecs.anthropic import ANTHROPIC
-from fcshim.codecs.base import ModelCatalogue, Codec, TokenCounter, ModelDescriber, LocalResponder, RequestTarget
+from fcshim.codecs.base import Codec, LocalResponder, ModelCatalogue, ModelDescriber, RequestTarget, TokenCounter
 from fcshim.codecs.gemini import GEMINI
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
+from fcshim.codecs.reply_store import ReplyStore
 
 Operation = Literal["reply", "count", "models", "model", "describe", "local"]
 """What is served there: a reply of the model; a count of tokens (`Api.counter`); the list of models, or one of them
@@ -63,7 +63,9 @@ class RouteMatch:
     path_params: dict[str, str]
     allowed_methods: tuple[str, ...]
 
-    def make_target(self, path: str, query: bytes, reply_store: ReplyStore | None = None, *, stored_upstream: bool = False) -> RequestTarget:
+    def make_target(
+        self, path: str, query: bytes, reply_store: ReplyStore | None = None, *, stored_upstream: bool = False
+    ) -> RequestTarget:
         """Give the address as codecs read it, with what is remembered of earlier replies."""
         return RequestTarget(path, query.decode("latin-1"), self.path_params, reply_store, stored_upstream)
 
@@ -185,7 +187,9 @@ def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model
     return RouteMatch(_guess_api(path, headers), None, {}, ())
 
 
-def _matching_routes(path: str, headers: Collection[bytes], routes: _CompiledRoutes) -> Iterator[tuple[re.Match[str], Route, Api]]:
+def _matching_routes(
+    path: str, headers: Collection[bytes], routes: _CompiledRoutes
+) -> Iterator[tuple[re.Match[str], Route, Api]]:
     for pattern, route, api in routes:
         if (match := pattern.fullmatch(path)) and (not route.headers or any(name in headers for name in route.headers)):
             yield match, route, api

@@ -7,11 +7,11 @@ Neighbours: `upstream` sends as a row says; the configuration and the client nam
 from dataclasses import dataclass
 from typing import Literal
 
-from fcshim.codecs.name_rules import NameRules
 from fcshim.codecs.anthropic import ANTHROPIC
 from fcshim.codecs.anthropic.upstream_request import VERSION
 from fcshim.codecs.base import Codec
 from fcshim.codecs.gemini import GEMINI
+from fcshim.codecs.name_rules import NameRules
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
@@ -57,7 +57,7 @@ UPSTREAMS: dict[str, UpstreamKind] = {
             ANTHROPIC,
             key_header=(b"x-api-key", b""),
             headers=(VERSION,),
-            name_rules=NameRules(length=128),
+            name_rules=NameRules(max_length=128),
             allows_verbatim=True,
         ),
         UpstreamKind(
@@ -65,14 +65,14 @@ UPSTREAMS: dict[str, UpstreamKind] = {
             GEMINI,
             version="/v1beta",
             key_header=(b"x-goog-api-key", b""),
-            name_rules=NameRules(forbidden_chars=r"[^A-Za-z0-9_.:-]", first_char=r"[A-Za-z_]", length=128),
+            name_rules=NameRules(forbidden_chars=r"[^A-Za-z0-9_.:-]", first_char=r"[A-Za-z_]", max_length=128),
             allows_verbatim=True,
         ),
         UpstreamKind(
             "ollama",
             OLLAMA,
             version="",
-            name_rules=NameRules(forbidden_chars=r"[^\w.:/-]", first_char=r"[\w.:/-]", length=128),
+            name_rules=NameRules(forbidden_chars=r"[^\w.:/-]", first_char=r"[\w.:/-]", max_length=128),
             tool_support_source="show",
         ),
     )

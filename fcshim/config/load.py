@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from fcshim.backends import get_backend
 from fcshim.config.address import check_address
 from fcshim.config.table import Setting, settings
 from fcshim.config.values import Config, ModelOverrides, Secret
@@ -22,7 +23,6 @@ from fcshim.parse.dialects import AUTO
 from fcshim.parse.machine.context import reasoning_end_tag
 from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
-from fcshim.backends import get_backend
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file; no setting, since the file cannot name itself."""

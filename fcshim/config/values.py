@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from fcshim.backends import BACKENDS
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.parse.dialect import Dialect
 from fcshim.profiles import PROFILES, Profile
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
-from fcshim.backends import BACKENDS
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 ArgumentsPolicy = Literal["stream", "validated"]
@@ -113,12 +113,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         bool, _setting_meta("upstream", "send the client's own API key upstream (never done otherwise)")
     ] = False
 
-    host: Annotated[str, _setting_meta("listening", "address to listen on; anything but loopback is open to others", "H")] = (
-        "127.0.0.1"
-    )
-    port: Annotated[int, Meta(ge=0, le=65_535), _setting_meta("listening", "port to listen on; 0 picks a free one", "P")] = (
-        8181
-    )
+    host: Annotated[
+        str, _setting_meta("listening", "address to listen on; anything but loopback is open to others", "H")
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, Meta(ge=0, le=65_535), _setting_meta("listening", "port to listen on; 0 picks a free one", "P")
+    ] = 8181
 
     tools: Annotated[
         ToolsPolicy,
@@ -146,10 +146,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = "schema"
     rescue: Annotated[bool, _setting_meta("tool calls", "also read calls in other formats, for offered tools")] = True
     reasoning: Annotated[
-        ReasoningPolicy, _setting_meta("tool calls", "calls inside reasoning: ignore, recover the last one, or promote all")
+        ReasoningPolicy,
+        _setting_meta("tool calls", "calls inside reasoning: ignore, recover the last one, or promote all"),
     ] = "ignore"
     in_reasoning: Annotated[
-        str, _setting_meta("tool calls", "tag of the reasoning that the model's template has already opened: <think>", "TAG")
+        str,
+        _setting_meta(
+            "tool calls", "tag of the reasoning that the model's template has already opened: <think>", "TAG"
+        ),
     ] = ""
     arguments: Annotated[
         ArgumentsPolicy, _setting_meta("tool calls", "stream arguments as they come, or only whole and validated")
@@ -157,12 +161,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     max_tools: Annotated[
         int,
         Meta(ge=0),
-        _setting_meta("prompt", "tools that are described, the most relevant ones; the others are named; 0 for all", "COUNT"),
+        _setting_meta(
+            "prompt", "tools that are described, the most relevant ones; the others are named; 0 for all", "COUNT"
+        ),
     ] = 0
     prompt_budget: Annotated[
         int,
         Meta(ge=0),
-        _setting_meta("prompt", "that the prompt may take before old results, then tools get shorter; 0 for all", "TOKENS"),
+        _setting_meta(
+            "prompt", "that the prompt may take before old results, then tools get shorter; 0 for all", "TOKENS"
+        ),
     ] = 0
     max_result: Annotated[
         int,
@@ -202,7 +210,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     ] = 600.0
     chunk_timeout: Annotated[_Seconds, _setting_meta("time", "between two reads from the upstream", "SECONDS")] = 300.0
     ping: Annotated[
-        _SecondsOrNever, _setting_meta("time", "of silence until a running stream gets a comment; 0 for never", "SECONDS")
+        _SecondsOrNever,
+        _setting_meta("time", "of silence until a running stream gets a comment; 0 for never", "SECONDS"),
     ] = 15.0
     first_ping: Annotated[
         _SecondsOrNever,
@@ -214,27 +223,38 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     max_body: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request body", "BYTES")] = 32 * 2**20
     max_headers: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request head", "BYTES")] = 64 * 2**10
-    max_reply: Annotated[int, Meta(gt=0), _setting_meta("limits", "longest reply that is not streamed", "CHARACTERS")] = (
+    max_reply: Annotated[
+        int, Meta(gt=0), _setting_meta("limits", "longest reply that is not streamed", "CHARACTERS")
+    ] = 64 * 2**20
+    memory_entries: Annotated[
+        int,
+        Meta(ge=0),
+        _setting_meta("limits", "replies that are kept for clients to refer to (Responses API)", "COUNT"),
+    ] = 1_000
+    memory_bytes: Annotated[int, Meta(ge=0), _setting_meta("limits", "what they may take together", "BYTES")] = (
         64 * 2**20
     )
-    memory_entries: Annotated[
-        int, Meta(ge=0), _setting_meta("limits", "replies that are kept for clients to refer to (Responses API)", "COUNT")
-    ] = 1_000
-    memory_bytes: Annotated[int, Meta(ge=0), _setting_meta("limits", "what they may take together", "BYTES")] = 64 * 2**20
 
     mcp: Annotated[
-        str | None, _setting_meta("tools that run here", "JSON file of MCP servers whose tools every request gets", "FILE")
+        str | None,
+        _setting_meta("tools that run here", "JSON file of MCP servers whose tools every request gets", "FILE"),
     ] = None
     allow: Annotated[
         tuple[str, ...],
-        _setting_meta("tools that run here", "tools that may run, besides those that only read: server:tool, or *", "PATTERN"),
+        _setting_meta(
+            "tools that run here", "tools that may run, besides those that only read: server:tool, or *", "PATTERN"
+        ),
     ] = ()
     max_rounds: Annotated[
-        int, Meta(ge=1), _setting_meta("tools that run here", "replies of the model to one request, while it calls", "COUNT")
+        int,
+        Meta(ge=1),
+        _setting_meta("tools that run here", "replies of the model to one request, while it calls", "COUNT"),
     ] = 16
     pins: Annotated[
         str | None,
-        _setting_meta("tools that run here", "what the tools said of themselves, so that no change goes unnoticed", "FILE"),
+        _setting_meta(
+            "tools that run here", "what the tools said of themselves, so that no change goes unnoticed", "FILE"
+        ),
     ] = None
 
     log_level: Annotated[LogLevel, _setting_meta("running", "how much is told on stderr")] = "info"

@@ -9,7 +9,7 @@ Neighbours: `patterns` asks, about what `regex` has read.
 
 from dataclasses import dataclass, replace
 
-from fcshim.constrain.grammar import Chars, Alternation, Expression, Repeat, RuleRef, Series, LiteralText
+from fcshim.constrain.grammar import Alternation, Chars, Expression, LiteralText, Repeat, RuleRef, Series
 
 _MAX_SHORT_REPEAT = 16
 """Repetitions that end so soon need not be clear."""

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fcshim.constrain.literals import GemmaSyntax, PythonSyntax
-from fcshim.constrain.value_syntax import JSON_SYNTAX, ValueSyntax, json_text
 from fcshim.constrain.tagged import KEY_PLACEHOLDER as KEY_MARK
 from fcshim.constrain.tagged import ElementSyntax, TaggedSyntax
+from fcshim.constrain.value_syntax import JSON_SYNTAX, ValueSyntax, json_text
 from fcshim.parse.dialect import Body, Dialect
-from fcshim.parse.union_body import UnionBody
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags, compile_tags
+from fcshim.parse.union_body import UnionBody
 from fcshim.prompt.notation import gemma_literal, python_arguments
 from fcshim.prompt.render import render_calls
 

@@ -7,23 +7,23 @@ Neighbours: `values` writes arguments and documents, `prose` text; `constraint` 
 from collections.abc import Sequence
 
 from fcshim.constrain.call_template import CallTemplate, call_template_of
+from fcshim.constrain.free_text import free_text, text_not_starting_with
 from fcshim.constrain.grammar import (
     EMPTY,
     ROOT,
     Expression,
     Grammar,
     GrammarLimits,
+    LiteralText,
     Repeat,
     Series,
-    LiteralText,
     choice,
     one_of_texts,
     series,
 )
-from fcshim.constrain.value_syntax import ValueSyntax
-from fcshim.constrain.free_text import free_text, text_not_starting_with
-from fcshim.constrain.rules import Rules
 from fcshim.constrain.reasoning import ReasoningSyntax
+from fcshim.constrain.rules import Rules
+from fcshim.constrain.value_syntax import ValueSyntax
 from fcshim.constrain.values import arguments, document
 from fcshim.events import JSON
 from fcshim.messages import Tool
@@ -101,7 +101,9 @@ def _calls(dialect: Dialect, tools: Sequence[Tool], rules: Rules, *, parallel: b
     if frames is None or not tools:
         return None
     written = {tool.name: rules.share(_arguments(tool, rules, frames.syntax)) for tool in tools}
-    return series(_call(frames, 0, written), *_further_calls(frames, written, parallel=parallel), LiteralText(frames.closing))
+    return series(
+        _call(frames, 0, written), *_further_calls(frames, written, parallel=parallel), LiteralText(frames.closing)
+    )
 
 
 def _after_marker(calls: Expression, marker: str) -> Expression:

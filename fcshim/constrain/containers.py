@@ -7,7 +7,7 @@ Neighbours: `notation` says what stands around parts, `values` which parts there
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fcshim.constrain.grammar import EMPTY, Expression, Repeat, LiteralText, choice, optional, series
+from fcshim.constrain.grammar import EMPTY, Expression, LiteralText, Repeat, choice, optional, series
 from fcshim.constrain.rules import Rules
 
 

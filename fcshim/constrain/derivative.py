@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from fcshim.constrain.grammar import (
     EMPTY,
     ROOT,
-    Chars,
     Alternation,
+    Chars,
     CountedUnit,
     Expression,
     Grammar,
+    LiteralText,
     Repeat,
     RuleRef,
     Series,
-    LiteralText,
     choice,
     series,
 )
@@ -54,9 +54,11 @@ def derivative(grammar: Grammar, prefix: str) -> Grammar | None:
 class _Continuation:
     """A part, how often it is still to come, and what follows then; None in the place of a way is the end."""
 
-    __slots__ = ("next", "counts", "least", "most", "part")
+    __slots__ = ("counts", "least", "most", "next", "part")
 
-    def __init__(self, part: Expression, least: int, most: int | None, counts: CountedUnit, behind: "_Continuation | None") -> None:
+    def __init__(
+        self, part: Expression, least: int, most: int | None, counts: CountedUnit, behind: "_Continuation | None"
+    ) -> None:
         self.part = part
         self.least = least
         self.most = most
@@ -154,7 +156,9 @@ class _Deriver:
         after = self._remainders.get(key)
         if after is None:
             leaves = self._first_set(part).leaves
-            after = self._remainders[key] = tuple(self._after_leaf(leaf, rest) for leaf, rest in leaves if _starts_with(leaf, char))
+            after = self._remainders[key] = tuple(
+                self._after_leaf(leaf, rest) for leaf, rest in leaves if _starts_with(leaf, char)
+            )
         return after
 
     def _after_leaf(self, leaf: LiteralText | Chars, rest: _Continuation | None) -> _Continuation | None:
@@ -186,11 +190,19 @@ class _Deriver:
             seen.update(onward)
         return _FirstSet(tuple(leaves), empty)
 
-    def _unfold(self, continuation: _Continuation, leaves: dict[tuple[LiteralText | Chars, _Continuation | None], None]) -> list[_Continuation | None]:
+    def _unfold(
+        self, continuation: _Continuation, leaves: dict[tuple[LiteralText | Chars, _Continuation | None], None]
+    ) -> list[_Continuation | None]:
         """Take one level off the first part of a way; what is a leaf goes to the leaves."""
         part, behind = continuation.part, continuation.next
         if (continuation.least, continuation.most) != (1, 1):
-            less = self._prepend_repeat(part, max(continuation.least - 1, 0), continuation.most and continuation.most - 1, continuation.counts, behind)
+            less = self._prepend_repeat(
+                part,
+                max(continuation.least - 1, 0),
+                continuation.most and continuation.most - 1,
+                continuation.counts,
+                behind,
+            )
             opening = self._first_set(part)
             leaves.update(dict.fromkeys((leaf, self._append(rest, less)) for leaf, rest in opening.leaves))
             return [behind] if not continuation.least or opening.nullable else []

@@ -20,10 +20,10 @@ from fcshim.constrain.grammar import (
     EMPTY,
     Chars,
     Expression,
+    LiteralText,
     Ranges,
     Repeat,
-    Rule,
-    Text,
+    RuleRef,
     choice,
     optional,
     series,
@@ -51,7 +51,9 @@ class MarkerFreeText:
 
 
 @functools.lru_cache(maxsize=256)
-def text_excluding(name: str, markers: tuple[str, ...], ranges: Ranges, escape: Expression | None = None) -> MarkerFreeText:
+def text_excluding(
+    name: str, markers: tuple[str, ...], ranges: Ranges, escape: Expression | None = None
+) -> MarkerFreeText:
     """Give the units of texts over the characters of `ranges`, and an `escape`, in which no marker occurs.
 
     The names of their rules begin with `name`.
@@ -115,9 +117,15 @@ class _MarkerFreeTextWriter:
 
     def write(self) -> MarkerFreeText:
         leads = [(char, state) for char, state in self._automaton.trie[0].items() if self._is_allowed(char, state)]
-        runs = [series(Text(char), self._rule_of("run", self._rest_of_run, state, _MAX_NESTED_RUNS)) for char, state in leads]
+        runs = [
+            series(LiteralText(char), self._rule_of("run", self._rest_of_run, state, _MAX_NESTED_RUNS))
+            for char, state in leads
+        ]
         plain = Chars(without(self._ranges, map(ord, self._automaton.trie[0])))
-        last = [series(Text(char), self._rule_of("last", self._rest_at_end, state, _MAX_NESTED_RUNS)) for char, state in leads]
+        last = [
+            series(LiteralText(char), self._rule_of("last", self._rest_at_end, state, _MAX_NESTED_RUNS))
+            for char, state in leads
+        ]
         return MarkerFreeText(choice([plain, *self._escapes, *runs]), choice([EMPTY, *last]), self._rules)
 
     def _is_allowed(self, char: str, to: int) -> bool:
@@ -128,7 +136,7 @@ class _MarkerFreeTextWriter:
         name = f"{self._name}-{kind}{level}-{state}"
         if name not in self._rules:
             self._rules[name] = make(state, level)  # behind the rules that it leads to
-        return Rule(name)
+        return RuleRef(name)
 
     def _rest_of_run(self, state: int, level: int) -> Expression:
         """Give what may follow in a run, up to the character that ends it."""
@@ -138,12 +146,14 @@ class _MarkerFreeTextWriter:
 
     def _rest_at_end(self, state: int, level: int) -> Expression:
         """Give how a beginning of a marker may go on at the end of a text."""
-        return series(self._self_loop(state), choice([EMPTY, *self._transitions("last", self._rest_at_end, state, level)]))
+        return series(
+            self._self_loop(state), choice([EMPTY, *self._transitions("last", self._rest_at_end, state, level)])
+        )
 
     def _self_loop(self, state: int) -> Expression:
         """Give the character that leads back to the same state, some times."""
         chars = [char for char, to in self._automaton.transitions[state].items() if to == state]
-        return Repeat(Text(chars[0]), 0, _MAX_RESTARTS) if chars else EMPTY
+        return Repeat(LiteralText(chars[0]), 0, _MAX_RESTARTS) if chars else EMPTY
 
     def _transitions(
         self, kind: str, make: Callable[[int, int], Expression], state: int, level: int
@@ -152,9 +162,9 @@ class _MarkerFreeTextWriter:
             if to == state or not self._is_allowed(char, to):
                 continue
             if self._automaton.trie[state].get(char) == to:
-                yield series(Text(char), make(to, level))
+                yield series(LiteralText(char), make(to, level))
             elif level:
-                yield series(Text(char), self._rule_of(kind, make, to, level - 1))
+                yield series(LiteralText(char), self._rule_of(kind, make, to, level - 1))
 
 
 class _TagFreeTextWriter(_MarkerFreeTextWriter):
@@ -166,22 +176,28 @@ class _TagFreeTextWriter(_MarkerFreeTextWriter):
         plain = [Chars(without(self._ranges, map(ord, firsts))), *self._escapes]
         if not leads:
             return MarkerFreeText(choice(plain), EMPTY, {})
-        left = choice(series(Text(char), self._partial_marker(state)) for char, state in leads)
+        left = choice(series(LiteralText(char), self._partial_marker(state)) for char, state in leads)
         self._rules[f"{self._name}-left"] = left
-        given_up = Repeat(Rule(f"{self._name}-left"), 0, _MAX_RESTARTS)
-        run = series(given_up, choice(series(Text(char), self._finished_run(state)) for char, state in leads))
-        return MarkerFreeText(choice([*plain, run]), Repeat(Rule(f"{self._name}-left"), 0, _MAX_RESTARTS + 1), self._rules)
+        given_up = Repeat(RuleRef(f"{self._name}-left"), 0, _MAX_RESTARTS)
+        run = series(given_up, choice(series(LiteralText(char), self._finished_run(state)) for char, state in leads))
+        return MarkerFreeText(
+            choice([*plain, run]), Repeat(RuleRef(f"{self._name}-left"), 0, _MAX_RESTARTS + 1), self._rules
+        )
 
     def _partial_marker(self, state: int) -> Expression:
         """Give how far a run may go that does not make its marker whole, nothing too."""
-        onward = [series(Text(char), self._partial_marker(to)) for char, to in self._marker_steps(state)]
+        onward = [series(LiteralText(char), self._partial_marker(to)) for char, to in self._marker_steps(state)]
         return optional(choice(onward)) if onward else EMPTY
 
     def _finished_run(self, state: int) -> Expression:
         """Give what may follow in a run, up to the character that ends it."""
         others = Chars(without(self._ranges, map(ord, self._automaton.transitions[state])))
         return choice(
-            [others, *self._escapes, *(series(Text(char), self._finished_run(to)) for char, to in self._marker_steps(state))]
+            [
+                others,
+                *self._escapes,
+                *(series(LiteralText(char), self._finished_run(to)) for char, to in self._marker_steps(state)),
+            ]
         )
 
     def _marker_steps(self, state: int) -> list[tuple[str, int]]:

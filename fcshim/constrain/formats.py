@@ -6,7 +6,7 @@ Neighbours: `strings` puts quotes around them, `values` asks for the strings of 
 
 from fractions import Fraction
 
-from fcshim.constrain.grammar import Expression, Repeat, LiteralText, chars, choice, one_of_texts, optional, series
+from fcshim.constrain.grammar import Expression, LiteralText, Repeat, chars, choice, one_of_texts, optional, series
 from fcshim.constrain.numbers import DIGIT, integers
 
 
@@ -37,7 +37,9 @@ def _date() -> Expression:
 def _time() -> Expression:
     zone = choice([LiteralText("Z"), series(chars("+", "-"), _two_digits(0, 23), LiteralText(":"), _two_digits(0, 59))])
     fraction = optional(series(LiteralText("."), Repeat(DIGIT, 1, 6)))
-    return series(_two_digits(0, 23), LiteralText(":"), _two_digits(0, 59), LiteralText(":"), _two_digits(0, 59), fraction, zone)
+    return series(
+        _two_digits(0, 23), LiteralText(":"), _two_digits(0, 59), LiteralText(":"), _two_digits(0, 59), fraction, zone
+    )
 
 
 def _uuid() -> Expression:
@@ -71,14 +73,18 @@ def _uri() -> Expression:
     segment = Repeat(chars("az", "AZ", "09", "_", "-", ".", "~"), 1, 40)
     path = Repeat(series(LiteralText("/"), segment), 0, 8)
     query = optional(series(LiteralText("?"), Repeat(chars("az", "AZ", "09", "_", "-", ".", "=", "&"), 1, 80)))
-    return series(choice([LiteralText("https://"), LiteralText("http://")]), _host(), path, optional(LiteralText("/")), query)
+    return series(
+        choice([LiteralText("https://"), LiteralText("http://")]), _host(), path, optional(LiteralText("/")), query
+    )
 
 
 def _duration() -> Expression:
     number = Repeat(DIGIT, 1, 4)
     days = series(number, chars("D"))
     hours = series(LiteralText("T"), number, chars("H", "M", "S"))
-    return series(LiteralText("P"), choice([series(days, optional(hours)), hours, series(number, chars("W", "M", "Y"))]))
+    return series(
+        LiteralText("P"), choice([series(days, optional(hours)), hours, series(number, chars("W", "M", "Y"))])
+    )
 
 
 FORMATS: dict[str, Expression] = {
@@ -89,7 +95,9 @@ FORMATS: dict[str, Expression] = {
     "email": _email(),
     "hostname": _host(),
     "ipv4": _address(),
-    "ipv6": series(Repeat(series(Repeat(chars("09", "af"), 1, 4), LiteralText(":")), 7, 7), Repeat(chars("09", "af"), 1, 4)),
+    "ipv6": series(
+        Repeat(series(Repeat(chars("09", "af"), 1, 4), LiteralText(":")), 7, 7), Repeat(chars("09", "af"), 1, 4)
+    ),
     "uri": _uri(),
     "duration": _duration(),
 }

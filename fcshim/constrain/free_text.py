@@ -8,7 +8,7 @@ Rule: every text is admitted, and what stands behind the marker is `rest` to the
 Neighbours: `calls` puts its calls behind a marker.
 """
 
-from fcshim.constrain.grammar import Chars, Expression, Repeat, LiteralText, choice, optional, series
+from fcshim.constrain.grammar import Chars, Expression, LiteralText, Repeat, choice, optional, series
 from fcshim.constrain.rules import Rules
 
 _MAX_CODE_POINT = 0x10FFFF

@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 
-from fcshim.constrain.members import NAME_KEYWORDS, named_members, other_members, relaxed_name_keywords, required_members
+from fcshim.constrain.members import (
+    NAME_KEYWORDS,
+    named_members,
+    other_members,
+    relaxed_name_keywords,
+    required_members,
+)
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative
 from fcshim.schema.node import has_lone_surrogate
@@ -53,7 +59,11 @@ _EXCLUSIVE_GAP = Fraction(1, 100)
 
 def relaxed_keywords(part: dict[str, JSON]) -> list[str]:
     """Give the keywords of a part that are not held to."""
-    return sorted([*_INEXPRESSIBLE.intersection(part), *relaxed_name_keywords(part)]) if not RELAXED.isdisjoint(part) else []
+    return (
+        sorted([*_INEXPRESSIBLE.intersection(part), *relaxed_name_keywords(part)])
+        if not RELAXED.isdisjoint(part)
+        else []
+    )
 
 
 class Keywords:
@@ -139,7 +149,10 @@ class Keywords:
             low = Fraction(math.floor(above) + 1) if whole else above + step
         if below is not None and (high is None or below <= high):
             high = Fraction(math.ceil(below) - 1) if whole else below - step
-        return None if low is not None and low <= -_UNBOUNDED else low, None if high is not None and high >= _UNBOUNDED else high
+        return (
+            None if low is not None and low <= -_UNBOUNDED else low,
+            None if high is not None and high >= _UNBOUNDED else high,
+        )
 
     @cached_property
     def _limits(self) -> tuple[Fraction | None, Fraction | None, Fraction | None, Fraction | None]:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from fcshim.constrain.containers import Brackets
 from fcshim.constrain.grammar import Expression, LiteralText, choice, series
-from fcshim.constrain.value_syntax import COMMA, ValueSyntax, TypedExpression, identifier_key
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import MULTILINE, PYTHON_ESCAPE, StringSyntax
+from fcshim.constrain.value_syntax import COMMA, TypedExpression, ValueSyntax, identifier_key
 from fcshim.events import JSON
-from fcshim.prompt.notation import gemma_literal, python_literal, python_arguments
+from fcshim.prompt.notation import gemma_literal, python_arguments, python_literal
 
 _PLACEHOLDER = "\ue000"
 _MAX_PLAIN_NAME = 60

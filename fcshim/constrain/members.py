@@ -53,7 +53,9 @@ def relaxed_name_keywords(part: dict[str, JSON]) -> list[str]:
     """Give the keywords that say more of names than is held to."""
     names = part.get("propertyNames", True)
     plain = (
-        names is True or _listed_names(part) is not None or (isinstance(names, dict) and names.keys() <= _NEUTRAL_KEYWORDS)
+        names is True
+        or _listed_names(part) is not None
+        or (isinstance(names, dict) and names.keys() <= _NEUTRAL_KEYWORDS)
     )
     patterns = _dict(part, "patternProperties").keys() <= _MATCH_ALL_PATTERNS
     return [*([] if patterns else ["patternProperties"]), *([] if plain else ["propertyNames"])]

@@ -7,7 +7,7 @@ Neighbours: `values` asks for the numbers of a schema.
 import math
 from fractions import Fraction
 
-from fcshim.constrain.grammar import Expression, Repeat, LiteralText, chars, choice, one_of_texts, optional, series
+from fcshim.constrain.grammar import Expression, LiteralText, Repeat, chars, choice, one_of_texts, optional, series
 
 DIGIT = chars("09")
 _MAX_DIGITS = 15
@@ -19,7 +19,9 @@ _MAX_DECIMALS = 4
 _NATURAL = series(chars("19"), Repeat(DIGIT, 0, _MAX_DIGITS - 1))
 INTEGER = choice([LiteralText("0"), series(optional(LiteralText("-")), _NATURAL)])
 NUMBER = series(
-    optional(LiteralText("-")), choice([LiteralText("0"), _NATURAL]), optional(series(LiteralText("."), Repeat(DIGIT, 1, _MAX_DECIMALS)))
+    optional(LiteralText("-")),
+    choice([LiteralText("0"), _NATURAL]),
+    optional(series(LiteralText("."), Repeat(DIGIT, 1, _MAX_DECIMALS))),
 )
 
 
@@ -57,7 +59,9 @@ def multiples(step: Fraction, low: Fraction | None, high: Fraction | None) -> Ex
         return one_of_texts([(text, LiteralText("")) for text in texts]) if texts and all(texts) else None
     size = step.numerator
     if low is None and high is None and step.denominator == 1 and str(size).strip("0") == "1":
-        return choice([LiteralText("0"), series(INTEGER, LiteralText("0" * (len(str(size)) - 1)))]) if size > 1 else None
+        return (
+            choice([LiteralText("0"), series(INTEGER, LiteralText("0" * (len(str(size)) - 1)))]) if size > 1 else None
+        )
     return None
 
 

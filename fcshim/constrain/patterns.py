@@ -9,7 +9,7 @@ Neighbours: `regex` reads, `scalars` asks for the strings of a schema, `strings`
 import functools
 
 from fcshim.constrain.ambiguity import analyse_expression
-from fcshim.constrain.grammar import Chars, Alternation, Expression, Repeat, Series, LiteralText, choice, series
+from fcshim.constrain.grammar import Alternation, Chars, Expression, LiteralText, Repeat, Series, choice, series
 from fcshim.constrain.regex import ANYTHING, UnsupportedRegexError, read_regex
 
 _MAX_PATTERN_LENGTH = 500

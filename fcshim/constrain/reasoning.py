@@ -7,11 +7,11 @@ Neighbours: `parse.machine.surroundings` has the tags of reasoning, `calls` puts
 import fnmatch
 from dataclasses import dataclass
 
-from fcshim.constrain.grammar import Expression, Repeat, LiteralText, choice, optional, series
 from fcshim.constrain.free_text import free_text
+from fcshim.constrain.grammar import Expression, LiteralText, Repeat, choice, optional, series
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import MULTILINE, StringSyntax
-from fcshim.constrain.triggers import whole_tag_trigger, partial_marker_trigger
+from fcshim.constrain.triggers import partial_marker_trigger, whole_tag_trigger
 from fcshim.events import JSON
 from fcshim.parse.machine.context import reasoning_end_tag
 
@@ -75,7 +75,11 @@ class ReasoningSyntax:
 
     def triggers(self, marker: str) -> list[JSON]:
         """Give what such a grammar may wait for, where `marker` opens what is not free in the text."""
-        return [whole_tag_trigger(reasoning_end_tag(self.opening))] if self.opened else [partial_marker_trigger(marker), partial_marker_trigger(self.opening)]
+        return (
+            [whole_tag_trigger(reasoning_end_tag(self.opening))]
+            if self.opened
+            else [partial_marker_trigger(marker), partial_marker_trigger(self.opening)]
+        )
 
 
 def reasoning_of(model: str, in_reasoning: str = "") -> ReasoningSyntax | None:

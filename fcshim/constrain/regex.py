@@ -8,7 +8,7 @@ Neighbours: `patterns` asks what a pattern admits, `clarity` whether a sampler c
 
 import re
 
-from fcshim.constrain.grammar import Chars, Expression, Ranges, Repeat, Series, LiteralText, choice, series, without
+from fcshim.constrain.grammar import Chars, Expression, LiteralText, Ranges, Repeat, Series, choice, series, without
 from fcshim.schema.node import has_lone_surrogate
 
 _MAX_DEPTH = 20

@@ -6,7 +6,7 @@ Neighbours: `strings`, `notation` and `values` put their rules here; `calls` mak
 
 from collections.abc import Callable
 
-from fcshim.constrain.grammar import Expression, RuleRef, LiteralText
+from fcshim.constrain.grammar import Expression, LiteralText, RuleRef
 
 _MAX_NODES = 20_000
 """Places of all schemas together that become rules; the largest real sets of tools have some 5,000."""

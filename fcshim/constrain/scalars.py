@@ -7,13 +7,13 @@ Neighbours: `facets` says what is wanted, `strings`, `numbers`, `patterns` and `
 import json
 from collections.abc import Iterator, Sequence
 
-from fcshim.constrain.keywords import KIND_OF, Keywords
 from fcshim.constrain.formats import FORMATS
 from fcshim.constrain.grammar import Expression, LiteralText, one_of_texts
-from fcshim.constrain.value_syntax import ValueSyntax, TypedExpression
+from fcshim.constrain.keywords import KIND_OF, Keywords
 from fcshim.constrain.numbers import INTEGER, NUMBER, integers, multiples, numbers
-from fcshim.constrain.patterns import with_length, read_pattern
+from fcshim.constrain.patterns import read_pattern, with_length
 from fcshim.constrain.rules import Rules
+from fcshim.constrain.value_syntax import TypedExpression, ValueSyntax
 from fcshim.events import JSON
 from fcshim.schema.node import scan
 

@@ -6,7 +6,7 @@ Neighbours: `schema.alternatives` finds alternatives, `facets` reads them, `valu
 
 import itertools
 
-from fcshim.constrain.keywords import RELAXED, EXPRESSIBLE, Keywords, relaxed_keywords
+from fcshim.constrain.keywords import EXPRESSIBLE, RELAXED, Keywords, relaxed_keywords
 from fcshim.constrain.rules import Rules
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative, Expansion

@@ -14,14 +14,14 @@ import msgspec
 from fcshim.constrain.excluded_markers import text_excluding
 from fcshim.constrain.grammar import (
     EMPTY,
-    Chars,
     Alternation,
+    Chars,
     CountedUnit,
     Expression,
+    LiteralText,
     Ranges,
     Repeat,
     Series,
-    LiteralText,
     chars,
     choice,
     intersection,
@@ -47,7 +47,7 @@ PRINTABLE: Ranges = ((0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0
 MULTILINE: Ranges = ((0x9, 0xA), *PRINTABLE)
 _FRAGILE: Ranges = ((0x800, 0xFFF), (0x10000, 0x10FFFF))
 """Characters that may come out broken where each byte is sampled by itself."""
-_SPECIAL_TOKEN_STARTS = "<["
+_SPECIAL_MARKUP_STARTS = "<["
 """What special tokens (`<s>`, `[INST]`) begin with: llama.cpp lets those pass as text, and drops them."""
 
 _MAX_MIN_LENGTH = 100_000
@@ -163,7 +163,9 @@ class StringSyntax:
         return self._content_of_length(rules, max(least - written, 0), None if most is None else most - written)
 
     def _content_of_length(self, rules: Rules, least: int, most: int | None) -> Expression:
-        least_part = Repeat(self._or_escape(Chars(self._plain_characters())), least, least, "characters") if least else EMPTY
+        least_part = (
+            Repeat(self._or_escape(Chars(self._plain_characters())), least, least, "characters") if least else EMPTY
+        )
         more = None if most is None else most - least
         return series(least_part, Repeat(self._safe_unit(rules), 0, more, "characters"))
 
@@ -176,7 +178,7 @@ class StringSyntax:
 
     def _plain_characters(self) -> Ranges:
         """Give those of them that no special token begins with."""
-        return without(self._safe_characters(), map(ord, _SPECIAL_TOKEN_STARTS))
+        return without(self._safe_characters(), map(ord, _SPECIAL_MARKUP_STARTS))
 
     def _or_escape(self, part: Expression) -> Expression:
         return part if self.escape is None else choice([part, self.escape])

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from fcshim.constrain.containers import Brackets
 from fcshim.constrain.grammar import EMPTY, Expression, LiteralText, choice, one_of_texts, series
-from fcshim.constrain.value_syntax import JSON_STRINGS, ValueSyntax, TypedExpression, json_text, identifier_key
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import MULTILINE, StringSyntax
+from fcshim.constrain.value_syntax import JSON_STRINGS, TypedExpression, ValueSyntax, identifier_key, json_text
 from fcshim.events import JSON
 from fcshim.parse.tagged.tags import CompiledTags
 
@@ -76,7 +76,9 @@ class TaggedSyntax(ValueSyntax):
     ) -> Expression:
         """Give parameters whose names are free."""
         head = self._opening(KEY_PLACEHOLDER, "string").partition(KEY_PLACEHOLDER)[0]
-        openings = ((self._opening(KEY_PLACEHOLDER, kind).partition(KEY_PLACEHOLDER)[2], value) for kind, value in values)
+        openings = (
+            (self._opening(KEY_PLACEHOLDER, kind).partition(KEY_PLACEHOLDER)[2], value) for kind, value in values
+        )
         branches = [(opening, series(value, LiteralText(self._value_suffix))) for opening, value in openings]
         value = rules.share(one_of_texts(branches))
         part = rules.share(series(LiteralText(head), identifier_key(rules), value))
@@ -154,7 +156,11 @@ class ElementSyntax(TaggedSyntax):
         return [("string", self._raw_strings.any(rules))]
 
     def _element(self, key: str, value: Expression) -> Expression:
-        return series(LiteralText(self._opening(key, "string")), value, LiteralText(self._value_suffix.replace(KEY_PLACEHOLDER, key)))
+        return series(
+            LiteralText(self._opening(key, "string")),
+            value,
+            LiteralText(self._value_suffix.replace(KEY_PLACEHOLDER, key)),
+        )
 
 
 class _JsonInElements(ValueSyntax):

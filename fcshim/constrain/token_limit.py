@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from fcshim.constrain.grammar import (
     DEFAULT_LIMITS,
     ROOT,
-    Chars,
     Alternation,
+    Chars,
     Expression,
     Grammar,
     GrammarLimits,
+    LiteralText,
     Repeat,
     RuleRef,
     Series,
-    LiteralText,
     repeat_limit,
 )
 
@@ -61,7 +61,9 @@ def _widest(grammar: Grammar, tokens: int, candidates: Sequence[GrammarLimits]) 
     if loose[ROOT] <= tokens:
         return candidates[0]
     fixed = {name: size for name, size in narrow.items() if size == loose[name] and name != ROOT}
-    return candidates[bisect.bisect_left(candidates, -tokens, key=lambda limits: -_longest_texts(grammar, limits, fixed)[ROOT])]
+    return candidates[
+        bisect.bisect_left(candidates, -tokens, key=lambda limits: -_longest_texts(grammar, limits, fixed)[ROOT])
+    ]
 
 
 def longest_text(grammar: Grammar, limits: GrammarLimits) -> int:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 
 from fcshim.constrain.containers import Brackets
-from fcshim.constrain.grammar import Expression, Repeat, LiteralText, chars, choice, optional, series
+from fcshim.constrain.grammar import Expression, LiteralText, Repeat, chars, choice, optional, series
 from fcshim.constrain.numbers import NUMBER
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import JSON_ESCAPE, StringSyntax
@@ -106,7 +106,9 @@ class ValueSyntax:
 
     def _any_value(self, rules: Rules, depth: int) -> Expression:
         name = f"{self.free_name}{depth}"
-        return rules.once(name, lambda: choice(part for _, part in self._values_of_any_kind(rules, self.strings, depth)))
+        return rules.once(
+            name, lambda: choice(part for _, part in self._values_of_any_kind(rules, self.strings, depth))
+        )
 
     def _values_of_any_kind(self, rules: Rules, strings: StringSyntax, depth: int) -> list[TypedExpression]:
         scalars = [

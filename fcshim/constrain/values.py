@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fcshim.constrain.keywords import KINDS, Keywords
 from fcshim.constrain.grammar import Expression, LiteralText, choice
-from fcshim.constrain.value_syntax import DOCUMENT_SYNTAX, JSON_SYNTAX, ValueSyntax, TypedExpression
-from fcshim.constrain.schema_graph import MOST_ITEMS, MOST_MEMBERS, NodeId, SchemaGraph, node_id
+from fcshim.constrain.keywords import KINDS, Keywords
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.scalars import ScalarWriter
+from fcshim.constrain.schema_graph import MOST_ITEMS, MOST_MEMBERS, NodeId, SchemaGraph, node_id
+from fcshim.constrain.value_syntax import DOCUMENT_SYNTAX, JSON_SYNTAX, TypedExpression, ValueSyntax
 from fcshim.events import JSON
 
 _MAX_DEPTH = 64
@@ -112,7 +112,9 @@ class SchemaValueWriter:
         kinds = _ALL_KINDS if context.mixed else frozenset().union(*(facets.possible_kinds for facets in found))
         return [value for facets in found for value in self._alternative(node, facets, context, kinds)]
 
-    def _alternative(self, node: NodeId, keywords: Keywords, context: _WriteContext, kinds: frozenset[str]) -> Iterator[TypedExpression]:
+    def _alternative(
+        self, node: NodeId, keywords: Keywords, context: _WriteContext, kinds: frozenset[str]
+    ) -> Iterator[TypedExpression]:
         if keywords.literals is not None:
             if keywords.patterns():
                 self._rules.note("pattern is not held to")
@@ -148,7 +150,9 @@ class SchemaValueWriter:
     def _enter_container(self, kind: str, node: NodeId, context: _WriteContext) -> _WriteContext:
         """Give how the inside of a container is written."""
         union = context.mixed or _is_union_of(kind, self._graph.alternatives(node) or [])
-        return replace(context, notation=context.notation.union_syntax if union else context.notation, argument=False, mixed=False)
+        return replace(
+            context, notation=context.notation.union_syntax if union else context.notation, argument=False, mixed=False
+        )
 
     # Containers.
 
@@ -197,11 +201,17 @@ class SchemaValueWriter:
             if values:
                 return self._free_members(context, values, fewest, most)
         pairs = {key: self._member(node, key, schemas, context) for key, schemas in members.items()}
-        return self._members({key: pair for key, pair in pairs.items() if pair is not None}, required, fewest, most, context)
+        return self._members(
+            {key: pair for key, pair in pairs.items() if pair is not None}, required, fewest, most, context
+        )
 
     def _writable_members(self, keywords: Keywords, context: _WriteContext) -> dict[str, tuple[JSON, ...]]:
         """Give the members whose names can be written."""
-        said = {key: schemas for key, schemas in keywords.members.items() if context.notation.can_write_key(key, argument=context.argument)}
+        said = {
+            key: schemas
+            for key, schemas in keywords.members.items()
+            if context.notation.can_write_key(key, argument=context.argument)
+        }
         for key in [key for key in keywords.members if key not in said]:
             self._rules.note(f"the name {key!r:.40} cannot be written")
         return said
@@ -216,14 +226,20 @@ class SchemaValueWriter:
             schemas, replace(inner, notation=notation, argument=context.argument and notation is context.notation)
         )
 
-    def _free_members(self, context: _WriteContext, values: list[TypedExpression], fewest: int = 0, most: int | None = None) -> Expression:
+    def _free_members(
+        self, context: _WriteContext, values: list[TypedExpression], fewest: int = 0, most: int | None = None
+    ) -> Expression:
         if context.argument:
             return context.notation.free_arguments(self._rules, values, fewest, most)
         return context.notation.map_of(self._rules, choice(value for _, value in values), fewest, most)
 
     def _member(self, node: NodeId, key: str, schemas: tuple[JSON, ...], context: _WriteContext) -> Expression | None:
         inner = self._enter(node, schemas, context)
-        values = [] if inner is None else self._values_by_kind(schemas, replace(inner, argument=context.argument, mixed=context.mixed))
+        values = (
+            []
+            if inner is None
+            else self._values_by_kind(schemas, replace(inner, argument=context.argument, mixed=context.mixed))
+        )
         if not values:
             return None
         if context.argument:
@@ -234,7 +250,8 @@ class SchemaValueWriter:
         """Give the values of a place by their kinds, where that matters for how they are written."""
         if context.argument:
             return [
-                (kind, self._rules.share(value)) for kind, value in dict.fromkeys(self._values(node_id(schemas), context))
+                (kind, self._rules.share(value))
+                for kind, value in dict.fromkeys(self._values(node_id(schemas), context))
             ]
         value = self._value(schemas, context)
         return [] if value is None else [("", value)]

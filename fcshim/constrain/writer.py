@@ -7,7 +7,7 @@ Neighbours: `gbnf` and `lark` are the notations, `grammar` is what is written.
 
 from abc import ABC, abstractmethod
 
-from fcshim.constrain.grammar import ROOT, Chars, Alternation, Expression, Grammar, Repeat, RuleRef, Series, LiteralText
+from fcshim.constrain.grammar import ROOT, Alternation, Chars, Expression, Grammar, LiteralText, Repeat, RuleRef, Series
 
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"})
 
@@ -58,7 +58,9 @@ class RuleWriter(ABC):
         return named
 
     def _alternatives(self, part: Expression) -> str:
-        return " | ".join(map(self._expression, part.options)) if isinstance(part, Alternation) else self._expression(part)
+        return (
+            " | ".join(map(self._expression, part.options)) if isinstance(part, Alternation) else self._expression(part)
+        )
 
     def _expression(self, part: Expression) -> str:
         match part:

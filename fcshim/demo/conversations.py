@@ -156,7 +156,10 @@ def _result(rng: Random) -> str:
         return random_values.phrase(rng, 1, 4)
     if style < 0.85:
         return random_values.prose(rng, 8)
-    fields = {random_values.parameter_name(rng): random_values.value(rng, rng.choice(random_values.KINDS)) for _ in range(rng.randint(1, 2))}
+    fields = {
+        random_values.parameter_name(rng): random_values.value(rng, rng.choice(random_values.KINDS))
+        for _ in range(rng.randint(1, 2))
+    }
     return random_values.to_json(fields)
 
 

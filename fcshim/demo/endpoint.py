@@ -8,7 +8,17 @@ Neighbours: `generation` computes, `chat_request` and `chat_answer` are the wire
 import asyncio
 from collections.abc import AsyncIterator
 
-from fcshim.demo.asgi import Message, Receive, Send, read_body, send_json, send_end, send_chunk, send_start, wait_for_disconnect
+from fcshim.demo.asgi import (
+    Message,
+    Receive,
+    Send,
+    read_body,
+    send_chunk,
+    send_end,
+    send_json,
+    send_start,
+    wait_for_disconnect,
+)
 from fcshim.demo.chat_reply import DONE, ChatReplyEncoder, usage
 from fcshim.demo.chat_request import ChatRequest, error_body, read_request
 from fcshim.demo.generation import Engine, GenerationStatus
@@ -66,7 +76,9 @@ class ChatEndpoint:
             else:
                 text = "".join([piece async for piece in pieces])
                 counts = usage(len(prompt), outcome.output_tokens)
-                await send_json(send, 200, ChatReplyEncoder(self._engine.name).encode_complete(text, outcome.finish_reason, counts))
+                await send_json(
+                    send, 200, ChatReplyEncoder(self._engine.name).encode_complete(text, outcome.finish_reason, counts)
+                )
         finally:
             leaving.cancel()
 
@@ -74,7 +86,9 @@ class ChatEndpoint:
         self, asked: ChatRequest, prompt: list[int], outcome: GenerationStatus, leaving: "asyncio.Task[None]"
     ) -> AsyncIterator[str]:
         """Generate in a thread, one token per visit, while the client is there."""
-        source = self._engine.generate(prompt, outcome, max_tokens=asked.max_tokens, stop_strings=asked.stop_strings, sampling=asked.sampling)
+        source = self._engine.generate(
+            prompt, outcome, max_tokens=asked.max_tokens, stop_strings=asked.stop_strings, sampling=asked.sampling
+        )
         while not leaving.done():
             piece = await asyncio.to_thread(next, source, None)
             if piece is None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import httpx
 
-from fcshim.demo.conversations import SyntheticExchange, Scenario, make_exchange, make_scenario
+from fcshim.demo.conversations import Scenario, SyntheticExchange, make_exchange, make_scenario
 from fcshim.demo.random_values import to_json
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON

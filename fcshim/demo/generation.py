@@ -75,7 +75,13 @@ class Engine:
         self._end_tokens = file.vocabulary.special
 
     def generate(
-        self, prompt: list[int], status: GenerationStatus, *, max_tokens: int, stop_strings: tuple[str, ...] = (), sampling: Sampling
+        self,
+        prompt: list[int],
+        status: GenerationStatus,
+        *,
+        max_tokens: int,
+        stop_strings: tuple[str, ...] = (),
+        sampling: Sampling,
     ) -> Iterator[str]:
         """Yield the text that follows `prompt` in pieces, "" where a token does not complete any; fill `outcome`."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from fcshim.codecs.sse import SSESplitter
-from fcshim.demo.asgi import Message, Receive, Send, read_body, send_end, send_chunk, send_start
+from fcshim.demo.asgi import Message, Receive, Send, read_body, send_chunk, send_end, send_start
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ import msgspec
 
 from fcshim.demo import layout
 from fcshim.demo.gguf_file import require_packages
-from fcshim.demo.tool_client import QUESTION, TOOL, ToolCallingClient, ToolRun
 from fcshim.demo.recording_relay import RecordedExchange, RecordingRelay
+from fcshim.demo.tool_client import QUESTION, TOOL, ToolCallingClient, ToolRun
 from fcshim.events import Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.stream import StreamParser
 
@@ -87,7 +87,8 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     called = await client.ask()
     _print(layout.heading("1. The client asks, the model writes text", width))
     _print(
-        layout.side_by_side(["THE CLIENT SENT", *_request_lines()], ["THE MODEL WROTE", relay.records[-1].text], width) + "\n"
+        layout.side_by_side(["THE CLIENT SENT", *_request_lines()], ["THE MODEL WROTE", relay.records[-1].text], width)
+        + "\n"
     )
     _print(layout.heading("2. fcshim reads the text, piece by piece, as events", width))
     _print("\n".join(layout.truncate(line, width) for line in _event_lines(relay.records[-1])) + "\n")

@@ -122,7 +122,9 @@ async def _wait_until_healthy(process: asyncio.subprocess.Process, url: str) -> 
     async with httpx.AsyncClient(trust_env=False) as client:
         for _ in range(int(START_TIMEOUT / 0.05)):
             if process.returncode is not None:
-                raise ConfigError(f"{LLAMA_SERVER} ended with status {process.returncode} instead of serving the tiny model")
+                raise ConfigError(
+                    f"{LLAMA_SERVER} ended with status {process.returncode} instead of serving the tiny model"
+                )
             if await _is_healthy(client, url):
                 return
             await asyncio.sleep(0.05)

@@ -7,7 +7,7 @@ Neighbours: `demo.conversations` makes the commands; `suite` counts them as a ca
 from collections.abc import Iterator
 from random import Random
 
-from fcshim.demo.conversations import SyntheticExchange, Scenario, make_exchange, make_scenario
+from fcshim.demo.conversations import Scenario, SyntheticExchange, make_exchange, make_scenario
 from fcshim.evaluate.case import Case, ExpectedCall
 
 _SEED = 20_261_121

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from fcshim.backends import GENERIC, backend_of_api
 from fcshim.codecs.upstream_errors import excerpt, find_error_message
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Secret
 from fcshim.detection import Detection, detect
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
-from fcshim.backends import GENERIC, backend_of_api
 from fcshim.upstream import Timeouts, Upstream, api_url, root_url
 
 _NON_CHAT_NAMES = ("embed", "rerank", "whisper")
@@ -49,7 +49,9 @@ async def connect(url: str, api: str | None, model: str, key: Secret | None, tim
     chosen = model or next(
         (name for name in names if not any(word in name.lower() for word in _NON_CHAT_NAMES)), names[0]
     )
-    return EndpointInfo(url if spoken.version == kind.version else root_url(url), spoken, sighting, tuple(names), chosen)
+    return EndpointInfo(
+        url if spoken.version == kind.version else root_url(url), spoken, sighting, tuple(names), chosen
+    )
 
 
 async def _fetch_model_names(upstream: Upstream, *, needed: bool) -> list[str]:

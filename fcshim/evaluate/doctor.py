@@ -12,16 +12,16 @@ import msgspec
 from fcshim.client import Client
 from fcshim.config import Config
 from fcshim.evaluate.case import Case
+from fcshim.evaluate.comparison import Trial, best_trial, candidate_dialects, run_trial, select_cases
 from fcshim.evaluate.connect import EndpointInfo, connect
 from fcshim.evaluate.finding import Finding
-from fcshim.evaluate.target import ProbeTarget
-from fcshim.evaluate.recommendations import Recommendation, recommend_dialect, recommend, model_pattern
 from fcshim.evaluate.probes import run_probes
-from fcshim.evaluate.settings_file import render_settings
+from fcshim.evaluate.recommendations import Recommendation, model_pattern, recommend, recommend_dialect
 from fcshim.evaluate.result import NATIVE, Result
 from fcshim.evaluate.runner import CONCURRENCY
+from fcshim.evaluate.settings_file import render_settings
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
-from fcshim.evaluate.comparison import Trial, run_trial, best_trial, select_cases, candidate_dialects
+from fcshim.evaluate.target import ProbeTarget
 from fcshim.profiles import AUTO
 from fcshim.upstream import Timeouts, Upstream
 
@@ -175,7 +175,9 @@ class _TrialRunner:
 
     def _max_tokens(self) -> int:
         thinks = "reasoning" in self._findings and self._findings["reasoning"].verdict == "yes"
-        return min(_MAX_REASONING_TOKENS if thinks else _MAX_TOKENS, (self._context_length() or _LONG_CASE_CONTEXT) // 4)
+        return min(
+            _MAX_REASONING_TOKENS if thinks else _MAX_TOKENS, (self._context_length() or _LONG_CASE_CONTEXT) // 4
+        )
 
 
 def format_settings(diagnosis: Diagnosis) -> str:

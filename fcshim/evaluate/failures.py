@@ -38,7 +38,9 @@ def _join_calls(calls: Iterable[str]) -> str:
 
 
 def _format_expected(call: ExpectedCall) -> str:
-    return f"{call.name}({', '.join(f'{key}={_format_alternatives(values)}' for key, values in call.arguments.items())})"
+    return (
+        f"{call.name}({', '.join(f'{key}={_format_alternatives(values)}' for key, values in call.arguments.items())})"
+    )
 
 
 def _format_alternatives(values: Sequence[JSON]) -> str:
@@ -48,7 +50,9 @@ def _format_alternatives(values: Sequence[JSON]) -> str:
 def _format_actual(call: ActualCall) -> str:
     if call.error or not isinstance(call.arguments, dict):
         return f"{call.name}, {call.error}: {call.arguments}"
-    return f"{call.name}({', '.join(f'{key}={_format_alternatives([value])}' for key, value in call.arguments.items())})"
+    return (
+        f"{call.name}({', '.join(f'{key}={_format_alternatives([value])}' for key, value in call.arguments.items())})"
+    )
 
 
 def _truncate(text: str) -> str:

@@ -11,18 +11,18 @@ import msgspec
 
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.evaluate.finding import Finding, ProbeResult
-from fcshim.evaluate.target import ProbeTarget
-from fcshim.evaluate.probes_calls import probe_tools, probe_grammar, probe_schema, probe_structural_tag
+from fcshim.evaluate.probes_calls import probe_grammar, probe_schema, probe_structural_tag, probe_tools
 from fcshim.evaluate.probes_prompt import (
-    probe_prefill,
     probe_context_length,
-    probe_turn_order,
     probe_developer_role,
     probe_images,
+    probe_prefill,
     probe_system_role,
+    probe_turn_order,
 )
 from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
-from fcshim.evaluate.probes_reply import probe_concurrency, probe_usage, probe_reply, probe_stop_strings, probe_stream
+from fcshim.evaluate.probes_reply import probe_concurrency, probe_reply, probe_stop_strings, probe_stream, probe_usage
+from fcshim.evaluate.target import ProbeTarget
 
 
 def _is_any(_kind: UpstreamKind) -> bool:

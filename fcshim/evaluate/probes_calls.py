@@ -5,6 +5,7 @@ fcshim's own are sent, because a bad one ends llama-cpp-python's process.
 Neighbours: `probes` has the table, `patient` asks; `constrain` writes the constraints that requests will carry.
 """
 
+from fcshim.backends import BACKENDS, GENERIC
 from fcshim.constrain.constraint import Form, apply_constraint, constraint_for
 from fcshim.evaluate.finding import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeResponse, ProbeTarget, excerpt, user_message
@@ -12,7 +13,6 @@ from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser
 from fcshim.reply import fold
-from fcshim.backends import GENERIC, BACKENDS
 
 _WEATHER = Tool(
     name="get_weather",
@@ -50,16 +50,22 @@ async def probe_tools(target: ProbeTarget) -> ProbeResult:
     """Offer a tool the endpoint's own way: refused, ignored, in the prompt, or called."""
     free = await _ask_with_tool(target, "auto")
     if not free.ok:
-        return ProbeResult("no" if free.rejected else "unclear", free.error_summary(), "tools go by the prompt (tools = prompt)")
+        return ProbeResult(
+            "no" if free.rejected else "unclear", free.error_summary(), "tools go by the prompt (tools = prompt)"
+        )
     if _has_call(free):
-        return ProbeResult("yes", f"it called: {_format_call(free)}", "its own tools are to be had (tools = native)", "auto")
+        return ProbeResult(
+            "yes", f"it called: {_format_call(free)}", "its own tools are to be had (tools = native)", "auto"
+        )
     bare = await target.send(target.make_request(user_message(_QUESTION), max_tokens=1))
     more = free.prompt_tokens - bare.prompt_tokens if free.prompt_tokens and bare.prompt_tokens else None
     if more is not None and more < _MIN_TOOL_TOKENS:
         ignored = f"ignored without a word: the prompt grew by {more} tokens"
         return ProbeResult("no", ignored, "tools go by the prompt (tools = prompt)", "ignored")
     if _has_call_in_text(free):
-        return ProbeResult("no", f"its call stays in the text: {excerpt(free.text)!r}", "tools go by the prompt", "text")
+        return ProbeResult(
+            "no", f"its call stays in the text: {excerpt(free.text)!r}", "tools go by the prompt", "text"
+        )
     demanded = await _ask_with_tool(target, "required")
     if demanded.ok and _has_call(demanded):
         return ProbeResult("unclear", f"it called only when it had to: {_format_call(demanded)}", value="required")
@@ -116,7 +122,9 @@ async def _probe_constraint(target: ProbeTarget, form: Form) -> ProbeResult:
     parser = StreamParser(constraint.dialect, (_NONCE_TOOL,))
     calls = fold(parser.feed(answer.text) + parser.close()).tool_calls
     if calls and calls[0].error is None and _NONCE in calls[0].tool_call_arguments_complete:
-        return ProbeResult("yes", f"it made the model write {excerpt(answer.text)!r}", "a call that is demanded comes", form)
+        return ProbeResult(
+            "yes", f"it made the model write {excerpt(answer.text)!r}", "a call that is demanded comes", form
+        )
     if answer.reply.reasoning and not answer.text:
         return ProbeResult("unclear", "it was still reasoning when its tokens were used up")
     return ProbeResult("no", f"accepted, and made no difference: {excerpt(answer.text)!r}")

@@ -35,14 +35,22 @@ _TURN_BOUNDARY_TOKENS = 3
 
 async def probe_system_role(target: ProbeTarget) -> ProbeResult:
     """Ask with a system message; refused, dropped without a word, or there."""
-    answer = await target.send(target.make_request(system_message(_INSTRUCTION), user_message(HELLO), max_tokens=_MAX_TOKENS))
+    answer = await target.send(
+        target.make_request(system_message(_INSTRUCTION), user_message(HELLO), max_tokens=_MAX_TOKENS)
+    )
     if not answer.ok:
         first = "instructions and tools open the first user turn instead (profile no-system)"
-        return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary(), first if answer.rejected else "")
+        return ProbeResult(
+            "no" if answer.rejected else "unclear", answer.error_summary(), first if answer.rejected else ""
+        )
     more = target.extra_prompt_tokens(answer)
     if more is not None and more < _MIN_INSTRUCTION_TOKENS:
         means = "instructions and tools open the first user turn instead (profile no-system)"
-        return ProbeResult("no", f"dropped without a word: the prompt grew by {more} tokens, of {_MIN_INSTRUCTION_TOKENS} or more", means)
+        return ProbeResult(
+            "no",
+            f"dropped without a word: the prompt grew by {more} tokens, of {_MIN_INSTRUCTION_TOKENS} or more",
+            means,
+        )
     obeyed = _WORD in answer.text.lower()
     heeded = "and the model does what it says" if obeyed else f"but the model answers {excerpt(answer.text)!r}"
     if more is None:
@@ -58,7 +66,9 @@ async def probe_turn_order(target: ProbeTarget) -> ProbeResult:
     refused = [f"{words}: {answer.error_summary()}" for words, answer in asked if not answer.ok]
     if refused:
         return ProbeResult("no", "; ".join(refused), "turns that follow one another are joined (any profile but free)")
-    return ProbeResult("yes", "two user turns in a row, and the model's first, are accepted", "profile free would do as well")
+    return ProbeResult(
+        "yes", "two user turns in a row, and the model's first, are accepted", "profile free would do as well"
+    )
 
 
 async def probe_developer_role(target: ProbeTarget) -> ProbeResult:
@@ -91,7 +101,9 @@ async def probe_images(target: ProbeTarget) -> ProbeResult:
         return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary(), told)
     more = target.extra_prompt_tokens(answer)
     if more is not None and more < _TURN_BOUNDARY_TOKENS:
-        return ProbeResult("no", "accepted, and not in the prompt", "a line says that there was one (profile text-only)")
+        return ProbeResult(
+            "no", "accepted, and not in the prompt", "a line says that there was one (profile text-only)"
+        )
     return ProbeResult("yes", "accepted" + ("" if more is None else f", {more} tokens more"))
 
 
@@ -113,7 +125,9 @@ async def probe_prefill(target: ProbeTarget) -> ProbeResult:
     evidence = f"{max(around, 0)} tokens close a turn of the model's, which then says {excerpt(answer.text)!r}"
     if around >= _TURN_BOUNDARY_TOKENS:
         return ProbeResult("no", evidence)
-    return ProbeResult("yes" if around <= 0 or answer.text.lstrip().lower().startswith(_CONTINUATION) else "unclear", evidence)
+    return ProbeResult(
+        "yes" if around <= 0 or answer.text.lstrip().lower().startswith(_CONTINUATION) else "unclear", evidence
+    )
 
 
 async def probe_context_length(target: ProbeTarget) -> ProbeResult:
@@ -181,7 +195,9 @@ _CONTEXT_LENGTH_SOURCES = (
     _ContextLengthSource("ollama", "//api/ps", _from_model_row("context_length")),
     _ContextLengthSource("ollama", _SHOW_PATH, _from_ollama_parameters),
     _ContextLengthSource("lmstudio", "//api/v0/models", _from_model_row("loaded_context_length")),
-    _ContextLengthSource("", MODELS_PATH, _from_model_row("meta.n_ctx", "max_model_len", "context_length", "context_window")),
+    _ContextLengthSource(
+        "", MODELS_PATH, _from_model_row("meta.n_ctx", "max_model_len", "context_length", "context_window")
+    ),
     _ContextLengthSource("lmstudio", "//api/v0/models", _from_model_row("max_context_length"), at_most=True),
     _ContextLengthSource("", MODELS_PATH, _from_model_row("meta.n_ctx_train"), at_most=True),
 )

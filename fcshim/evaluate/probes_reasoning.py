@@ -38,7 +38,9 @@ async def probe_reasoning(target: ProbeTarget) -> ProbeResult:
         target.emits_reasoning = True
         seen = f"its text has {_end_tag(closed)!r} alone" if closed else f"the prompt ends with {left.strip()!r}"
         tag = (closed or left).strip()
-        return ProbeResult("yes", f"{seen}: the template has opened it", f'in_reasoning = "{tag}"', {"in_reasoning": tag})
+        return ProbeResult(
+            "yes", f"{seen}: the template has opened it", f'in_reasoning = "{tag}"', {"in_reasoning": tag}
+        )
     return ProbeResult("no", f"none in {excerpt(text)!r}")
 
 
@@ -50,7 +52,9 @@ async def probe_reasoning_replay(target: ProbeTarget) -> ProbeResult | None:
     turns = (user_message(HELLO), thought, user_message(HELLO))
     answer = await target.send(target.make_request(*turns, max_tokens=1))
     if answer.rejected:
-        return ProbeResult("no", answer.error_summary(), "reasoning stays out of requests (profile thoughtless)", "refused")
+        return ProbeResult(
+            "no", answer.error_summary(), "reasoning stays out of requests (profile thoughtless)", "refused"
+        )
     bare = await target.send(target.make_request(turns[0], assistant_message("Hello."), turns[2], max_tokens=1))
     if not (answer.prompt_tokens and bare.prompt_tokens):
         return ProbeResult("unclear", answer.error_summary() if answer.problem else "nobody counts tokens")

@@ -24,12 +24,16 @@ async def probe_reply(target: ProbeTarget) -> ProbeResult:
     """Ask one simple question; where that is refused, once more without saying how to sample."""
     answer = await target.send(target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS))
     if answer.rejected:
-        again = await target.send(target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS, temperature=None, seed=None))
+        again = await target.send(
+            target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS, temperature=None, seed=None)
+        )
         if again.ok:
             target.sampling, answer = {}, again
     target.baseline, target.baseline_tokens = answer, answer.prompt_tokens
     if not answer.ok:
-        return ProbeResult("no", answer.error_summary(), "it gives no replies, so there is nothing to write calls in", fatal=True)
+        return ProbeResult(
+            "no", answer.error_summary(), "it gives no replies, so there is nothing to write calls in", fatal=True
+        )
     said = excerpt(answer.text or answer.reply.reasoning)
     return ProbeResult("yes", f"{said!r} in {answer.seconds:.2g} s")
 
@@ -41,7 +45,9 @@ async def probe_usage(target: ProbeTarget) -> ProbeResult:
         means = "token counts are estimates: four characters a token"
         if not await _use_unstreamed_usage(target):
             return ProbeResult("no", "no usage in its stream", means)
-        return ProbeResult("no", f"no usage in its stream, but in whole replies: {target.baseline_tokens} tokens in", means)
+        return ProbeResult(
+            "no", f"no usage in its stream, but in whole replies: {target.baseline_tokens} tokens in", means
+        )
     return ProbeResult("yes", f"{usage.input_tokens} tokens in, {usage.output_tokens} out")
 
 
@@ -58,7 +64,10 @@ async def _use_unstreamed_usage(target: ProbeTarget) -> bool:
 async def probe_concurrency(target: ProbeTarget) -> ProbeResult:
     """Ask the simple question several times at once; each should be answered whole."""
     patient_streams, target.streaming = target.streaming, True
-    asked = [target.send(target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS)) for _ in range(_CONCURRENT_REQUESTS)]
+    asked = [
+        target.send(target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS))
+        for _ in range(_CONCURRENT_REQUESTS)
+    ]
     answers = await asyncio.gather(*asked)
     target.streaming = patient_streams
     broken = [answer for answer in answers if not answer.ok]
@@ -112,9 +121,13 @@ async def probe_stop_strings(target: ProbeTarget) -> ProbeResult:
     word = said[at : at + _STOP_LENGTH]
     answer = await target.send(target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS, stop=(word,)))
     if not answer.ok:
-        return ProbeResult("no", answer.error_summary(), "stop strings are refused; fcshim minds them where tools are offered")
+        return ProbeResult(
+            "no", answer.error_summary(), "stop strings are refused; fcshim minds them where tools are offered"
+        )
     if word not in answer.text and said.startswith(answer.text):
         return ProbeResult("yes", f"stop {word!r} ended the reply after {excerpt(answer.text)!r}")
     if said == answer.text:
-        return ProbeResult("no", f"stop {word!r} made no difference", "fcshim minds stop strings wherever tools are offered")
+        return ProbeResult(
+            "no", f"stop {word!r} made no difference", "fcshim minds stop strings wherever tools are offered"
+        )
     return ProbeResult("unclear", f"the reply changed to {excerpt(answer.text)!r}")

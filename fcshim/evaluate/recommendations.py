@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from fcshim.constrain.constraint import Form
+from fcshim.evaluate.comparison import Trial, describe_trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes_calls import backend_name_for
 from fcshim.evaluate.result import NATIVE
-from fcshim.evaluate.comparison import Trial, describe_trial
 from fcshim.profiles import DEFAULT, profile_for
 
 ANY_MODEL = "*"
@@ -38,7 +38,9 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     of_model: bool = False
 
 
-def recommend(endpoint: EndpointInfo, findings: Sequence[Finding], measured: Iterable[Recommendation] = ()) -> tuple[Recommendation, ...]:
+def recommend(
+    endpoint: EndpointInfo, findings: Sequence[Finding], measured: Iterable[Recommendation] = ()
+) -> tuple[Recommendation, ...]:
     """Draw the settings from what was found; `ways` are those of the model that were measured."""
     found = {finding.probe: finding for finding in findings}
     own = [*measured]
@@ -49,7 +51,13 @@ def recommend(endpoint: EndpointInfo, findings: Sequence[Finding], measured: Ite
         Recommendation(setting="upstream_api", value=endpoint.kind.name, why=endpoint.detection.evidence),
         *_recommend_constrain(endpoint, found),
     ]
-    return (*general, *own, *_recommend_profile(endpoint.model, found), *_recommend_reasoning(found), *_recommend_budget(found))
+    return (
+        *general,
+        *own,
+        *_recommend_profile(endpoint.model, found),
+        *_recommend_reasoning(found),
+        *_recommend_budget(found),
+    )
 
 
 def recommend_dialect(best: Trial, trials: Sequence[Trial]) -> tuple[Recommendation, ...]:
@@ -70,13 +78,19 @@ def model_pattern(endpoint: EndpointInfo) -> str:
 
 
 def _recommend_constrain(endpoint: EndpointInfo, findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
-    works = [(form, findings[probe]) for probe, form in _FORMS_BY_PROBE if probe in findings and findings[probe].verdict == "yes"]
+    works = [
+        (form, findings[probe])
+        for probe, form in _FORMS_BY_PROBE
+        if probe in findings and findings[probe].verdict == "yes"
+    ]
     own = [(form, finding) for form, finding in works if form == endpoint.detection.backend.form]
     if own:
         yield Recommendation(setting="constrain", value=endpoint.detection.backend.name, why=own[0][1].evidence)
     elif works:
         form, finding = works[0]
-        yield Recommendation(setting="constrain", value=backend_name_for(form), why=f"{finding.title}: {finding.evidence}")
+        yield Recommendation(
+            setting="constrain", value=backend_name_for(form), why=f"{finding.title}: {finding.evidence}"
+        )
     elif {findings[probe].verdict for probe, _ in _FORMS_BY_PROBE if probe in findings} == {"no"}:
         yield Recommendation(setting="constrain", value="off", why="no form of constraint made a difference")
 
@@ -97,7 +111,11 @@ def _recommend_profile(model: str, findings: Mapping[str, Finding]) -> Iterable[
     named = profile_for(model)
     taken = "system" in findings and findings["system"].verdict == "yes" and not named.system_role
     names = [] if named is DEFAULT or taken else [named.name]
-    lacks = [(row, findings[probe]) for probe, row in _PROFILES_BY_PROBE if probe in findings and _is_unsupported(findings[probe])]
+    lacks = [
+        (row, findings[probe])
+        for probe, row in _PROFILES_BY_PROBE
+        if probe in findings and _is_unsupported(findings[probe])
+    ]
     names += [row for row, _ in lacks if row not in names]
     if names == ([] if named is DEFAULT else [named.name]):
         return

@@ -11,8 +11,8 @@ import msgspec
 from fcshim.client import Client
 from fcshim.errors import UpstreamError
 from fcshim.evaluate.plan import EvalPlan
-from fcshim.evaluate.result_file import ResultFile
 from fcshim.evaluate.result import Result
+from fcshim.evaluate.result_file import ResultFile
 from fcshim.evaluate.runner import evaluate
 
 

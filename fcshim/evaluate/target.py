@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from fcshim.backends import Backend
 from fcshim.detection import lookup
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Reasoning, Text
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, TextPart, UserMessage
 from fcshim.reply import Reply, fold
-from fcshim.backends import Backend
 from fcshim.upstream import Upstream
 
 HELLO = "Say hello."
@@ -97,7 +97,11 @@ class ProbeTarget:
         return Request(model=self.model, messages=messages, max_tokens=max_tokens, **{**self.sampling, **fields})
 
     async def send(
-        self, request: Request, *, edit_body: Callable[[JSON], JSON] | None = None, stop_when: StopCondition | None = None
+        self,
+        request: Request,
+        *,
+        edit_body: Callable[[JSON], JSON] | None = None,
+        stop_when: StopCondition | None = None,
     ) -> ProbeResponse:
         """Ask for a reply. `change` alters the body as it is sent; reading stops where `enough` says so."""
         outgoing = self.upstream.kind.codec.encode_request(request)

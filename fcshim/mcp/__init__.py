@@ -8,13 +8,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fcshim.mcp.config_file import load_servers
-from fcshim.mcp.settings import StdioTransport, HttpTransport, InProcessTransport, NpmTransport, McpServerConfig
+from fcshim.mcp.settings import HttpTransport, InProcessTransport, McpServerConfig, NpmTransport, StdioTransport
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
     from fcshim.mcp.pins import Pins
 
-__all__ = ["StdioTransport", "HttpTransport", "InProcessTransport", "Manager", "NpmTransport", "Pins", "McpServerConfig", "load_servers"]
+__all__ = [
+    "HttpTransport",
+    "InProcessTransport",
+    "Manager",
+    "McpServerConfig",
+    "NpmTransport",
+    "Pins",
+    "StdioTransport",
+    "load_servers",
+]
 
 _LAZY = {"Manager": "fcshim.mcp.manager", "Pins": "fcshim.mcp.pins"}
 

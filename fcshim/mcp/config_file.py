@@ -18,7 +18,14 @@ import msgspec
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
-from fcshim.mcp.settings import DEFAULT_TIMEOUT, StdioTransport, HttpTransport, NpmTransport, ServerTransport, McpServerConfig
+from fcshim.mcp.settings import (
+    DEFAULT_TIMEOUT,
+    HttpTransport,
+    McpServerConfig,
+    NpmTransport,
+    ServerTransport,
+    StdioTransport,
+)
 
 TYPE_ALIASES = {
     "stdio": "stdio",
@@ -51,7 +58,9 @@ _FIELDS = (
 _OTHER_CLIENT_FIELDS = frozenset({"disabled", "autoApprove", "alwaysAllow", "description", "name", "tools", "version"})
 """Fields of other clients; `disabled` is understood, the others change nothing here."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_EXACT_PACKAGE = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*")
+_EXACT_PACKAGE = re.compile(
+    r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*"
+)
 _SIZE_LIMIT = 2**20
 """Bytes of a file of servers; hundreds of servers come to some ten thousand."""
 

@@ -23,11 +23,11 @@ from fcshim.mcp.backoff import MAX_DELAY_PROCESS, MAX_DELAY_REMOTE, Backoff
 from fcshim.mcp.cache import ResultCache
 from fcshim.mcp.error_text import describe_error
 from fcshim.mcp.http_client import track_send
-from fcshim.mcp.state import TRANSITIONS, ConnectionState
 from fcshim.mcp.link import Link
-from fcshim.mcp.pins import Pins
-from fcshim.mcp.settings import HttpTransport, NpmTransport, McpServerConfig
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
+from fcshim.mcp.pins import Pins
+from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport
+from fcshim.mcp.state import TRANSITIONS, ConnectionState
 from fcshim.tools.base import ToolProgress
 from fcshim.tools.process_guard import ProcessGuard
 
@@ -133,7 +133,9 @@ class Connection:
 
     async def wait_first_attempt(self) -> None:
         """Wait for the first attempt's outcome."""
-        await self._wait_until(lambda: self._state in (ConnectionState.READY, ConnectionState.CLOSED) or self._failures > 0)
+        await self._wait_until(
+            lambda: self._state in (ConnectionState.READY, ConnectionState.CLOSED) or self._failures > 0
+        )
 
     def approve(self) -> None:
         """Take the server's tools as they are now."""
@@ -220,7 +222,9 @@ class Connection:
             self.error = describe_error(fault, link.diagnostics())
 
     async def _hold_connection(self, link: Link) -> None:
-        watch = ConnectionMonitor(link, set_tools=self._set_tools, is_busy=lambda: self._active_calls > 0, ping_interval=self._timeouts.ping)
+        watch = ConnectionMonitor(
+            link, set_tools=self._set_tools, is_busy=lambda: self._active_calls > 0, ping_interval=self._timeouts.ping
+        )
         client = Client(
             link.target,
             client_info=Implementation(name="fcshim", version=version("fcshim")),

@@ -12,8 +12,8 @@ from mcp.types import Tool as ServerTool
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.mcp.tool_names import full_name
 from fcshim.mcp.settings import McpServerConfig
+from fcshim.mcp.tool_names import full_name
 from fcshim.messages import Tool
 from fcshim.schema.limits import ToolLimits, check_schema
 

@@ -27,7 +27,7 @@ from fcshim.events import JSON
 from fcshim.mcp.definitions import repair_tool_list
 from fcshim.mcp.http_client import McpHttpClient, SendStatus
 from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
-from fcshim.mcp.settings import StdioTransport, HttpTransport, InProcessTransport, NpmTransport, McpServerConfig
+from fcshim.mcp.settings import HttpTransport, InProcessTransport, McpServerConfig, NpmTransport, StdioTransport
 from fcshim.mcp.stdio_transport import ServerProcess, open_stdio
 from fcshim.tools.process_guard import ProcessGuard
 
@@ -43,7 +43,9 @@ _NPX_ARGS = ("--yes", "--")
 class Link:
     """One connection to a server, from its opening to its loss."""
 
-    def __init__(self, server: McpServerConfig, guard: ProcessGuard, logins: "OAuthLogins | None", *, on_open: Callable[[], None]) -> None:
+    def __init__(
+        self, server: McpServerConfig, guard: ProcessGuard, logins: "OAuthLogins | None", *, on_open: Callable[[], None]
+    ) -> None:
         self.lost = anyio.Event()
         self._server = server
         self._transport_config = server.transport
@@ -57,7 +59,11 @@ class Link:
     @property
     def target(self) -> JSON:
         """What the SDK's `Client` is to connect to."""
-        return self._transport_config.server if isinstance(self._transport_config, InProcessTransport) else self._open_streams()
+        return (
+            self._transport_config.server
+            if isinstance(self._transport_config, InProcessTransport)
+            else self._open_streams()
+        )
 
     def was_not_sent(self, send_status: SendStatus, error: MCPError) -> bool:
         """Tell whether the server cannot have executed the request that failed so."""
@@ -92,7 +98,9 @@ class Link:
             case InProcessTransport():
                 raise AssertionError("a server in this process has no transport")
 
-    def _open_program(self, command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None) -> "Transport":
+    def _open_program(
+        self, command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None
+    ) -> "Transport":
         if sys.platform == "win32":  # job objects end the children there
             return stdio_client(StdioServerParameters(command=command, args=list(args), env=dict(env), cwd=cwd))
         return open_stdio(
@@ -102,7 +110,7 @@ class Link:
             cwd,
             guard=self._guard,
             line_limit=DEFAULT_LINE_LIMIT,
-            not_sent=self._not_sent_token,
+            not_sent_token=self._not_sent_token,
             on_start=self._on_start,
         )
 

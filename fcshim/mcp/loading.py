@@ -14,9 +14,9 @@ import msgspec
 
 from fcshim.events import JSON
 from fcshim.mcp.manager import Manager
-from fcshim.mcp.tool_names import direct_name
 from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool import McpTool
+from fcshim.mcp.tool_names import direct_name
 from fcshim.tools.provider_formats import ToolFormat, convert_tools
 
 logger = logging.getLogger(__name__)

@@ -18,11 +18,11 @@ import msgspec
 from fcshim.errors import ConfigError, RequestError
 from fcshim.events import JSON
 from fcshim.mcp.connection import Connection, ConnectionTimeouts
-from fcshim.mcp.state import ConnectionState
-from fcshim.mcp.tool_names import PREFIX, all_names, server_prefix
 from fcshim.mcp.pins import Pins
 from fcshim.mcp.settings import McpServerConfig
+from fcshim.mcp.state import ConnectionState
 from fcshim.mcp.tool import McpTool
+from fcshim.mcp.tool_names import PREFIX, all_names, server_prefix
 from fcshim.tools.base import NO_CONTEXT, CallContext
 from fcshim.tools.process_guard import ProcessGuard
 from fcshim.tools.result import ToolResult, failed

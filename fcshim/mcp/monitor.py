@@ -34,7 +34,12 @@ class ConnectionMonitor:
     """The upkeep of one connection."""
 
     def __init__(
-        self, link: Link, *, set_tools: Callable[[tuple[Tool, ...]], None], is_busy: Callable[[], bool], ping_interval: float
+        self,
+        link: Link,
+        *,
+        set_tools: Callable[[tuple[Tool, ...]], None],
+        is_busy: Callable[[], bool],
+        ping_interval: float,
     ) -> None:
         self._link, self._set_tools, self._is_busy, self._ping_interval = link, set_tools, is_busy, ping_interval
         self._tools_changed = anyio.Event()

@@ -66,7 +66,9 @@ class Pins:
             logger.warning("%s", error)
         else:
             ours = self._digests
-            self._digests = {server: {**ours.get(server, {}), **theirs.get(server, {})} for server in {**ours, **theirs}}
+            self._digests = {
+                server: {**ours.get(server, {}), **theirs.get(server, {})} for server in {**ours, **theirs}
+            }
         self._file_state = state
 
     def _write(self) -> None:

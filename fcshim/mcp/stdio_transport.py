@@ -19,7 +19,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCRequest, jsonrpc_message_adapter
 
-from fcshim.mcp.line_splitter import OversizedLine, BoundedLineSplitter
+from fcshim.mcp.line_splitter import BoundedLineSplitter, OversizedLine
 from fcshim.tools.child_process import ChildProcess, start_child
 from fcshim.tools.process_guard import ProcessGuard, end_group, mark_environment
 
@@ -110,7 +110,9 @@ async def open_stdio(
             guard.remove_group(program.child.group_id)
 
 
-async def _start_process(command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None, guard: ProcessGuard) -> ServerProcess:
+async def _start_process(
+    command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None, guard: ProcessGuard
+) -> ServerProcess:
     mark = guard.new_mark()
     more = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
     whole = {**get_default_environment(), **more, **env, **mark_environment(mark)}

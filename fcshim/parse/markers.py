@@ -17,7 +17,9 @@ class MarkerSet:
     def __init__(self, markers: Iterable[str], *, extra_pattern: str = "") -> None:
         """Take the markers; `also` is a further regular expression, tried after them."""
         ordered = sorted(set(markers), key=len, reverse=True)
-        found = re.compile("|".join([*map(re.escape, ordered), *([extra_pattern] if extra_pattern else [])]) or _NO_MATCH)
+        found = re.compile(
+            "|".join([*map(re.escape, ordered), *([extra_pattern] if extra_pattern else [])]) or _NO_MATCH
+        )
         self.search, self.match = found.search, found.match
         self._prefixes = frozenset(marker[:size] for marker in ordered for size in range(1, len(marker)))
         self.max_length = max(map(len, ordered), default=0)

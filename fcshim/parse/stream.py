@@ -31,11 +31,11 @@ from fcshim.messages import Tool, as_tools
 from fcshim.parse.body import READING, BodyReader, BodyStatus
 from fcshim.parse.dialects import AUTO, Dialect, get_dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
-from fcshim.parse.machine.surrogates import SurrogateJoiner
-from fcshim.parse.machine.start_markers import Opening, compile_start_markers
+from fcshim.parse.machine.context import QUOTE_PAIRS, reasoning_end_tag
 from fcshim.parse.machine.output import PendingCalls
 from fcshim.parse.machine.reasoning import ReasoningMachine, ReasoningPolicy
-from fcshim.parse.machine.context import QUOTE_PAIRS, reasoning_end_tag
+from fcshim.parse.machine.start_markers import Opening, compile_start_markers
+from fcshim.parse.machine.surrogates import SurrogateJoiner
 from fcshim.parse.markers import marker_set
 from fcshim.parse.sink import ArgumentsMode, CallSink
 
@@ -71,7 +71,9 @@ class StreamParser(ReasoningMachine):
         asked = None if dialect == AUTO else get_dialect(dialect)
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
         super().__init__(
-            compile_start_markers(asked, others=asked is None or (rescue and offered is not None), bare=offered is not None),
+            compile_start_markers(
+                asked, others=asked is None or (rescue and offered is not None), allow_bare=offered is not None
+            ),
             CallSink(offered, arguments, new_id or id_source(), limits.arguments),
             limits,
             fenced_calls=offered is not None,
@@ -143,7 +145,9 @@ class StreamParser(ReasoningMachine):
         openers = self._start_markers
         head = self._output.line.head
         # Inside a line fewer characters mean something; beyond a newline that is no longer so.
-        for plain in (openers.plain_text_in_line, openers.plain_text) if head and not head.isspace() else (openers.plain_text,):
+        for plain in (
+            (openers.plain_text_in_line, openers.plain_text) if head and not head.isspace() else (openers.plain_text,)
+        ):
             found = plain.match(text)
             assert found is not None
             end = found.end()
@@ -167,7 +171,9 @@ class StreamParser(ReasoningMachine):
         events = self._output.finish()
         natural = stop_reason in _NATURAL_STOPS
         if natural:
-            stop_reason = "tool_use" if self._sink.accepted_count else "complete" if stop_reason == "tool_use" else stop_reason
+            stop_reason = (
+                "tool_use" if self._sink.accepted_count else "complete" if stop_reason == "tool_use" else stop_reason
+            )
         events.append(Stop(stop_reason))
         self.finished = True
         self._direct_reader = None

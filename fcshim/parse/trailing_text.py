@@ -27,7 +27,7 @@ class TrailingStatus(enum.Enum):
 class TrailingText:
     """Collects one remark; `closers` end a body, `markers` are all that may stand behind it."""
 
-    __slots__ = ("_end_markers", "_call_markers", "_parts", "size")
+    __slots__ = ("_call_markers", "_end_markers", "_parts", "size")
 
     def __init__(self, end_markers: EndMarkers, call_markers: MarkerSet) -> None:
         self._end_markers = end_markers
@@ -58,7 +58,11 @@ class TrailingText:
             return TrailingStatus.TEXT, end
         if found is None:
             return TrailingStatus.OPEN, end
-        return (TrailingStatus.CLOSED, found.end()) if found[0] in self._end_markers.markers else (TrailingStatus.TEXT, end)
+        return (
+            (TrailingStatus.CLOSED, found.end())
+            if found[0] in self._end_markers.markers
+            else (TrailingStatus.TEXT, end)
+        )
 
 
 class TrailingTextReader(BodyReader):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from fcshim.messages import Message, Request, SystemMessage, Tool, ToolChoice, ToolMessage, text_of
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.budget import BudgetPlan, PromptBudget, plan_budget, shortened_steps
+from fcshim.prompt.escape import Escaper
 from fcshim.prompt.history import write_history
 from fcshim.prompt.listing import Listing, Listings
-from fcshim.prompt.escape import Escaper
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.prompt.steps import Step, split_steps
 from fcshim.prompt.turns import PromptProfile
@@ -42,7 +42,9 @@ def compose(
     count = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
     system, steps = messages[:count], split_steps(messages[count:])
     parallel = request.parallel_tool_calls
-    listings = Listings(dialect, tools, steps, choice=choice, parallel=parallel, style=style, max_tools=budget.max_tools)
+    listings = Listings(
+        dialect, tools, steps, choice=choice, parallel=parallel, style=style, max_tools=budget.max_tools
+    )
     fitted = plan_budget(steps, listings, budget, sum(len(text_of(message.content)) for message in system))
     listing = listings.at(fitted.level)
     written = write_history(
@@ -56,7 +58,9 @@ def compose(
     return Prompt(written, tuple(_notes(steps, fitted, listing, budget, len(tools))))
 
 
-def _notes(steps: Sequence[Step], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int) -> Iterator[str]:
+def _notes(
+    steps: Sequence[Step], plan: BudgetPlan, listing: Listing, budget: PromptBudget, tools: int
+) -> Iterator[str]:
     long = sum(
         len(text_of(message.content)) > budget.longest_result > 0
         for step in steps

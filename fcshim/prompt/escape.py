@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
-from fcshim.prompt.stream_unescape import PendingTail, UnescapePass
 from fcshim.prompt.plain_markers import PLAIN_MARKERS
+from fcshim.prompt.stream_unescape import PendingTail, UnescapePass
 
 # Tags that mean something by their name alone, whatever follows it. Letter case, hyphens, underscores, a namespace
 # (`minimax:tool_call`) and invisible characters make no difference.
@@ -158,7 +158,7 @@ class Escaper:
 class StreamUnescaper:
     """Restores a text that comes in pieces, holding back only what may still turn out to be a neutralised marker."""
 
-    __slots__ = ("_tags", "_plain_markers")
+    __slots__ = ("_plain_markers", "_tags")
 
     def __init__(self) -> None:
         self._plain_markers = UnescapePass(PLAIN_MARKERS.unescape, PLAIN_MARKERS.pending)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.tool_selection import select_tools
 from fcshim.prompt.render import render_system, render_tools
 from fcshim.prompt.signature import ToolsStyle, outline
 from fcshim.prompt.steps import Step
+from fcshim.prompt.tool_selection import select_tools
 
 NAME_ONLY_SECTION = """\
 Those functions are described in full. There are more, of which only the names are given here, with their parameters:
@@ -78,7 +78,10 @@ class Listings:
         if offer.name_only:
             names = "\n".join(outline(tool.name, tool.parameters) for tool in offer.name_only)
             preamble = f"{preamble}\n\n{NAME_ONLY_SECTION.format(names=names)}"
-        later = {at: f"{LATER_HEADING}\n\n{render_tools(self._dialect, new, style)}" for at, new in offer.described_later.items()}
+        later = {
+            at: f"{LATER_HEADING}\n\n{render_tools(self._dialect, new, style)}"
+            for at, new in offer.described_later.items()
+        }
         return Listing(preamble, later, len(offer.name_only))
 
 

@@ -19,7 +19,9 @@ def python_literal(value: JSON) -> str:
         case str():
             return json.dumps(value, ensure_ascii=False)
         case dict():
-            return "{" + ", ".join(f"{python_literal(key)}: {python_literal(item)}" for key, item in value.items()) + "}"
+            return (
+                "{" + ", ".join(f"{python_literal(key)}: {python_literal(item)}" for key, item in value.items()) + "}"
+            )
         case list():
             return "[" + ", ".join(map(python_literal, value)) + "]"
         case _:
@@ -30,7 +32,9 @@ def python_arguments(text: str) -> str:
     """Write a JSON object as the arguments of a Python call; one whose name is no identifier as `**{"a b": 1}`."""
     arguments: dict[str, JSON] = json.loads(text)
     return ", ".join(
-        f"{name}={python_literal(value)}" if _NAME.fullmatch(name) else f"**{{{python_literal(name)}: {python_literal(value)}}}"
+        f"{name}={python_literal(value)}"
+        if _NAME.fullmatch(name)
+        else f"**{{{python_literal(name)}: {python_literal(value)}}}"
         for name, value in arguments.items()
     )
 

@@ -51,7 +51,11 @@ class PastArguments:
             value = json.loads(mended, strict=False)  # raw control characters stay in strings
         except (RepairError, ValueError, RecursionError):
             return None
-        return _json_without_lone_surrogates(value) if isinstance(value, dict) and not exceeds_depth(value, _MAX_DEPTH) else None
+        return (
+            _json_without_lone_surrogates(value)
+            if isinstance(value, dict) and not exceeds_depth(value, _MAX_DEPTH)
+            else None
+        )
 
 
 def _is_unicode(text: str, value: JSON) -> bool:

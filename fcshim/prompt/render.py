@@ -15,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.notation import gemma_literal, gemma_schema, python_literal, python_arguments
+from fcshim.prompt.notation import gemma_literal, gemma_schema, python_arguments, python_literal
 from fcshim.prompt.signature import ToolsStyle, signature
 from fcshim.resources import resource_dir
 

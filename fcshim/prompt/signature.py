@@ -132,7 +132,8 @@ class _TypeWriter:
 
     def _object(self, schema: dict[str, JSON], depth: int) -> str:
         members = [
-            f"{_key(key)}{'' if required else '?'}: {self.type_of(member, depth + 1)}{_comment(self.description_of(member))}"
+            f"{_key(key)}{'' if required else '?'}: {self.type_of(member, depth + 1)}"
+            f"{_comment(self.description_of(member))}"
             for key, member, required in _members(schema)
         ]
         others = schema.get("additionalProperties")

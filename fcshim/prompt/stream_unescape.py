@@ -20,7 +20,7 @@ class PendingTail(NamedTuple):
 class UnescapePass:
     """Restores one text: `restore` gives a text restored up to a place, `pending` finds the tail that must wait."""
 
-    __slots__ = ("_buffer", "_pending", "_unescape", "_emitted")
+    __slots__ = ("_buffer", "_emitted", "_pending", "_unescape")
 
     def __init__(self, unescape: Callable[[str, int], str], pending: Callable[[str], PendingTail | None]) -> None:
         self._unescape = unescape

@@ -33,7 +33,9 @@ class ToolSelection:
     described_later: Mapping[int, tuple[Tool, ...]] = field(default_factory=dict)
 
 
-def select_tools(tools: Sequence[Tool], steps: Sequence[Step], most: int, demanded: Collection[str] = ()) -> ToolSelection:
+def select_tools(
+    tools: Sequence[Tool], steps: Sequence[Step], most: int, demanded: Collection[str] = ()
+) -> ToolSelection:
     """Describe at most `most` tools in the system prompt (0: all), but every one that is `demanded`."""
     if not most or len(tools) <= most:
         return ToolSelection(tuple(tools))
@@ -59,7 +61,11 @@ def _described_later(
         if not step.input_messages:
             continue  # nothing is written after it yet
         called = [places.get(escape(call.name)) for call in step.calls]
-        wanted = _newly_relevant(relevance, _user_words(step, _MAX_LATER_REQUEST), described) if step.has_user_message and step is not first else []
+        wanted = (
+            _newly_relevant(relevance, _user_words(step, _MAX_LATER_REQUEST), described)
+            if step.has_user_message and step is not first
+            else []
+        )
         new = [at for at in dict.fromkeys([*called, *wanted]) if at is not None and at not in described]
         described.update(new)
         if new:
@@ -71,7 +77,11 @@ def _newly_relevant(relevance: Relevance, words: Sequence[str], described: Colle
     """Give the tools whose name was said and that have more to do with the words than any that was described."""
     scores = relevance.scores(words)
     best = max(scores[at] for at in described)
-    better = [at for at, score in enumerate(scores) if score > best and at not in described and relevance.matches_name(at, words)]
+    better = [
+        at
+        for at, score in enumerate(scores)
+        if score > best and at not in described and relevance.matches_name(at, words)
+    ]
     return sorted(better, key=lambda at: -scores[at])[:_MAX_LATER_TOOLS]
 
 

@@ -19,11 +19,11 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.result_matching import MatchedResult, ResultMatcher
 from fcshim.prompt.content_parts import escape_content, join_contents
 from fcshim.prompt.escape import Escaper
 from fcshim.prompt.past_arguments import PastArguments
 from fcshim.prompt.render import render_calls, render_reminder, render_result
+from fcshim.prompt.result_matching import MatchedResult, ResultMatcher
 from fcshim.prompt.steps import Step
 
 TextTurn = UserMessage | AssistantMessage

@@ -21,11 +21,11 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from fcshim.parse.sink import InvalidCallEnd
 from fcshim.parse.defect import CallDefect
-from fcshim.retry.prefill import InterruptedCall
+from fcshim.parse.sink import InvalidCallEnd
 from fcshim.retry.calls import ReplyCalls
 from fcshim.retry.defects import MISSING_CALL, AttemptDefect, defect_of_call, defect_of_text
+from fcshim.retry.prefill import InterruptedCall
 
 NORMAL_STOPS: frozenset[StopReason] = frozenset({"complete", "tool_use", "stop_sequence"})
 MAX_BUFFERED = 64 * 2**10
@@ -100,7 +100,11 @@ class AttemptFilter:
     def resumable_call(self, stop: Stop) -> InterruptedCall | None:
         """Give the call that is to go on, where the try ended so and the client sees it as it comes."""
         if self.interrupted is not None:
-            return InterruptedCall(self.interrupted, started=True, sent_arguments=self.interrupted.tool_call_arguments_complete[: self._sent_size])
+            return InterruptedCall(
+                self.interrupted,
+                started=True,
+                sent_arguments=self.interrupted.tool_call_arguments_complete[: self._sent_size],
+            )
         cut = self.truncated if self._live and stop.stop_reason == "max_tokens" else None
         return None if cut is None else InterruptedCall(cut, started=False)
 
@@ -150,7 +154,9 @@ class AttemptFilter:
 
     def _buffer_last_chunks(self, passed: list[Event]) -> list[Event]:
         """Hold the chunks that came with the end of a broken call: they may be what is wrong with it."""
-        if self.interrupted is None or len(self._buffer) != 1:  # behind a doubt there is more, and nothing wrong before it
+        if (
+            self.interrupted is None or len(self._buffer) != 1
+        ):  # behind a doubt there is more, and nothing wrong before it
             return passed
         rest = len(passed)
         while rest and isinstance(passed[rest - 1], ToolCallChunk):

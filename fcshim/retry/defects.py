@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fcshim.events import ToolCallEnd
-from fcshim.parse.sink import InvalidCallEnd
 from fcshim.parse.defect import CallDefect
+from fcshim.parse.sink import InvalidCallEnd
 
 
 @dataclass(frozen=True, slots=True)

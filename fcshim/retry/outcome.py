@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from fcshim.events import Event, Stop, StopReason, Text, ToolCallEnd
-from fcshim.retry.calls import ReplyCalls
 from fcshim.retry.attempt_filter import NORMAL_STOPS, AttemptFilter
+from fcshim.retry.calls import ReplyCalls
 
 _PARAGRAPH_BREAK = "\n\n"
 
@@ -34,7 +34,9 @@ class LaterCalls(NamedTuple):
 NO_LATER_CALLS = LaterCalls([], 0)
 
 
-def best_outcome(filters: Sequence[AttemptFilter], calls: ReplyCalls, stop: Stop | None, last_text: str) -> tuple[list[Event], StopReason]:
+def best_outcome(
+    filters: Sequence[AttemptFilter], calls: ReplyCalls, stop: Stop | None, last_text: str
+) -> tuple[list[Event], StopReason]:
     """Give what is owed of all tries; `stop` is the last one's, None where it broke. `shown` ends the text so far."""
     *earlier, last = filters
     if not earlier:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.constrain.partial_schema import order_by_prefix
+from fcshim.backends import Backend, Prefill
+from fcshim.constrain.call_template import call_template_of, write_partial_calls
 from fcshim.constrain.constraint import Constraint, constraint_for_rest, has_client_constraint
-from fcshim.constrain.call_template import write_partial_calls, call_template_of
+from fcshim.constrain.partial_schema import order_by_prefix
 from fcshim.events import JSON, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import ToolChoice
-from fcshim.backends import Prefill, Backend
 from fcshim.shim import Shim
 
 PREFILL = "prefill"
@@ -54,7 +54,9 @@ class TurnPrefill:
     repeated_arguments: str
 
 
-def prefill_to_resume(shim: Shim, reply_text: str, accepted: Sequence[tuple[str, str]], interrupted: InterruptedCall) -> TurnPrefill | None:
+def prefill_to_resume(
+    shim: Shim, reply_text: str, accepted: Sequence[tuple[str, str]], interrupted: InterruptedCall
+) -> TurnPrefill | None:
     """Give the beginning with which the call can go on; None where there is none."""
     if shim.escape.changed:
         return None
@@ -89,7 +91,9 @@ def prefill_for_required_call(shim: Shim) -> str:
     return (frames.before_name(0) + named).rstrip()
 
 
-def constraint_for_remainder(shim: Shim, prefill: TurnPrefill, interrupted: InterruptedCall, backend: Backend) -> Constraint | None:
+def constraint_for_remainder(
+    shim: Shim, prefill: TurnPrefill, interrupted: InterruptedCall, backend: Backend
+) -> Constraint | None:
     """Give what holds the model to a valid end of the call, where the server can be told so."""
     if backend.form is None:
         return None

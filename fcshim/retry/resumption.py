@@ -14,7 +14,7 @@ import msgspec
 
 from fcshim.events import Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.sink import InvalidCallEnd
-from fcshim.retry.prefill import TurnPrefill, InterruptedCall
+from fcshim.retry.prefill import InterruptedCall, TurnPrefill
 from fcshim.shim import ShimStream
 
 
@@ -111,7 +111,9 @@ class CallResumption:
         """Give what was held when the call broke off; what the client has of it by now belongs to it."""
         if not self._sent_events:
             return buffered
-        (at,) = (at for at, event in enumerate(buffered) if isinstance(event, ToolCallEnd) and self._is_this_call(event))
+        (at,) = (
+            at for at, event in enumerate(buffered) if isinstance(event, ToolCallEnd) and self._is_this_call(event)
+        )
         end = msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
         return [end, *buffered[at + 1 :]]
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fcshim.backends import OFF, Backend
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for
 from fcshim.constrain.response_format import without_format
 from fcshim.events import JSON
@@ -15,12 +16,11 @@ from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolCh
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.prompt.correction import write_correction
-from fcshim.retry.prefill import PREFILL, prefill_fields
 from fcshim.retry.calls import ReplyCalls
-from fcshim.retry.resumption import PrefilledStream
 from fcshim.retry.defects import AttemptDefect
+from fcshim.retry.prefill import PREFILL, prefill_fields
+from fcshim.retry.resumption import PrefilledStream
 from fcshim.retry.transcript import Transcript
-from fcshim.backends import OFF, Backend
 from fcshim.shim import Shim, ShimStream
 from fcshim.transform import TransformStream
 
@@ -49,17 +49,23 @@ class Attempt:
         self._prefill = prefill
         self._is_first = messages is None
         self._dialect = shim.dialect if constraint is None else constraint.dialect
-        self._schema_enforced = shim.schema_enforced if messages is None else constraint is not None and constraint.covers_all_calls
+        self._schema_enforced = (
+            shim.schema_enforced if messages is None else constraint is not None and constraint.covers_all_calls
+        )
         self.codec = shim.codec if messages is None else None
         if messages is None:
             self._request = shim.prepare()
             self.constraint_key = shim.constraint_key or (PREFILL if prefill else "")
         else:
-            free = without_format(msgspec.structs.replace(shim.unconstrained_request, messages=messages))  # it would forbid a call
+            free = without_format(
+                msgspec.structs.replace(shim.unconstrained_request, messages=messages)
+            )  # it would forbid a call
             self._request = free if constraint is None else apply_constraint(free, constraint)
             self.constraint_key = "" if constraint is None else constraint.key
         if prefill:
-            self._request = _with_prefill(self._request, prefill, prefill_fields(shim.backend if backend is None else backend))
+            self._request = _with_prefill(
+                self._request, prefill, prefill_fields(shim.backend if backend is None else backend)
+            )
 
     def prepare(self) -> Request:
         """Give the request for the upstream."""
@@ -75,7 +81,9 @@ class Attempt:
 
     def _new_stream(self) -> ShimStream:
         hear = self.transcript.append
-        return self._shim.stream(dialect=self._dialect, arguments=self._arguments, schema_enforced=self._schema_enforced, on_text=hear)
+        return self._shim.stream(
+            dialect=self._dialect, arguments=self._arguments, schema_enforced=self._schema_enforced, on_text=hear
+        )
 
 
 def constraint_for_retry(shim: Shim, defects: Sequence[AttemptDefect], backend: Backend = OFF) -> Constraint | None:
@@ -96,7 +104,12 @@ def is_call_optional(shim: Shim, defects: Sequence[AttemptDefect]) -> bool:
 
 
 def retry_messages(
-    shim: Shim, messages: tuple[Message, ...], reply_text: str, defects: Sequence[AttemptDefect], calls: ReplyCalls, dialect: Dialect
+    shim: Shim,
+    messages: tuple[Message, ...],
+    reply_text: str,
+    defects: Sequence[AttemptDefect],
+    calls: ReplyCalls,
+    dialect: Dialect,
 ) -> tuple[Message, ...]:
     """Give `messages` with what the model said to them and the turn that asks again, in the roles' order."""
     unknown = any(fault.kind in {"unoffered", "missing"} for fault in defects)
@@ -119,7 +132,9 @@ def _with_prefill(request: Request, prefill: str, fields: dict[str, JSON]) -> Re
     return msgspec.structs.replace(request, messages=messages, extra={**request.extra, **fields})
 
 
-def _with_turn(messages: tuple[Message, ...], turn: AssistantMessage | UserMessage, separator: str) -> tuple[Message, ...]:
+def _with_turn(
+    messages: tuple[Message, ...], turn: AssistantMessage | UserMessage, separator: str
+) -> tuple[Message, ...]:
     """Add a turn; where the last one has the same role it goes on, since many templates want the roles to alternate."""
     last = messages[-1] if messages else None
     if last is None or type(last) is not type(turn):

@@ -10,7 +10,8 @@ Neighbours: `exchange` is driven, `second` writes the next request, `asking` doe
 
 from typing import NamedTuple
 
-from fcshim.codecs.base import UpstreamRequest, UpstreamCodec
+from fcshim.backends import OFF, Backend
+from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.constrain.constraint import Constraint
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
@@ -18,14 +19,13 @@ from fcshim.exchange import Batch, Exchange
 from fcshim.messages import Message, Request
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.reply import total_usage
-from fcshim.retry.prefill import InterruptedCall, prefill_to_resume, constraint_for_remainder, prefill_for_required_call
-from fcshim.retry.calls import ReplyCalls
-from fcshim.retry.resumption import CallResumption
-from fcshim.retry.outcome import NO_LATER_CALLS, LaterCalls, best_outcome
-from fcshim.retry.defects import AttemptDefect
 from fcshim.retry.attempt_filter import NORMAL_STOPS, AttemptFilter
-from fcshim.retry.retry_request import Attempt, constraint_for_retry, retry_messages, is_call_optional
-from fcshim.backends import OFF, Backend
+from fcshim.retry.calls import ReplyCalls
+from fcshim.retry.defects import AttemptDefect
+from fcshim.retry.outcome import NO_LATER_CALLS, LaterCalls, best_outcome
+from fcshim.retry.prefill import InterruptedCall, constraint_for_remainder, prefill_for_required_call, prefill_to_resume
+from fcshim.retry.resumption import CallResumption
+from fcshim.retry.retry_request import Attempt, constraint_for_retry, is_call_optional, retry_messages
 from fcshim.shim import Shim
 from fcshim.transform import Transform
 
@@ -161,11 +161,17 @@ class RetryingExchange:
             return self._resume(failed.interrupted, backend)
         constraint = constraint_for_retry(self._shim, failed.defects, backend)
         dialect = self._shim.dialect if constraint is None else constraint.dialect
-        if constraint is not None and dialect is self._shim.dialect and not (failed.constraint_key or self._calls.accepted):
+        if (
+            constraint is not None
+            and dialect is self._shim.dialect
+            and not (failed.constraint_key or self._calls.accepted)
+        ):
             # Held to the grammar, the model cannot make the mistake again, and what it said would only be copied.
             self._messages = failed.messages
         else:
-            self._messages = retry_messages(self._shim, failed.messages, failed.reply_text, failed.defects, self._calls, dialect)
+            self._messages = retry_messages(
+                self._shim, failed.messages, failed.reply_text, failed.defects, self._calls, dialect
+            )
         self._retry_calls(constraint)
         return True
 
@@ -186,12 +192,21 @@ class RetryingExchange:
         arguments: ArgumentsMode = "validated" if self._shim.arguments == "validated" else "checked"
         attempt = Attempt(self._shim, arguments=arguments, messages=self._messages, constraint=constraint)
         demanded = not is_call_optional(self._shim, self._failed_attempt.defects)
-        self._start_attempt(attempt, AttemptFilter(self._calls, live=False, call_required=demanded, buffered=self._buffered, last=not self._retries_left))
+        self._start_attempt(
+            attempt,
+            AttemptFilter(
+                self._calls, live=False, call_required=demanded, buffered=self._buffered, last=not self._retries_left
+            ),
+        )
 
     def _resume(self, interrupted: InterruptedCall, backend: Backend) -> bool:
         """Ask for the rest of a call; false where that server does not go on, or not with this one."""
         failed = self._failed_attempt
-        beginning = None if backend.prefill is None else prefill_to_resume(self._shim, failed.reply_text, self._calls.accepted, interrupted)
+        beginning = (
+            None
+            if backend.prefill is None
+            else prefill_to_resume(self._shim, failed.reply_text, self._calls.accepted, interrupted)
+        )
         if beginning is None:
             return False
         attempt = Attempt(
@@ -209,7 +224,9 @@ class RetryingExchange:
     def _live_filter(self, *, call_required: bool) -> AttemptFilter:
         """Make the screen of a try that the client sees as it comes."""
         resumes = self._retries_left > 0 and not self._buffered
-        return AttemptFilter(self._calls, live=True, call_required=call_required, buffered=self._buffered, can_resume=resumes)
+        return AttemptFilter(
+            self._calls, live=True, call_required=call_required, buffered=self._buffered, can_resume=resumes
+        )
 
     def _start_attempt(self, attempt: Attempt, attempt_filter: AttemptFilter) -> None:
         self._attempt = attempt

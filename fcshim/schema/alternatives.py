@@ -46,7 +46,12 @@ class Expansion:
     nothing.
     """
 
-    def __init__(self, root: JSON, distinguishing: Iterable[str] = _DISTINGUISHING_KEYWORDS, extra: Iterable[str] = _RELEVANT_KEYWORDS) -> None:
+    def __init__(
+        self,
+        root: JSON,
+        distinguishing: Iterable[str] = _DISTINGUISHING_KEYWORDS,
+        extra: Iterable[str] = _RELEVANT_KEYWORDS,
+    ) -> None:
         self.work = 0
         self.exceeded = False
         self.unresolved: dict[str, None] = {}
@@ -98,7 +103,9 @@ class Expansion:
         for keyword in ("anyOf", "oneOf"):
             branches = schema.get(keyword)
             if isinstance(branches, list) and branches:
-                options = [option for branch in _merge_const_branches(branches) for option in self._expand(branch, depth + 1)]
+                options = [
+                    option for branch in _merge_const_branches(branches) for option in self._expand(branch, depth + 1)
+                ]
                 if all(map(self._is_constraining, options)):
                     result = self._product(result, options)
         return result

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from fcshim.events import JSON, Coercion
-from fcshim.schema.node import CONTAINERS, ValueKind, Node, load_json, scan
+from fcshim.schema.node import CONTAINERS, Node, ValueKind, load_json, scan
 from fcshim.schema.shape import SchemaShape
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ def _change(node: Node, text: str, *, fits: bool) -> MatchResult:
     return MatchResult(fits, text, (Coercion(node.pointer, load_json(node.text), load_json(text)),))
 
 
-def _rewrite_container(node: Node, results: "list[MatchResult | None] | list[MatchResult]", *, fits: bool) -> MatchResult:
+def _rewrite_container(
+    node: Node, results: "list[MatchResult | None] | list[MatchResult]", *, fits: bool
+) -> MatchResult:
     """Write an object or array anew around what changed inside it; None stands for a member that is left out."""
     if all(finding is not None and finding.text is None for finding in results):
         return FITS if fits else MISFIT

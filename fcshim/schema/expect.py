@@ -15,9 +15,9 @@ from collections.abc import Set
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Expansion
 from fcshim.schema.coerce import CoercedValue, coerce
-from fcshim.schema.untyped_text import read_untyped_text
 from fcshim.schema.node import ValueKind
 from fcshim.schema.shape import SchemaShape
+from fcshim.schema.untyped_text import read_untyped_text
 
 _DIGITS = frozenset("-0123456789")
 _ALL_STARTS = frozenset('{["tfn') | _DIGITS
@@ -34,7 +34,16 @@ class Expectation:
     `wants_text` only strings fit, and any string does: untyped text may be streamed as one.
     """
 
-    __slots__ = ("_only_array", "_only_object", "_objects", "admits_nothing", "streams_integers", "shapes", "streaming_starts", "only_strings")
+    __slots__ = (
+        "_objects",
+        "_only_array",
+        "_only_object",
+        "admits_nothing",
+        "only_strings",
+        "shapes",
+        "streaming_starts",
+        "streams_integers",
+    )
 
     def __init__(self, shapes: tuple[SchemaShape, ...], *, fits_none: bool = False) -> None:
         self.shapes = shapes
@@ -47,7 +56,9 @@ class Expectation:
         if fits_none:
             self.streaming_starts -= {"n"}  # a member that may not be there is left out where it is null
         self.streams_integers = any(shape.values is None and "integer" in shape.kinds for shape in shapes)
-        self.only_strings = bool(shapes) and all({"string"} == shape.kinds for shape in shapes) and '"' in self.streaming_starts
+        self.only_strings = (
+            bool(shapes) and all({"string"} == shape.kinds for shape in shapes) and '"' in self.streaming_starts
+        )
 
     def admits(self, kind: ValueKind, value: JSON) -> bool:
         """Say whether a value may stand here, as far as can be told without looking into objects and arrays."""

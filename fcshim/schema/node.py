@@ -42,7 +42,11 @@ _TOKEN = re.compile(
     r")"
 )
 _SPACE = re.compile(r"[ \t\n\r]*+")
-_WORDS: dict[str, tuple[ValueKind, JSON]] = {"true": ("boolean", True), "false": ("boolean", False), "null": ("null", None)}
+_WORDS: dict[str, tuple[ValueKind, JSON]] = {
+    "true": ("boolean", True),
+    "false": ("boolean", False),
+    "null": ("null", None),
+}
 
 
 def kind_of(value: JSON) -> ValueKind:

@@ -21,7 +21,9 @@ _GEMINI_KEYWORDS = frozenset(
 """The keywords of JSON Schema that `parametersJsonSchema` is documented to take."""
 _SCHEMA_MAP_KEYWORDS = frozenset(["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"])
 _SCHEMA_LIST_KEYWORDS = frozenset([*_UNION_KEYWORDS, "allOf", "prefixItems"])
-_SCHEMA_KEYWORDS = frozenset(["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"])
+_SCHEMA_KEYWORDS = frozenset(
+    ["items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"]
+)
 
 
 def as_object(schema: JSON) -> dict[str, JSON]:

@@ -48,13 +48,13 @@ class SchemaShape:
     """
 
     __slots__ = (
-        "_compile_schemas",
-        "_casefolded",
-        "_members",
         "_additional_member",
+        "_casefolded",
+        "_compile_schemas",
+        "_further_items",
+        "_members",
         "_prefix_items",
         "_prefix_length",
-        "_further_items",
         "_schemas",
         "kinds",
         "required",
@@ -126,7 +126,9 @@ class SchemaShape:
             if known:
                 self._members[key] = found
             else:
-                self._additional_member = found  # one for all keys that the schema does not name: a model may write many
+                self._additional_member = (
+                    found  # one for all keys that the schema does not name: a model may write many
+                )
         return found
 
     def _member_schemas(self, key: str) -> Iterator[JSON]:

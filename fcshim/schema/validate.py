@@ -73,7 +73,12 @@ def _find_errors(schema: JSON, value: JSON, limit: int | None) -> "list[Validati
     from referencing.exceptions import Unresolvable  # noqa: PLC0415
 
     follow = BoundedReferences(Draft202012Validator.VALIDATORS["$ref"])
-    keywords = {"pattern": _skip_keyword, "patternProperties": _skip_keyword, "$ref": follow, "$dynamicRef": _skip_keyword}
+    keywords = {
+        "pattern": _skip_keyword,
+        "patternProperties": _skip_keyword,
+        "$ref": follow,
+        "$dynamicRef": _skip_keyword,
+    }
     validator = extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call] # its stub has no types
     try:
         Draft202012Validator.check_schema(schema)

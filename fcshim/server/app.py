@@ -10,19 +10,19 @@ import time
 
 import msgspec
 
+from fcshim.capabilities import model_reports
 from fcshim.codecs.base import Codec
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import OPENAI, RouteMatch, find_route
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError
-from fcshim.capabilities import model_reports
 from fcshim.server.asgi import Receive, Scope, Send
-from fcshim.server.reply_endpoints import ReplyEndpoints
-from fcshim.server.metadata_endpoints import MetadataEndpoints
+from fcshim.server.client_connection import ClientConnection, ClientGone
 from fcshim.server.guard import RequestGuard, header_names
-from fcshim.server.client_connection import ClientGone, ClientConnection
-from fcshim.server.server_tools import ServerTools
+from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay
+from fcshim.server.reply_endpoints import ReplyEndpoints
+from fcshim.server.server_tools import ServerTools
 from fcshim.upstream import upstream_for
 
 logger = logging.getLogger("fcshim.server")
@@ -37,7 +37,9 @@ class App:
         self._config = config
         self._upstream = upstream_for(config)
         self._upstream_kind = self._upstream.kind
-        self._serves_metadata = config.tools == "prompt" or config.mcp is not None or not self._upstream_kind.allows_verbatim
+        self._serves_metadata = (
+            config.tools == "prompt" or config.mcp is not None or not self._upstream_kind.allows_verbatim
+        )
         self._guard = RequestGuard(config)
         self._relay = Relay(config, self._upstream)
         memory = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
@@ -71,7 +73,12 @@ class App:
         begin = time.monotonic()
         self._connections.add(connection)
         outcome = ""
-        found = find_route(connection.method, connection.path, header_names(connection), model_lists=not self._upstream_kind.full_openai_api)
+        found = find_route(
+            connection.method,
+            connection.path,
+            header_names(connection),
+            model_lists=not self._upstream_kind.full_openai_api,
+        )
         try:
             await self._route(connection, found)
         except ClientGone:
@@ -85,7 +92,9 @@ class App:
         finally:
             self._connections.discard(connection)
             took = time.monotonic() - begin
-            logger.info("%s %s %s in %.3f s%s", connection.method, connection.path, connection.status or "-", took, outcome)
+            logger.info(
+                "%s %s %s in %.3f s%s", connection.method, connection.path, connection.status or "-", took, outcome
+            )
 
     async def _route(self, connection: ClientConnection, route: RouteMatch) -> None:
         self._guard.check(connection)
@@ -96,7 +105,9 @@ class App:
             await connection.respond(200, b'{"status":"ok"}')
         elif connection.path == "/fcshim/models" and connection.method == "GET":
             self._guard.check_key(connection)
-            await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._replies.tool_support)))
+            await connection.respond(
+                200, msgspec.json.encode(await model_reports(self._config, self._replies.tool_support))
+            )
         else:
             await self._serve_api(connection, route)
 
@@ -108,7 +119,9 @@ class App:
             self._guard.check_key(connection)
             await (self._replies if route.operation == "reply" else self._metadata).serve(connection, route)
         elif route.allowed_methods:
-            raise RequestError(f"{connection.method} is not for {connection.path!r:.200}, {route.allowed_methods[0]} is", status=405)
+            raise RequestError(
+                f"{connection.method} is not for {connection.path!r:.200}, {route.allowed_methods[0]} is", status=405
+            )
         else:
             raise RequestError(
                 f"there is nothing at {connection.path!r:.200}; the API is at /v1", status=404, kind="not_found"

@@ -23,7 +23,7 @@ class ClientGone(Exception):  # noqa: N818 - nobody did anything wrong
 class PingSchedule:
     """What to write into a silent stream, and how many seconds of silence it takes: before and after it has begun."""
 
-    __slots__ = ("first_interval", "make_ping", "interval")
+    __slots__ = ("first_interval", "interval", "make_ping")
 
     def __init__(self, make_ping: Callable[[], bytes], *, first_interval: float, interval: float) -> None:
         self.make_ping = make_ping

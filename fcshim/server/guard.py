@@ -77,7 +77,9 @@ class RequestGuard:
         if connection.method not in {"POST", "PUT", "PATCH"} or not _has_body(connection):
             return
         kind = connection.header(b"content-type").partition(b";")[0].strip().lower()
-        if kind in _SIMPLE_CONTENT_TYPES or (kind == _MULTIPART and find_route(connection.method, connection.path, header_names(connection)).operation):
+        if kind in _SIMPLE_CONTENT_TYPES or (
+            kind == _MULTIPART and find_route(connection.method, connection.path, header_names(connection)).operation
+        ):
             raise RequestError(
                 "expected the header 'Content-Type: application/json'", status=415, kind="unsupported_media_type"
             )

@@ -19,7 +19,7 @@ from fcshim.reply import Reply, fold, total_usage
 
 _SEPARATOR = "\n\n"
 
-_CallEventT = TypeVar("_OfCall", ToolCallStart, ToolCallChunk, ToolCallEnd)
+_CallEventT = TypeVar("_CallEventT", ToolCallStart, ToolCallChunk, ToolCallEnd)
 
 
 class MergedReply:

@@ -8,17 +8,17 @@ import time
 
 import msgspec
 
-from fcshim.codecs.base import ModelCatalogue, TokenCounter, ModelDescriber, RequestTarget
+from fcshim.capabilities import list_models
+from fcshim.codecs.base import ModelCatalogue, ModelDescriber, RequestTarget, TokenCounter
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import RouteMatch
 from fcshim.config import Config
 from fcshim.errors import RequestError
-from fcshim.capabilities import list_models
+from fcshim.exchange_factory import make_shim
 from fcshim.messages import uses_tools
-from fcshim.server.token_count import count_tokens
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.server_tools import ServerTools
-from fcshim.exchange_factory import make_shim
+from fcshim.server.token_count import count_tokens
 from fcshim.upstream import Upstream
 
 COUNT_HEADER = b"x-fcshim-count"
@@ -46,10 +46,14 @@ class MetadataEndpoints:
             elif route.operation == "describe" and api.describer is not None:
                 await self._describe(connection, route, api.describer, body)
             elif api.local is not None:
-                await connection.respond(200, api.local.respond(connection.method, self._target(connection, route), body))
+                await connection.respond(
+                    200, api.local.respond(connection.method, self._target(connection, route), body)
+                )
 
     async def _count(self, connection: ClientConnection, route: RouteMatch, counter: TokenCounter, body: bytes) -> None:
-        request, _ = self._server_tools.add_to_request(counter.decode_count(body, self._target(connection, route)), connection)
+        request, _ = self._server_tools.add_to_request(
+            counter.decode_count(body, self._target(connection, route)), connection
+        )
         model = self._config.for_model(request.model)
         asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style="")
         sent = make_shim(asked, model).prepare() if uses_tools(asked) and model.tools != "native" else asked
@@ -67,7 +71,9 @@ class MetadataEndpoints:
             raise RequestError(f"there is no model {name!r:.200}", status=404, kind="not_found")
         await connection.respond(200, catalogue.encode_model(name, now, self._target(connection, route)))
 
-    async def _describe(self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes) -> None:
+    async def _describe(
+        self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes
+    ) -> None:
         names, listed = await list_models(self._upstream)
         await connection.respond(200, describer.describe(self._target(connection, route), body, names, listed))
 

@@ -53,7 +53,9 @@ class Relay:
         headers = self.forwarded_headers(connection.headers)
         async with (
             connection.watch_disconnect(),
-            self._upstream.send(connection.method, self._upstream_path(connection), headers=headers, content=content) as reply,
+            self._upstream.send(
+                connection.method, self._upstream_path(connection), headers=headers, content=content
+            ) as reply,
         ):
             if reply.status in _KEY_REFUSED_STATUSES and self._config.upstream_key is not None:
                 # The client would look for the fault in its own key, and such messages like to show the key they got.
@@ -66,7 +68,9 @@ class Relay:
 
     def _upstream_path(self, connection: ClientConnection) -> str:
         """Give path and query for the upstream, without the client's key. Raises as `_below_version`."""
-        return _path_below_version(connection, with_key=self._config.forward_client_key and self._config.upstream_key is None)
+        return _path_below_version(
+            connection, with_key=self._config.forward_client_key and self._config.upstream_key is None
+        )
 
     async def _copy_body(self, reply: UpstreamReply, connection: ClientConnection) -> None:
         tail = b"\n\n"
@@ -96,7 +100,9 @@ def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
     path = _VERSION.sub("", given, count=1)
     if path == given and not path.startswith("/models/"):
         path = "/" + given  # beside the versions
-    fields = [field for field in connection.query.decode("latin-1").split("&") if with_key or not field.startswith("key=")]
+    fields = [
+        field for field in connection.query.decode("latin-1").split("&") if with_key or not field.startswith("key=")
+    ]
     query = "&".join(fields)
     return path + ("?" + query if query else "")
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.response import response_for
-from fcshim.dispatch import RequestAttempts, is_native
+from fcshim.capabilities import ToolSupport
 from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import CODECS, RouteMatch
@@ -19,16 +18,17 @@ from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.constrain.response_format import requested_schema
 from fcshim.constraint_support import ConstraintSupport
-from fcshim.ids import id_source, secret_source
-from fcshim.capabilities import ToolSupport
-from fcshim.messages import Request, uses_tools
-from fcshim.server.request_handler import RequestHandler
-from fcshim.server.tool_loop import ToolLoop
-from fcshim.server.guard import client_key
-from fcshim.server.client_connection import ClientConnection
-from fcshim.server.server_tools import ServerTools
-from fcshim.server.relay import Relay
+from fcshim.dispatch import RequestAttempts, is_native
 from fcshim.exchange_factory import ExchangeFactory
+from fcshim.ids import id_source, secret_source
+from fcshim.messages import Request, uses_tools
+from fcshim.response import response_for
+from fcshim.server.client_connection import ClientConnection
+from fcshim.server.guard import client_key
+from fcshim.server.relay import Relay
+from fcshim.server.request_handler import RequestHandler
+from fcshim.server.server_tools import ServerTools
+from fcshim.server.tool_loop import ToolLoop
 from fcshim.upstream import Upstream, key_header
 
 logger = logging.getLogger("fcshim.server")
@@ -51,7 +51,9 @@ class _RequestContext:
 class ReplyEndpoints:
     """Serves every client API in front of one upstream."""
 
-    def __init__(self, config: Config, upstream: Upstream, relay: Relay, reply_store: ReplyStore, server_tools: ServerTools) -> None:
+    def __init__(
+        self, config: Config, upstream: Upstream, relay: Relay, reply_store: ReplyStore, server_tools: ServerTools
+    ) -> None:
         self._config = config
         self._reply_store = reply_store
         self._upstream = upstream
@@ -71,7 +73,9 @@ class ReplyEndpoints:
         codec = route.api.codec
         body = await connection.body(self._config.max_body)
         relayed = self._upstream_stores_replies(route)
-        target = route.make_target(connection.path, connection.query, None if relayed else self._reply_store, stored_upstream=relayed)
+        target = route.make_target(
+            connection.path, connection.query, None if relayed else self._reply_store, stored_upstream=relayed
+        )
         request = codec.decode_request(body, target)
         for note in request.notes:
             logger.info("%s %s: %s", connection.method, connection.path, note)
@@ -145,7 +149,9 @@ class ReplyEndpoints:
             buffered=not context.client_request.stream,
             translated=context.codec is not self._codec,
         )
-        return RequestAttempts(asked, make, tools=model.tools, tool_support=self.tool_support, constraint_support=self._constraint_support)
+        return RequestAttempts(
+            asked, make, tools=model.tools, tool_support=self.tool_support, constraint_support=self._constraint_support
+        )
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Give the client's headers that the upstream may see; those of another API mean nothing there but the key."""

@@ -7,15 +7,15 @@ Neighbours: `asking` says what to send, `answer` and `line` write, `course` exec
 
 from collections.abc import Callable, Sequence
 
-from fcshim.response import ClientResponse
-from fcshim.dispatch import RequestAttempts
 from fcshim.codecs.base import Codec
+from fcshim.dispatch import RequestAttempts
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import Error
 from fcshim.exchange import Batch
 from fcshim.messages import Request
-from fcshim.server.tool_loop import ToolLoop
+from fcshim.response import ClientResponse
 from fcshim.server.client_connection import ClientConnection, PingSchedule
+from fcshim.server.tool_loop import ToolLoop
 from fcshim.upstream import Upstream, UpstreamReply
 
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
@@ -53,7 +53,9 @@ class RequestHandler:
         self._attempts = self._new_attempts(request)
         self._exchange = await self._attempts.first()
         line, course = self._connection, self._tool_loop
-        line.prepare(200, [(b"content-type", self._response.content_type.encode()), *(_STREAM_HEADERS if streamed else ())])
+        line.prepare(
+            200, [(b"content-type", self._response.content_type.encode()), *(_STREAM_HEADERS if streamed else ())]
+        )
         pulse = PingSchedule(self._ping, first_interval=first_ping, interval=ping) if streamed else None
         try:
             async with line.watch_disconnect(pulse):

@@ -19,14 +19,14 @@ from fcshim.codecs.reply_store import ReplyStore
 from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.mcp.config_file import load_servers
-from fcshim.mcp.tool_names import qualified_name
 from fcshim.mcp.pins import Pins, default_pin_file
+from fcshim.mcp.tool_names import qualified_name
 from fcshim.messages import Request
-from fcshim.server.tool_loop import ToolLoop
-from fcshim.server.guard import client_key
 from fcshim.server.client_connection import ClientConnection
+from fcshim.server.guard import client_key
+from fcshim.server.tool_loop import ToolLoop
 from fcshim.server.turn_cache import TurnCache
-from fcshim.tools import PermissionDecision, Executor, Permissions, PermissionRequest
+from fcshim.tools import Executor, PermissionDecision, PermissionRequest, Permissions
 
 if TYPE_CHECKING:
     from fcshim.mcp.manager import Manager
@@ -89,7 +89,9 @@ class ServerTools:
         if request.tool_choice.mode == "none" or not tools:
             return asked, None
         if request.n > 1:
-            raise RequestError(f"n: with tools that run here there is one choice ({SERVERS_HEADER.decode()}: off)", param="n")
+            raise RequestError(
+                f"n: with tools that run here there is one choice ({SERVERS_HEADER.decode()}: off)", param="n"
+            )
         logger.debug("offered: %s", dict(Counter(tool.server for tool in tools)))
         course = ToolLoop(
             _with_tools(asked, tools),
@@ -108,7 +110,9 @@ class ServerTools:
         allowed = question.traits.reads_only or any(
             fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self._config.allow
         )
-        return PermissionDecision(allowed=allowed, reason="" if allowed else "It may not run here; the operator can allow it.")
+        return PermissionDecision(
+            allowed=allowed, reason="" if allowed else "It may not run here; the operator can allow it."
+        )
 
 
 def parse_server_selection(value: bytes) -> ServerSelection:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.agent.loop import executable_calls, assistant_message, max_rounds_error
+from fcshim.agent.loop import assistant_message, executable_calls, max_rounds_error
 from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.exchange import Batch
@@ -24,7 +24,9 @@ StoreTurn = Callable[[AssistantMessage, tuple[Message, ...]], None]
 class ToolLoop:
     """One reply. Ask the model what `request` says, `feed` what it answers; until it is `over`, `go_on` and repeat."""
 
-    def __init__(self, request: Request, executor: Executor, *, max_rounds: int, max_reply: int, store_turn: StoreTurn) -> None:
+    def __init__(
+        self, request: Request, executor: Executor, *, max_rounds: int, max_reply: int, store_turn: StoreTurn
+    ) -> None:
         self.request = request
         self._first_request = request
         self._executor = executor
@@ -76,7 +78,9 @@ class ToolLoop:
             return turn.close()
         turn.start_round()
         # A call that was demanded is demanded of the client's tools, so the demand stands until one comes.
-        self.request = msgspec.structs.replace(self._first_request, messages=self._first_request.messages + self._added_messages)
+        self.request = msgspec.structs.replace(
+            self._first_request, messages=self._first_request.messages + self._added_messages
+        )
         return []
 
     def fail(self, batch: Batch, error: FcshimError) -> Batch:

@@ -36,7 +36,9 @@ class TurnCache:
     def __init__(self, reply_store: ReplyStore) -> None:
         self._reply_store = reply_store
 
-    def store(self, owner: bytes, history: Sequence[Message], visible: AssistantMessage, messages: Iterable[Message]) -> None:
+    def store(
+        self, owner: bytes, history: Sequence[Message], visible: AssistantMessage, messages: Iterable[Message]
+    ) -> None:
         """Remember what a turn really was that came after the messages `before`, as the client has them."""
         *_, (_, name) = _split_turns(owner, [*history, visible])
         kept = _CachedTurn(list(messages), [call.id for call in visible.tool_calls])
@@ -47,7 +49,9 @@ class TurnCache:
         restored: list[Message] = []
         for run, name in _split_turns(owner, messages):
             document = self._reply_store.get(name) if name else None
-            restored += run if document is None else _restore_turn(msgspec.msgpack.decode(document, type=_CachedTurn), run)
+            restored += (
+                run if document is None else _restore_turn(msgspec.msgpack.decode(document, type=_CachedTurn), run)
+            )
         return tuple(restored)
 
 

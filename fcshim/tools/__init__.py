@@ -7,13 +7,12 @@ Neighbours: `agent` runs them; `messages.Tool` is what the model sees of one; `m
 from fcshim.tools.base import AnyTool, CallContext, ToolProgress, Traits
 from fcshim.tools.executor import CallEvent, CallFinished, CallProgressed, CallStarted, Executor
 from fcshim.tools.function import FunctionTool
-from fcshim.tools.permission import PermissionDecision, Permissions, PermissionRequest
+from fcshim.tools.permission import PermissionDecision, PermissionRequest, Permissions
 from fcshim.tools.registry import Registry
 from fcshim.tools.result import ToolResult
 from fcshim.tools.rules import PermissionRule, parse_rules
 
 __all__ = [
-    "PermissionDecision",
     "AnyTool",
     "CallContext",
     "CallEvent",
@@ -22,11 +21,12 @@ __all__ = [
     "CallStarted",
     "Executor",
     "FunctionTool",
-    "Permissions",
-    "ToolProgress",
+    "PermissionDecision",
     "PermissionRequest",
-    "Registry",
     "PermissionRule",
+    "Permissions",
+    "Registry",
+    "ToolProgress",
     "ToolResult",
     "Traits",
     "parse_rules",

@@ -37,7 +37,9 @@ def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
 
 def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> None:
     """Compare arguments with the tool's schema. Raises `ToolError` that names every fault."""
-    faults = list(dict.fromkeys(said for fault in find_violations(tool.parameters, arguments) for said in _messages(fault)))
+    faults = list(
+        dict.fromkeys(said for fault in find_violations(tool.parameters, arguments) for said in _messages(fault))
+    )
     if faults:
         raise ToolError(f"Wrong arguments for {tool.name}:\n" + "\n".join(f"- {fault}" for fault in faults))
 
@@ -59,7 +61,8 @@ def _messages(violation: SchemaViolation) -> Iterator[str]:
             yield from _unknown_parameters(at, violation)
         case "type":
             allowed = violation.expected if isinstance(violation.expected, list) else [violation.expected]
-            yield f"{_location(violation)}: expected {' or '.join(map(str, allowed))}, got {_type_name(violation.value)}"
+            expected = " or ".join(map(str, allowed))
+            yield f"{_location(violation)}: expected {expected}, got {_type_name(violation.value)}"
         case "enum":
             listed = ", ".join(json.dumps(each, ensure_ascii=False) for each in violation.expected)
             yield f"{_location(violation)}: expected one of {listed}, got {_excerpt(violation.value)}"

@@ -51,7 +51,9 @@ _USER_REFUSAL = "The user refused."
 class Permissions:
     """Decides about the calls of one conversation. `ask` is asked about one call at a time."""
 
-    def __init__(self, mode: PermissionMode = "ask", *, rules: Iterable[PermissionRule] = (), ask: AskPermission | None = None) -> None:
+    def __init__(
+        self, mode: PermissionMode = "ask", *, rules: Iterable[PermissionRule] = (), ask: AskPermission | None = None
+    ) -> None:
         self.mode = mode
         self._rules = tuple(rules)
         self._ask = ask

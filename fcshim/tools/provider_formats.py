@@ -29,11 +29,17 @@ def convert_tools(tools: Iterable[Tool], tool_format: ToolFormat) -> list[dict[s
     """Give the tools in a provider's form."""
     match tool_format:
         case "openai":
-            return [{"type": "function", "function": _name_and_description(tool) | {"parameters": _schema(tool)}} for tool in tools]
+            return [
+                {"type": "function", "function": _name_and_description(tool) | {"parameters": _schema(tool)}}
+                for tool in tools
+            ]
         case "anthropic":
             return [_name_and_description(tool) | {"input_schema": _schema(tool)} for tool in tools]
         case "gemini":
-            made = [_name_and_description(tool) | {"parameters": _GeminiSchemaWriter(_schema(tool)).write(_schema(tool))} for tool in tools]
+            made = [
+                _name_and_description(tool) | {"parameters": _GeminiSchemaWriter(_schema(tool)).write(_schema(tool))}
+                for tool in tools
+            ]
             return [{"functionDeclarations": made}]
 
 

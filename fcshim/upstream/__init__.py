@@ -6,9 +6,9 @@ Neighbours: `client` and `server` are loops around it; `detection` and `inquiry`
 
 from fcshim.upstream.address import api_url, root_url
 from fcshim.upstream.endpoint import Upstream, key_header, upstream_for
-from fcshim.upstream.transport_errors import os_error_reason
 from fcshim.upstream.reply import UpstreamReply
 from fcshim.upstream.timeouts import Timeouts
+from fcshim.upstream.transport_errors import os_error_reason
 
 __all__ = [
     "Timeouts",

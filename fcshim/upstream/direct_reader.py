@@ -23,7 +23,7 @@ Sink = Callable[[bytes], bool]
 class DirectReader(asyncio.Protocol):
     """Pours one body; each read renews `patience`, by `limit` seconds."""
 
-    __slots__ = ("_content", "_aiohttp_protocol", "_limit", "_now", "_done", "_deadline", "_sink", "_transport")
+    __slots__ = ("_aiohttp_protocol", "_content", "_deadline", "_done", "_limit", "_now", "_sink", "_transport")
 
     def __init__(
         self, content: aiohttp.StreamReader, transport: asyncio.Transport, deadline: Deadline, limit: float

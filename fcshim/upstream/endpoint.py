@@ -16,17 +16,17 @@ import httpx
 import msgspec
 from httpx_aiohttp import AiohttpTransport
 
-from fcshim.codecs.base import UpstreamRequest, FollowUp
+from fcshim.codecs.base import FollowUp, UpstreamRequest
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream.address import api_url, root_url
-from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
 from fcshim.upstream.deadline import Deadline
 from fcshim.upstream.reply import Headers, UpstreamReply
-from fcshim.upstream.session import new_session, connection_reused, request_target
+from fcshim.upstream.session import connection_reused, new_session, request_target
 from fcshim.upstream.timeouts import Timeouts
+from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
 
 _WRITE_SIZE = 2**18
 """Bytes of a request body that are written at once."""
@@ -84,7 +84,7 @@ class Upstream:
     async def _send_with_follow_up(
         self, request: UpstreamRequest, then: Callable[[bytes], FollowUp], headers: Headers
     ) -> AsyncIterator["UpstreamReply"]:
-        async with self.send_request(msgspec.structs.replace(request, then=None), headers=headers) as reply:
+        async with self.send_request(msgspec.structs.replace(request, follow_up=None), headers=headers) as reply:
             if reply.status != 200:
                 yield reply
                 return

@@ -40,7 +40,9 @@ def new_session() -> aiohttp.ClientSession:
     )
 
 
-async def _send_target_verbatim(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+async def _send_target_verbatim(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
     """Ask for the address as it was written: aiohttp would decode and encode it anew, and lose a `%2F` on the way."""
     request.url = yarl.URL(str(request.url.origin()) + request_target.get(), encoded=True)
     return await handler(request)

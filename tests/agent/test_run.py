@@ -17,11 +17,11 @@ from fcshim.tools import (
     Executor,
     FunctionTool,
     Permissions,
-    ToolProgress,
     Registry,
+    ToolProgress,
     ToolResult,
 )
-from tests.agent.model import HANG_FOREVER, ScriptedModel, user_message, call_reply, text_reply
+from tests.agent.model import HANG_FOREVER, ScriptedModel, call_reply, text_reply, user_message
 
 QUESTION = user_message("What is 1 + 2?")
 
@@ -162,7 +162,9 @@ async def test_stopping_stops_the_tools(way):
             stopped.set()
 
     async def until_progress():
-        async with aclosing(Agent(ScriptedModel(call_reply(("forever", {}))), Executor([forever])).run([QUESTION])) as events:
+        async with aclosing(
+            Agent(ScriptedModel(call_reply(("forever", {}))), Executor([forever])).run([QUESTION])
+        ) as events:
             async for event in events:
                 if isinstance(event, CallProgressed) and way == "leave":
                     return

@@ -20,7 +20,9 @@ def sessions(*replies):
 
 
 async def test_a_session_is_started_written_to_and_read():
-    made, tools, model = sessions(call_reply(("add", {"a": 1, "b": 2})), text_reply("3"), text_reply("You are welcome."))
+    made, tools, model = sessions(
+        call_reply(("add", {"a": 1, "b": 2})), text_reply("3"), text_reply("You are welcome.")
+    )
 
     assert "Started session-1." == await result_text(tools, "SessionsSpawn", prompt="1 + 2?", title="Sums")
     await eventually(lambda: made._sessions["session-1"].messages and not made._sessions["session-1"].lock.locked())

@@ -9,7 +9,7 @@ from fcshim.agent.subagents import SubAgentProfile
 from fcshim.events import Error
 from fcshim.messages import SystemMessage
 from fcshim.tools import FunctionTool, Permissions, Registry, Traits
-from tests.agent.model import HANG_FOREVER, ScriptedModel, user_message, call_reply, text_reply
+from tests.agent.model import HANG_FOREVER, ScriptedModel, call_reply, text_reply, user_message
 from tests.mcp.server_programs import eventually
 from tests.tools.builtin.tool_calls import error_text, result_text
 

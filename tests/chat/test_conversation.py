@@ -11,7 +11,7 @@ from fcshim.errors import ModelOutputError, UpstreamError
 from fcshim.events import Text
 from fcshim.messages import AssistantMessage, TextPart, ToolMessage, UserMessage
 from fcshim.tools import Permissions, Registry
-from tests.scripted import CUT, HANG, ROLE, Script, text_reply, text_chunk, scripted_upstream
+from tests.scripted import CUT, HANG, ROLE, Script, scripted_upstream, text_chunk, text_reply
 from tests.server.mcp_proxy import call_text
 
 
@@ -27,7 +27,10 @@ SHOUT = call_text("shout", word="hey")
 async def talking(*scripts, max_rounds=4):
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m") as client:
         session = ChatSession("s", model="m")
-        yield ChatConversation(client, Registry([shout]), Permissions("allow"), session, max_rounds=max_rounds), upstream
+        yield (
+            ChatConversation(client, Registry([shout]), Permissions("allow"), session, max_rounds=max_rounds),
+            upstream,
+        )
 
 
 async def heard(conversation, text):

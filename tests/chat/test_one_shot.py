@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import fcshim
 from tests.mcp.server_programs import serve_over_http
-from tests.scripted import CUT, ROLE, Script, text_reply, text_chunk, scripted_upstream
+from tests.scripted import CUT, ROLE, Script, scripted_upstream, text_chunk, text_reply
 from tests.server.mcp_proxy import ADD, call_text, prompts
 
 FAIL = call_text("mcp__f__fail", message="boom")

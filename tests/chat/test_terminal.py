@@ -8,8 +8,8 @@ import pytest
 
 from tests.chat.pseudo_terminal import CTRL_C, CTRL_D, ENTER, terminal
 from tests.mcp.server_programs import eventually, serve_over_http
-from tests.scripted import HANG, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
-from tests.server.mcp_proxy import ADD, call_text, stdio_server, prompts
+from tests.scripted import HANG, ROLE, Script, model_list, scripted_upstream, text_chunk, text_reply
+from tests.server.mcp_proxy import ADD, call_text, prompts, stdio_server
 
 FAIL = call_text("mcp__f__fail", message="boom")
 PROMPT = "›"
@@ -177,7 +177,10 @@ async def test_progress_and_folded_results_are_shown(friendly, tmp_path):
 )
 async def test_a_server_may_ask_the_person(name, typed, learned, tmp_path):
     servers = {"f": {**stdio_server("friendly"), "handshake": True, "allow": ["ask_*"]}}
-    async with chatting(tmp_path, call_text(f"mcp__f__{name}", question="Who?"), "So.", servers=servers) as (screen, up):
+    async with chatting(tmp_path, call_text(f"mcp__f__{name}", question="Who?"), "So.", servers=servers) as (
+        screen,
+        up,
+    ):
         screen.enter("Go")
         for expected, text in typed:
             await screen.expect(expected)

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fcshim.cli.doctor_report import PlainReport, DoctorReport, TerminalReport, make_report
+from fcshim.backends import get_backend
+from fcshim.cli.doctor_report import DoctorReport, PlainReport, TerminalReport, make_report
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.detection import Detection
+from fcshim.evaluate.comparison import Trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.recommendations import Recommendation
-from fcshim.evaluate.comparison import Trial
-from fcshim.backends import get_backend
 from tests.cli.command import fcshim
-from tests.scripted import Script, text_reply, model_list, scripted_upstream
+from tests.scripted import Script, model_list, scripted_upstream, text_reply
 
 REFUSED = Script((b'{"error":{"message":"the model cannot be loaded"}}',), 500)
 
@@ -106,7 +106,9 @@ def test_nobody_there_is_a_failure():
     assert "cannot connect" in outcome.err
 
 
-ENDPOINT = EndpointInfo("http://h", UPSTREAMS["openai"], Detection(get_backend("vllm"), "its models say so"), ("a", "b"), "a")
+ENDPOINT = EndpointInfo(
+    "http://h", UPSTREAMS["openai"], Detection(get_backend("vllm"), "its models say so"), ("a", "b"), "a"
+)
 FINDING = Finding(probe="images", title="images", verdict="no", evidence="refused [bold]", means="a line says so")
 TRIAL = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90, mistakes={"wrong_tool": 1})
 DIAGNOSIS = Diagnosis(

@@ -10,7 +10,7 @@ import pytest
 
 from fcshim.evaluate import CATEGORIES
 from tests.cli.command import COMMAND, fcshim
-from tests.scripted import HANG, ROLE, Script, text_reply, model_list, scripted_upstream
+from tests.scripted import HANG, ROLE, Script, model_list, scripted_upstream, text_reply
 
 TEXT_REPLY = text_reply("I do not know that.")
 SERVER_ERROR = Script((b'{"error": {"message": "the model fell over"}}',), status=500)
@@ -99,7 +99,9 @@ async def test_results_of_other_settings_are_not_gone_on_with(tmp_path):
 
 async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
     file = tmp_path / "run.jsonl"
-    async with scripted_upstream(text_reply(CALL), *[SERVER_ERROR] * 10, TEXT_REPLY, listing=model_list("m")) as upstream:
+    async with scripted_upstream(
+        text_reply(CALL), *[SERVER_ERROR] * 10, TEXT_REPLY, listing=model_list("m")
+    ) as upstream:
         options = ("--category", "simple", "--limit", 12, "--max-retries", 0, "--output", file)
         failed = await run_eval(upstream, *options)
 
@@ -112,7 +114,9 @@ async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
 async def test_ctrl_c_shows_what_there_is_and_leaves_a_file_to_go_on_with(tmp_path):
     file = tmp_path / "run.jsonl"
     options = ("--category", "simple", "--limit", 2, "--max-retries", 0, "--output", file)
-    async with scripted_upstream(text_reply(CALL), Script((ROLE, HANG)), TEXT_REPLY, listing=model_list("m")) as upstream:
+    async with scripted_upstream(
+        text_reply(CALL), Script((ROLE, HANG)), TEXT_REPLY, listing=model_list("m")
+    ) as upstream:
         command = [*COMMAND, "eval", upstream.url, "--concurrency", "1", *map(str, options)]
         pipe = asyncio.subprocess.PIPE
         running = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)

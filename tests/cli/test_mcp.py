@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from fcshim.mcp import StdioTransport, HttpTransport, McpServerConfig
+from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
 from tests.cli.command import COMMAND, fcshim
 from tests.engine.process import free_port
-from tests.mcp.server_programs import _wait, stdio_transport, manager
+from tests.mcp.server_programs import _wait, manager, stdio_transport
 
 READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "Notify"}
 
@@ -21,7 +21,9 @@ def mcp_client(*arguments, name="me"):
     program, *rest = COMMAND
     env = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     return manager(
-        McpServerConfig(name=name, transport=StdioTransport(command=program, args=(*rest, "mcp", *map(str, arguments)), env=env))
+        McpServerConfig(
+            name=name, transport=StdioTransport(command=program, args=(*rest, "mcp", *map(str, arguments)), env=env)
+        )
     )
 
 
@@ -61,7 +63,9 @@ async def test_what_reads_is_offered_and_what_does_not_is_not(root):
 
 
 async def test_what_the_operator_allows_runs(root):
-    async with mcp_client("--root", root, "--allow", "Write", "--allow", "Bash(ls*)", "--deny", "Write(*.env)") as servers:
+    async with mcp_client(
+        "--root", root, "--allow", "Write", "--allow", "Bash(ls*)", "--deny", "Write(*.env)"
+    ) as servers:
         offered = names(servers)
         written = await servers.call("me:Write", {"path": "b.txt", "content": "x"})
         denied = await servers.call("me:Write", {"path": ".env", "content": "x"})

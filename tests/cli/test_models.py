@@ -6,8 +6,8 @@ import json
 import pytest
 
 from tests.cli.command import fcshim
-from tests.scripted import Script, text_reply, model_list, scripted_upstream
-from tests.server.proxy import CALL, CHAT, chat_body, running_proxy, http_client
+from tests.scripted import Script, model_list, scripted_upstream, text_reply
+from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy
 
 PROPS = Script((b'{"chat_template":"{% if tools %}"}',))
 REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)

@@ -9,9 +9,9 @@ import pytest
 from fcshim.config import Secret
 from fcshim.demo.serving import serve_model, serve_proxy
 from tests.clients.text_only import check_text_only
-from tests.scripted import CUT, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
+from tests.scripted import CUT, ROLE, Script, model_list, scripted_upstream, text_chunk, text_reply
 from tests.server.proxy import running_proxy
-from tests.server.raw_upstream import raw_upstream, fixed_reply
+from tests.server.raw_upstream import fixed_reply, raw_upstream
 
 ADD = {
     "name": "add",
@@ -58,7 +58,10 @@ async def stream(url: str, **fields) -> tuple[anthropic.types.Message, list[str]
 
 @pytest.mark.parametrize("ask", [create, stream])
 async def test_text_and_a_call(ask):
-    async with scripted_upstream(text_reply(*cut("Let me see. " + CALL))) as upstream, running_proxy(upstream.url) as url:
+    async with (
+        scripted_upstream(text_reply(*cut("Let me see. " + CALL))) as upstream,
+        running_proxy(upstream.url) as url,
+    ):
         answer = await ask(url)
         message = answer if ask is create else answer[0]
         (body,) = check_text_only(upstream)

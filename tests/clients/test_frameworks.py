@@ -12,7 +12,7 @@ import pytest
 
 from tests.clients.environments import ENVIRONMENTS, PROGRAMS, ROOT, command_for, missing
 from tests.clients.text_only import check_text_only
-from tests.scripted import text_reply, model_list, scripted_upstream
+from tests.scripted import model_list, scripted_upstream, text_reply
 from tests.server.proxy import CALL, running_proxy
 
 CASES = [(name, api) for name, environment in ENVIRONMENTS.items() for api in environment.apis]

@@ -10,10 +10,10 @@ from google.genai import errors, types
 from fcshim.config import Secret
 from fcshim.demo.serving import serve_model, serve_proxy
 from tests.clients.text_only import check_text_only
-from tests.scripted import CUT, ROLE, Script, text_reply, model_list, text_chunk, scripted_upstream
-from tests.server.proxy import running_proxy, http_client
-from tests.server.raw_upstream import raw_upstream
+from tests.scripted import CUT, ROLE, Script, model_list, scripted_upstream, text_chunk, text_reply
+from tests.server.proxy import http_client, running_proxy
 from tests.server.raw_upstream import fixed_reply as answer
+from tests.server.raw_upstream import raw_upstream
 
 pytestmark = [
     # the SDK, where aiohttp is installed, does what aiohttp does not like
@@ -191,7 +191,10 @@ async def test_functions_of_the_program_are_called_by_the_sdk():
         with sdk(url) as client:
             return client.models.generate_content(model="m", contents="Hi", config={"tools": [add]}).text
 
-    async with scripted_upstream(text_reply(CALL), text_reply("Three.")) as upstream, running_proxy(upstream.url) as url:
+    async with (
+        scripted_upstream(text_reply(CALL), text_reply("Three.")) as upstream,
+        running_proxy(upstream.url) as url,
+    ):
         answer = await asyncio.to_thread(ask, url)
         _, second = check_text_only(upstream)
 
@@ -212,7 +215,11 @@ async def test_every_version_is_served(version):
 
 async def test_an_address_without_a_version_is_served_too():
     body = {"contents": [{"parts": [{"text": "Hi"}]}]}
-    async with scripted_upstream(text_reply("Hello")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with (
+        scripted_upstream(text_reply("Hello")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
         reply = (await client.post("/models/m:generateContent", json=body)).json()
 
     assert "Hello" == reply["candidates"][0]["content"]["parts"][0]["text"]
@@ -232,7 +239,10 @@ async def test_thoughts_are_shown_to_those_who_ask_for_them():
 
 
 async def test_structured_output_reaches_the_upstream():
-    async with scripted_upstream(text_reply('{"a":1}')) as upstream, running_proxy(upstream.url, constrain="off") as url:
+    async with (
+        scripted_upstream(text_reply('{"a":1}')) as upstream,
+        running_proxy(upstream.url, constrain="off") as url,
+    ):
         schema = {"type": "OBJECT", "properties": {"a": {"type": "INTEGER"}}}
         reply = await whole(url, declarations=[], response_mime_type="application/json", response_schema=schema)
 

@@ -8,8 +8,8 @@ import pytest
 
 from fcshim.demo.serving import serve_model
 from tests.scripted import ROLE, event, text_chunk
-from tests.server.proxy import CALL, running_proxy, http_client
-from tests.server.raw_upstream import stream_then, raw_reply, raw_upstream, stream_texts, fixed_reply
+from tests.server.proxy import CALL, http_client, running_proxy
+from tests.server.raw_upstream import fixed_reply, raw_reply, raw_upstream, stream_texts, stream_then
 
 MODELS = b'{"object":"list","data":[{"id":"m","object":"model","created":1700000000,"meta":{"n_ctx_train":4096}}]}'
 
@@ -186,7 +186,11 @@ async def test_an_error_in_the_stream_raises_after_what_came():
     [("/api/chat", "GET", 405), ("/api/pull", "POST", 404), ("/api/generate", "POST", 400), ("/api/show", "POST", 400)],
 )
 async def test_errors_have_ollamas_form(path, method, status):
-    async with raw_upstream(fixed_reply(200, MODELS)) as upstream, running_proxy(upstream.url) as url, http_client(url) as bare:
+    async with (
+        raw_upstream(fixed_reply(200, MODELS)) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as bare,
+    ):
         response = await bare.request(method, path, json={"model": 7})
 
     assert status == response.status_code
@@ -203,7 +207,11 @@ async def test_a_call_that_was_cut_off_is_no_call():
 
 
 async def test_the_version_is_told():
-    async with raw_upstream(stream_texts("no")) as upstream, running_proxy(upstream.url) as url, http_client(url) as bare:
+    async with (
+        raw_upstream(stream_texts("no")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as bare,
+    ):
         response = await bare.get("/api/version")
 
     assert {"version"} == set(response.json())
@@ -231,7 +239,11 @@ async def test_a_real_ollama_calls_tools_by_itself():
 
     assert [{"a": 1, "b": 2}] == [each.function.arguments for each in answer.message.tool_calls]
     assert ["add"] == [tool["function"]["name"] for tool in heard.json_body["tools"]]
-    assert ({"num_ctx": 8192}, False, True) == (heard.json_body["options"], heard.json_body["think"], heard.json_body["stream"])
+    assert ({"num_ctx": 8192}, False, True) == (
+        heard.json_body["options"],
+        heard.json_body["think"],
+        heard.json_body["stream"],
+    )
 
 
 def add_numbers(first: int, second: int) -> int:

@@ -16,7 +16,7 @@ from fcshim.events import Stop, Text, Usage
 from fcshim.messages import Request
 from tests.scripted import ROLE, event, text_chunk
 from tests.server.proxy import CALL, running_proxy
-from tests.server.raw_upstream import stream_then, raw_reply, raw_upstream, stream_texts, stream_chunks, fixed_reply
+from tests.server.raw_upstream import fixed_reply, raw_reply, raw_upstream, stream_chunks, stream_texts, stream_then
 
 ADD = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
 NUMBERS = {"type": "object", "properties": {"first": {}, "second": {}}}

@@ -8,8 +8,8 @@ import pytest
 
 from fcshim.demo.serving import serve_model
 from tests.mcp.server_programs import serve_over_http
+from tests.server.mcp_proxy import ADD, mixed_calls, prompts, proxy_with_servers, stdio_server
 from tests.server.proxy import running_proxy
-from tests.server.mcp_proxy import ADD, proxy_with_servers, mixed_calls, stdio_server, prompts
 
 STREAMS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 WEATHER = {"name": "weather", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}}

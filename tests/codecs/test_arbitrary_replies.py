@@ -21,7 +21,7 @@ from fcshim.events import (
 )
 from fcshim.messages import Request, UserMessage
 from tests.codecs.helpers import cut
-from tests.codecs.test_arbitrary_requests import ARBITRARY_JSON, with_value_at, value_paths
+from tests.codecs.test_arbitrary_requests import ARBITRARY_JSON, value_paths, with_value_at
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 REQUEST = Request(model="m", messages=(UserMessage(()),), stream=True, include_usage=True, style="thinking")

@@ -103,6 +103,8 @@ def test_the_good_request_is_good(codec):
 @given(st.lists(ARBITRARY_JSON, max_size=4), ARBITRARY_JSON)
 def test_any_items_and_any_previous_response(items, previous):
     body = {"model": "m", "input": [{"role": "user", "content": "x"}, *items], "previous_response_id": previous}
-    found = process_request(CODECS["openai_responses"], json.dumps(body).encode(), RequestTarget(reply_store=ReplyStore()))
+    found = process_request(
+        CODECS["openai_responses"], json.dumps(body).encode(), RequestTarget(reply_store=ReplyStore())
+    )
 
     assert isinstance(found, Request) or found.message

@@ -32,9 +32,7 @@ def is_json(text):
 @given(_json, st.sampled_from(["", " ", "\n}"[:1]]), st.data())
 def test_only_the_end_of_a_good_call_completes_its_arguments(value, after, data):
     arguments = json.dumps(value, indent=data.draw(st.sampled_from([None, 1]))) + after
-    states = run(
-        [piece.decode() for piece in cut(arguments.encode(), lambda: data.draw(st.integers(1, 5)))], good=True
-    )
+    states = run([piece.decode() for piece in cut(arguments.encode(), lambda: data.draw(st.integers(1, 5)))], good=True)
 
     assert arguments == states[-1]
     assert not any(is_json(state) for state in states[:-1])

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.response import response_for
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.routes import CODECS, find_route
 from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
@@ -30,6 +29,7 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.reply import fold
+from fcshim.response import response_for
 from fcshim.shim import Shim
 from tests.codecs.openai_chat.test_encoder import call
 from tests.server.proxy import CALL
@@ -96,7 +96,9 @@ def request_summary(request):
 
 @PAIRS
 def test_what_a_client_asks_arrives_at_the_upstream(client, upstream):
-    assert request_summary(REQUEST) == request_summary(decode_as_server(upstream, upstream.encode_request(client_request(client))))
+    assert request_summary(REQUEST) == request_summary(
+        decode_as_server(upstream, upstream.encode_request(client_request(client)))
+    )
 
 
 @PAIRS

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.sse import PING, SSESplitter, write_data
 from fcshim.errors import UpstreamError
-from tests.codecs.helpers import cut_variants, cut
+from tests.codecs.helpers import cut, cut_variants
 
 CASES = {
     "one event": (b"data: a\n\n", [b"a"]),

@@ -6,7 +6,7 @@ Neighbours: the tests of this folder ask here what our own writers, sampler and 
 
 import pytest
 
-from fcshim.constrain.grammar import ROOT, Chars, Alternation, Expression, Grammar, Repeat, RuleRef, Series, LiteralText
+from fcshim.constrain.grammar import ROOT, Alternation, Chars, Expression, Grammar, LiteralText, Repeat, RuleRef, Series
 from fcshim.constrain.lark import write_lark
 
 

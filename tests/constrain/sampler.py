@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 from fcshim.constrain.grammar import (
     ROOT,
-    Chars,
     Alternation,
+    Chars,
     Expression,
     Grammar,
+    LiteralText,
     Repeat,
     RuleRef,
     Series,
-    LiteralText,
     repeat_limit,
 )
 

@@ -9,23 +9,23 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fcshim.constrain.call_template import call_template_of, write_partial_calls
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.constraint import constraint_for, constraint_for_rest
-from fcshim.constrain.call_template import write_partial_calls, call_template_of
+from fcshim.constrain.derivative import MAX_CONTINUATIONS, derivative
 from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import (
     ROOT,
     Expression,
     Grammar,
     GrammarLimits,
+    LiteralText,
     Repeat,
     RuleRef,
-    LiteralText,
     chars,
     choice,
     series,
 )
-from fcshim.constrain.derivative import MAX_CONTINUATIONS, derivative
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fcshim.constrain.excluded_markers import text_excluding
-from fcshim.constrain.grammar import ROOT, Grammar, Repeat, LiteralText, choice, series
+from fcshim.constrain.grammar import ROOT, Grammar, LiteralText, Repeat, choice, series
 from tests.constrain.matcher import admits
 from tests.constrain.sampler import sample
 

@@ -1,7 +1,7 @@
 """What llama.cpp takes: it multiplies the repetitions of a group with all that repeats inside, and allows 2,000."""
 
 from fcshim.constrain.gbnf import write_gbnf
-from fcshim.constrain.grammar import ROOT, Expression, Grammar, Repeat, RuleRef, LiteralText, chars, series
+from fcshim.constrain.grammar import ROOT, Expression, Grammar, LiteralText, Repeat, RuleRef, chars, series
 
 
 def written(root: Expression, **rules: Expression) -> dict[str, str]:

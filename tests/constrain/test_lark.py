@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.grammar import ROOT, Grammar, LiteralText, Repeat, chars, choice, series
 from fcshim.constrain.token_limit import limit_tokens
-from fcshim.constrain.grammar import ROOT, Grammar, Repeat, LiteralText, chars, choice, series
 from fcshim.messages import Tool
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas

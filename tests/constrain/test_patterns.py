@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.grammar import ROOT, Grammar
-from fcshim.constrain.patterns import with_length, read_pattern
 from fcshim.constrain.derivative import derivative
+from fcshim.constrain.grammar import ROOT, Grammar
+from fcshim.constrain.patterns import read_pattern, with_length
 from fcshim.events import ToolCallEnd
 from fcshim.messages import Tool
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL

@@ -8,8 +8,8 @@ import pytest
 
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.constraint import constraint_for
-from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.reasoning import ReasoningSyntax, reasoning_of
+from fcshim.constrain.token_limit import limit_tokens
 from fcshim.events import Reasoning, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
@@ -25,7 +25,9 @@ CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>
 @pytest.mark.parametrize("in_reasoning", ["", "<think>"])
 @pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic", "bare_json", "gemma4"])
 def test_what_is_derived_is_reasoning_and_then_calls(dialect: str, in_reasoning: str) -> None:
-    grammar = grammar_of_calls(DIALECTS[dialect], [ADD], reasoning=ReasoningSyntax("<think>", opened=bool(in_reasoning)))
+    grammar = grammar_of_calls(
+        DIALECTS[dialect], [ADD], reasoning=ReasoningSyntax("<think>", opened=bool(in_reasoning))
+    )
     assert grammar is not None
     thought = 0
     for seed in range(30):

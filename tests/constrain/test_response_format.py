@@ -12,7 +12,7 @@ from fcshim.codecs.gemini import GEMINI
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
-from fcshim.constrain.constraint import apply_constraint, constraint_for, constrains_document
+from fcshim.constrain.constraint import apply_constraint, constrains_document, constraint_for
 from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import FUNCTION_CALL, get_dialect

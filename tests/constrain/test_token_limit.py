@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.token_limit import NARROWER_LIMITS, limit_tokens, longest_text
 from fcshim.constrain.grammar import DEFAULT_LIMITS, Grammar, GrammarLimits
+from fcshim.constrain.token_limit import NARROWER_LIMITS, limit_tokens, longest_text
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL

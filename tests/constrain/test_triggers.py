@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from fcshim.constrain.calls import grammar_of_calls, call_marker
+from fcshim.constrain.calls import call_marker, grammar_of_calls
 from fcshim.constrain.constraint import constraint_for
 from fcshim.constrain.free_text import is_unambiguous_marker
-from fcshim.constrain.triggers import LAZY_FIELDS, whole_tag_trigger, partial_marker_trigger
+from fcshim.constrain.triggers import LAZY_FIELDS, partial_marker_trigger, whole_tag_trigger
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain.matcher import Matcher
@@ -134,4 +134,6 @@ def test_a_model_that_thinks_may_write_markers_in_its_thoughts() -> None:
     found = constraint_for("gbnf", FUNCTION_CALL, [ADD], thinker, eager=True, lazy=True)
     assert found is not None
 
-    assert [partial_marker_trigger("<function_call>"), partial_marker_trigger("<think>")] == found.fields["grammar_triggers"]
+    assert [partial_marker_trigger("<function_call>"), partial_marker_trigger("<think>")] == found.fields[
+        "grammar_triggers"
+    ]

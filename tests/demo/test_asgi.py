@@ -3,7 +3,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from fcshim.demo.asgi import MAX_BODY_BYTES, Message, read_body, send_json, send_end, send_chunk, wait_for_disconnect
+from fcshim.demo.asgi import MAX_BODY_BYTES, Message, read_body, send_chunk, send_end, send_json, wait_for_disconnect
 from fcshim.errors import RequestError
 
 

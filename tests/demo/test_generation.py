@@ -117,7 +117,9 @@ def test_a_real_llama_server_writes_the_same_texts(engine: Engine, llama_server:
             scene = make_scenario(rng, plain=True)
             messages = [("system", scene.system()), ("user", make_exchange(rng, scene, 1).command)]
             ours = "".join(
-                engine.generate(engine.tokenizer.encode(write_prompt(messages)), GenerationStatus(), max_tokens=200, sampling=GREEDY)
+                engine.generate(
+                    engine.tokenizer.encode(write_prompt(messages)), GenerationStatus(), max_tokens=200, sampling=GREEDY
+                )
             )
             body = {"messages": [{"role": r, "content": t} for r, t in messages], "temperature": 0, "max_tokens": 200}
             theirs = client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"]

@@ -52,7 +52,9 @@ def test_shared_keys_and_values_are_repeated_ones() -> None:
         repeated = weight.reshape(2, 8, -1).repeat(2, axis=0).reshape(32, -1) if name[6:] in KEYS_AND_VALUES else weight
         full.weights[name] = repeated
 
-    np.testing.assert_allclose(Llama(shared).start_session().feed(IDS), Llama(full).start_session().feed(IDS), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        Llama(shared).start_session().feed(IDS), Llama(full).start_session().feed(IDS), rtol=1e-4, atol=1e-5
+    )
 
 
 KEYS_AND_VALUES = {"attn_k.weight", "attn_v.weight"}

@@ -2,8 +2,8 @@ import httpx
 
 from fcshim.demo.endpoint import ChatEndpoint
 from fcshim.demo.generation import Engine
-from fcshim.demo.serving import serve_app
 from fcshim.demo.recording_relay import RecordingRelay
+from fcshim.demo.serving import serve_app
 
 SAY = {"messages": [{"role": "user", "content": "say rain"}], "stream": True}
 

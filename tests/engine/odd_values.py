@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fcshim import Client
-from fcshim.demo.random_values import NOUNS, PARAMETERS, VERBS, COMMON_WORDS
+from fcshim.demo.random_values import COMMON_WORDS, NOUNS, PARAMETERS, VERBS
 from fcshim.reply import Reply, fold
 from tests.engine.llama_server import SLOTS
 

@@ -7,7 +7,7 @@ import pytest
 from fcshim.codecs.routes import CODECS
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.reply import fold
-from tests.server.proxy import running_proxy, http_client
+from tests.server.proxy import http_client, running_proxy
 
 ADD = Tool("add_numbers", "Add.", {"type": "object", "properties": {"first": {}, "second": {}}})
 ASKED = UserMessage((TextPart("call add_numbers with first=19, second=23"),))

@@ -8,7 +8,7 @@ from fcshim.client import Client
 from fcshim.evaluate import CATEGORIES, evaluate, load_cases
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.render import render_calls
-from tests.scripted import text_reply, model_list, scripted_upstream
+from tests.scripted import model_list, scripted_upstream, text_reply
 
 CASES = load_cases(CATEGORIES)
 

@@ -6,11 +6,11 @@ import pytest
 
 from fcshim import Client
 from fcshim.errors import ConfigError
+from fcshim.evaluate.comparison import Trial, best_trial, candidate_dialects, describe_trial, run_trial, select_cases
 from fcshim.evaluate.result import NATIVE
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
-from fcshim.evaluate.comparison import Trial, run_trial, best_trial, select_cases, describe_trial, candidate_dialects
 from fcshim.parse.dialects import DIALECTS
-from tests.scripted import Script, text_reply, scripted_upstream
+from tests.scripted import Script, scripted_upstream, text_reply
 
 
 def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: int | None = None) -> Trial:
@@ -20,7 +20,10 @@ def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: 
 
 
 def test_what_the_models_name_speaks_for_is_tried_first_and_nothing_twice():
-    own, unknown = candidate_dialects("qwen3-8b", native=False, provider_api=False), candidate_dialects("x", native=True, provider_api=False)
+    own, unknown = (
+        candidate_dialects("qwen3-8b", native=False, provider_api=False),
+        candidate_dialects("x", native=True, provider_api=False),
+    )
 
     assert ("hermes", "function_call", "bare_json", "pythonic") == own
     assert ("function_call", NATIVE, "bare_json", "pythonic", "hermes") == unknown

@@ -37,7 +37,9 @@ def test_no_call_is_a_word_of_its_own():
 
 def test_an_error_and_a_call_that_cannot_be_used_say_what_came():
     failed = failure_lines(result("simple-001", "error", calls=(), problem="the model fell over"))
-    cut = failure_lines(result("simple-001", "malformed", calls=(ActualCall("get_current_weather", '{"city": "L', "truncated"),)))
+    cut = failure_lines(
+        result("simple-001", "malformed", calls=(ActualCall("get_current_weather", '{"city": "L', "truncated"),))
+    )
 
     assert "  got       the model fell over" == failed[3]
     assert '  got       get_current_weather, truncated: {"city": "L' == cut[3]

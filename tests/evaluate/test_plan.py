@@ -55,7 +55,9 @@ def test_dialects_are_asked_once_each_in_their_order():
 
 
 def test_auto_is_told_by_the_dialect_that_it_stands_for():
-    assert ("hermes", "native") == EvalPlan(config=SETTINGS, model="qwen3", dialects=("auto", "hermes", "native")).labels()
+    assert ("hermes", "native") == EvalPlan(
+        config=SETTINGS, model="qwen3", dialects=("auto", "hermes", "native")
+    ).labels()
     assert ("auto",) == EvalPlan(config=Config(tools="auto"), model="qwen3").labels()
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from fcshim.evaluate.finding import Finding
-from fcshim.evaluate.target import ProbeTarget, assistant_message, user_message
-from fcshim.evaluate.probes import PROBES, run_probes
-from fcshim.evaluate.probes_calls import probe_tools, probe_grammar
-from fcshim.evaluate.probes_prompt import probe_prefill, probe_context_length, probe_images, probe_system_role
-from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
-from fcshim.evaluate.probes_reply import probe_concurrency, probe_usage, probe_reply, probe_stop_strings, probe_stream
 from fcshim.backends import get_backend
+from fcshim.evaluate.finding import Finding
+from fcshim.evaluate.probes import PROBES, run_probes
+from fcshim.evaluate.probes_calls import probe_grammar, probe_tools
+from fcshim.evaluate.probes_prompt import probe_context_length, probe_images, probe_prefill, probe_system_role
+from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
+from fcshim.evaluate.probes_reply import probe_concurrency, probe_reply, probe_stop_strings, probe_stream, probe_usage
+from fcshim.evaluate.target import ProbeTarget, assistant_message, user_message
 from fcshim.upstream import Upstream
-from tests.scripted import CUT, ROLE, Script, text_reply, event, text_chunk, scripted_upstream
+from tests.scripted import CUT, ROLE, Script, event, scripted_upstream, text_chunk, text_reply
 
 TEXT = "Hello there, good day to you and to your garden."
 
@@ -62,7 +62,10 @@ async def test_without_a_reply_nothing_else_is_asked():
     ("plain", "expected"),
     [
         (reply_with_usage(10, *TEXT), []),
-        (Script((*(part.replace(b"\n", b"\r\n") for part in reply_with_usage(10, *TEXT).pieces),)), ["its lines end with CRLF"]),
+        (
+            Script((*(part.replace(b"\n", b"\r\n") for part in reply_with_usage(10, *TEXT).pieces),)),
+            ["its lines end with CRLF"],
+        ),
         (Script(reply_with_usage(10, *TEXT).pieces[:-1]), ["no [DONE] at its end"]),
         (reply_with_usage(10, TEXT), ["all text came at once, at the end"]),
         (
@@ -87,7 +90,9 @@ async def test_what_is_wrong_with_a_stream_is_named(plain, expected):
     assert ("no" if expected else "yes") == found.verdict
 
 
-@pytest.mark.parametrize("broken", [Script((ROLE, text_chunk("He"), CUT)), Script((ROLE, text_chunk("He"), b"data: [DONE]\n\n"))])
+@pytest.mark.parametrize(
+    "broken", [Script((ROLE, text_chunk("He"), CUT)), Script((ROLE, text_chunk("He"), b"data: [DONE]\n\n"))]
+)
 async def test_a_stream_that_never_says_that_it_is_complete_is_no_reply(broken):
     found = await run_probe(probe_reply, broken, plain=broken)
 
@@ -130,7 +135,10 @@ async def test_where_only_whole_replies_are_counted_they_are_asked_for():
 
 
 async def test_where_nothing_is_counted_streams_are_asked_for():
-    async with scripted_upstream(reply_without_usage("Hi"), reply_without_usage("Hi")) as upstream, Upstream(upstream.url) as asked:
+    async with (
+        scripted_upstream(reply_without_usage("Hi"), reply_without_usage("Hi")) as upstream,
+        Upstream(upstream.url) as asked,
+    ):
         patient = ProbeTarget(asked, "m", get_backend("generic"))
         await probe_reply(patient)
 
@@ -144,7 +152,12 @@ async def test_requests_that_break_one_another_off_are_noticed():
 
     assert "no" == found.verdict
     assert found.evidence.startswith("of 3 requests at once 2 failed")
-    assert "yes" == (await run_probe(probe_concurrency, reply_with_usage(10), reply_with_usage(10), reply_with_usage(10))).verdict
+    assert (
+        "yes"
+        == (
+            await run_probe(probe_concurrency, reply_with_usage(10), reply_with_usage(10), reply_with_usage(10))
+        ).verdict
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,7 +176,12 @@ async def test_whether_a_turn_is_continued_is_told_by_the_tokens_around_it(begun
 
 @pytest.mark.parametrize(
     ("answer", "verdict"),
-    [(text_reply("H"), "yes"), (text_reply(TEXT), "no"), (text_reply("Something else"), "unclear"), (rejection("x"), "no")],
+    [
+        (text_reply("H"), "yes"),
+        (text_reply(TEXT), "no"),
+        (text_reply("Something else"), "unclear"),
+        (rejection("x"), "no"),
+    ],
 )
 async def test_a_stop_string_is_taken_from_the_models_own_words(answer, verdict):
     assert verdict == (await run_probe(probe_stop_strings, answer)).verdict
@@ -289,7 +307,11 @@ def reply_with_call(tokens: int) -> Script:
         ([reply_with_call(90)], "yes", "auto"),
         ([rejection("tools param requires --jinja flag", 500)], "no", None),
         ([reply_with_usage(30, "Sunny"), reply_with_usage(30)], "no", "ignored"),
-        ([reply_with_usage(90, '{"name": "get_weather", "arguments": {"city": "Paris"}}'), reply_with_usage(30)], "no", "text"),
+        (
+            [reply_with_usage(90, '{"name": "get_weather", "arguments": {"city": "Paris"}}'), reply_with_usage(30)],
+            "no",
+            "text",
+        ),
         ([reply_with_usage(90, "Sunny"), reply_with_usage(30), reply_with_call(90)], "unclear", "required"),
         ([reply_with_usage(90, "Sunny"), reply_with_usage(30), reply_with_usage(90, "Sunny")], "unclear", None),
         ([reply_without_usage("Sunny"), reply_without_usage(), reply_without_usage("Sunny")], "unclear", None),

@@ -4,10 +4,10 @@ import pytest
 
 from fcshim.config import Config
 from fcshim.errors import UpstreamError
-from fcshim.evaluate.run import results_of, run_plan, resolve_model
 from fcshim.evaluate.plan import EvalPlan
 from fcshim.evaluate.result_file import ResultFile
-from tests.scripted import text_reply, model_list, scripted_upstream
+from fcshim.evaluate.run import resolve_model, results_of, run_plan
+from tests.scripted import model_list, scripted_upstream, text_reply
 
 TEXT_REPLY = text_reply("I do not know that.")
 
@@ -15,7 +15,9 @@ TEXT_REPLY = text_reply("I do not know that.")
 def plan(url, **fields):
     # Without second tries: one answer is written for each question.
     settings = Config(upstream=url, max_retries=0)
-    return EvalPlan(**{"config": settings, "model": "m", "categories": ("simple",), "limit": 2, "concurrency": 1, **fields})
+    return EvalPlan(
+        **{"config": settings, "model": "m", "categories": ("simple",), "limit": 2, "concurrency": 1, **fields}
+    )
 
 
 async def test_dialects_come_one_after_the_other():

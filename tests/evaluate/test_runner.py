@@ -9,7 +9,7 @@ from fcshim.client import Client
 from fcshim.errors import UpstreamError
 from fcshim.evaluate import Case, ExpectedCall, evaluate, load_cases
 from fcshim.messages import Tool
-from tests.scripted import HANG, ROLE, Script, text_reply, scripted_upstream
+from tests.scripted import HANG, ROLE, Script, scripted_upstream, text_reply
 
 TIMER = Tool("timer", "Start a countdown.", {"type": "object", "properties": {"minutes": {"type": "number"}}})
 CALL = '<function_call>\n{"name": "timer", "arguments": {"minutes": 5}}\n</function_call>'

@@ -87,7 +87,9 @@ def test_what_is_the_default_may_be_said_or_left_out():
     assert "right" == judged(on, actual_call("light", room="hall", on=True))
     assert "right" == judged([(expected_call("light", room="hall"),)], actual_call("light", room="hall", on=True))
     assert "wrong_arguments" == judged(off, actual_call("light", room="hall"))
-    assert "wrong_arguments" == judged([(expected_call("light", room="hall"),)], actual_call("light", room="hall", on=False))
+    assert "wrong_arguments" == judged(
+        [(expected_call("light", room="hall"),)], actual_call("light", room="hall", on=False)
+    )
 
 
 def test_defaults_count_inside_objects_too():
@@ -114,7 +116,10 @@ def test_any_admitted_value_is_right():
 
 
 def test_of_alternatives_the_nearest_counts():
-    expected = [(expected_call("timer", minutes=5),), (expected_call("light", room="hall"), expected_call("timer", minutes=1))]
+    expected = [
+        (expected_call("timer", minutes=5),),
+        (expected_call("light", room="hall"), expected_call("timer", minutes=1)),
+    ]
 
     assert "right" == judged(expected, actual_call("timer", minutes=1), actual_call("light", room="hall"))
     assert "wrong_arguments" == judged(expected, actual_call("timer", minutes=9))

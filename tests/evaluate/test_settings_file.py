@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fcshim.config import load_config
 from fcshim.errors import ConfigError
 from fcshim.evaluate.recommendations import Recommendation
-from fcshim.evaluate.settings_file import save_settings, render_settings
+from fcshim.evaluate.settings_file import render_settings, save_settings
 
 ANY = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from fcshim.backends import get_backend
 from fcshim.config import Secret
 from fcshim.evaluate import target as patients
 from fcshim.evaluate.target import HELLO, ProbeTarget, excerpt, user_message
-from fcshim.backends import get_backend
 from fcshim.upstream import Upstream
-from tests.scripted import CUT, HANG, ROLE, Script, text_reply, text_chunk, scripted_upstream
+from tests.scripted import CUT, HANG, ROLE, Script, scripted_upstream, text_chunk, text_reply
 
 
 async def send_request(script, **options):
@@ -44,7 +44,7 @@ async def test_what_goes_wrong_is_told_and_is_a_refusal_only_where_the_server_sa
 
 
 async def test_nobody_there_and_nothing_in_time_are_told_too(monkeypatch):
-    monkeypatch.setattr(patients, "PATIENCE", 0.2)
+    monkeypatch.setattr(patients, "RESPONSE_TIMEOUT", 0.2)
     async with Upstream("http://127.0.0.1:9") as away:
         patient = ProbeTarget(away, "m", get_backend("generic"))
         nobody = await patient.send(patient.make_request(user_message(HELLO), max_tokens=5))
@@ -66,7 +66,9 @@ async def test_a_key_that_comes_back_is_masked():
 
 
 async def test_reading_stops_where_enough_was_seen():
-    answer, _ = await send_request(Script((ROLE, text_chunk("<think>"), HANG)), enough=lambda text, _: "<think>" in text)
+    answer, _ = await send_request(
+        Script((ROLE, text_chunk("<think>"), HANG)), enough=lambda text, _: "<think>" in text
+    )
 
     assert (True, False) == (answer.ok, answer.complete)
 

@@ -13,7 +13,7 @@ from typing import Any
 from fcshim.parse.dialects import AUTO, DIALECTS
 from fcshim.parse.stream import StreamParser
 from tests.fuzz.documents import Document
-from tests.parse.cases import strip_texts, matches, splits
+from tests.parse.cases import matches, splits, strip_texts
 from tests.parse.laws import LawBrokenError, Piece, check_reply
 
 
@@ -59,7 +59,9 @@ def shrink(failure: Failure) -> Failure:
         return failure
     width = max(1, len(best.document.text) // 2)
     while width:
-        smaller = next((found for text in _cuts(best.document.text, width) if (found := _judge_smaller(best, text))), None)
+        smaller = next(
+            (found for text in _cuts(best.document.text, width) if (found := _judge_smaller(best, text))), None
+        )
         best, width = (smaller, width) if smaller else (best, width // 2)
     return best
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fcshim.config import ModelOverrides
 from fcshim.parse.dialects import DIALECTS
-from tests.scripted import Script, text_reply, model_list, scripted_upstream
-from tests.server.proxy import CHAT, running_proxy, http_client
+from tests.scripted import Script, model_list, scripted_upstream, text_reply
+from tests.server.proxy import CHAT, http_client, running_proxy
 
 DATA = Path(__file__).parent
 SCENARIOS = ("text", "call", "two_calls", "text_and_call", "reasoning", "cut_off", "error", "broken", "usage")
@@ -67,13 +67,13 @@ async def wire(upstream: Upstream) -> dict[str, dict[str, str]]:
     async with (
         scripted_upstream(*scripts, listing=model_list("m")) as scripted,
         running_proxy(scripted.url, limit=LIMIT, upstream_api=upstream.api, tools=upstream.tools, max_retries=0) as url,
-        http_client(url) as http_client,
+        http_client(url) as http,
     ):
         for client, scenario, mode in cases:
             request = clients[client]
             path = request["path"][mode] if isinstance(request["path"], dict) else request["path"]
             body = request["body"] | (request["streamed"] if mode == "streamed" else request["whole"])
-            response = await http_client.post(path, json=body, headers=request["headers"])
+            response = await http.post(path, json=body, headers=request["headers"])
             kind = response.headers["content-type"]
             found[client][f"{scenario} {mode}"] = fixed(f"{response.status_code} {kind}\n{response.text}")
         for client, asked in zip([client for client, _, _ in cases], scripted.requests, strict=True):

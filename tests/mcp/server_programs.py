@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fcshim.mcp import StdioTransport, HttpTransport, Manager, McpServerConfig
+from fcshim.mcp import HttpTransport, Manager, McpServerConfig, StdioTransport
 from fcshim.mcp.connection import ConnectionTimeouts
 from tests.engine.process import free_port
 
@@ -34,7 +34,7 @@ def server(name: str = "friendly", *args: str, called: str = "f", **settings) ->
 
 def manager(*servers: McpServerConfig, **settings) -> Manager:
     """Give a manager whose jitter is not random."""
-    return Manager(servers, **({"patience": TIMEOUTS, "random": lambda: 0.0} | settings))
+    return Manager(servers, **({"timeouts": TIMEOUTS, "random": lambda: 0.0} | settings))
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fcshim.errors import ConfigError
-from fcshim.mcp import StdioTransport, HttpTransport, NpmTransport, McpServerConfig, load_servers
+from fcshim.mcp import HttpTransport, McpServerConfig, NpmTransport, StdioTransport, load_servers
 from fcshim.mcp.config_file import read_servers
 
 ENV = {"HOME": "/home/me", "TOKEN": "s3cret"}
@@ -32,7 +32,10 @@ def test_a_desktop_client_s_file_is_read(tmp_path):
     command = StdioTransport(command="npx", args=("-y", "pkg", "/home/me/docs"), env={"KEY": "s3cret"})
     endpoint = HttpTransport(url="https://example.com/mcp", headers={"Authorization": "Bearer s3cret"})
 
-    assert (McpServerConfig(name="files", transport=command), McpServerConfig(name="remote", transport=endpoint)) == load_servers(file, ENV)
+    assert (
+        McpServerConfig(name="files", transport=command),
+        McpServerConfig(name="remote", transport=endpoint),
+    ) == load_servers(file, ENV)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,9 @@ def test_what_holds_for_all_ways():
     server = read(command="a", timeout=5, allow=["read_*"], cache=60, handshake=True)
 
     assert (
-        McpServerConfig(name="s", transport=StdioTransport(command="a"), timeout=5.0, allow=("read_*",), cache=60.0, handshake=True)
+        McpServerConfig(
+            name="s", transport=StdioTransport(command="a"), timeout=5.0, allow=("read_*",), cache=60.0, handshake=True
+        )
         == server
     )
 

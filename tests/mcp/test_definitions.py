@@ -3,8 +3,8 @@
 import pytest
 from mcp.types import Tool as ServerTool
 
-from fcshim.mcp import StdioTransport, McpServerConfig
-from fcshim.mcp.definitions import define_tool, repair_tool_list, object_schema, list_parameters
+from fcshim.mcp import McpServerConfig, StdioTransport
+from fcshim.mcp.definitions import define_tool, list_parameters, object_schema, repair_tool_list
 from fcshim.messages import Tool
 
 SERVER = McpServerConfig(name="files", transport=StdioTransport(command="a"))

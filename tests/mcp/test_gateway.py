@@ -8,7 +8,7 @@ from mcp import Client
 from fcshim.mcp import InProcessTransport, McpServerConfig
 from fcshim.mcp.gateway import Gateway
 from fcshim.messages import MediaPart, TextPart
-from fcshim.tools import CallContext, Executor, FunctionTool, Permissions, ToolProgress, Registry, ToolResult, Traits
+from fcshim.tools import CallContext, Executor, FunctionTool, Permissions, Registry, ToolProgress, ToolResult, Traits
 from tests.mcp.server_programs import eventually, manager
 
 

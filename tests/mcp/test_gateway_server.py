@@ -10,8 +10,8 @@ import uvicorn
 from fcshim.config import Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp import HttpTransport, McpServerConfig
-from fcshim.mcp.gateway_server import http_app
 from fcshim.mcp.gateway import Gateway
+from fcshim.mcp.gateway_server import http_app
 from fcshim.mcp.state import ConnectionState
 from fcshim.tools import Executor
 from tests.engine.process import free_port
@@ -37,7 +37,10 @@ async def served(**settings):
 
 @pytest.mark.parametrize("handshake", [False, True])
 async def test_other_programs_call_over_http(handshake):
-    async with served() as url, manager(McpServerConfig(name="f", transport=HttpTransport(url=url), handshake=handshake)) as servers:
+    async with (
+        served() as url,
+        manager(McpServerConfig(name="f", transport=HttpTransport(url=url), handshake=handshake)) as servers,
+    ):
         result = await servers.call("f:add", {"a": 1, "b": 2})
 
     assert "3" == result.text

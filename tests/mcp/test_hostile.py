@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.mcp.connection import ConnectionTimeouts
 from fcshim.mcp.state import ConnectionState
-from tests.mcp.server_programs import is_running, eventually, manager, server
+from tests.mcp.server_programs import eventually, is_running, manager, server
 
 
 async def outcome(manner, **settings):
@@ -125,8 +125,8 @@ async def test_a_list_that_is_none_is_a_fault():
 
 
 async def test_a_server_that_says_nothing_does_not_hold_up_the_start():
-    patience = ConnectionTimeouts(connect=0.5, reconnect=0.5, ping=30.0)
-    async with manager(server("raw", "silent", called="bad"), server("raw", called="good"), patience=patience) as made:
+    timeouts = ConnectionTimeouts(connect=0.5, reconnect=0.5, ping=30.0)
+    async with manager(server("raw", "silent", called="bad"), server("raw", called="good"), timeouts=timeouts) as made:
         bad, good = made.status()
 
     assert "it took too long" in bad.error
@@ -134,9 +134,9 @@ async def test_a_server_that_says_nothing_does_not_hold_up_the_start():
 
 
 async def test_an_idle_server_that_does_not_answer_is_started_again(monkeypatch):
-    monkeypatch.setattr("fcshim.mcp.monitor._PING_PATIENCE", 0.1)
-    patience = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=0.1)
-    async with manager(server("raw", "deaf"), patience=patience) as servers:
+    monkeypatch.setattr("fcshim.mcp.monitor._PING_SECONDS", 0.1)
+    timeouts = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=0.1)
+    async with manager(server("raw", "deaf"), timeouts=timeouts) as servers:
         first = await servers.call("f:work", {})
         await eventually(lambda: servers.status()[0].state is not ConnectionState.READY)
         second = await servers.call("f:work", {})
@@ -145,8 +145,8 @@ async def test_an_idle_server_that_does_not_answer_is_started_again(monkeypatch)
 
 
 async def test_an_idle_server_that_answers_stays():
-    patience = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=0.05)
-    async with manager(server("raw")) as servers, manager(server("raw"), patience=patience) as asked:
+    timeouts = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=0.05)
+    async with manager(server("raw")) as servers, manager(server("raw"), timeouts=timeouts) as asked:
         first = await asked.call("f:work", {})
         await asyncio.sleep(0.3)
         second = await asked.call("f:work", {})

@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from fcshim.mcp import StdioTransport, HttpTransport, McpServerConfig
+from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
 from fcshim.mcp.connection import ConnectionTimeouts
 from fcshim.mcp.state import ConnectionState
 from tests.mcp.server_programs import manager
@@ -127,7 +127,10 @@ async def test_a_call_fails_and_the_next_server_is_unhurt(manner, said):
 
 
 async def test_only_plain_bodies_are_asked_for():
-    async with bad("good") as (made, url), manager(McpServerConfig(name="f", transport=HttpTransport(url=url), handshake=True)):
+    async with (
+        bad("good") as (made, url),
+        manager(McpServerConfig(name="f", transport=HttpTransport(url=url), handshake=True)),
+    ):
         pass
 
     assert all("accept-encoding: identity\r\n" in head.lower() for head, _ in made.asked)
@@ -142,8 +145,11 @@ async def test_secrets_do_not_show(manner, caplog):
         address = "http://127.0.0.1:1/mcp" if manner == "gone" else url
         reach = HttpTransport(url=f"{address}?key={CANARY}", headers={"Authorization": f"Bearer {CANARY}"})
         program = StdioTransport(command="/nothing", args=(f"--key={CANARY}",), env={"KEY": CANARY})
-        settings = [McpServerConfig(name="a", transport=reach, handshake=True, timeout=0.5), McpServerConfig(name="b", transport=program)]
-        async with manager(*settings, patience=ConnectionTimeouts(reconnect=0.5)) as managed:
+        settings = [
+            McpServerConfig(name="a", transport=reach, handshake=True, timeout=0.5),
+            McpServerConfig(name="b", transport=program),
+        ]
+        async with manager(*settings, timeouts=ConnectionTimeouts(reconnect=0.5)) as managed:
             results = [(await managed.call(f"{name}:work", {})).text for name in "ab"]
             shown = [*results, repr(managed.status()), repr(settings), caplog.text]
 

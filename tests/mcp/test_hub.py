@@ -33,7 +33,7 @@ async def test_a_server_that_learns_is_noticed():
 
 
 async def test_a_custom_file_that_changes_is_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr("fcshim.mcp.hub._LOOK", 0.02)
+    monkeypatch.setattr("fcshim.mcp.hub._POLL_SECONDS", 0.02)
     (tmp_path / "a.py").write_text(CUSTOM)
     async with ToolHub(custom=CustomTools(tmp_path)) as hub:
         (tmp_path / "b.py").write_text(CUSTOM.replace("mine", "yours"))
@@ -49,7 +49,7 @@ async def test_a_bad_server_leaves_the_others():
 
 async def test_a_name_that_is_taken_is_left_out(tmp_path, monkeypatch, caplog):
     """Two files with one name, and one with the name of a built-in tool: the others work, now and later."""
-    monkeypatch.setattr("fcshim.mcp.hub._LOOK", 0.02)
+    monkeypatch.setattr("fcshim.mcp.hub._POLL_SECONDS", 0.02)
     (tmp_path / "a.py").write_text(CUSTOM)
     (tmp_path / "b.py").write_text(CUSTOM + CUSTOM.replace("mine", "Builtin") + CUSTOM.replace("mine", "other"))
     (tmp_path / "c.py").write_text(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.mcp.line_splitter import OversizedLine, BoundedLineSplitter
+from fcshim.mcp.line_splitter import BoundedLineSplitter, OversizedLine
 
 
 def cut(pieces, limit):

@@ -8,7 +8,7 @@ from fcshim.errors import RequestError
 from fcshim.events import ToolCallEnd
 from fcshim.mcp.loading import SessionTools, load_tools
 from fcshim.tools import Executor, Registry
-from tests.mcp.server_programs import is_running, eventually, manager, server
+from tests.mcp.server_programs import eventually, is_running, manager, server
 
 
 @pytest.mark.parametrize("enabled", [False, None])

@@ -10,9 +10,9 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 
 from fcshim.mcp import HttpTransport, McpServerConfig
-from fcshim.mcp.state import ConnectionState
 from fcshim.mcp.logins import OAuthLogins, _RedirectListener
-from tests.mcp.server_programs import serve_over_http, manager
+from fcshim.mcp.state import ConnectionState
+from tests.mcp.server_programs import manager, serve_over_http
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,9 @@ async def test_a_token_that_is_not_taken_any_more_needs_a_login(guarded, tmp_pat
 
 async def test_a_plain_server_needs_no_login(tmp_path):
     with serve_over_http("http") as endpoint:
-        async with manager(McpServerConfig(name="f", transport=HttpTransport(url=endpoint.url)), logins=OAuthLogins(tmp_path)) as servers:
+        async with manager(
+            McpServerConfig(name="f", transport=HttpTransport(url=endpoint.url)), logins=OAuthLogins(tmp_path)
+        ) as servers:
             assert not (await servers.call("f:add", {"a": 1, "b": 2})).is_error
 
 

@@ -8,14 +8,14 @@ import signal
 import pytest
 
 from fcshim.errors import ConfigError, RequestError
-from fcshim.mcp import StdioTransport, InProcessTransport, Pins, McpServerConfig
+from fcshim.mcp import InProcessTransport, McpServerConfig, Pins, StdioTransport
 from fcshim.mcp.connection import ConnectionTimeouts
 from fcshim.mcp.state import ConnectionState
 from fcshim.messages import MediaPart, TextPart
 from fcshim.tools.base import CallContext
 from tests.engine.process import free_port
+from tests.mcp.server_programs import eventually, manager, serve_over_http, server
 from tests.mcp.servers import friendly
-from tests.mcp.server_programs import eventually, serve_over_http, manager, server
 
 WAYS = ["stdio", "http", "json", "stateless", "sse", "in-process"]
 ERAS = [pytest.param(False, id="2026"), pytest.param(True, id="handshake")]
@@ -79,7 +79,8 @@ async def test_content_of_every_kind_comes_through():
 
     assert [TextPart, MediaPart, TextPart] == [type(part) for part in result.content]
     assert (
-        "first\nsecond\n[Image: image/png]\n[Resource: file:///a.txt] a\n[Resource: file:///b.txt]\nof b" == result.flat_text
+        "first\nsecond\n[Image: image/png]\n[Resource: file:///a.txt] a\n[Resource: file:///b.txt]\nof b"
+        == result.flat_text
     )
     assert failure.is_error
     assert "has no tool named f:die_not" in failure.text
@@ -277,10 +278,10 @@ async def test_servers_are_started_side_by_side():
 
 async def test_a_slow_server_does_not_hold_up_the_others():
     """It comes when it is there."""
-    patience = ConnectionTimeouts(start=0.3)
+    timeouts = ConnectionTimeouts(start=0.3)
     changes = []
     slow, quick = server("raw", "late", called="slow"), server("raw", called="quick")
-    async with manager(slow, quick, patience=patience, on_change=lambda: changes.append(1)) as servers:
+    async with manager(slow, quick, timeouts=timeouts, on_change=lambda: changes.append(1)) as servers:
         first = [tool.server for tool in servers.tools()]
         await eventually(lambda: len(servers.tools()) == 2)
 

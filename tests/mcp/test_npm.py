@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from fcshim.mcp import NpmTransport, McpServerConfig
+from fcshim.mcp import McpServerConfig, NpmTransport
 from tests.mcp.server_programs import manager
 
 FILES = "@modelcontextprotocol/server-filesystem@2025.8.21"

@@ -4,7 +4,7 @@ import pytest
 from mcp.types import Tool
 
 from fcshim.errors import ConfigError
-from fcshim.mcp import StdioTransport, Pins, McpServerConfig
+from fcshim.mcp import McpServerConfig, Pins, StdioTransport
 
 SERVER = McpServerConfig(name="s", transport=StdioTransport(command="a"))
 
@@ -59,7 +59,9 @@ def test_another_program_begins_anew():
     pins = Pins()
     pins.check(SERVER, [tool()])
 
-    assert () == pins.check(McpServerConfig(name="s", transport=StdioTransport(command="b")), [tool(description="Do more.")])
+    assert () == pins.check(
+        McpServerConfig(name="s", transport=StdioTransport(command="b")), [tool(description="Do more.")]
+    )
 
 
 def test_a_file_remembers(tmp_path):

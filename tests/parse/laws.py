@@ -140,13 +140,18 @@ def check_reply(
     _require(pieces and "stop" in pieces[-1], "a reply ends with a stop")
     _require(sum("stop" in piece for piece in pieces) == 1, "a reply stops once")
     _require(pieces[-1]["stop"] == _expected_stop(pieces, stop_reason), f"wrong stop reason {pieces[-1]['stop']}")
-    _require(offered is None or all(piece["call"] in offered for piece in pieces if "call" in piece), "only offered tools")
+    _require(
+        offered is None or all(piece["call"] in offered for piece in pieces if "call" in piece), "only offered tools"
+    )
     _require(is_encodable(pieces), "events are valid Unicode")
     _require(_is_subsequence(emitted_text(pieces), text), "text comes from the input, in order, unchanged")
     tagged = text.lstrip().startswith(tuple(opener for opener, _ in REASONING_TAGS))
     marked = any(token in text for token in markup)
     if not finished and not tagged and not marked and all("text" in piece or "stop" in piece for piece in pieces):
-        _require(emitted_text(pieces) == well_formed(text), "nothing lost: without a call and reasoning, the text is the input")
+        _require(
+            emitted_text(pieces) == well_formed(text),
+            "nothing lost: without a call and reasoning, the text is the input",
+        )
     return pieces
 
 

@@ -17,8 +17,8 @@ from fcshim.events import Event, Stop, StopReason, Text, ToolCallStart
 from fcshim.parse.stream import StreamParser, parse
 from tests.fuzz.documents import JUNK, NASTY, WORDS
 from tests.parse.hostile import CALL, CLOSE, FAMILIES, IN_DIALECTS, OPEN
-from tests.parse.laws import Piece, check_reply, executable, emitted_text
 from tests.parse.instruction_count import count_instructions
+from tests.parse.laws import Piece, check_reply, emitted_text, executable
 
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("f", "get_weather")]
 STOPS: list[StopReason] = ["complete", "stop_sequence", "max_tokens", "content_filter", "error"]

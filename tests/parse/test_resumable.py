@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fcshim.constrain.partial_schema import order_by_prefix
-from fcshim.constrain.constraint import constraint_for_rest
 from fcshim.constrain.call_template import write_partial_calls
+from fcshim.constrain.constraint import constraint_for_rest
+from fcshim.constrain.partial_schema import order_by_prefix
 from fcshim.events import Event, StopReason, ToolCallChunk, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import get_dialect

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.markers import MarkerSet

@@ -65,7 +65,12 @@ def test_a_long_result_counts_as_long_as_it_is_written() -> None:
 
 
 def test_no_result_takes_more_than_half_of_the_budget() -> None:
-    rooms = [PromptBudget(), PromptBudget(prompt_budget=100), PromptBudget(prompt_budget=100, max_result=0), PromptBudget(max_result=0)]
+    rooms = [
+        PromptBudget(),
+        PromptBudget(prompt_budget=100),
+        PromptBudget(prompt_budget=100, max_result=0),
+        PromptBudget(max_result=0),
+    ]
 
     assert [65_536, 200, 200, 0] == [room.longest_result for room in rooms]
 

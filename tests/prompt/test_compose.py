@@ -23,8 +23,8 @@ from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.profiles import DEFAULT
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.compose import Prompt, compose
-from fcshim.prompt.listing import LATER_HEADING
 from fcshim.prompt.escape import Escaper
+from fcshim.prompt.listing import LATER_HEADING
 from fcshim.prompt.render import render_system
 from tests.prompt.conversations import chatml, conversations, text
 

@@ -1,7 +1,7 @@
 """Contents of messages, put together."""
 
 from fcshim.messages import TextPart
-from fcshim.prompt.content_parts import escape_content, as_text_part, join_contents
+from fcshim.prompt.content_parts import as_text_part, escape_content, join_contents
 from fcshim.prompt.escape import Escaper
 from tests.prompt.conversations import IMAGE, text
 
@@ -11,7 +11,9 @@ def test_the_separator_stands_between_what_is_not_empty() -> None:
 
 
 def test_texts_never_touch() -> None:
-    assert (TextPart("ab"), IMAGE, TextPart(", c")) == join_contents([(TextPart("a"), TextPart("b"), IMAGE), text("c")], ", ")
+    assert (TextPart("ab"), IMAGE, TextPart(", c")) == join_contents(
+        [(TextPart("a"), TextPart("b"), IMAGE), text("c")], ", "
+    )
 
 
 def test_a_marker_spread_over_two_texts_is_neutralised() -> None:

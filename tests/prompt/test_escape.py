@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fcshim.parse.dialects import DIALECTS
-from fcshim.prompt.escape import StreamUnescaper, markers, escape, unescape
+from fcshim.prompt.escape import StreamUnescaper, escape, markers, unescape
 
 DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
 FOREIGN = [

@@ -18,8 +18,8 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.profiles import DEFAULT, PROFILES, Profile
-from fcshim.prompt.history import OPENING, write_history
 from fcshim.prompt.escape import Escaper, markers
+from fcshim.prompt.history import OPENING, write_history
 from fcshim.prompt.render import render_call, render_result
 from tests.prompt.conversations import IMAGE, exchanges, text
 

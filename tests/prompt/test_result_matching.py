@@ -9,33 +9,43 @@ ONE, TWO = ToolMessage("1", text("one")), ToolMessage("2", text("two"))
 
 
 def test_results_come_in_the_order_of_the_calls() -> None:
-    assert [MatchedResult("f", text("one")), MatchedResult("g", text("two"))] == ResultMatcher().match([F, G], [TWO, ONE])
+    assert [MatchedResult("f", text("one")), MatchedResult("g", text("two"))] == ResultMatcher().match(
+        [F, G], [TWO, ONE]
+    )
 
 
 def test_a_call_without_a_result_is_answered_by_saying_so() -> None:
-    assert [MatchedResult("f", text(NO_RESULT), is_error=True), MatchedResult("g", text("two"))] == ResultMatcher().match([F, G], [TWO])
+    assert [
+        MatchedResult("f", text(NO_RESULT), is_error=True),
+        MatchedResult("g", text("two")),
+    ] == ResultMatcher().match([F, G], [TWO])
 
 
 def test_a_result_without_a_call_says_so() -> None:
     named = ToolMessage("9", text("x"), name="h", is_error=True)
 
-    assert [MatchedResult("unknown", text("one"), note=NO_CALL), MatchedResult("h", text("x"), is_error=True, note=NO_CALL)] == (
-        ResultMatcher().match([], [ONE, named])
-    )
+    assert [
+        MatchedResult("unknown", text("one"), note=NO_CALL),
+        MatchedResult("h", text("x"), is_error=True, note=NO_CALL),
+    ] == (ResultMatcher().match([], [ONE, named]))
 
 
 def test_a_result_that_comes_later_says_that_it_is_late() -> None:
     answers = ResultMatcher()
     answers.match([F], [])
 
-    assert [MatchedResult("g", text("two")), MatchedResult("f", text("one"), note=LATE_RESULT)] == answers.match([G], [ONE, TWO])
+    assert [MatchedResult("g", text("two")), MatchedResult("f", text("one"), note=LATE_RESULT)] == answers.match(
+        [G], [ONE, TWO]
+    )
 
 
 def test_an_id_that_is_used_again_means_the_last_call() -> None:
     answers = ResultMatcher()
 
     assert [MatchedResult("f", text("one"))] == answers.match([F], [ONE])
-    assert [MatchedResult("h", text("two"))] == answers.match([ToolCall("1", "h", "{}")], [ToolMessage("1", text("two"))])
+    assert [MatchedResult("h", text("two"))] == answers.match(
+        [ToolCall("1", "h", "{}")], [ToolMessage("1", text("two"))]
+    )
     assert [MatchedResult("h", text("one"), note=LATE_RESULT)] == answers.match([], [ONE])
 
 
@@ -43,13 +53,17 @@ def test_calls_of_one_step_with_one_id_are_answered_one_after_the_other() -> Non
     twice = [F, ToolCall("1", "g", "{}")]
     second = ToolMessage("1", text("two"))
 
-    assert [MatchedResult("f", text("one")), MatchedResult("g", text("two"))] == ResultMatcher().match(twice, [ONE, second])
+    assert [MatchedResult("f", text("one")), MatchedResult("g", text("two"))] == ResultMatcher().match(
+        twice, [ONE, second]
+    )
 
 
 def test_a_result_that_is_sent_twice_counts_once_and_another_one_for_the_same_call_counts() -> None:
     other = ToolMessage("1", text("other"))
 
-    assert [MatchedResult("f", text("one")), MatchedResult("f", text("other"))] == ResultMatcher().match([F], [ONE, other, ONE])
+    assert [MatchedResult("f", text("one")), MatchedResult("f", text("other"))] == ResultMatcher().match(
+        [F], [ONE, other, ONE]
+    )
 
 
 def test_two_images_are_two_results() -> None:
@@ -59,4 +73,6 @@ def test_two_images_are_two_results() -> None:
 
 
 def test_the_name_that_a_client_gives_a_result_counts() -> None:
-    assert [MatchedResult("renamed", text("x"))] == ResultMatcher().match([F], [ToolMessage("1", text("x"), name="renamed")])
+    assert [MatchedResult("renamed", text("x"))] == ResultMatcher().match(
+        [F], [ToolMessage("1", text("x"), name="renamed")]
+    )

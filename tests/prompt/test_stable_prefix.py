@@ -7,8 +7,8 @@ from fcshim.messages import Message, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.profiles import PROFILES, Profile
-from fcshim.prompt.history import write_history
 from fcshim.prompt.escape import Escaper
+from fcshim.prompt.history import write_history
 from tests.prompt.conversations import chatml, conversations
 
 Conversation = tuple[list[Message], list[Message], list[list[Message]]]

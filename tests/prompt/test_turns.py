@@ -8,10 +8,10 @@ from fcshim.messages import AssistantMessage, Message, ToolCall, ToolMessage, Us
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.parse.stream import parse
 from fcshim.profiles import Profile
-from fcshim.prompt.result_matching import NO_CALL, NO_RESULT
 from fcshim.prompt.escape import Escaper
 from fcshim.prompt.past_arguments import MALFORMED
 from fcshim.prompt.render import render_reminder, render_result
+from fcshim.prompt.result_matching import NO_CALL, NO_RESULT
 from fcshim.prompt.steps import split_steps
 from fcshim.prompt.turns import TextTurn, TurnWriter
 from tests.prompt.conversations import text

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
+from fcshim.backends import GENERIC, Backend
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import Event
 from fcshim.exchange import Exchange
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.retry import RetryingExchange, make_exchange
-from fcshim.backends import GENERIC, Backend
 from fcshim.shim import Shim
 from tests.scripted import end_chunks, text_chunk
 
@@ -79,7 +79,9 @@ def new_exchange(
     return make_exchange(request, upstream=OPENAI_CHAT, transform=shim, max_retries=max_retries, buffered=buffered)
 
 
-def drive(exchange: Exchange | RetryingExchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False) -> DriveResult:
+def drive(
+    exchange: Exchange | RetryingExchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False
+) -> DriveResult:
     """Answer every try with the next of the replies; there must be as many as are asked for, or some to `spare`."""
     seen = DriveResult()
     waiting = iter(replies)

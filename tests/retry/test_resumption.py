@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.backends import OFF, get_backend, unconstrained
 from fcshim.errors import UpstreamError
 from fcshim.events import Text, ToolCallEnd, Usage
 from fcshim.messages import Tool, ToolChoice
@@ -13,9 +14,8 @@ from fcshim.parse.dialects import DIALECTS
 from fcshim.prompt.render import render_calls
 from fcshim.reply import fold
 from fcshim.retry import RetryingExchange
-from fcshim.backends import OFF, get_backend, unconstrained
 from tests.parse.laws import normalise
-from tests.retry.driver import REQUIRED, SEND, new_exchange, call, drive, reply
+from tests.retry.driver import REQUIRED, SEND, call, drive, new_exchange, reply
 from tests.scripted import end_chunks, text_chunk
 
 LLAMA, VLLM = get_backend("llama-server"), get_backend("vllm")
@@ -89,14 +89,19 @@ def test_a_streamed_call_that_its_schema_does_not_admit_goes_on_from_where_it_di
 @pytest.mark.parametrize("first", ['{"on": true}', '{"on": 38.5, "count": 1}', '{"on": true, "more": "x", "count": 1}'])
 @pytest.mark.parametrize("server", [OFF, LLAMA])
 def test_where_it_cannot_go_on_or_nothing_comes_it_is_the_call_that_it_was(first, server):
-    seen = drive(new_exchange(tools=(MAKE,)), reply(*call("make", first)), reply(reason="length"), backend=server, spare=True)
+    seen = drive(
+        new_exchange(tools=(MAKE,)), reply(*call("make", first)), reply(reason="length"), backend=server, spare=True
+    )
 
     assert ("", [(first, None)], "tool_use") == of(seen)
 
 
 def test_a_rest_that_breaks_off_ends_it_with_an_error():
     seen = drive(
-        new_exchange(tools=(MAKE,)), reply(*call("make", '{"on": true}')), reply(', "cou', reason="length"), backend=LLAMA
+        new_exchange(tools=(MAKE,)),
+        reply(*call("make", '{"on": true}')),
+        reply(', "cou', reason="length"),
+        backend=LLAMA,
     )
     told = drive(
         new_exchange(tools=(MAKE,)),
@@ -321,7 +326,9 @@ def test_in_every_language_a_call_that_lacks_a_member_goes_on_from_its_last_one(
     begun = drive(new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(), backend=LLAMA)
     (turn,) = [said["content"] for said in begun.sent[1]["messages"] if said["role"] == "assistant"]
     same = len(turn.replace(" ", ""))
-    seen = drive(new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(good[_place(good, same) :]), backend=LLAMA)
+    seen = drive(
+        new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(good[_place(good, same) :]), backend=LLAMA
+    )
 
     assert good.replace(" ", "").startswith(turn.replace(" ", ""))
     assert [{"text": "x y", "on": True, "count": 3}] == [json.loads(arguments) for arguments, _ in of(seen)[1]]
@@ -354,7 +361,10 @@ def test_the_header_of_a_further_call_that_is_cut_off_is_part_of_what_goes_on():
     good = render_calls(DIALECTS["kimi_k3"], [("send", '{"text": "x"}'), ("add", '{"a": 1}')])
     at = good.index('"add"') + 7
     seen = drive(
-        new_exchange(dialect="kimi_k3", buffered=True), reply(good[:at], reason="length"), reply(good[at:]), backend=LLAMA
+        new_exchange(dialect="kimi_k3", buffered=True),
+        reply(good[:at], reason="length"),
+        reply(good[at:]),
+        backend=LLAMA,
     )
 
     assert ("", [('{"text": "x"}', None), ('{"a": 1}', None)], "tool_use") == of(seen)
@@ -394,7 +404,9 @@ def test_good_calls_behind_one_that_goes_on_stand_where_the_model_makes_no_other
 
 
 def test_they_stand_where_the_rest_is_no_better_too():
-    seen = drive(new_exchange(), reply(*TWICE.pieces, SECOND), reply('", "text": "z"}}\n</function_call>'), backend=LLAMA)
+    seen = drive(
+        new_exchange(), reply(*TWICE.pieces, SECOND), reply('", "text": "z"}}\n</function_call>'), backend=LLAMA
+    )
 
     assert [("malformed"), None] == [error for _, error in of(seen)[1]]
     assert "tool_use" == of(seen)[2]
@@ -465,7 +477,10 @@ def test_a_call_whose_start_was_held_may_be_cut_off_again(whole):
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_call_whose_start_was_held_is_told_where_its_rest_never_comes(whole):
     tries = new_exchange(dialect="qwen3_xml", buffered=whole)
-    seen = [event for _, event in [*tries.feed(text_chunk("So.\n<tool_call>\n<function=send>\n<par") + end_chunks("length"))]]
+    seen = [
+        event
+        for _, event in [*tries.feed(text_chunk("So.\n<tool_call>\n<function=send>\n<par") + end_chunks("length"))]
+    ]
     seen += [event for _, event in tries.close()]
     assert isinstance(tries, RetryingExchange)
     assert tries.prepare_retry(LLAMA)

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.backends import OFF, get_backend
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Text, ToolCallEnd, Usage
 from fcshim.messages import AUTO
-from fcshim.parse.sink import InvalidCallEnd
 from fcshim.parse.defect import CallDefect
+from fcshim.parse.sink import InvalidCallEnd
 from fcshim.parse.stream import StreamParser
 from fcshim.reply import fold
 from fcshim.retry import RetryingExchange
-from fcshim.backends import OFF, get_backend
 from tests.parse.laws import normalise
-from tests.retry.driver import ADD, REQUIRED, new_exchange, call, drive, reply
+from tests.retry.driver import ADD, REQUIRED, call, drive, new_exchange, reply
 from tests.scripted import end_chunks, event, text_chunk
 
 GOOD = call()
@@ -300,7 +300,9 @@ def test_words_are_needed_beside_a_grammar_that_did_not_help_or_where_calls_were
 
 
 def test_a_second_try_without_tags_is_asked_for_without_tags():
-    seen = drive(new_exchange(), reply(TWICE), reply('{"name": "add", "arguments": {"a": 3}}'), backend=get_backend("ollama"))
+    seen = drive(
+        new_exchange(), reply(TWICE), reply('{"name": "add", "arguments": {"a": 3}}'), backend=get_backend("ollama")
+    )
 
     assert [("add", '{"a": 3}')] == arguments(folded(seen))
     assert seen.sent[1]["messages"][-1]["content"].endswith(

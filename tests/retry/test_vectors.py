@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.messages import AUTO, ToolChoice
 from fcshim.reply import fold
-from tests.retry.driver import new_exchange, call, drive, reply
+from tests.retry.driver import call, drive, new_exchange, reply
 
 VECTORS = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
 EACH = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])

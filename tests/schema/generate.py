@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
-from fcshim.schema.validate import ReferenceLimitError, BoundedReferences
+from fcshim.schema.validate import BoundedReferences, ReferenceLimitError
 
 KEYS = st.sampled_from(["a", "b", "c"])
 SCALARS = [

@@ -57,7 +57,9 @@ def test_the_first_character_says_whether_a_value_streams(vector):
     expectation = compile_schema(vector["schema"])
 
     assert set(vector["streams"]) == {start for start in '{["0tfn' if start in expectation.streaming_starts}
-    assert all((digit in expectation.streaming_starts) == ("0" in expectation.streaming_starts) for digit in "-123456789")
+    assert all(
+        (digit in expectation.streaming_starts) == ("0" in expectation.streaming_starts) for digit in "-123456789"
+    )
 
 
 @pytest.mark.parametrize(

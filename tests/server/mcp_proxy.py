@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tests.mcp.server_programs import stdio_transport
-from tests.scripted import Script, ScriptedUpstream, text_reply, scripted_upstream
+from tests.scripted import Script, ScriptedUpstream, scripted_upstream, text_reply
 from tests.server.proxy import running_proxy
 
 WEATHER = {

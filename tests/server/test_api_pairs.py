@@ -27,7 +27,7 @@ from fcshim.messages import (
 from fcshim.reply import Reply, fold
 from tests.codecs.helpers import cut
 from tests.scripted import CUT, Script, scripted_upstream
-from tests.server.proxy import running_proxy, http_client
+from tests.server.proxy import http_client, running_proxy
 
 IDENTITY = ReplyIdentity("reply_1", 1700000000, "m")
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -52,7 +52,9 @@ PAIRS = [
 
 def native_events(kind: UpstreamKind) -> list[Event]:
     events: list[Event] = [Text("Let me "), Text("see.")]
-    for index, (name, sent) in enumerate([("add", ['{"a"', ":1}"]), (kind.name_rules.sanitize("math.mul"), ['{"a":2}'])]):
+    for index, (name, sent) in enumerate(
+        [("add", ['{"a"', ":1}"]), (kind.name_rules.sanitize("math.mul"), ['{"a":2}'])]
+    ):
         events.append(ToolCallStart(f"call_{index}", name, index))
         events += [ToolCallChunk(f"call_{index}", piece, index) for piece in sent]
         events.append(ToolCallEnd(f"call_{index}", name, "".join(sent), index))
@@ -101,7 +103,9 @@ def heard(kind: UpstreamKind, asked) -> Request:
     found = find_route("POST", parts.path)
 
     assert found.api.codec is kind.codec
-    return kind.codec.decode_request(json.dumps(asked.body).encode(), found.make_target(parts.path, parts.query.encode()))
+    return kind.codec.decode_request(
+        json.dumps(asked.body).encode(), found.make_target(parts.path, parts.query.encode())
+    )
 
 
 @pytest.mark.parametrize(("client", "kind"), PAIRS)

@@ -7,15 +7,19 @@ import pytest
 
 from fcshim.config import ModelOverrides, Secret
 from tests.scripted import ROLE, event, text_chunk
-from tests.server.proxy import CALL, CHAT, post_chat, chat_body, stream_documents, running_proxy, http_client
-from tests.server.raw_upstream import stream_then, hang, raw_reply, raw_upstream, stream_texts, fixed_reply
+from tests.server.proxy import CALL, CHAT, chat_body, http_client, post_chat, running_proxy, stream_documents
+from tests.server.raw_upstream import fixed_reply, hang, raw_reply, raw_upstream, stream_texts, stream_then
 
 CANARIES = ("canary-upstream", "canary-client", "canary-proxy")
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v2/chat/completions", "/slots", "/V1/models"])
 async def test_outside_v1_there_is_nothing(path):
-    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
         response = await client.get(path)
 
     assert 404 == response.status_code
@@ -25,7 +29,11 @@ async def test_outside_v1_there_is_nothing(path):
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
 async def test_another_method_than_post_is_not_for_chat(method):
-    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
         response = await client.request(method, CHAT)
 
     assert (405, "invalid_request_error") == (response.status_code, response.json()["error"]["type"])
@@ -119,7 +127,11 @@ async def test_no_key_shows_in_a_log_or_an_error(play, caplog):
         "chunk_timeout": 0.1,
     }
     said_to_clients = []
-    async with raw_upstream(play) as upstream, running_proxy(upstream.url, **settings) as url, http_client(url) as client:
+    async with (
+        raw_upstream(play) as upstream,
+        running_proxy(upstream.url, **settings) as url,
+        http_client(url) as client,
+    ):
         for key in ("canary-proxy", "canary-client"):
             for stream in (True, False):
                 headers = {"Authorization": f"Bearer {key}", "X-Api-Key": key}

@@ -7,15 +7,30 @@ import pytest
 
 from fcshim.server.client_connection import ClientConnection
 from tests.scripted import ROLE, text_chunk
-from tests.server.proxy import CALL, CHAT, chat_body, raw_connection, stream_documents, send_raw, running_proxy, http_client, post_request
-from tests.server.raw_upstream import SSE_HEAD, stream_then, hang, raw_upstream, stream_texts
+from tests.server.proxy import (
+    CALL,
+    CHAT,
+    chat_body,
+    http_client,
+    post_request,
+    raw_connection,
+    running_proxy,
+    send_raw,
+    stream_documents,
+)
+from tests.server.raw_upstream import SSE_HEAD, hang, raw_upstream, stream_texts, stream_then
 
 
 @pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(
     "play",
-    [hang, stream_then(then=hang), stream_then(ROLE, text_chunk("Once upon"), then=hang), stream_then(ROLE, text_chunk(CALL[:60]), then=hang)],
+    [
+        hang,
+        stream_then(then=hang),
+        stream_then(ROLE, text_chunk("Once upon"), then=hang),
+        stream_then(ROLE, text_chunk(CALL[:60]), then=hang),
+    ],
     ids=["before the status", "before the first token", "in the text", "in a call"],
 )
 @pytest.mark.parametrize("half", [False, True], ids=["close", "half-close"])
@@ -56,7 +71,11 @@ async def test_a_slow_reader_stops_the_upstream_and_fills_no_memory(tools):
             await peer.chunk(text_chunk("x" * 60_000))
             sent += 60_000
 
-    async with raw_upstream(pouring) as upstream, running_proxy(upstream.url) as url, raw_connection(url) as (reader, writer):
+    async with (
+        raw_upstream(pouring) as upstream,
+        running_proxy(upstream.url) as url,
+        raw_connection(url) as (reader, writer),
+    ):
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         writer.transport.pause_reading()
         writer.write(post_request(url, chat_body(tools=tools)))

@@ -11,8 +11,8 @@ from fcshim.reply import fold
 from tests.codecs.helpers import cut
 from tests.codecs.test_pairs import REQUEST, reply_summary
 from tests.scripted import ROLE, end_chunks, event, text_chunk
-from tests.server.proxy import CALL, running_proxy, http_client
-from tests.server.raw_upstream import LAST_CHUNK, stream_then, raw_reply, raw_upstream, stream_chunks
+from tests.server.proxy import CALL, http_client, running_proxy
+from tests.server.raw_upstream import LAST_CHUNK, raw_reply, raw_upstream, stream_chunks, stream_then
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 CALLS = ROLE + text_chunk("Let me. ") + text_chunk(CALL[:25]) + text_chunk(CALL[25:] + "\n" + CALL) + end_chunks()
@@ -76,7 +76,9 @@ async def late(peer):
 
 @APIS
 async def test_what_keeps_a_silent_stream_alive_is_nothing_to_its_client(codec):
-    response, events = await ask(codec, stream_then(ROLE, text_chunk("Let me. "), then=late), ping=0.02, first_ping=0.02)
+    response, events = await ask(
+        codec, stream_then(ROLE, text_chunk("Let me. "), then=late), ping=0.02, first_ping=0.02
+    )
 
     assert 200 == response.status_code
     assert EXPECTED == reply_summary(events)

@@ -4,7 +4,7 @@ import pytest
 
 from fcshim.config import Secret
 from fcshim.server.guard import client_key, is_loopback
-from tests.server.proxy import CHAT, chat_body, send_raw, running_proxy, http_client, post_request
+from tests.server.proxy import CHAT, chat_body, http_client, post_request, running_proxy, send_raw
 from tests.server.raw_upstream import raw_upstream, stream_texts
 
 KEYS = {"api_keys": (Secret("first-key"), Secret("second-key"))}
@@ -27,7 +27,11 @@ KEYS = {"api_keys": (Secret("first-key"), Secret("second-key"))}
     ids=str,
 )
 async def test_a_foreign_host_or_origin_is_forbidden(headers):
-    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
         answers = [
             await client.post(CHAT, json=chat_body(tools=True), headers=headers),
             await client.post(CHAT, json=chat_body(tools=False), headers=headers),
@@ -101,7 +105,11 @@ async def test_an_allowed_origin_may_read_and_no_other():
 )
 async def test_without_one_of_the_keys_nothing_is_served(headers):
     raw_headers = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, **KEYS) as url, http_client(url) as client:
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, **KEYS) as url,
+        http_client(url) as client,
+    ):
         paths = (CHAT, "/v1/models", "/v1/nope")
         answers = [await client.post(path, json=chat_body(), headers=raw_headers) for path in paths]
 
@@ -122,7 +130,11 @@ async def test_without_one_of_the_keys_nothing_is_served(headers):
     ids=str,
 )
 async def test_each_of_the_keys_opens_the_door_in_either_form(headers):
-    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, **KEYS) as url, http_client(url) as client:
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url, **KEYS) as url,
+        http_client(url) as client,
+    ):
         assert 200 == (await client.post(CHAT, json=chat_body(), headers=headers)).status_code
 
 
@@ -137,7 +149,11 @@ async def test_health_needs_no_key():
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
 )
 async def test_a_body_that_a_web_page_may_send_unasked_is_refused(kind):
-    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with (
+        raw_upstream(stream_texts("ok")) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
         answer = await client.post(CHAT, content=b"{}", headers={"Content-Type": kind})
 
     assert 415 == answer.status_code
@@ -171,7 +187,9 @@ async def test_a_request_that_could_be_read_in_two_ways_reaches_nobody(framing):
 
 async def test_a_head_that_is_too_large_is_refused_whole_and_endless():
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, max_headers=4096) as url:
-        complete = await send_raw(url, post_request(url, chat_body(), CHAT, "X-Long: " + "x" * 5000, "Connection: close"))
+        complete = await send_raw(
+            url, post_request(url, chat_body(), CHAT, "X-Long: " + "x" * 5000, "Connection: close")
+        )
         endless = await send_raw(url, b"GET /v1/models HTTP/1.1\r\nX-Long: " + b"x" * 100_000)
 
     assert complete.startswith(b"HTTP/1.1 431 ")

@@ -7,9 +7,9 @@ import pytest
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import ModelOverrides, Secret
 from fcshim.events import Stop, Text, Usage
-from tests.scripted import Script, text_reply, scripted_upstream
-from tests.server.proxy import CALL, CHAT, chat_body, running_proxy, http_client
-from tests.server.test_api_pairs import reply_script, native_events
+from tests.scripted import Script, scripted_upstream, text_reply
+from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy
+from tests.server.test_api_pairs import native_events, reply_script
 from tests.test_client_apis import native_call
 
 ADD = {"name": "add", "input_schema": {"type": "object"}}

@@ -6,8 +6,19 @@ import pytest
 
 from fcshim.config import Secret
 from tests.scripted import ROLE, end_chunks, text_chunk
-from tests.server.proxy import CHAT, chat_body, raw_connection, send_raw, running_proxy, http_client, post_request
-from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, stream_then, http_chunk, half_close, hang, raw_reply, raw_upstream, reset, fixed_reply
+from tests.server.proxy import CHAT, chat_body, http_client, post_request, raw_connection, running_proxy, send_raw
+from tests.server.raw_upstream import (
+    LAST_CHUNK,
+    SSE_HEAD,
+    fixed_reply,
+    half_close,
+    hang,
+    http_chunk,
+    raw_reply,
+    raw_upstream,
+    reset,
+    stream_then,
+)
 
 ODD = b'{ "model" :"m","messages":[{"role":"user","content":"\\u00e9"}] , "zzz": 1.0e0, "stream":true}\n'
 
@@ -21,7 +32,15 @@ async def test_a_request_without_tools_goes_up_byte_for_byte():
 
 
 async def test_a_stream_comes_down_byte_for_byte_and_each_piece_at_once():
-    pieces = [ROLE, b": odd\r\n\r\n", text_chunk("Hel") + text_chunk("lo")[:10], text_chunk("lo")[10:], b"data:{}\n\n", end_chunks(), b"junk"]
+    pieces = [
+        ROLE,
+        b": odd\r\n\r\n",
+        text_chunk("Hel") + text_chunk("lo")[:10],
+        text_chunk("lo")[10:],
+        b"data:{}\n\n",
+        end_chunks(),
+        b"junk",
+    ]
     seen = asyncio.Queue()
 
     async def in_step(peer):
@@ -145,7 +164,11 @@ async def test_an_error_that_shows_the_upstreams_key_is_told_without_it(status, 
 
 async def test_a_long_error_answer_is_relayed_whole():
     body = b"x" * 300_000
-    async with raw_upstream(fixed_reply(500, body)) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
+    async with (
+        raw_upstream(fixed_reply(500, body)) as upstream,
+        running_proxy(upstream.url) as url,
+        http_client(url) as client,
+    ):
         response = await client.get("/v1/models")
 
     assert (500, body) == (response.status_code, response.content)
@@ -161,7 +184,9 @@ async def test_a_path_that_leads_out_of_v1_is_refused(path):
     assert not upstream.requests
 
 
-@pytest.mark.parametrize("fault", [raw_reply(b""), reset, half_close, raw_reply(b"zz\r\n")], ids=["FIN", "RST", "half", "framing"])
+@pytest.mark.parametrize(
+    "fault", [raw_reply(b""), reset, half_close, raw_reply(b"zz\r\n")], ids=["FIN", "RST", "half", "framing"]
+)
 async def test_a_stream_that_breaks_between_events_says_so_in_band(fault):
     async with (
         raw_upstream(stream_then(ROLE, text_chunk("Once"), then=fault)) as upstream,
@@ -217,7 +242,11 @@ async def test_what_fails_before_the_answer_is_an_error_in_openais_form(play, st
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/", "/proxy/v1"])
 async def test_the_upstream_may_be_given_with_and_without_v1(suffix):
-    async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url + suffix) as url, http_client(url) as client:
+    async with (
+        raw_upstream(fixed_reply(200, b"{}")) as upstream,
+        running_proxy(upstream.url + suffix) as url,
+        http_client(url) as client,
+    ):
         await client.get("/v1/models")
     path = "/proxy/v1/models" if "proxy" in suffix else "/v1/models"
 

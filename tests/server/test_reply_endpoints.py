@@ -6,8 +6,30 @@ import json
 import pytest
 
 from tests.scripted import ROLE, end_chunks, event, text_chunk
-from tests.server.proxy import CALL, CHAT, post_chat, chat_body, stream_documents, send_raw, running_proxy, post_request, streamed_text
-from tests.server.raw_upstream import SSE_HEAD, stream_then, http_chunk, half_close, hang, raw_reply, raw_upstream, reset, stream_texts, stream_chunks, fixed_reply
+from tests.server.proxy import (
+    CALL,
+    CHAT,
+    chat_body,
+    post_chat,
+    post_request,
+    running_proxy,
+    send_raw,
+    stream_documents,
+    streamed_text,
+)
+from tests.server.raw_upstream import (
+    SSE_HEAD,
+    fixed_reply,
+    half_close,
+    hang,
+    http_chunk,
+    raw_reply,
+    raw_upstream,
+    reset,
+    stream_chunks,
+    stream_texts,
+    stream_then,
+)
 
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 STREAMS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
@@ -218,7 +240,9 @@ async def test_a_stream_that_breaks_inside_a_call_leaves_no_call_that_could_run(
 
 
 @STREAMS
-@pytest.mark.parametrize("play", [hang, stream_then(then=hang), stream_then(ROLE, then=hang)], ids=["nothing", "headers", "role"])
+@pytest.mark.parametrize(
+    "play", [hang, stream_then(then=hang), stream_then(ROLE, then=hang)], ids=["nothing", "headers", "role"]
+)
 async def test_an_upstream_that_is_silent_before_the_first_word_is_a_timeout(play, stream):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url, **SHORT) as url:
         response = await post_chat(url, stream=stream)
@@ -229,7 +253,10 @@ async def test_an_upstream_that_is_silent_before_the_first_word_is_a_timeout(pla
 
 
 async def test_a_stream_that_falls_silent_ends_with_a_timeout_in_band():
-    async with raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream, running_proxy(upstream.url, **SHORT) as url:
+    async with (
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
+        running_proxy(upstream.url, **SHORT) as url,
+    ):
         text, error = broken(await post_chat(url))
         await asyncio.wait_for(upstream.client_left.wait(), 1)
 
@@ -237,7 +264,10 @@ async def test_a_stream_that_falls_silent_ends_with_a_timeout_in_band():
 
 
 async def test_a_whole_reply_that_falls_silent_is_a_timeout():
-    async with raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream, running_proxy(upstream.url, **SHORT) as url:
+    async with (
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
+        running_proxy(upstream.url, **SHORT) as url,
+    ):
         response = await post_chat(url, stream=False)
 
     assert (504, "timeout") == (response.status_code, problem(response)["type"])
@@ -252,20 +282,38 @@ LONG = "x" * 10_000_000
     [
         (stream_chunks(ROLE + text_chunk("Hel") + text_chunk("lo") + end_chunks()), "Hello"),
         (stream_chunks(*[bytes([byte]) for byte in ROLE + text_chunk("H") + text_chunk("i") + end_chunks()]), "Hi"),
-        (stream_chunks(ROLE, text_chunk("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])), "Hello"),
-        (stream_chunks(ROLE, text_chunk("Hello"), end_chunks(), text_chunk("more"), b"junk"), "Hello"),
         (
-            stream_chunks(ROLE, event(choices=[]), event(choices=[{"index": 0, "delta": {}}]), text_chunk("Hello"), end_chunks()),
+            stream_chunks(
+                ROLE, text_chunk("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}])
+            ),
             "Hello",
         ),
-        (stream_chunks(ROLE, event(choices=[{"delta": {"content": None}}]), text_chunk("Hello"), end_chunks()), "Hello"),
-        (stream_chunks(b"\xef\xbb\xbf: hi\r\n\r\n" + (ROLE + text_chunk("Hello") + end_chunks()).replace(b"\n", b"\r\n")), "Hello"),
+        (stream_chunks(ROLE, text_chunk("Hello"), end_chunks(), text_chunk("more"), b"junk"), "Hello"),
+        (
+            stream_chunks(
+                ROLE, event(choices=[]), event(choices=[{"index": 0, "delta": {}}]), text_chunk("Hello"), end_chunks()
+            ),
+            "Hello",
+        ),
+        (
+            stream_chunks(ROLE, event(choices=[{"delta": {"content": None}}]), text_chunk("Hello"), end_chunks()),
+            "Hello",
+        ),
+        (
+            stream_chunks(
+                b"\xef\xbb\xbf: hi\r\n\r\n" + (ROLE + text_chunk("Hello") + end_chunks()).replace(b"\n", b"\r\n")
+            ),
+            "Hello",
+        ),
         (stream_chunks(ROLE, text_chunk("a\u2028b\u0085c"), end_chunks()), "a\u2028b\u0085c"),
         (stream_chunks(ROLE, text_chunk(LONG), end_chunks()), LONG),
         (stream_chunks(ROLE, event(choices=[{"index": 0, "delta": {"content": "\udcff!"}}]), end_chunks()), "\ufffd!"),
         (fixed_reply(200, ROLE + text_chunk("Hello") + end_chunks(), kind="application/octet-stream"), "Hello"),
         (fixed_reply(200, b'{"choices":[{"index":0,"message":{"content":"Hello"},"finish_reason":"stop"}]}'), "Hello"),
-        (raw_reply(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + ROLE + text_chunk("Hello") + end_chunks()), "Hello"),
+        (
+            raw_reply(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + ROLE + text_chunk("Hello") + end_chunks()),
+            "Hello",
+        ),
         (raw_reply(b"HTTP/1.0 200 OK\r\n\r\n" + ROLE + text_chunk("Hello") + end_chunks()), "Hello"),
     ],
     ids=[
@@ -330,7 +378,10 @@ async def test_each_of_several_choices_has_a_parser_of_its_own(stream):
 
 async def test_a_model_that_invents_the_result_is_cancelled_and_the_call_stands():
     invented = text_chunk('\n<function_result name="add">\n4\n</function_result>')
-    async with raw_upstream(stream_then(ROLE, text_chunk(CALL), invented, then=hang)) as upstream, running_proxy(upstream.url) as url:
+    async with (
+        raw_upstream(stream_then(ROLE, text_chunk(CALL), invented, then=hang)) as upstream,
+        running_proxy(upstream.url) as url,
+    ):
         reply = (await post_chat(url, stream=False)).json()
         await asyncio.wait_for(upstream.client_left.wait(), 1)
 
@@ -406,7 +457,9 @@ FINE = b'{"messages": [{"role": "user", "content": "Hi"}]'
 )
 async def test_a_request_of_wrong_form_is_refused_by_name_before_the_upstream_hears_of_it(body, param):
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
-        head, _, content = (await send_raw(url, post_request(url, body, CHAT, "Connection: close"))).partition(b"\r\n\r\n")
+        head, _, content = (await send_raw(url, post_request(url, body, CHAT, "Connection: close"))).partition(
+            b"\r\n\r\n"
+        )
     error = json.loads(content)["error"]
 
     assert b" 400 " in head.partition(b"\r\n")[0]

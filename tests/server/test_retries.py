@@ -8,10 +8,10 @@ from fcshim.codecs.routes import CODECS
 from fcshim.config import ModelOverrides
 from fcshim.messages import Request, TextPart, ToolChoice, UserMessage
 from tests.retry.driver import call
-from tests.scripted import CUT, HANG, ROLE, Script, text_reply, event, model_list, scripted_upstream
+from tests.scripted import CUT, HANG, ROLE, Script, event, model_list, scripted_upstream, text_reply
 from tests.scripted import text_chunk as piece
-from tests.server.proxy import CHAT, chat_body, stream_documents, running_proxy, http_client, streamed_text
-from tests.server.mcp_proxy import ADD, proxy_with_servers, stdio_server, prompts
+from tests.server.mcp_proxy import ADD, prompts, proxy_with_servers, stdio_server
+from tests.server.proxy import CHAT, chat_body, http_client, running_proxy, stream_documents, streamed_text
 from tests.server.test_api_pairs import TOOLS, ask, said
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
@@ -186,7 +186,10 @@ async def test_a_round_with_tools_that_run_here_has_second_tries_of_its_own(tmp_
     bad = call("mcp__f__subtract")
     said_by_model = ("Let me. " + bad, ADD, "It is " + bad, "It is 3.")
     async with (
-        proxy_with_servers(tmp_path, {"f": stdio_server("friendly")}, *said_by_model, constrain="off") as (url, upstream),
+        proxy_with_servers(tmp_path, {"f": stdio_server("friendly")}, *said_by_model, constrain="off") as (
+            url,
+            upstream,
+        ),
         http_client(url) as client,
     ):
         response = await client.post(CHAT, json=chat_body(tools=False, stream=True))

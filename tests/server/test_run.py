@@ -13,8 +13,8 @@ from fcshim.errors import ConfigError
 from fcshim.server.run import listen
 from tests.engine.process import free_port
 from tests.scripted import ROLE, end_chunks, text_chunk
-from tests.server.proxy import CHAT, chat_body, raw_connection, http_client, post_request
-from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, stream_then, hang, raw_upstream
+from tests.server.proxy import CHAT, chat_body, http_client, post_request, raw_connection
+from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, stream_then
 
 
 @contextlib.asynccontextmanager
@@ -78,7 +78,10 @@ async def refused(url):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
-    async with raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream, serving(upstream.url) as (process, url):
+    async with (
+        raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
+        serving(upstream.url) as (process, url),
+    ):
         async with raw_connection(url) as (reader, writer):
             writer.write(post_request(url, chat_body()))
             await reader.readuntil(b'"Once"')

@@ -13,9 +13,17 @@ from fcshim.errors import ConfigError
 from fcshim.server.app import create_app
 from fcshim.server.server_tools import ServerSelection, parse_server_selection
 from tests.mcp.server_programs import eventually, serve_over_http
-from tests.scripted import CUT, HANG, ROLE, Script, text_reply, end_chunks, event, text_chunk
-from tests.server.proxy import CHAT, chat_body, raw_connection, stream_documents, http_client, post_request, streamed_text
-from tests.server.mcp_proxy import ADD, WEATHER, call_text, proxy_with_servers, stdio_server, prompts
+from tests.scripted import CUT, HANG, ROLE, Script, end_chunks, event, text_chunk, text_reply
+from tests.server.mcp_proxy import ADD, WEATHER, call_text, prompts, proxy_with_servers, stdio_server
+from tests.server.proxy import (
+    CHAT,
+    chat_body,
+    http_client,
+    post_request,
+    raw_connection,
+    stream_documents,
+    streamed_text,
+)
 
 STREAMS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 QUESTION = [{"role": "user", "content": "How much is 1 + 2?"}]
@@ -80,7 +88,10 @@ async def test_the_text_of_a_round_streams_before_its_tools_run(tmp_path):
     trace = tmp_path / "trace"
     call = call_text("mcp__w__wait", trace=str(trace))
     servers = {"w": {**stdio_server("watched"), "allow": ["*"]}}
-    async with proxy_with_servers(tmp_path, servers, "Wait. " + call, ping=0.05) as (url, _), raw_connection(url) as (reader, writer):
+    async with (
+        proxy_with_servers(tmp_path, servers, "Wait. " + call, ping=0.05) as (url, _),
+        raw_connection(url) as (reader, writer),
+    ):
         writer.write(post_request(url, chat_body(tools=False)))
         begin = await reader.readuntil(b'"Wait. "')
         await eventually(trace.exists)
@@ -257,7 +268,9 @@ async def test_a_model_that_never_stops_calling_is_stopped(stream, friendly, tmp
 
 
 @STREAMS
-@pytest.mark.parametrize("second", [Script((b"{}",), status=500), Script((ROLE, text_chunk("It "), CUT))], ids=["500", "cut"])
+@pytest.mark.parametrize(
+    "second", [Script((b"{}",), status=500), Script((ROLE, text_chunk("It "), CUT))], ids=["500", "cut"]
+)
 async def test_an_upstream_that_fails_in_a_later_round_is_an_error(second, stream, friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, "So. " + ADD, second) as (url, _):
         response = await ask(url, stream=stream)

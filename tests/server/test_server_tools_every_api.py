@@ -7,8 +7,8 @@ from fcshim.codecs.routes import CODECS
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.reply import fold
 from tests.mcp.server_programs import serve_over_http
+from tests.server.mcp_proxy import ADD, mixed_calls, prompts, proxy_with_servers
 from tests.server.proxy import http_client
-from tests.server.mcp_proxy import ADD, proxy_with_servers, mixed_calls, prompts
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 QUESTION = UserMessage((TextPart("How much?"),))

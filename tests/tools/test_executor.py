@@ -8,16 +8,16 @@ from fcshim.errors import ConfigError, ToolError
 from fcshim.events import CallError, ToolCallEnd
 from fcshim.messages import MediaPart, TextPart, ToolMessage
 from fcshim.tools import (
-    PermissionDecision,
     CallContext,
     CallFinished,
     CallProgressed,
     CallStarted,
     Executor,
     FunctionTool,
+    PermissionDecision,
     Permissions,
-    ToolProgress,
     Registry,
+    ToolProgress,
     ToolResult,
     Traits,
 )

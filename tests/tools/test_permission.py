@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fcshim.tools import PermissionDecision, FunctionTool, Permissions, Traits, parse_rules
+from fcshim.tools import FunctionTool, PermissionDecision, Permissions, Traits, parse_rules
 
 SAFE = Traits(sensitivity="safe")
 EDIT = Traits(sensitivity="edit", subject="path")
@@ -120,7 +120,9 @@ async def test_rules_refuse_ask_and_allow():
     permissions = Permissions("allow", rules=rules, ask=Person(NO))
 
     assert await permissions.refusal_reason(tool(BASH, "Bash"), {"command": "git status"}) is None
-    assert "A rule of the user forbids Bash" in await permissions.refusal_reason(tool(BASH, "Bash"), {"command": "git push"})
+    assert "A rule of the user forbids Bash" in await permissions.refusal_reason(
+        tool(BASH, "Bash"), {"command": "git push"}
+    )
     assert "forbids Write" in await permissions.refusal_reason(tool(EDIT, "Write"), {"path": "a/.env"})
     assert "The user refused." == await permissions.refusal_reason(tool(SAFE, "Read"), {})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.server_programs import SERVERS, is_running, eventually
+from tests.mcp.server_programs import SERVERS, eventually, is_running
 
 PARENT = """
 import asyncio, sys
@@ -63,7 +63,9 @@ async def test_a_killed_parent_leaves_nobody(tmp_path, number):
             assert all(map(is_running, processes))
 
             parent.send_signal(number)
-            await eventually(lambda gone=processes: not any(map(is_running, gone)), 8.0 if number == signal.SIGINT else 5.0)
+            await eventually(
+                lambda gone=processes: not any(map(is_running, gone)), 8.0 if number == signal.SIGINT else 5.0
+            )
 
 
 async def test_a_parent_that_exits_without_closing_leaves_nobody(tmp_path):

@@ -73,5 +73,7 @@ def test_a_source_is_replaced_as_a_whole():
 
 def test_an_unknown_tool_is_told_with_what_there_is():
     """Requirement 35."""
-    assert "There is no tool named raed. Did you mean read? Available: read." == Registry([read]).unknown_tool_message("raed")
+    assert "There is no tool named raed. Did you mean read? Available: read." == Registry([read]).unknown_tool_message(
+        "raed"
+    )
     assert "There is no tool named x. Available: none." == Registry().unknown_tool_message("x")

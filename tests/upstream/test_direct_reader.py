@@ -8,7 +8,18 @@ import pytest
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream
 from tests.scripted import ROLE, end_chunks, text_chunk
-from tests.server.raw_upstream import SSE_HEAD, stream_then, http_chunk, half_close, hang, raw_reply, raw_upstream, reset, stream_chunks, fixed_reply
+from tests.server.raw_upstream import (
+    SSE_HEAD,
+    fixed_reply,
+    half_close,
+    hang,
+    http_chunk,
+    raw_reply,
+    raw_upstream,
+    reset,
+    stream_chunks,
+    stream_then,
+)
 
 PIECES = [ROLE, *(text_chunk(f"word {number} ") for number in range(50)), end_chunks()]
 

@@ -6,12 +6,22 @@ import socket
 
 import pytest
 
-from fcshim.codecs.base import UpstreamRequest, FollowUp
+from fcshim.codecs.base import FollowUp, UpstreamRequest
 from fcshim.config import Secret
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Timeouts, Upstream, api_url
 from tests.scripted import ROLE, text_chunk
-from tests.server.raw_upstream import SSE_HEAD, stream_then, http_chunk, hang, raw_reply, raw_upstream, reset, stream_texts, fixed_reply
+from tests.server.raw_upstream import (
+    SSE_HEAD,
+    fixed_reply,
+    hang,
+    http_chunk,
+    raw_reply,
+    raw_upstream,
+    reset,
+    stream_texts,
+    stream_then,
+)
 
 ASKED = UpstreamRequest("/chat/completions", b"{}")
 
@@ -60,7 +70,9 @@ async def test_a_codecs_request_goes_out_with_its_headers_and_the_key():
 
 def asking_first(lead=b""):
     """Make a request that follows from the answer to another one."""
-    return UpstreamRequest("//page", b"[1]", follow_up=lambda answer: FollowUp(UpstreamRequest("//rest", b"<" + answer + b">"), lead))
+    return UpstreamRequest(
+        "//page", b"[1]", follow_up=lambda answer: FollowUp(UpstreamRequest("//rest", b"<" + answer + b">"), lead)
+    )
 
 
 async def test_what_is_asked_first_makes_what_is_asked_next_and_the_reply_is_to_that():

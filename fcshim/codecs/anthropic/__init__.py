@@ -15,19 +15,19 @@ How a client sees a call that ends with an error after its start was sent: never
 
 from collections.abc import Callable, Sequence
 
+from fcshim.codecs.anthropic.decoder import MessagesDecoder
 from fcshim.codecs.anthropic.encoder import MessagesEncoder, write_error_event
 from fcshim.codecs.anthropic.errors import write_error
-from fcshim.codecs.anthropic.decoder import MessagesDecoder
 from fcshim.codecs.anthropic.models import MODELS_PATH, read_models, write_model, write_models
-from fcshim.codecs.anthropic.upstream_request import write_request
 from fcshim.codecs.anthropic.reply import write_reply
 from fcshim.codecs.anthropic.request import read_request
+from fcshim.codecs.anthropic.upstream_request import write_request
 from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
-from fcshim.codecs.upstream_errors import read_error
+from fcshim.codecs.json_writer import write_json
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.single_choice import SingleChoiceDecoder
 from fcshim.codecs.sse import LINE_BYTES
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.ids import id_source
 from fcshim.messages import Request

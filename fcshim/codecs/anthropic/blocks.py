@@ -5,7 +5,7 @@ nothing to a model without the provider's tools is left out.
 Neighbours: the request reader takes messages apart with this, `outgoing` puts them together.
 """
 
-from fcshim.codecs.fields import expect, read_field, field_error
+from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.events import JSON
 from fcshim.messages import Content, MediaPart, Part, TextPart
 

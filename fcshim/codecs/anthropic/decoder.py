@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.wire import ContentBlock, MessagesDelta, MessagesEvent, read_event
-from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
-from fcshim.codecs.openai_chat.wire import ChatDelta as ChatDelta
-from fcshim.codecs.openai_chat.wire import FunctionDelta, ToolCallDelta
-from fcshim.codecs.single_choice import upstream_failure, read_document
+from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
+from fcshim.codecs.single_choice import read_document, upstream_failure
+from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, Usage
 
 _FINISH_REASONS = {

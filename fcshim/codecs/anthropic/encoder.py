@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
+from fcshim.codecs.anthropic.client_options import read_client_options
 from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.reply import message_dict, stop_fields, usage_dict
-from fcshim.codecs.anthropic.client_options import read_client_options
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.sse import EVENT_STREAM
 from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.sse import EVENT_STREAM
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     JSON,

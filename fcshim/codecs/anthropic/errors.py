@@ -32,7 +32,9 @@ _ERROR_TYPES = {
 def error_dict(error: FcshimError) -> dict[str, JSON]:
     """Give `{"type": "error", "error": {"type", "message"}}`."""
     asked_wrongly = isinstance(error, RequestError) or error.kind == CONTEXT_LENGTH
-    kind = _ERROR_TYPES.get(error.status, "invalid_request_error" if asked_wrongly and error.status < 500 else "api_error")
+    kind = _ERROR_TYPES.get(
+        error.status, "invalid_request_error" if asked_wrongly and error.status < 500 else "api_error"
+    )
     # Claude Code makes the conversation shorter when it reads these words.
     lead = "prompt is too long: " if error.kind == CONTEXT_LENGTH else ""
     told: dict[str, JSON] = {"type": kind, "message": lead + error.message}

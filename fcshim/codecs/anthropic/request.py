@@ -5,12 +5,12 @@ never an error. What is refused is refused in the API's documented words.
 Neighbours: `request_messages` and `request_tools` read the two large parts; `outgoing` is the way back.
 """
 
+from fcshim.codecs.anthropic.client_options import AnthropicClientOptions
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
 from fcshim.codecs.anthropic.options import read_extra, read_verbatim
 from fcshim.codecs.anthropic.request_messages import read_messages
 from fcshim.codecs.anthropic.request_tools import read_tool_choice, read_tools
-from fcshim.codecs.anthropic.client_options import AnthropicClientOptions
-from fcshim.codecs.fields import expect, read_object, read_field, read_integer, read_number
+from fcshim.codecs.fields import expect, read_field, read_integer, read_number, read_object
 from fcshim.codecs.limits import RequestLimits
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -24,7 +24,9 @@ def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = 
     """
     source = read_object(body)
     if source.get("thread") is not None and not stored_upstream:
-        raise RequestError("threads are not supported here; send the whole history", param="thread", kind=THREAD_UNSUPPORTED)
+        raise RequestError(
+            "threads are not supported here; send the whole history", param="thread", kind=THREAD_UNSUPPORTED
+        )
     messages, loaded = read_messages(source, complete_history=not stored_upstream)
     tools, notes = read_tools(source, loaded, limits)
     choice, parallel = read_tool_choice(source, tools)

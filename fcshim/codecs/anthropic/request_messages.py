@@ -6,7 +6,7 @@ Neighbours: `request` calls this, `blocks` reads single blocks; `outgoing` write
 """
 
 from fcshim.codecs.anthropic.blocks import read_content, read_parts, read_signature
-from fcshim.codecs.fields import expect, read_field, field_error
+from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -23,7 +23,9 @@ from fcshim.messages import (
 _ROLES = "'user', 'assistant' or 'system'"
 
 
-def read_messages(source: dict[str, JSON], *, complete_history: bool = True) -> tuple[tuple[Message, ...], frozenset[str]]:
+def read_messages(
+    source: dict[str, JSON], *, complete_history: bool = True
+) -> tuple[tuple[Message, ...], frozenset[str]]:
     """Read `system` and `messages`; give them with the names of tools that tool references have loaded.
 
     `whole`: the history is, so that a result must answer one of its calls.

@@ -8,7 +8,7 @@ Neighbours: `request` calls this; `request_messages` finds the references.
 import re
 from collections.abc import Collection
 
-from fcshim.codecs.fields import expect, read_field, field_error
+from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.codecs.limits import MAX_NOTES, RequestLimits, check_tools
 from fcshim.errors import RequestError
 from fcshim.events import JSON

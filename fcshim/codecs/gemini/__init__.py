@@ -12,18 +12,18 @@ with a message otherwise; with good calls beside it, `STOP`.
 from collections.abc import Callable, Sequence
 
 from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
-from fcshim.codecs.upstream_errors import read_error
+from fcshim.codecs.gemini.decoder import GeminiDecoder
 from fcshim.codecs.gemini.encoder import GeminiEncoder
 from fcshim.codecs.gemini.errors import write_error
-from fcshim.codecs.gemini.decoder import GeminiDecoder
 from fcshim.codecs.gemini.models import MODELS_PATH, read_models, write_model, write_models
-from fcshim.codecs.gemini.upstream_request import write_request
 from fcshim.codecs.gemini.reply import write_reply
 from fcshim.codecs.gemini.request import read_count_request, read_request
+from fcshim.codecs.gemini.upstream_request import write_request
+from fcshim.codecs.json_writer import write_json
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.single_choice import SingleChoiceDecoder
 from fcshim.codecs.sse import LINE_BYTES, write_data
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.ids import id_source
 from fcshim.messages import Request

@@ -6,13 +6,20 @@ Neighbours: `single` drives it, `wire` types what it reads, the shared choice re
 
 from collections.abc import Callable
 
-from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.codecs.gemini.partial_arguments import PartialArguments
-from fcshim.codecs.gemini.wire import GeminiCandidate, GeminiChunk, GeminiFunctionCall, GeminiPart, read_chunk, read_chunks
+from fcshim.codecs.gemini.wire import (
+    GeminiCandidate,
+    GeminiChunk,
+    GeminiFunctionCall,
+    GeminiPart,
+    read_chunk,
+    read_chunks,
+)
+from fcshim.codecs.json_writer import write_json
 from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
 from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
-from fcshim.codecs.single_choice import upstream_failure, read_document
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.single_choice import read_document, upstream_failure
+from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, Usage
 
 _FINISH_REASONS = {

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.gemini.errors import write_error
-from fcshim.codecs.gemini.reply import CallOutcomes, call_part, finish_fields, with_signature, usage_dict
 from fcshim.codecs.gemini.client_options import read_client_options
-from fcshim.codecs.sse import EVENT_STREAM, write_data
+from fcshim.codecs.gemini.errors import write_error
+from fcshim.codecs.gemini.reply import CallOutcomes, call_part, finish_fields, usage_dict, with_signature
 from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.sse import EVENT_STREAM, write_data
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     JSON,
@@ -35,7 +35,7 @@ _INCOMPLETE_REPLY = Error("upstream_error", "the reply broke off before it was f
 class _CandidateState:
     """What is known of one choice: a signature that waits for its part, and how its calls ended."""
 
-    __slots__ = ("chunk_suffix", "chunk_prefix", "outcomes", "signature")
+    __slots__ = ("chunk_prefix", "chunk_suffix", "outcomes", "signature")
 
     def __init__(self, index: int, chunk_suffix: bytes) -> None:
         self.signature = ""
@@ -116,7 +116,9 @@ class GeminiEncoder:
     def _write_reasoning(self, event: Reasoning, candidate: _CandidateState, out: list[bytes]) -> None:
         """Show a thought to those who asked; a signature goes to the next part, whatever that is."""
         if event.text and self._thoughts:
-            self._write_chunk(candidate.chunk_prefix + write_json({"text": event.text, "thought": True}) + candidate.chunk_suffix, out)
+            self._write_chunk(
+                candidate.chunk_prefix + write_json({"text": event.text, "thought": True}) + candidate.chunk_suffix, out
+            )
         candidate.signature = event.signature or candidate.signature
 
     def _write_part(self, part: dict[str, JSON], candidate: _CandidateState, out: list[bytes]) -> None:
@@ -130,7 +132,9 @@ class GeminiEncoder:
         part, choice.signature = with_signature({"text": ""}, choice.signature), ""
         candidate = {"content": {"parts": [part], "role": "model"}, **finish_fields(event.stop_reason, choice.outcomes)}
         usage = {} if self._usage is None else {"usageMetadata": usage_dict(self._usage)}
-        self._write_chunk(write_json({"candidates": [{**candidate, "index": index}], **usage, **self._reply_fields}), out)
+        self._write_chunk(
+            write_json({"candidates": [{**candidate, "index": index}], **usage, **self._reply_fields}), out
+        )
         return None
 
     def _write_chunk(self, document: bytes, out: list[bytes]) -> None:

@@ -5,8 +5,8 @@ Neighbours: the request reader and `outgoing`.
 """
 
 from fcshim.codecs.fields import expect, read_field
-from fcshim.codecs.gemini.media import read_media
 from fcshim.codecs.gemini.field_names import take_field
+from fcshim.codecs.gemini.media import read_media
 from fcshim.codecs.json_writer import write_json
 from fcshim.events import JSON
 from fcshim.messages import Content, Part, TextPart, ToolMessage, text_of

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.gemini.signatures import wrap
 from fcshim.codecs.gemini.client_options import read_client_options
+from fcshim.codecs.gemini.signatures import wrap
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, CallError, StopReason, ToolCallEnd, Usage
@@ -21,7 +21,7 @@ from fcshim.reply import Reply
 class CallOutcomes:
     """How the calls of a choice ended, as far as its finish reason depends on it."""
 
-    __slots__ = ("call_error", "valid_calls", "stopped")
+    __slots__ = ("call_error", "stopped", "valid_calls")
 
     def __init__(self) -> None:
         self.valid_calls = 0

@@ -9,11 +9,11 @@ from urllib.parse import parse_qs
 
 from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.fields import expect, read_object
+from fcshim.codecs.gemini.client_options import GeminiClientOptions
+from fcshim.codecs.gemini.field_names import get_field, take_field
 from fcshim.codecs.gemini.options import read_settings
 from fcshim.codecs.gemini.request_contents import read_contents
 from fcshim.codecs.gemini.request_tools import read_tool_choice, read_tools
-from fcshim.codecs.gemini.field_names import get_field, take_field
-from fcshim.codecs.gemini.client_options import GeminiClientOptions
 from fcshim.codecs.limits import RequestLimits
 from fcshim.events import JSON
 from fcshim.messages import Request

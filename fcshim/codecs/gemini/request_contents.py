@@ -5,11 +5,11 @@ its function that has no answer yet; a response to no call is refused, as the AP
 Neighbours: `request` calls this, `results` reads responses; `outgoing` writes contents again.
 """
 
-from fcshim.codecs.fields import expect, read_field, field_error
-from fcshim.codecs.gemini.media import read_media
-from fcshim.codecs.gemini.function_responses import read_result
-from fcshim.codecs.gemini.signatures import unwrap
+from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.codecs.gemini.field_names import get_field, take_field
+from fcshim.codecs.gemini.function_responses import read_result
+from fcshim.codecs.gemini.media import read_media
+from fcshim.codecs.gemini.signatures import unwrap
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON

@@ -23,7 +23,11 @@ def wrap(signature: str) -> str:
 def unwrap(text: str) -> str:
     """Give the signature that was wrapped; every other as it is."""
     data = _decode_base64(text)
-    return data.removeprefix(_WRAPPED_PREFIX).decode("utf-8", "replace") if data and data.startswith(_WRAPPED_PREFIX) else text
+    return (
+        data.removeprefix(_WRAPPED_PREFIX).decode("utf-8", "replace")
+        if data and data.startswith(_WRAPPED_PREFIX)
+        else text
+    )
 
 
 def _decode_base64(text: str) -> bytes | None:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from fcshim.codecs.base import UpstreamRequest
+from fcshim.codecs.gemini.function_responses import write_result
 from fcshim.codecs.gemini.media import write_media
 from fcshim.codecs.gemini.options import write_settings
-from fcshim.codecs.gemini.function_responses import write_result
 from fcshim.codecs.gemini.signatures import SKIP_VALIDATION
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
@@ -115,7 +115,9 @@ def _turn(message: Message, names: dict[str, str]) -> tuple[str, list[JSON]]:
 
 def _calls(message: AssistantMessage) -> Iterable[JSON]:
     for position, call in enumerate(message.tool_calls):
-        part: dict[str, JSON] = {"functionCall": {"id": call.id, "name": call.name, "args": _arguments_object(call.arguments)}}
+        part: dict[str, JSON] = {
+            "functionCall": {"id": call.id, "name": call.name, "args": _arguments_object(call.arguments)}
+        }
         yield {**part, "thoughtSignature": message.signature or SKIP_VALIDATION} if position == 0 else part
 
 

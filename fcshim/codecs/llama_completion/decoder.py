@@ -6,9 +6,9 @@ Neighbours: `single` drives it, the shared choice reader ends the choice.
 
 import msgspec
 
-from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
-from fcshim.codecs.single_choice import upstream_failure, read_document
+from fcshim.codecs.single_choice import read_document, upstream_failure
+from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Text, Usage
 
 

@@ -9,10 +9,10 @@ import functools
 
 import msgspec
 
-from fcshim.codecs.base import UpstreamRequest, FollowUp
-from fcshim.codecs.upstream_errors import excerpt
+from fcshim.codecs.base import FollowUp, UpstreamRequest
 from fcshim.codecs.openai_chat.upstream_request import build_body
 from fcshim.codecs.sse import write_data
+from fcshim.codecs.upstream_errors import excerpt
 from fcshim.constrain.triggers import LAZY_FIELDS, whole_tag_trigger
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON

@@ -19,9 +19,9 @@ tokens; and white space between the tokens of arguments may change, as whoever r
 from collections.abc import Callable, Sequence
 
 from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, ReplyIdentity, RequestTarget
-from fcshim.codecs.upstream_errors import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.ndjson import write_line
+from fcshim.codecs.ollama.client_options import read_client_options
 from fcshim.codecs.ollama.decoder import OllamaDecoder
 from fcshim.codecs.ollama.encoder import OllamaEncoder
 from fcshim.codecs.ollama.errors import write_error
@@ -29,18 +29,18 @@ from fcshim.codecs.ollama.models import (
     MODELS_PATH,
     OllamaModel,
     find_model,
-    read_requested_model,
     read_models,
+    read_requested_model,
     write_running,
     write_show,
     write_tags,
     write_version,
 )
-from fcshim.codecs.ollama.upstream_request import write_request
 from fcshim.codecs.ollama.reply import write_reply
 from fcshim.codecs.ollama.request import read_request
-from fcshim.codecs.ollama.client_options import read_client_options
+from fcshim.codecs.ollama.upstream_request import write_request
 from fcshim.codecs.sse import LINE_BYTES
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.ids import id_source
 from fcshim.messages import Request

@@ -26,4 +26,6 @@ class OllamaClientOptions(msgspec.Struct, frozen=True, kw_only=True):
 def read_client_options(text: str) -> OllamaClientOptions:
     """Read the words of `Request.style`; another codec's words mean nothing here."""
     words = text.split()
-    return OllamaClientOptions(generate="generate" in words, thinking="thoughtless" not in words, unload="unload" in words)
+    return OllamaClientOptions(
+        generate="generate" in words, thinking="thoughtless" not in words, unload="unload" in words
+    )

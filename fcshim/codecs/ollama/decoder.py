@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.codecs.ndjson import NDJSONSplitter
-from fcshim.codecs.ollama.wire import OllamaToolCall, OllamaFunction, OllamaReplyLine, read_line
+from fcshim.codecs.ollama.wire import OllamaFunction, OllamaReplyLine, OllamaToolCall, read_line
 from fcshim.codecs.sse import LINE_BYTES
+from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     CallError,

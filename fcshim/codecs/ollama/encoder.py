@@ -11,11 +11,11 @@ from typing import assert_never
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.ndjson import NDJSON, PING, write_line
-from fcshim.codecs.ollama.errors import write_error
-from fcshim.codecs.ollama.reply import Elapsed, final_fields, common_fields, write_call
-from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.codecs.json_writer import repair_surrogates
+from fcshim.codecs.ndjson import NDJSON, PING, write_line
+from fcshim.codecs.ollama.client_options import OllamaClientOptions
+from fcshim.codecs.ollama.errors import write_error
+from fcshim.codecs.ollama.reply import Elapsed, common_fields, final_fields, write_call
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     CallError,
@@ -44,7 +44,9 @@ class OllamaEncoder:
         self._options = options
         self._identity = identity
         self._line_prefix = _to_json(common_fields(identity))[:-1] + b","
-        before, after = (b'"response":', b"") if options.generate else (b'"message":{"role":"assistant","content":', b"}")
+        before, after = (
+            (b'"response":', b"") if options.generate else (b'"message":{"role":"assistant","content":', b"}")
+        )
         self._text_prefix = self._line_prefix + before
         self._text_suffix = after + b',"done":false}'
         self._first_event_time = 0.0
@@ -119,9 +121,16 @@ class OllamaEncoder:
         """Tell what the stream must end with where it cannot end well."""
         if stop.stop_reason == "error":
             return Error("upstream_error", "the upstream ended the reply with an error")
-        if self._call_error is None or self._call_count or self._call_error.kind == "truncated" or stop.stop_reason not in _COMPLETE_REASONS:
+        if (
+            self._call_error is None
+            or self._call_count
+            or self._call_error.kind == "truncated"
+            or stop.stop_reason not in _COMPLETE_REASONS
+        ):
             return None
-        return Error("model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}")
+        return Error(
+            "model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}"
+        )
 
     def _last_line(self) -> bytes:
         assert self._stop is not None

@@ -147,7 +147,11 @@ def _model_entry(model: OllamaModel) -> dict[str, JSON]:
 
 
 def _details(model: OllamaModel) -> dict[str, JSON]:
-    size = f"{model.parameter_count / 1e9:.1f}B" if model.parameter_count >= 10**9 else f"{model.parameter_count / 1e6:.0f}M"
+    size = (
+        f"{model.parameter_count / 1e9:.1f}B"
+        if model.parameter_count >= 10**9
+        else f"{model.parameter_count / 1e6:.0f}M"
+    )
     return {
         "parent_model": "",
         "format": "gguf",

@@ -7,7 +7,7 @@ Neighbours: `request` reads settings, `outgoing` writes them.
 
 import msgspec
 
-from fcshim.codecs.fields import expect, read_field, read_number, field_error
+from fcshim.codecs.fields import expect, field_error, read_field, read_number
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Request

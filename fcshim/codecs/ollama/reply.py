@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.json_writer import repair_surrogates_in
 from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.codecs.ollama.times import timestamp
-from fcshim.codecs.json_writer import repair_surrogates_in
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.reply import Reply
@@ -72,7 +72,11 @@ def write_reply(options: OllamaClientOptions, identity: ReplyIdentity, replies: 
     if not good and any(error.kind == "truncated" for error in bad):
         reason = "max_tokens"
     content = _content(options, text, reply.reasoning if options.thinking else "", good)
-    body = {**common_fields(identity), **content, **final_fields(reason, reply.usage, Elapsed(total=identity.elapsed()))}
+    body = {
+        **common_fields(identity),
+        **content,
+        **final_fields(reason, reply.usage, Elapsed(total=identity.elapsed())),
+    }
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:

@@ -5,11 +5,11 @@ messages asks for the model to be loaded, or unloaded, and not for a reply.
 Neighbours: `request_messages` and `options` read the parts; `outgoing` is the way back.
 """
 
-from fcshim.codecs.fields import expect, read_object, read_field
+from fcshim.codecs.fields import expect, read_field, read_object
 from fcshim.codecs.limits import RequestLimits
+from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.codecs.ollama.options import read_settings, refuse_unsupported
 from fcshim.codecs.ollama.request_messages import read_messages, read_prompt
-from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.codecs.openai_chat.request_tools import read_tools
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
@@ -26,7 +26,9 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
     messages = read_prompt(source) if generate else read_messages(source)
     settings = read_settings(source)
     kept = {name: source[name] for name in _VERBATIM_FIELDS if source.get(name) is not None}
-    style = OllamaClientOptions(generate=generate, thinking=source.get("think") is not False, unload=_is_unloading(source))
+    style = OllamaClientOptions(
+        generate=generate, thinking=source.get("think") is not False, unload=_is_unloading(source)
+    )
     return Request(
         model=expect(source.get("model"), str, "model"),
         messages=messages,

@@ -9,7 +9,7 @@ from collections import OrderedDict, defaultdict, deque
 
 import msgspec
 
-from fcshim.codecs.fields import expect, read_field, field_error
+from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.events import JSON
 from fcshim.messages import (
     AssistantMessage,
@@ -84,7 +84,9 @@ class _OllamaMessageReader:
 
     def _read_result(self, message: dict[str, JSON], content: Content, position: int, prefix: str) -> ToolMessage:
         name = read_field(message, "tool_name", str, "", prefix) or read_field(message, "name", str, "", prefix)
-        call_id = read_field(message, "tool_call_id", str, "", prefix) or self._find_open_call(name) or f"call_{position}"
+        call_id = (
+            read_field(message, "tool_call_id", str, "", prefix) or self._find_open_call(name) or f"call_{position}"
+        )
         called = self._open_calls.pop(call_id, "")
         return ToolMessage(call_id, content, name or called)
 

@@ -22,16 +22,16 @@ calls back into custom calls; a stream gives function calls, because the officia
 from collections.abc import Callable, Sequence
 
 from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
-from fcshim.codecs.upstream_errors import read_error
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.openai_chat.decoder import ChatDecoder, DecoderLimits
 from fcshim.codecs.openai_chat.encoder import ChatEncoder
 from fcshim.codecs.openai_chat.errors import write_error
 from fcshim.codecs.openai_chat.models import MODELS_PATH, read_models, write_model, write_models
-from fcshim.codecs.openai_chat.upstream_request import write_request
 from fcshim.codecs.openai_chat.reply import write_reply
 from fcshim.codecs.openai_chat.request import read_request
+from fcshim.codecs.openai_chat.upstream_request import write_request
 from fcshim.codecs.sse import write_data
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.ids import id_source
 from fcshim.messages import Request

@@ -64,7 +64,11 @@ class _NativeCall:
 
     def is_complete(self) -> bool:
         """Tell whether the arguments are one JSON object already."""
-        return bool(self.fragments) and self.join_arguments().rstrip().endswith("}") and _is_strict_object(self.join_arguments())
+        return (
+            bool(self.fragments)
+            and self.join_arguments().rstrip().endswith("}")
+            and _is_strict_object(self.join_arguments())
+        )
 
 
 class ChoiceReader:

@@ -12,9 +12,9 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.buffered_arguments import BufferedArguments
-from fcshim.codecs.openai_chat.reply import finish_reason
-from fcshim.codecs.openai_chat.client_options import read_client_options
 from fcshim.codecs.json_writer import repair_surrogates, repair_surrogates_in
+from fcshim.codecs.openai_chat.client_options import read_client_options
+from fcshim.codecs.openai_chat.reply import finish_reason
 from fcshim.events import (
     JSON,
     CallError,
@@ -90,7 +90,17 @@ class ChoiceWriter:
     """Writes the events of one choice; each method adds to `out`."""
 
     __slots__ = (
-        *("_after_text", "_call_error", "_before_text", "_calls", "_end", "_valid_calls", "_delta_prefix", "_legacy", "_tail"),
+        *(
+            "_after_text",
+            "_call_error",
+            "_before_text",
+            "_calls",
+            "_end",
+            "_valid_calls",
+            "_delta_prefix",
+            "_legacy",
+            "_tail",
+        ),
         "stopped",
     )
 

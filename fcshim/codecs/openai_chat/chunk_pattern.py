@@ -33,7 +33,7 @@ read_string = msgspec.json.Decoder(str).decode
 class ChunkPatternFinder:
     """Finds the frame of one stream: it counts once two chunks in a row have had it."""
 
-    __slots__ = ("_pattern", "_last_affixes")
+    __slots__ = ("_last_affixes", "_pattern")
 
     def __init__(self) -> None:
         self._last_affixes = (b"", b"")

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
 from fcshim.codecs.openai_chat.chunk_pattern import ChunkPattern, ChunkPatternFinder, read_string
 from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, read_chunk
 from fcshim.codecs.sse import LINE_BYTES, SSESplitter
+from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Text, Usage
 
@@ -35,7 +35,18 @@ class ChatDecoder:
     """Reads one upstream reply, in pieces cut anywhere."""
 
     __slots__ = (
-        *("_body", "_choices", "_pattern", "_pattern_finder", "_head", "_limits", "_new_id", "_done", "_sse", "_streaming"),
+        *(
+            "_body",
+            "_choices",
+            "_pattern",
+            "_pattern_finder",
+            "_head",
+            "_limits",
+            "_new_id",
+            "_done",
+            "_sse",
+            "_streaming",
+        ),
     )
 
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
@@ -145,7 +156,9 @@ class ChatDecoder:
     def _read_without_choices(self, chunk: ChatChunk, payload: bytes, out: list[tuple[int, Event]]) -> None:
         """Read a chunk without choices: an error, a usage report, or a note that means nothing to us."""
         problem = (
-            find_error_message(msgspec.json.decode(payload)) if _is_json(payload) else find_error_message({"error": chunk.error})
+            find_error_message(msgspec.json.decode(payload))
+            if _is_json(payload)
+            else find_error_message({"error": chunk.error})
         )
         if problem:
             self._fail(f"the upstream failed: {problem}", out, error_kind(problem))
@@ -160,7 +173,9 @@ class ChatDecoder:
         if chunk.usage:
             out.append((0, read_usage(chunk.usage)))
 
-    def _read_choice(self, choice: ChatChoice, delta: ChatDelta | None, out: list[tuple[int, Event]], *, whole: bool) -> None:
+    def _read_choice(
+        self, choice: ChatChoice, delta: ChatDelta | None, out: list[tuple[int, Event]], *, whole: bool
+    ) -> None:
         index = choice.index
         reader = self._choices.get(index)
         if reader is None:

@@ -24,7 +24,7 @@ _UNFINISHED = Error("upstream_error", "the reply broke off before it was finishe
 class ChatEncoder:
     """Writes one streamed reply for the client."""
 
-    __slots__ = ("_choices", "_include_usage", "_done", "_templates", "_usages")
+    __slots__ = ("_choices", "_done", "_include_usage", "_templates", "_usages")
     content_type = EVENT_STREAM
 
     def __init__(self, request: Request, identity: ReplyIdentity) -> None:

@@ -5,11 +5,11 @@ never an error.
 Neighbours: `request_messages` and `request_tools` read the two large parts; `outgoing` is the way back.
 """
 
-from fcshim.codecs.fields import expect, read_object, read_field, read_integer, read_number, field_error
+from fcshim.codecs.fields import expect, field_error, read_field, read_integer, read_number, read_object
 from fcshim.codecs.limits import RequestLimits
+from fcshim.codecs.openai_chat.client_options import ChatClientOptions
 from fcshim.codecs.openai_chat.request_messages import read_messages
 from fcshim.codecs.openai_chat.request_tools import read_tool_choice, read_tools
-from fcshim.codecs.openai_chat.client_options import ChatClientOptions
 from fcshim.events import JSON
 from fcshim.messages import Request
 

@@ -7,7 +7,7 @@ Neighbours: `request` calls this; `outgoing` writes messages again.
 
 import msgspec
 
-from fcshim.codecs.fields import expect, read_field, field_error
+from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -53,7 +53,9 @@ class _ChatMessageReader:
                 return self._read_assistant(message, position, place)
             case "tool":
                 call_id = expect(message.get("tool_call_id"), str, f"{place}.tool_call_id")
-                return ToolMessage(call_id, _read_content(message, place), read_field(message, "name", str, "", f"{place}."))
+                return ToolMessage(
+                    call_id, _read_content(message, place), read_field(message, "name", str, "", f"{place}.")
+                )
             case "function":
                 name = expect(message.get("name"), str, f"{place}.name")
                 return ToolMessage(self._legacy_ids.get(name, name), _read_content(message, place), name)
@@ -111,7 +113,8 @@ def _read_content(message: dict[str, JSON], place: str) -> Content:
     if not isinstance(content, list):
         raise field_error(content, "a string, an array of parts or null", f"{place}.content")
     return tuple(
-        _read_part(expect(part, dict, f"{place}.content[{at}]"), f"{place}.content[{at}]") for at, part in enumerate(content)
+        _read_part(expect(part, dict, f"{place}.content[{at}]"), f"{place}.content[{at}]")
+        for at, part in enumerate(content)
     )
 
 

@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from fcshim.codecs.fields import expect, read_field, field_error
+from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.codecs.limits import RequestLimits, check_tools
 from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
 from fcshim.errors import RequestError
@@ -106,7 +106,9 @@ def _read_choice(value: JSON, field: str) -> ToolChoice:
             mode = rest.get("mode", "auto")
             if mode not in ("auto", "required"):
                 raise field_error(mode, "'auto' or 'required'", f"{field}.allowed_tools.mode")
-            names = tuple(_read_chosen_name(item, f"{field}.allowed_tools.tools[{at}]") for at, item in enumerate(listed))
+            names = tuple(
+                _read_chosen_name(item, f"{field}.allowed_tools.tools[{at}]") for at, item in enumerate(listed)
+            )
             return ToolChoice(mode, names)
         case dict():
             return ToolChoice("required", (_read_chosen_name(value, field),))

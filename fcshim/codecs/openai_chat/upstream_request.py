@@ -124,7 +124,9 @@ def _write_content(content: Content) -> JSON:
     """Give text as one string, which every server reads; parts only where there are media."""
     if all(isinstance(part, TextPart) for part in content):
         return text_of(content)
-    return [_write_media(part) if isinstance(part, MediaPart) else {"type": "text", "text": part.text} for part in content]
+    return [
+        _write_media(part) if isinstance(part, MediaPart) else {"type": "text", "text": part.text} for part in content
+    ]
 
 
 def _write_media(part: MediaPart) -> JSON:

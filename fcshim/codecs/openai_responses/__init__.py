@@ -24,21 +24,21 @@ are not offered. What this format cannot say: that a stop sequence ended the rep
 from collections.abc import Callable
 
 from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
-from fcshim.codecs.upstream_errors import read_error
+from fcshim.codecs.json_writer import write_json
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.openai_chat.decoder import DecoderLimits
 from fcshim.codecs.openai_chat.errors import write_error
 from fcshim.codecs.openai_chat.models import MODELS_PATH, read_models
 from fcshim.codecs.openai_responses import stored_responses
-from fcshim.codecs.openai_responses.input_resolver import InputResolver
+from fcshim.codecs.openai_responses.decoder import ResponsesDecoder
 from fcshim.codecs.openai_responses.encoder import ResponsesEncoder
 from fcshim.codecs.openai_responses.errors import error_event_fields
-from fcshim.codecs.openai_responses.decoder import ResponsesDecoder
-from fcshim.codecs.openai_responses.upstream_request import write_request
+from fcshim.codecs.openai_responses.input_resolver import InputResolver
 from fcshim.codecs.openai_responses.reply import write_reply
 from fcshim.codecs.openai_responses.request import read_request
+from fcshim.codecs.openai_responses.upstream_request import write_request
 from fcshim.codecs.single_choice import SingleChoiceDecoder
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.ids import id_source
@@ -80,7 +80,9 @@ class OpenAIResponses:
 
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
-        conversation = InputResolver(target.reply_store, max_bytes=self._max_recalled_bytes, stored_upstream=target.stored_upstream)
+        conversation = InputResolver(
+            target.reply_store, max_bytes=self._max_recalled_bytes, stored_upstream=target.stored_upstream
+        )
         return read_request(body, conversation, self._request_limits)
 
     def decoder(self) -> Decoder:

@@ -10,13 +10,19 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
 from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
 from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
 from fcshim.codecs.openai_responses.client_options import flat_name
-from fcshim.codecs.openai_responses.wire import ResponsesItem, ResponsesPart, ResponsesEvent, ResponseObject, decode_event
-from fcshim.codecs.single_choice import upstream_failure, read_document
+from fcshim.codecs.openai_responses.wire import (
+    ResponseObject,
+    ResponsesEvent,
+    ResponsesItem,
+    ResponsesPart,
+    decode_event,
+)
+from fcshim.codecs.single_choice import read_document, upstream_failure
+from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, Usage
 
 _TEXT_EVENTS = frozenset(["response.output_text.delta", "response.refusal.delta"])
@@ -124,7 +130,9 @@ class ResponsesDecoder:
     def _read_response(self, response: ResponseObject, out: list[Event]) -> None:
         """End with the response object; items that never came by themselves are taken from it."""
         if response.status in ("failed", "cancelled") or (response.error is not None and response.status is None):
-            raise upstream_failure(find_error_message({"error": response.error}) or f"the response is {response.status}")
+            raise upstream_failure(
+                find_error_message({"error": response.error}) or f"the response is {response.status}"
+            )
         if response.status is None and response.output is None:
             raise upstream_failure("its answer is no response")
         if not self._with_content:

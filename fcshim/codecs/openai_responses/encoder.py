@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.openai_responses.stored_responses import store_response
+from fcshim.codecs.openai_responses.client_options import read_client_options
 from fcshim.codecs.openai_responses.emitter import Emitter
 from fcshim.codecs.openai_responses.errors import error_event_fields
 from fcshim.codecs.openai_responses.items import FunctionItem, MessageItem, ReasoningItem, write_custom_call
 from fcshim.codecs.openai_responses.response import begin_response, end_response, fail_response
-from fcshim.codecs.openai_responses.client_options import read_client_options
+from fcshim.codecs.openai_responses.stored_responses import store_response
 from fcshim.codecs.sse import EVENT_STREAM, PING
 from fcshim.events import (
     JSON,
@@ -181,9 +181,16 @@ class ResponsesEncoder:
         """Tell what the response must fail with where it cannot end well."""
         if reason == "error":
             return Error("upstream_error", "the upstream ended the reply with an error")
-        if self._call_error is None or self._valid_calls or self._call_error.kind == "truncated" or reason not in _NORMAL_STOPS:
+        if (
+            self._call_error is None
+            or self._valid_calls
+            or self._call_error.kind == "truncated"
+            or reason not in _NORMAL_STOPS
+        ):
             return None
-        return Error("model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}")
+        return Error(
+            "model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}"
+        )
 
     def _end(self, reason: StopReason) -> None:
         self._done = True

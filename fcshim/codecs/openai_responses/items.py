@@ -9,8 +9,8 @@ import json
 
 from fcshim.codecs.buffered_arguments import BufferedArguments
 from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
-from fcshim.codecs.openai_responses.emitter import Emitter, DeltaTemplate
 from fcshim.codecs.openai_responses.client_options import ResponsesClientOptions
+from fcshim.codecs.openai_responses.emitter import DeltaTemplate, Emitter
 from fcshim.events import JSON, ToolCallEnd, ToolCallStart
 
 _STATUS = "completed"
@@ -122,7 +122,9 @@ class ReasoningItem(_TextItem):
 class FunctionItem:
     """A call whose arguments come in pieces."""
 
-    def __init__(self, index: int, item_id: str, start: ToolCallStart, style: ResponsesClientOptions, emitter: Emitter) -> None:
+    def __init__(
+        self, index: int, item_id: str, start: ToolCallStart, style: ResponsesClientOptions, emitter: Emitter
+    ) -> None:
         self._id = item_id
         self._index = index
         self._style = style
@@ -157,7 +159,9 @@ class FunctionItem:
         emitter.emit("response.output_item.done", {"output_index": self._index, "item": item})
 
 
-def write_custom_call(index: int, item_id: str, call: ToolCallEnd, style: ResponsesClientOptions, emitter: Emitter) -> dict[str, JSON]:
+def write_custom_call(
+    index: int, item_id: str, call: ToolCallEnd, style: ResponsesClientOptions, emitter: Emitter
+) -> dict[str, JSON]:
     """Write a call of a custom tool, which is known only when its arguments are whole; give it for the output."""
     item = call_item(item_id, call, style)
     at: dict[str, JSON] = {"item_id": item_id, "output_index": index}

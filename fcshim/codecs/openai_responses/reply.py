@@ -8,12 +8,12 @@ Neighbours: `reply.fold` makes what is written here; `items` and `response` have
 from collections.abc import Sequence
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.openai_responses.stored_responses import store_response
+from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.openai_responses.client_options import read_client_options
 from fcshim.codecs.openai_responses.encoder import make_item_id
 from fcshim.codecs.openai_responses.items import call_item, call_item_prefix, message_item, reasoning_item
 from fcshim.codecs.openai_responses.response import begin_response, end_response
-from fcshim.codecs.openai_responses.client_options import read_client_options
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.openai_responses.stored_responses import store_response
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request

@@ -5,7 +5,7 @@ unknown field is never an error, a feature that would be missed is refused by na
 Neighbours: `conversation`, `request_items` and `request_tools` read the parts; `outgoing` is the way back.
 """
 
-from fcshim.codecs.fields import read_object, read_field, read_integer, read_number
+from fcshim.codecs.fields import read_field, read_integer, read_number, read_object
 from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
 from fcshim.codecs.openai_responses.request_items import ItemReader

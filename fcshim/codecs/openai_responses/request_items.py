@@ -8,9 +8,9 @@ Neighbours: `request` calls this; `outgoing` is the way back.
 
 import msgspec
 
-from fcshim.codecs.fields import expect, read_field, field_error
-from fcshim.codecs.openai_chat.request_messages import parse_media_url
+from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
+from fcshim.codecs.openai_chat.request_messages import parse_media_url
 from fcshim.codecs.openai_responses.client_options import flat_name
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -97,7 +97,9 @@ class ItemReader:
 
     def _read_call(self, item: dict[str, JSON], arguments: str, place: str) -> None:
         call_id = expect(item.get("call_id"), str, f"{place}.call_id")
-        name = flat_name(read_field(item, "namespace", str, "", f"{place}."), expect(item.get("name"), str, f"{place}.name"))
+        name = flat_name(
+            read_field(item, "namespace", str, "", f"{place}."), expect(item.get("name"), str, f"{place}.name")
+        )
         if call_id in self._names:
             raise RequestError(f"Duplicate tool call found with call_id {call_id[:100]}.", param="input")
         self._names[call_id] = name
@@ -149,14 +151,24 @@ def _read_part(source: dict[str, JSON], place: str) -> Part | None:
         case "input_image":
             image = source.get("image_url")
             url = image.get("url") if isinstance(image, dict) else image
-            return parse_media_url(url, "image/*", source) if isinstance(url, str) else _describe_stored_file(source, "image")
+            return (
+                parse_media_url(url, "image/*", source)
+                if isinstance(url, str)
+                else _describe_stored_file(source, "image")
+            )
         case "input_file":
             data = read_field(source, "file_data", str, "", place) or read_field(source, "file_url", str, "", place)
-            return parse_media_url(data, "application/octet-stream", source) if data else _describe_stored_file(source, "file")
+            return (
+                parse_media_url(data, "application/octet-stream", source)
+                if data
+                else _describe_stored_file(source, "file")
+            )
         case "input_audio":
             audio = expect(source.get("input_audio"), dict, f"{place}input_audio")
             kind = read_field(audio, "format", str, "wav", f"{place}input_audio.")
-            return MediaPart(f"audio/{kind}", data=read_field(audio, "data", str, "", f"{place}input_audio."), raw=source)
+            return MediaPart(
+                f"audio/{kind}", data=read_field(audio, "data", str, "", f"{place}input_audio."), raw=source
+            )
         case _:
             return None
 

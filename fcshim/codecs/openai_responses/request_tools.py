@@ -42,11 +42,19 @@ def read_tools(listed: list[JSON], loaded: list[JSON], limits: RequestLimits) ->
     return offer
 
 
-def _read_tool(offer: ResponsesTools, tool: dict[str, JSON], place: str, namespace: str, *, allow_repeat: bool = False) -> None:
+def _read_tool(
+    offer: ResponsesTools, tool: dict[str, JSON], place: str, namespace: str, *, allow_repeat: bool = False
+) -> None:
     match tool.get("type"):
         case "function":
             inner = tool.get("function")  # the Chat API's form, which some clients send here too
-            _add_tool(offer, read_function(inner if isinstance(inner, dict) else tool, place), place, namespace, allow_repeat=allow_repeat)
+            _add_tool(
+                offer,
+                read_function(inner if isinstance(inner, dict) else tool, place),
+                place,
+                namespace,
+                allow_repeat=allow_repeat,
+            )
         case "custom":
             made = read_custom(tool, place)
             offer.custom.add(flat_name(namespace, made.name))

@@ -34,7 +34,10 @@ _ECHO_DEFAULTS: dict[str, JSON] = {
 }
 """Fields that say again what was asked, with what stands for silence."""
 
-_INCOMPLETE_REASONS: dict[StopReason | None, str] = {"max_tokens": "max_output_tokens", "content_filter": "content_filter"}
+_INCOMPLETE_REASONS: dict[StopReason | None, str] = {
+    "max_tokens": "max_output_tokens",
+    "content_filter": "content_filter",
+}
 
 
 def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]:

@@ -8,9 +8,9 @@ Neighbours: the encoder and `reply` keep responses, `conversation` recalls them;
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
+from fcshim.codecs.json_writer import write_json
 from fcshim.codecs.openai_responses.input_resolver import StoredResponse, input_items
 from fcshim.codecs.openai_responses.request import API
-from fcshim.codecs.json_writer import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import Request

@@ -6,8 +6,8 @@ Neighbours: the shim gives a request without tools, a native upstream gets the t
 """
 
 from fcshim.codecs.base import UpstreamRequest
-from fcshim.codecs.openai_responses.request import API
 from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.openai_responses.request import API
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -128,7 +128,8 @@ def _write_content(content: Content) -> JSON:
     if all(isinstance(part, TextPart) for part in content):
         return text_of(content)
     return [
-        _write_media(part) if isinstance(part, MediaPart) else {"type": "input_text", "text": part.text} for part in content
+        _write_media(part) if isinstance(part, MediaPart) else {"type": "input_text", "text": part.text}
+        for part in content
     ]
 
 

@@ -43,7 +43,11 @@ def train(tokenizer: Tokenizer, plan: TrainingPlan, checkpoint: Path) -> Network
     optimizer = _optimizer(model, plan)
     began, gone, recent = time.monotonic(), 0.0, _Average()
     stream = make_batches(
-        tokenizer, plan.seed, max_tokens=plan.tokens_per_batch, max_length=plan.max_length, echo_share=lambda: _echo_share(gone)
+        tokenizer,
+        plan.seed,
+        max_tokens=plan.tokens_per_batch,
+        max_length=plan.max_length,
+        echo_share=lambda: _echo_share(gone),
     )
     for step, (ids, mask) in enumerate(stream):
         gone = (time.monotonic() - began) / (60 * plan.minutes)

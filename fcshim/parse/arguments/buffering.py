@@ -7,7 +7,7 @@ Rule: what is held is bounded.
 Neighbours: `strict` says where the firm places are, `strings` holds what follows a closing marker in a string.
 """
 
-from fcshim.parse.arguments.repair import Rest
+from fcshim.parse.arguments.repair import CommitPoint
 from fcshim.parse.limits import Limits
 
 
@@ -25,7 +25,7 @@ class CommitBuffer:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._max_buffered = limits.mend
-        self._commit_point: Rest = "start"
+        self._commit_point: CommitPoint = "start"
         self._keys: list[set[str]] = []
         self._pending_key: str | None = None
         self._unexpected_key = False
@@ -54,7 +54,7 @@ class CommitBuffer:
         if size > self._max_buffered and not self._paused:
             raise LimitError(f"more than {self._max_buffered} characters between two values")
 
-    def _commit(self, commit_point: Rest) -> None:
+    def _commit(self, commit_point: CommitPoint) -> None:
         """Reach a firm place: what was held is right."""
         if self._in_string:
             self._commit_string()

@@ -47,7 +47,9 @@ class RepairedJson:
     complete: bool
 
 
-def repair(grammar: str, containers: Sequence[str], commit_point: CommitPoint, text: str, call_markers: Sequence[str]) -> RepairedJson:
+def repair(
+    grammar: str, containers: Sequence[str], commit_point: CommitPoint, text: str, call_markers: Sequence[str]
+) -> RepairedJson:
     """Make `text` strict, which follows inside `containers` (`{` and `[`, outermost first).
 
     A string that holds both an unescaped quote and one of `markers` is not believed. Raises `UnmendableError`.

@@ -24,8 +24,8 @@ import json
 import re
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS, SPACE, value_pattern
 from fcshim.parse.arguments.strings import PARTIAL_ESCAPE, JsonStringReader, State
-from fcshim.parse.arguments.fast_patterns import SPACE, COMPLETE_GROUPS, value_pattern
 from fcshim.parse.end_markers import MAX_RUNS, EndMarkers
 from fcshim.parse.limits import Limits
 
@@ -189,8 +189,8 @@ class StrictJsonReader(JsonStringReader):
             self._wait = True
             return pos
         self._buffer.append(found[0])
-        if self._held_source is not None:
-            self._held_source.append(found[0])
+        if self._buffer_source is not None:
+            self._buffer_source.append(found[0])
         end = found.end()
         if last == "atom":
             self._on_atom(found["atom"])

@@ -73,7 +73,7 @@ class JsonStringReader(CommitBuffer):
             return end + 1
         if not self._paused:
             self._paused = True
-            self._held_source = []
+            self._buffer_source = []
         self.in_content = False
         closer = self._end_markers.marker_at(text, end)
         self._add_content(closer)
@@ -94,8 +94,8 @@ class JsonStringReader(CommitBuffer):
             if self._target is not None:
                 self._target.append(strict or source)
             return
-        assert self._held_source is not None
-        self._held_source.append(source)
+        assert self._buffer_source is not None
+        self._buffer_source.append(source)
         self._buffer.append(strict or source)
         self._buffer_size += len(source)
         if self._buffer_size > self._limits.mend:

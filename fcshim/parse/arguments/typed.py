@@ -195,7 +195,7 @@ class TypedJsonReader(StrictJsonReader):
             return False
         first = self._commit_point == "opened"
         self._buffer = []
-        self._held_source = None
+        self._buffer_source = None
         self._buffer_size = 0
         self._commit("opened" if first else "after")
         self._sink.add_coercions([Coercion(json_pointer(self._path), None, None)])

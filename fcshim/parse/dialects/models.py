@@ -105,5 +105,7 @@ MODEL_DIALECTS: tuple[tuple[str, str], ...] = (
 def dialect_for(model: str) -> Dialect:
     """Give the row whose pattern fits the model's name (its last path component); else fcshim's own format."""
     name = model.replace("\\", "/").rpartition("/")[2].lower()
-    found = next((dialect for pattern, dialect in MODEL_DIALECTS if fnmatch.fnmatchcase(name, pattern)), FUNCTION_CALL.name)
+    found = next(
+        (dialect for pattern, dialect in MODEL_DIALECTS if fnmatch.fnmatchcase(name, pattern)), FUNCTION_CALL.name
+    )
     return get_dialect(found)

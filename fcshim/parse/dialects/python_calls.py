@@ -5,9 +5,9 @@ Neighbours: `python_body` reads them.
 """
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.union_body import UnionBody
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.literals.python_body import PythonCalls
+from fcshim.parse.union_body import UnionBody
 
 _PYTHON_OR_JSON = UnionBody((PythonCalls(), JsonShape()))
 """Some write JSON between the same markers, when they are asked to or by themselves."""

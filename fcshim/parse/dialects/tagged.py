@@ -7,10 +7,10 @@ Neighbours: `tagged.calls` is their language, `tagged.body` reads it.
 from dataclasses import replace
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.union_body import UnionBody
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import BodyHeader, Tag, Tags
+from fcshim.parse.union_body import UnionBody
 
 _WAITS = "values that the schema does not type as strings come whole: only then is their type known"
 

@@ -17,7 +17,7 @@ from fcshim.parse.arguments.buffering import LimitError
 from fcshim.parse.body import READING, BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCallReader
-from fcshim.parse.json.prefix import json_begins, fence_end, intro_line_end
+from fcshim.parse.json.prefix import fence_end, intro_line_end, json_begins
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 

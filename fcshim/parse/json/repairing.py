@@ -15,8 +15,8 @@ from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.strings import State
 from fcshim.parse.arguments.typed import TypedJsonReader
 from fcshim.parse.body import BodyReader, BodyStatus
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.dialect import Dialect
+from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 

@@ -11,8 +11,8 @@ from fcshim.parse.body import BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.repairing import RepairingJsonReader
 from fcshim.parse.limits import Limits
-from fcshim.parse.trailing_text import TrailingText, TrailingTextReader
 from fcshim.parse.sink import CallSink
+from fcshim.parse.trailing_text import TrailingText, TrailingTextReader
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")

@@ -16,10 +16,10 @@ import re
 from abc import abstractmethod
 from typing import ClassVar
 
-from fcshim.parse.arguments.tokens import Token
 from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
+from fcshim.parse.arguments.tokens import Token
+from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
 from fcshim.parse.literals.calls import ATOM, CLOSE, KEY, OPEN, MalformedError
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, OpenBracket, BracketKind
 from fcshim.parse.literals.container_buffer import tokens_to_key
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.scalars import LiteralScalars

@@ -20,8 +20,8 @@ from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.body import BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.literals.container_buffer import ContainerBuffer
+from fcshim.parse.literals.trailer import LiteralTrailer
 from fcshim.parse.sink import CallSink
 
 OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.write_key, TokenWriter.write_atom

@@ -20,8 +20,8 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.body import LiteralBody
-from fcshim.parse.literals.calls import ATOM, KEY, MalformedError
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, DICT, OpenBracket
+from fcshim.parse.literals.calls import ATOM, KEY, MalformedError
 from fcshim.parse.literals.gemma_strings import GemmaString
 from fcshim.parse.literals.python_strings import PythonString, python_string_syntax
 from fcshim.parse.literals.quoted_strings import json_escape

@@ -29,7 +29,9 @@ PREFIXES = frozenset({"r", "b", "f", "u", "rb", "br", "rf", "fr"})
 """What may stand before a string, in small letters."""
 
 
-def ends_string(text: str, pos: int, closing_brackets: str, end_markers: EndMarkers, *, may_be_key: bool) -> bool | None:
+def ends_string(
+    text: str, pos: int, closing_brackets: str, end_markers: EndMarkers, *, may_be_key: bool
+) -> bool | None:
     """Say whether the quote before `text[pos:]` ends its string.
 
     `closing` are the brackets that close what the string stands in, innermost first; `key` says that a colon may

@@ -74,7 +74,9 @@ class PythonString(QuotedString):
 
     syntax: PythonStringSyntax
 
-    def __init__(self, syntax: PythonStringSyntax, closing_brackets: str, limits: Limits, *, may_be_key: bool = False) -> None:
+    def __init__(
+        self, syntax: PythonStringSyntax, closing_brackets: str, limits: Limits, *, may_be_key: bool = False
+    ) -> None:
         super().__init__(syntax, limits)
         self._closing_brackets = closing_brackets
         self._may_be_key = may_be_key
@@ -115,7 +117,9 @@ class PythonString(QuotedString):
     def _read_quote(self, text: str, pos: int, *, final: bool) -> int:
         if len(self.syntax.quote) == 3:
             return self._read_triple_quote(text, pos, final=final)
-        ends = ends_string(text, pos + 1, self._closing_brackets, self.syntax.following_markers, may_be_key=self._may_be_key)
+        ends = ends_string(
+            text, pos + 1, self._closing_brackets, self.syntax.following_markers, may_be_key=self._may_be_key
+        )
         if ends is None and not final:
             self.wait = True
             return pos

@@ -16,10 +16,10 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.body import LiteralBody
-from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, PartialMarkerError
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, OpenBracket
+from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, PartialMarkerError
 from fcshim.parse.literals.python_quotes import PREFIXES
-from fcshim.parse.literals.python_strings import PREFIX, PARTIAL_PREFIX, PythonString, python_string_syntax
+from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, PythonString, python_string_syntax
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.sink import CallSink
 
@@ -223,7 +223,9 @@ class PythonValues(LiteralBody):
             quotes = rest if rest == quotes * 3 else quotes
         frame = self._brackets[-1]
         quotation = python_string_syntax(prefix, quotes, self._end_markers)
-        return PythonString(quotation, frame.closing_brackets, self._limits, may_be_key=frame.expects_key), pos + len(quotes)
+        return PythonString(quotation, frame.closing_brackets, self._limits, may_be_key=frame.expects_key), pos + len(
+            quotes
+        )
 
     def _end_string(self, text: str, pos: int) -> int:
         if pos < len(text) and text[pos] in ",:)]}":

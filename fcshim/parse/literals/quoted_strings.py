@@ -26,7 +26,9 @@ class QuotedStringSyntax:
     Neither matches anything that may begin a marker.
     """
 
-    def __init__(self, end_markers: EndMarkers, fullmatch_json_content: FullMatcher, fullmatch_content: FullMatcher) -> None:
+    def __init__(
+        self, end_markers: EndMarkers, fullmatch_json_content: FullMatcher, fullmatch_content: FullMatcher
+    ) -> None:
         self.end_markers = end_markers if end_markers.max_length else None
         self.fullmatch_json_content, self.fullmatch_content = fullmatch_json_content, fullmatch_content
 

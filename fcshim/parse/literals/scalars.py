@@ -102,7 +102,9 @@ class LiteralScalars(LiteralCalls):
         else:
             self._wait = string.wait
             if string.streams:
-                self.in_content = streams or (not self._discarding and not self._buffer.levels and self._writer.streams_string)
+                self.in_content = streams or (
+                    not self._discarding and not self._buffer.levels and self._writer.streams_string
+                )
         return pos
 
     def _end_string(self, _text: str, pos: int) -> int:

@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
 from fcshim.parse.body import BodyStatus
-from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.dialect import Dialect
+from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
-from fcshim.parse.trailing_text import TrailingText, TrailingTextReader
 from fcshim.parse.sink import CallSink
+from fcshim.parse.trailing_text import TrailingText, TrailingTextReader
 
 State: TypeAlias = Callable[[str, int], int]
 
@@ -135,7 +135,12 @@ class LiteralTrailer(TrailingTextReader):
         """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
         natural = stop_reason in _NATURAL_STOPS
         self._was_truncated = not natural
-        if not self._in_call() and not self._has_trailing_text() and len(tail) > 1 and self._end_markers.is_partial(tail, 0):
+        if (
+            not self._in_call()
+            and not self._has_trailing_text()
+            and len(tail) > 1
+            and self._end_markers.is_partial(tail, 0)
+        ):
             tail = ""
         pos = self._read_tail(tail)
         if self.status is BodyStatus.ENDED or self.status is BodyStatus.NO_BODY:

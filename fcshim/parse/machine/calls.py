@@ -14,14 +14,14 @@ from collections.abc import Callable
 from typing import Literal
 
 from fcshim.parse.body import BodyReader, BodyStatus
-from fcshim.parse.end_markers import EndMarkers, compile_end_markers
+from fcshim.parse.defect import CallDefect
 from fcshim.parse.dialect import Dialect
+from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.code import CodeMachine
-from fcshim.parse.machine.start_markers import StartMarkers, Opening
 from fcshim.parse.machine.output import PendingCalls
+from fcshim.parse.machine.start_markers import Opening, StartMarkers
 from fcshim.parse.sink import CallSink
-from fcshim.parse.defect import CallDefect
 
 _SPACE = re.compile(r"\s*+")
 _GAP_LIMIT = 4
@@ -71,14 +71,22 @@ class CallMachine(CodeMachine):
         buffer = self._buffer
         word = self._start_markers.line_start_marker_at(buffer, pos)
         found = self._start_markers.inline_marker_set.match(buffer, pos)
-        marker = word or (found[0] if found else buffer[pos] if buffer[pos] in self._start_markers.body_start_chars else "")
+        marker = word or (
+            found[0] if found else buffer[pos] if buffer[pos] in self._start_markers.body_start_chars else ""
+        )
         rest = buffer[pos : pos + 32]
-        if self._start_markers.inline_marker_set.is_partial(buffer, pos) or any(w != rest and w.startswith(rest) for w in self._start_markers.line_start_markers):
+        if self._start_markers.inline_marker_set.is_partial(buffer, pos) or any(
+            w != rest and w.startswith(rest) for w in self._start_markers.line_start_markers
+        ):
             self._wait = True
             return None
         if not marker:
             return None
-        picked = self._start_markers.find_opening(f"\n{word}", buffer, pos - 1) if word else self._start_markers.find_opening(marker, buffer, pos)
+        picked = (
+            self._start_markers.find_opening(f"\n{word}", buffer, pos - 1)
+            if word
+            else self._start_markers.find_opening(marker, buffer, pos)
+        )
         self._wait = picked is None
         return (picked, marker) if isinstance(picked, Opening) else None
 
@@ -242,7 +250,12 @@ class CallMachine(CodeMachine):
 
     def _report_defect(self) -> None:
         """Say, where that is wanted, that what was meant as a call is none."""
-        if not self._reports_defects or self._consumed_text == "say" or self._output.pending is not None or self._output.in_reasoning:
+        if (
+            not self._reports_defects
+            or self._consumed_text == "say"
+            or self._output.pending is not None
+            or self._output.in_reasoning
+        ):
             return
         if self._sink.unoffered_name:
             self._output.emit_defect(CallDefect("", fault="unoffered", name=self._sink.unoffered_name))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fcshim.events import Event, Reasoning, Text
+from fcshim.parse.defect import CallDefect
 from fcshim.parse.machine.context import LineContext
 from fcshim.parse.sink import CallSink
-from fcshim.parse.defect import CallDefect
 
 PendingKind = Literal["fence", "span", "reasoning", "bare"]
 

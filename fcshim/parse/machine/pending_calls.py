@@ -13,8 +13,8 @@ from collections.abc import Callable
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.calls import CallMachine
-from fcshim.parse.machine.start_markers import StartMarkers
 from fcshim.parse.machine.output import PendingCalls
+from fcshim.parse.machine.start_markers import StartMarkers
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"\s*+")
@@ -25,7 +25,13 @@ class PendingCallMachine(CallMachine):
     """The states of calls that are held; without `fenced_calls`, whatever stands in a fence is text."""
 
     def __init__(
-        self, start_markers: StartMarkers, sink: CallSink, limits: Limits, *, primary: Dialect | None, fenced_calls: bool
+        self,
+        start_markers: StartMarkers,
+        sink: CallSink,
+        limits: Limits,
+        *,
+        primary: Dialect | None,
+        fenced_calls: bool,
     ) -> None:
         super().__init__(start_markers, sink, limits, primary=primary)
         self._fenced_calls = fenced_calls

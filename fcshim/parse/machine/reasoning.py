@@ -14,9 +14,9 @@ from typing import Literal
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.machine.pending_calls import PendingCallMachine
-from fcshim.parse.machine.start_markers import StartMarkers, Opening
 from fcshim.parse.machine.context import REASONING_TAGS, LineContext
+from fcshim.parse.machine.pending_calls import PendingCallMachine
+from fcshim.parse.machine.start_markers import Opening, StartMarkers
 from fcshim.parse.markers import marker_set
 from fcshim.parse.sink import CallSink
 

@@ -53,27 +53,40 @@ class StartMarkers:
     """The markers of one parser; `asked` is the dialect that was asked for, None where all count the same."""
 
     def __init__(self, primary: Dialect | None, others: tuple[Dialect, ...], *, allow_bare: bool) -> None:
-        rows = [*([primary] if primary else []), *(row for row in others if primary is None or row.name != primary.name)]
+        rows = [
+            *([primary] if primary else []),
+            *(row for row in others if primary is None or row.name != primary.name),
+        ]
         self.openings: dict[str, list[Opening]] = {}
         for row in rows:
             self._add(row, primary=row is primary, allow_bare=allow_bare)
         tagged = [row for row in reversed(rows) if row.result_open and (row is primary or row.result_open[0] != "\n")]
         self.result_tags = {row.result_open: row.result_close for row in tagged}
-        self.markup = frozenset(token for row in rows for token in row.markup if _is_dropped_markup(token, row, primary))
-        self.fence_openings = {line: o for line, opens in self.openings.items() if line[0] == "`" for o in opens if o.primary}
-        self.line_start_markers = tuple(marker[1:] for marker in sorted(self.openings, key=len, reverse=True) if marker[0] == "\n")
+        self.markup = frozenset(
+            token for row in rows for token in row.markup if _is_dropped_markup(token, row, primary)
+        )
+        self.fence_openings = {
+            line: o for line, opens in self.openings.items() if line[0] == "`" for o in opens if o.primary
+        }
+        self.line_start_markers = tuple(
+            marker[1:] for marker in sorted(self.openings, key=len, reverse=True) if marker[0] == "\n"
+        )
         """Openers that count only at the start of a line; in text each is searched with the newline before it."""
         self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{"))
         """Characters that open a body at the start of a line."""
         inline = [marker for marker in self.openings if marker[0] != "`"]
-        self.inline_markers = tuple(marker for marker in inline if marker not in self.body_start_chars and marker[0] != "\n")
+        self.inline_markers = tuple(
+            marker for marker in inline if marker not in self.body_start_chars and marker[0] != "\n"
+        )
         """The openers that count anywhere."""
         self.inline_marker_set = MarkerSet(self.inline_markers)
         self.all_markers = MarkerSet([*inline, *self.result_tags, *self.markup, *ROLE_MARKERS], extra_pattern="`+|~+")
         everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS]
         self.plain_text = _text_without_markers(everything)
         """Matches text in which nothing begins."""
-        self.plain_text_in_line = _text_without_markers([marker for marker in everything if marker not in self.body_start_chars], "\n")
+        self.plain_text_in_line = _text_without_markers(
+            [marker for marker in everything if marker not in self.body_start_chars], "\n"
+        )
         """Matches text without a newline in which nothing begins when it stands inside a line."""
 
     def _add(self, dialect: Dialect, *, primary: bool, allow_bare: bool) -> None:

@@ -85,7 +85,11 @@ class TaggedBody(CallContentReader):
     def _before_first_call(self, text: str, pos: int) -> int:
         """The call's opening follows the marker, or is it."""
         lead = "" if self._has_outer_marker else self._opener
-        read = self._compiled.read_call if self._has_outer_marker and self._tags.call.head else self._compiled.read_confirmed_call
+        read = (
+            self._compiled.read_call
+            if self._has_outer_marker and self._tags.call.head
+            else self._compiled.read_confirmed_call
+        )
         found = read(lead + text[pos : pos + _MAX_OPENING_LENGTH], 0)
         if found is False:
             self.status = BodyStatus.NO_BODY

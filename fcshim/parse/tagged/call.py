@@ -17,7 +17,7 @@ from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.nested import NestedValue
-from fcshim.parse.tagged.tags import NamedTag, CompiledTags
+from fcshim.parse.tagged.tags import CompiledTags, NamedTag
 from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.parse.tagged.value import TaggedValue
 from fcshim.schema.expect import ANY

@@ -17,7 +17,7 @@ from typing import Literal
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
-from fcshim.parse.tagged.tags import MarkerKind, CompiledTags
+from fcshim.parse.tagged.tags import CompiledTags, MarkerKind
 from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.schema.expect import ANY, Expectation
 
@@ -62,7 +62,10 @@ class TaggedValue:
     def streams(self) -> bool:
         """True where text without a marker is sent as it comes."""
         return (
-            self._value is not None and self._value.is_text and self._pending is None and not (self._is_empty or self.ended)
+            self._value is not None
+            and self._value.is_text
+            and self._pending is None
+            and not (self._is_empty or self.ended)
         )
 
     def discard(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from fcshim.tools.child_process import ChildProcess, start_child
-from fcshim.tools.process_guard import ProcessGuard, mark_environment, kill_group
+from fcshim.tools.process_guard import ProcessGuard, kill_group, mark_environment
 
 _READ_SIZE = 65_536
 _KILL_SECONDS = 2.0

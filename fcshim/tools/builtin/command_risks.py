@@ -14,7 +14,9 @@ import msgspec
 
 _COMMAND_SEPARATOR = re.compile(r"\|\||&&|[;|&\n(){}]")
 _WRAPPER_PROGRAMS = frozenset({"sudo", "doas", "command", "exec", "nohup", "time", "env", "nice", "builtin"})
-_FORBIDDEN_PROGRAMS = frozenset({"diskpart", "format", "shutdown", "reboot", "halt", "poweroff", "fdisk", "parted", "wipefs"})
+_FORBIDDEN_PROGRAMS = frozenset(
+    {"diskpart", "format", "shutdown", "reboot", "halt", "poweroff", "fdisk", "parted", "wipefs"}
+)
 _PROTECTED_PATH = re.compile(
     r"(?:/|~|\$HOME|\$\{HOME\})(?:/?\*?|/\.)|/(?:bin|boot|dev|etc|home|lib|lib64|root|sbin|usr|var)(?:/\*?)?"
 )
@@ -69,7 +71,11 @@ def _refuse_call(words: Sequence[str]) -> str:
         return f"{name} destroys more than a workspace"
     options = "".join(each for each in arguments if each.startswith("-"))
     recursive = "r" in options.lower() or "--recursive" in arguments
-    if name in ("rm", *_PERMISSION_PROGRAMS) and recursive and any(_PROTECTED_PATH.fullmatch(each) for each in arguments):
+    if (
+        name in ("rm", *_PERMISSION_PROGRAMS)
+        and recursive
+        and any(_PROTECTED_PATH.fullmatch(each) for each in arguments)
+    ):
         return f"{name} of the whole system or home"
     return ""
 

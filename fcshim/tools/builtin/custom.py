@@ -39,7 +39,9 @@ class CustomTools:
 
     def refresh(self) -> bool:
         """Look at the files again; tell whether any changed, came or went."""
-        files = {file: _file_version(file) for file in sorted(self._folder.glob("*.py")) if not file.name.startswith("_")}
+        files = {
+            file: _file_version(file) for file in sorted(self._folder.glob("*.py")) if not file.name.startswith("_")
+        }
         changed = False
         for file in self._loaded.keys() - files.keys():
             del self._loaded[file]

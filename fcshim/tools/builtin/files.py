@@ -113,7 +113,9 @@ class Files:
     def list_dir(self, path: WorkspacePath = ".") -> str:
         """List a folder: folders end with a slash, files come with their size in bytes."""
         with _tool_errors(path):
-            entries = sorted(self._workspace.existing_folder(path).iterdir(), key=lambda entry: (not entry.is_dir(), entry.name))
+            entries = sorted(
+                self._workspace.existing_folder(path).iterdir(), key=lambda entry: (not entry.is_dir(), entry.name)
+            )
         lines = [_entry(entry) for entry in entries[:_MAX_ENTRIES]]
         if len(entries) > _MAX_ENTRIES:
             lines.append(f"({len(entries) - _MAX_ENTRIES} more)")

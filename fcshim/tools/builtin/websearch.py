@@ -88,4 +88,6 @@ class SearchService:
         return [each for each in listed if isinstance(each, dict)]
 
     def _to_result(self, each: dict[str, JSON]) -> SearchResult:
-        return SearchResult(str(each.get("title", "")), str(each.get("url", "")), str(each.get(self._api.excerpt) or ""))
+        return SearchResult(
+            str(each.get("title", "")), str(each.get("url", "")), str(each.get(self._api.excerpt) or "")
+        )

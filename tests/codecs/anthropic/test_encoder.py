@@ -10,7 +10,7 @@ from fcshim.codecs.anthropic import ANTHROPIC, Anthropic
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import Request, UserMessage
-from tests.codecs.helpers import merge_events, cut, decode_body
+from tests.codecs.helpers import cut, decode_body, merge_events
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
 IDENTITY = ReplyIdentity("msg_1", 1700000000, "the model")

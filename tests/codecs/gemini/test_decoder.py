@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.codecs.gemini import GEMINI, Gemini
 from fcshim.events import Error, Text
-from tests.codecs.helpers import to_vector, cut_variants, decode_body
+from tests.codecs.helpers import cut_variants, decode_body, to_vector
 
 CASES = json.loads((Path(__file__).parent / "vectors" / "documented.json").read_text(encoding="utf-8"))["cases"]
 

@@ -11,7 +11,7 @@ from fcshim.codecs.gemini import GEMINI, Gemini
 from fcshim.codecs.gemini.signatures import unwrap
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
-from tests.codecs.helpers import merge_events, cut, decode_body
+from tests.codecs.helpers import cut, decode_body, merge_events
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
 IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.codecs.sse import write_data
 from fcshim.events import Error, Stop, Text, Usage
-from tests.codecs.helpers import to_vector, cut_variants, merge_events
+from tests.codecs.helpers import cut_variants, merge_events, to_vector
 
 CASES = json.loads((Path(__file__).parent / "vectors/llama_server.json").read_text(encoding="utf-8"))["cases"]
 PIECE = b'data: {"index":0,"content":"a","tokens":[7],"stop":false,"tokens_predicted":1,"tokens_evaluated":19}\n\n'

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.events import Error, Stop, Text
-from tests.codecs.helpers import to_vector, cut_variants, decode_body
+from tests.codecs.helpers import cut_variants, decode_body, to_vector
 
 CASES = json.loads((Path(__file__).parent / "vectors/documented.json").read_text(encoding="utf-8"))["cases"]
 

@@ -10,7 +10,7 @@ from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
-from tests.codecs.helpers import merge_events, cut, decode_body
+from tests.codecs.helpers import cut, decode_body, merge_events
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
 IDENTITY = ReplyIdentity("ollama-1", 1700000000, "llama3.2")
@@ -18,7 +18,9 @@ KNOWN = {"model": "llama3.2", "created_at": "2023-11-14T22:13:20Z"}
 
 
 def request(**style):
-    return Request(model="llama3.2", messages=(UserMessage(()),), stream=True, style=OllamaClientOptions(**style).to_text())
+    return Request(
+        model="llama3.2", messages=(UserMessage(()),), stream=True, style=OllamaClientOptions(**style).to_text()
+    )
 
 
 def stream(*events, close=True, identity=IDENTITY, **style):
@@ -207,7 +209,9 @@ def test_arguments_keep_their_bytes_where_they_hold_no_line_ends(events):
     sent = [event.tool_call_arguments_complete for event in events if isinstance(event, ToolCallEnd)]
     encoder = OLLAMA.encoder(request(), IDENTITY)
     body = encoder.encode(0, events) + encoder.close()
-    found = [event.tool_call_arguments_complete for _, event in decode_body([body], Ollama) if isinstance(event, ToolCallEnd)]
+    found = [
+        event.tool_call_arguments_complete for _, event in decode_body([body], Ollama) if isinstance(event, ToolCallEnd)
+    ]
 
     for before, after in zip(sent, found, strict=True):
         assert before == after or {"\n", "\u2028", "\u2029", "\x85"} & set(before)

@@ -30,14 +30,18 @@ def described(path, listed, body=b""):
 
 
 def test_a_list_of_llama_server_tells_more_than_names():
-    model = OllamaModel(name="tiny", created=1700000000, size=12345, parameter_count=596_000_000, context_length=4096, vision=True)
+    model = OllamaModel(
+        name="tiny", created=1700000000, size=12345, parameter_count=596_000_000, context_length=4096, vision=True
+    )
 
     assert (model,) == read_models(LLAMA_SERVER)
 
 
 def test_other_lists_are_read_too():
     assert ["a:latest", "b:8b"] == OLLAMA.decode_models(TAGS)
-    assert (OllamaModel(name="m", context_length=512),) == read_models(b'{"data":[{"id":"m","max_model_len":512,"created":null}]}')
+    assert (OllamaModel(name="m", context_length=512),) == read_models(
+        b'{"data":[{"id":"m","max_model_len":512,"created":null}]}'
+    )
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"[" * 100_000, b'{"data":7}', b'{"data":[{}, 3, {"id": 4}]}', b"<html>"])

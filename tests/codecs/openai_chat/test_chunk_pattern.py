@@ -66,7 +66,7 @@ class NoPatternFinder:
 def decoded(reads: list[bytes], *, by_frame: bool) -> list:
     decoder = OpenAIChat(new_id=lambda: "new").decoder()
     if not by_frame:
-        decoder._frames = NoPatternFinder()
+        decoder._pattern_finder = NoPatternFinder()
     return [to_vector(decoder.feed(each)) for each in reads] + [to_vector(decoder.close())]
 
 

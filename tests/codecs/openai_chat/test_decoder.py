@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fcshim.codecs.openai_chat import DecoderLimits, OpenAIChat
 from fcshim.codecs.sse import write_data
 from fcshim.events import JSON, Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from tests.codecs.helpers import to_vector, cut_variants, decode_body
+from tests.codecs.helpers import cut_variants, decode_body, to_vector
 
 CASES = [
     case
@@ -84,7 +84,9 @@ def test_a_line_of_ten_megabytes_is_one_event():
     text = "x" * 10_000_000
     body = write_data(msgspec.json.encode({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}))
 
-    assert [(0, Text(text)), (0, Stop("complete"))] == decode_body(body[at : at + 4096] for at in range(0, len(body), 4096))
+    assert [(0, Text(text)), (0, Stop("complete"))] == decode_body(
+        body[at : at + 4096] for at in range(0, len(body), 4096)
+    )
 
 
 FIELDS = [

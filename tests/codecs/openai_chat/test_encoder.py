@@ -18,7 +18,7 @@ from fcshim.events import (
     Usage,
 )
 from fcshim.messages import Request, UserMessage
-from tests.codecs.helpers import merge_events, cut, decode_body
+from tests.codecs.helpers import cut, decode_body, merge_events
 
 IDENTITY = ReplyIdentity("chatcmpl-1", 1700000000, "the model")
 

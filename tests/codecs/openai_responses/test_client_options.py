@@ -1,6 +1,8 @@
 from fcshim.codecs.openai_responses.client_options import ResponsesClientOptions, read_client_options
 
-STYLE = ResponsesClientOptions(custom=frozenset(["patch", "a__b"]), namespaces={"mcp__x__f": "mcp__x", "a:b__c.d": "a:b"})
+STYLE = ResponsesClientOptions(
+    custom=frozenset(["patch", "a__b"]), namespaces={"mcp__x__f": "mcp__x", "a:b__c.d": "a:b"}
+)
 
 
 def test_a_style_survives_its_text():

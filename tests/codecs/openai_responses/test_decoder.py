@@ -10,7 +10,7 @@ from fcshim.codecs.openai_chat import DecoderLimits
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
 from fcshim.codecs.sse import write_data
 from fcshim.events import Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from tests.codecs.helpers import to_vector, cut_variants, decode_body
+from tests.codecs.helpers import cut_variants, decode_body, to_vector
 
 CASES = [
     case

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses, ResponsesEncoder
 from fcshim.codecs.openai_responses.client_options import ResponsesClientOptions
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.events import CallError, Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
-from tests.codecs.helpers import merge_events, cut, decode_body
+from tests.codecs.helpers import cut, decode_body, merge_events
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
 IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")

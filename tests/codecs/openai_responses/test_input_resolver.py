@@ -3,8 +3,8 @@ import json
 import pytest
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.errors import RequestError
 from fcshim.events import Stop, Text
 from fcshim.messages import AssistantMessage, SystemMessage, TextPart, UserMessage, text_of
@@ -32,7 +32,9 @@ class ResponsesSession:
         return json.loads(self._codec.encode_reply(request, identity, [reply]))
 
     def respond(self, method, path, name):
-        return json.loads(self._codec.respond(method, RequestTarget(path, "", {"response": name}, self.reply_store), b""))
+        return json.loads(
+            self._codec.respond(method, RequestTarget(path, "", {"response": name}, self.reply_store), b"")
+        )
 
 
 def role_texts(request):

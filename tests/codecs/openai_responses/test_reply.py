@@ -3,8 +3,8 @@ import json
 import pytest
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
-from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
+from fcshim.codecs.reply_store import ReplyStore
 from fcshim.errors import RequestError, UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, Usage
 from fcshim.reply import fold

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fcshim.parse.arguments.fast_patterns import SPACE, COMPLETE_GROUPS, value_pattern
+from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS, SPACE, value_pattern
 
 NEXT = re.compile(f"{SPACE},{SPACE}" + value_pattern(("true", "None"), value_starts=r'"\[{', after_atom=r",\]}"))
 

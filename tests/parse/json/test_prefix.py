@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.parse.json.prefix import json_begins, fence_end, intro_line_end
+from fcshim.parse.json.prefix import fence_end, intro_line_end, json_begins
 
 KEYS = frozenset({"name", "arguments"})
 

@@ -6,8 +6,8 @@ import pytest
 
 from fcshim.parse.limits import Limits
 from fcshim.parse.stream import StreamParser, parse
-from tests.parse.laws import Piece, check_reply, executable
 from tests.parse.instruction_count import count_instructions
+from tests.parse.laws import Piece, check_reply, executable
 
 TOOLS = [
     {"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}}

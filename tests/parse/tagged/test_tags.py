@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fcshim.errors import ConfigError
-from fcshim.parse.tagged.tags import BodyHeader, NamedTag, CompiledTags, Tag, Tags
+from fcshim.parse.tagged.tags import BodyHeader, CompiledTags, NamedTag, Tag, Tags
 
 EQUALS = Tags(Tag("<function="), "</function>", Tag("<parameter="), "</parameter>")
 ATTRIBUTES = Tags(

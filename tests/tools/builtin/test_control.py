@@ -43,7 +43,9 @@ async def test_a_command_gives_its_text(tmp_path, command, args, expected):
     (tmp_path / "review.md").write_text("Review $ARGUMENTS now.")
     (tmp_path / "plain.md").write_text("Do it.")
 
-    assert expected == await result_text(Control(commands=tmp_path).tools(), "slash_command", command=command, args=args)
+    assert expected == await result_text(
+        Control(commands=tmp_path).tools(), "slash_command", command=command, args=args
+    )
 
 
 @pytest.mark.parametrize("command", ["nothing", "../secret", "", "/"])
@@ -51,7 +53,9 @@ async def test_a_command_that_is_not_there_is_told(tmp_path, command):
     (tmp_path / "review.md").write_text("x")
     (tmp_path.parent / "secret.md").write_text("x")
 
-    assert "There are: review." in await error_text(Control(commands=tmp_path).tools(), "slash_command", command=command)
+    assert "There are: review." in await error_text(
+        Control(commands=tmp_path).tools(), "slash_command", command=command
+    )
 
 
 async def test_a_command_may_say_which_tools_it_wants(tmp_path):

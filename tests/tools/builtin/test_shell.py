@@ -7,7 +7,7 @@ import pytest
 
 from fcshim.tools.builtin import Shell, Workspace
 from fcshim.tools.builtin.command_risks import inspect_command
-from tests.mcp.server_programs import is_running, eventually
+from tests.mcp.server_programs import eventually, is_running
 from tests.tools.builtin.tool_calls import error_text, result_text
 
 

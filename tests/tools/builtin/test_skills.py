@@ -84,7 +84,9 @@ async def test_a_skill_that_is_not_what_the_index_says_is_not_installed(folder):
 
 @pytest.mark.parametrize("changes", [{"id": "../evil"}, {"id": ""}, {"id": "A b"}, {"url": 5}, {"sha256": None}])
 async def test_an_index_that_is_not_one_is_told(folder, changes):
-    assert "index of skills cannot be read" in await error_text(offering(folder, **changes), "skillhub_search", query="")
+    assert "index of skills cannot be read" in await error_text(
+        offering(folder, **changes), "skillhub_search", query=""
+    )
 
 
 async def test_what_cannot_be_loaded_is_told(folder):

@@ -36,7 +36,9 @@ def test_paths_inside_are_found(root):
 
 
 def test_the_operator_may_open_it(root):
-    assert (root.parent / "secret").read_text() == Workspace(root, restrict=False).existing_file("../secret").read_text()
+    assert (root.parent / "secret").read_text() == Workspace(root, restrict=False).existing_file(
+        "../secret"
+    ).read_text()
 
 
 def test_a_workspace_is_a_folder(tmp_path):
