@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fcshim.constrain.excluded_markers import text_excluding
+from fcshim.constrain.excluded_markers import _MAX_RESTARTS, text_excluding
 from fcshim.constrain.grammar import ROOT, Grammar, LiteralText, Repeat, choice, series
 from tests.constrain.matcher import admits
 from tests.constrain.sampler import sample
@@ -42,11 +42,17 @@ def test_no_text_holds_a_marker(markers: tuple[str, ...], seed: int) -> None:
 @example(["</", "<", "</parameter", ">"])
 @example(["</parameter", " ", ">"])
 @example(["</", "</", "<", "</par", "</", "a"])
+@example(["<<<"] * 5)
+@example(["<<<"] * 6)
 def test_what_is_admitted_is_what_holds_none(parts: list[str]) -> None:
     text = "".join(parts)
     holds = any(marker in text for marker in SETS["tags"])
+    admitted = admits(grammar_of(SETS["tags"]), text)
+    # The grammar admits a bounded number of marker beginnings in a row; a text with more of them may be refused.
+    bounded = text.count("<") <= 1 + _MAX_RESTARTS
 
-    assert holds != admits(grammar_of(SETS["tags"]), text), text
+    assert not (holds and admitted), text
+    assert holds or admitted or not bounded, text
 
 
 @settings(max_examples=300, deadline=None)
