@@ -42,7 +42,7 @@ def test_an_alias_belongs_to_the_document_that_took_it_last():
     assert "b" == memory.resolve_alias("x")
 
 
-@pytest.mark.parametrize("limits", [{"entries": 0}, {"size": 3}])
+@pytest.mark.parametrize("limits", [{"max_entries": 0}, {"max_bytes": 3}])
 def test_what_does_not_fit_is_not_kept(limits):
     memory = ReplyStore(**limits)
     memory.put("a", b"1234")

@@ -77,7 +77,7 @@ def test_an_unknown_previous_response_is_the_documented_error(name):
 
 
 def test_a_broken_chain_is_an_error_and_no_shorter_conversation():
-    talk = ResponsesSession(entries=2)
+    talk = ResponsesSession(max_entries=2)
     name = None
     for _ in range(3):
         name = talk.reply_to("x", previous_response_id=name)["id"]
