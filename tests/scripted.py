@@ -106,7 +106,7 @@ async def _play(script, reader, writer, upstream):
         if piece is HANG:
             upstream.hanging.set()
             await reader.read()
-            upstream.left.set()
+            upstream.client_left.set()
             return
         writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
         await writer.drain()

@@ -264,7 +264,7 @@ ONE_CALL = [("many", '{"text": "a  b\\n\\nc <x> ", "n": 12, "xs": [{"k": "v"}, [
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_in_every_dialect_a_call_that_is_cut_off_anywhere_goes_on(dialect, held):
     """Where its name was not read yet it is no call, and stays what the client has seen of it: text."""
-    options = {"dialect": dialect, "tools": (MANY, SEND), "whole": held}
+    options = {"dialect": dialect, "tools": (MANY, SEND), "buffered": held}
     written = "Well.\n" + render_calls(DIALECTS[dialect], ONE_CALL)
     expected = of(drive(new_exchange(**options), reply(written)))
     went_on = 0

@@ -330,7 +330,7 @@ def replies(draw):
 @st.composite
 def options(draw):
     return {
-        "whole": draw(st.booleans()),
+        "buffered": draw(st.booleans()),
         "arguments": draw(st.sampled_from(["stream", "validated"])),
         "tool_choice": draw(st.sampled_from([AUTO, REQUIRED])),
         "parallel_tool_calls": draw(st.booleans()),
