@@ -1,7 +1,6 @@
-"""Tools that run here: what a model may call, and how it is called safely.
+"""Tools that run in this process: their definitions, permissions and execution.
 
-Rule: a tool never raises at its caller; whatever goes wrong is a result that the model can read.
-Neighbours: `agent` runs them; `messages.Tool` is what the model sees of one; `mcp` brings those of other programs.
+Rule: a tool never raises to its caller; every failure is a result that the model can read.
 """
 
 from fcshim.tools.base import AnyTool, CallContext, ToolProgress, Traits

@@ -1,8 +1,7 @@
-"""A call's arguments: from text to what its tool's schema admits, or what is wrong with them.
+"""Parses a call's arguments, repairs them and checks them against the tool's schema.
 
-Rule: the usual slips are mended (a number in a string, say), a value that fits is never touched; every fault has a
-message of its own that says what was expected, so that the model can put all of them right at once.
-Neighbours: `schema.coerce` mends, `schema.validate` finds faults; `executor` runs what is read here.
+Rule: common mistakes (a number in a string) are repaired, a value that fits is never changed; each violation has its
+own message that says what was expected, so that the model can correct all of them at once.
 """
 
 import difflib
@@ -19,12 +18,12 @@ from fcshim.schema.strict_json import parse_strict_json
 from fcshim.schema.validate import SchemaViolation, find_violations
 
 _EXCERPT = 60
-"""Characters of a wrong value that its message shows."""
+"""Characters of an invalid value that its message quotes."""
 _TYPE_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
-    """Decode, mend and check. Raises `ToolError` that names every fault."""
+    """Decode, repair and check arguments; empty text means `{}`. Raises `ToolError` that names every violation."""
     value = parse_strict_json(text or "{}")
     if isinstance(value, dict) and tool.parameters:
         mended = coerce(_compiled_schema(json.dumps(tool.parameters)), value, text or "{}")
@@ -36,7 +35,7 @@ def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> None:
-    """Compare arguments with the tool's schema. Raises `ToolError` that names every fault."""
+    """Check arguments against the tool's schema. Raises `ToolError` that names every violation."""
     faults = list(
         dict.fromkeys(said for fault in find_violations(tool.parameters, arguments) for said in _messages(fault))
     )
@@ -46,7 +45,7 @@ def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> None:
 
 @lru_cache(maxsize=256)
 def _compiled_schema(schema: str) -> Expectation:
-    """Compile a schema once; by its text, since dicts have no identity that lasts."""
+    """Compile a schema once per JSON text, which is the cache key because dicts are not hashable."""
     return compile_schema(json.loads(schema))
 
 

@@ -1,7 +1,7 @@
-"""What every tool is, wherever it comes from.
+"""The tool interface, and the values that pass through it.
 
-Rule: a tool says what the model is told of it, how careful one must be with it, and never raises at its caller.
-Neighbours: `function` and the MCP room make tools, `registry` holds them, `permission` reads the traits.
+Rule: a tool has a definition for the model, and traits for permissions and scheduling; a failure is a result, never an
+exception.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,15 +14,16 @@ from fcshim.messages import Tool
 from fcshim.tools.result import ToolResult
 
 Sensitivity: TypeAlias = Literal["safe", "edit", "ask"]
-"""`safe` never asks, `edit` changes files and is freed by `accept_edits`, anything else asks."""
+"""`safe` runs without asking, `edit` changes files and runs without asking in mode `accept_edits`, `ask` asks."""
 
 
 class Traits(msgspec.Struct, frozen=True, kw_only=True):
-    """How careful one must be with a tool.
+    """A tool's properties for permissions and scheduling.
 
-    `reads_only` is what a server says of its tool: a hint, never a reason not to ask. `allowed`: the operator lets it
-    run. `timeout`: seconds that it may take, where it is other than usual. `source`: who offers it. `subject`: the
-    argument that rules are about. Not `parallel`: it must not run beside others that are not.
+    `reads_only`: the tool claims to change nothing; a server's claim is a hint and never replaces the question.
+    `allowed`: the operator lets it run. `timeout`: seconds per call, instead of the executor's. `source`: where the
+    tool comes from. `subject`: the parameter that permission rules match. `parallel` false: it never runs beside
+    another tool that is not parallel.
     """
 
     sensitivity: Sensitivity = "ask"
@@ -35,7 +36,7 @@ class Traits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolProgress(msgspec.Struct, frozen=True):
-    """How far a call is; `total` where it is known, both in the tool's own units."""
+    """A progress report; `done` and `total` (None if unknown) are in the tool's own units."""
 
     done: float
     total: float | None = None
@@ -43,11 +44,11 @@ class ToolProgress(msgspec.Struct, frozen=True):
 
 
 def _ignore(_: ToolProgress) -> None:
-    """Nobody listens."""
+    """Discard the report."""
 
 
 class CallContext(msgspec.Struct, frozen=True):
-    """What a tool may know of the call that it serves, and whom it may tell how far it is."""
+    """What a tool knows about its call: the call's id, and a callback for progress."""
 
     call_id: str = ""
     report: Callable[[ToolProgress], None] = _ignore
@@ -62,11 +63,11 @@ class AnyTool(Protocol):
 
     @property
     def definition(self) -> Tool:
-        """What the model is told."""
+        """The name, description and schema that the model gets."""
 
     @property
     def traits(self) -> Traits:
-        """How careful one must be."""
+        """The properties for permissions and scheduling."""
 
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
-        """Do the work; whatever goes wrong is a failed result. Cancelling the call cancels the work."""
+        """Run the tool; a failure is a result with `is_error`. Cancelling the call cancels the work."""

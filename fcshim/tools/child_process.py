@@ -1,8 +1,7 @@
-"""A process that we start, with pipes to it.
+"""A child process with pipes to its standard streams.
 
-Rule: it leads a session and a process group of its own, so that it can be ended with all that it starts; its end is
-known at once, also when a child of it holds the pipes open.
-Neighbours: the built-in tools run commands, the MCP room runs servers.
+Rule: it leads its own session and process group, so that it can be ended with everything it started; its exit is
+reported at once, even while one of its children holds the pipes open.
 """
 
 import asyncio
@@ -13,11 +12,11 @@ from pathlib import Path
 from typing import cast
 
 _OUTPUT_GRACE = 0.2
-"""Seconds for the last output of a process that ended; a child of it may hold the pipe open for ever."""
+"""Seconds to read the last output after the exit; a child of the process may hold the pipe open forever."""
 
 
 class ChildProcess:
-    """A running process; `exited` is set when it ended, and its output ends soon after."""
+    """A running process; `exited` is set when it exits, and its output ends soon after."""
 
     def __init__(self, process: Process, transport: asyncio.SubprocessTransport, exited: asyncio.Event) -> None:
         self.process = process
@@ -26,18 +25,18 @@ class ChildProcess:
 
     @property
     def group_id(self) -> int:
-        """The number of its process group, which is its own."""
+        """The id of its process group, which is its own process id."""
         return self.process.pid
 
     async def wait_exit(self, seconds: float) -> bool:
-        """Wait for its end; tell whether it came."""
+        """Wait up to `seconds` for the exit; return whether it happened."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.exited.wait()
         return self.exited.is_set()
 
     def close(self) -> None:
-        """Close the pipes, which others may hold open."""
+        """Close our ends of the pipes; children of the process may hold the other ends."""
         with contextlib.suppress(OSError):
             self._transport.close()
 
@@ -49,7 +48,7 @@ async def start_child(
     env: Mapping[str, str] | None = None,
     stderr: int = PIPE,
 ) -> ChildProcess:
-    """Start a process. Raises `OSError` where that is not possible."""
+    """Start a process in a session of its own. Raises `OSError` if it cannot be started."""
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
         lambda: _ExitAwareProtocol(loop),
@@ -65,7 +64,7 @@ async def start_child(
 
 
 class _ExitAwareProtocol(SubprocessStreamProtocol):
-    """Tells of the process's end when it comes; asyncio's own waits for the last holder of the pipes."""
+    """Reports the exit at once; asyncio's own protocol waits until the last holder closes the pipes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=2**16, loop=loop)
@@ -75,7 +74,9 @@ class _ExitAwareProtocol(SubprocessStreamProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._child_transport = cast("asyncio.SubprocessTransport", transport)  # uvloop's is one in all but its class
+        self._child_transport = cast(
+            "asyncio.SubprocessTransport", transport
+        )  # uvloop's has the interface, but not the base class
 
     def process_exited(self) -> None:
         super().process_exited()

@@ -1,7 +1,6 @@
-"""What a docstring says: the tool's description and each parameter's.
+"""Reads a tool's description and its parameters' descriptions from a docstring.
 
-Rule: Google, NumPy and Sphinx styles are understood; a docstring in no style is all description.
-Neighbours: `signature` puts the texts into the schema.
+Rule: Google, NumPy and Sphinx styles are parsed; a docstring in no such style is the description as a whole.
 """
 
 import functools
@@ -15,14 +14,14 @@ from fcshim.events import JSON
 
 
 class DocstringParts(msgspec.Struct, frozen=True):
-    """A docstring, taken apart."""
+    """The description of a function, and of each parameter that its docstring documents."""
 
     summary: str
     parameters: dict[str, str]
 
 
 def parse_docstring(function: Callable[..., JSON]) -> DocstringParts:
-    """Read the function's docstring; a parameter's description becomes one line."""
+    """Parse the function's docstring; white space in a parameter's description becomes single spaces."""
     described = function.func if isinstance(function, functools.partial) else function
     docstring = inspect.getdoc(described) or ""
     try:
@@ -39,5 +38,5 @@ def parse_docstring(function: Callable[..., JSON]) -> DocstringParts:
 
 
 def _split_names(written: str) -> list[str]:
-    """NumPy style may describe several parameters at once: `x, y : float`."""
+    """Split names: NumPy style can document several parameters at once, as in `x, y : float`."""
     return [name.strip() for name in written.split(",")]

@@ -1,7 +1,6 @@
-"""Calls to results: the calls of one reply, executed.
+"""Executes the tool calls of one reply.
 
-Rule: every call gets a result, in the order of the calls; what went wrong with a call is told, never executed.
-Neighbours: `agent` asks for it after each reply; `arguments` reads, `permission` decides, the tools do the work.
+Rule: every call gets a result, in the order of the calls; an invalid call gets an error result and is not executed.
 """
 
 import asyncio
@@ -23,31 +22,31 @@ from fcshim.tools.result import ToolResult, failed
 logger = logging.getLogger(__name__)
 
 DEFAULT_MAX_PARALLEL = 8
-"""Calls that run at once: a model that asks for fifty must not open fifty files."""
+"""Calls that run at once: a model that requests fifty calls must not open fifty files."""
 DEFAULT_TIMEOUT = 120.0
-"""Seconds for one call: what the hosts in use give their tools."""
+"""Seconds for one call, as other hosts of tools allow."""
 DEFAULT_MAX_OUTPUT = 50 * 1024
-"""Characters of one result: some 12,000 tokens, a good part of what small models can read at all."""
+"""Characters of one result: about 12,000 tokens, a large part of a small model's context."""
 
 _TRUNCATION_NOTE = "\n(truncated)"
 _FAILURE_HINT = "[Analyze the error above and try a different approach.]"
 
 
 class CallStarted(msgspec.Struct, frozen=True, tag="call_started", tag_field="type"):
-    """A call is looked at; it may still be refused."""
+    """Processing of a call begins; the call may still be refused."""
 
     call: ToolCallEnd
 
 
 class CallProgressed(msgspec.Struct, frozen=True, tag="call_progressed", tag_field="type"):
-    """A tool says how far it is."""
+    """A running tool reports progress."""
 
     tool_call_id: str
     progress: ToolProgress
 
 
 class CallFinished(msgspec.Struct, frozen=True, tag="call_finished", tag_field="type"):
-    """A call has its result; after a `final` one the model is not asked again."""
+    """A call has its result; a `final` one ends the turn without another request to the model."""
 
     message: ToolMessage
     final: bool
@@ -58,15 +57,16 @@ CallListener: TypeAlias = Callable[[CallEvent], None]
 
 
 def _ignore(_: CallEvent) -> None:
-    """Nobody listens."""
+    """Discard the event."""
 
 
 class Executor:
-    """Some tools, ready to be called.
+    """Runs the calls of a set of tools, with permissions, limits and timeouts.
 
-    Plain functions are wrapped; a `Registry` is used as it is, changes included. `timeout` is in seconds per call,
-    `None` for none; a tool's own goes before it. Without `permissions` everything runs. Raises `ConfigError` for a
-    function that a model cannot call, and for two tools of one name.
+    Plain functions are wrapped; a `Registry` is used directly, so that later changes to it count. `max_output` is in
+    characters per result, `timeout` in seconds per call (None for no limit); a tool's own timeout takes precedence.
+    Without `permissions` every call runs. Raises `ConfigError` for a function that cannot be a tool, for two tools with
+    one name, and for `max_parallel` below 1.
     """
 
     def __init__(
@@ -89,11 +89,11 @@ class Executor:
 
     @property
     def definitions(self) -> tuple[Tool, ...]:
-        """What the model is told of the tools, in their order."""
+        """The definitions that the model gets, in the order of the tools."""
         return self.registry.definitions
 
     async def execute(self, calls: Sequence[ToolCallEnd], listener: CallListener = _ignore) -> list[ToolMessage]:
-        """Run the calls, side by side where their tools allow it; give their results in the order of the calls."""
+        """Run the calls, concurrently where their tools allow it; return their results in the order of the calls."""
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(self._execute(call, listener)) for call in calls]
         return [task.result() for task in running]
@@ -111,7 +111,7 @@ class Executor:
         return message
 
     async def call(self, call: ToolCallEnd, listener: CallListener = _ignore) -> ToolResult:
-        """Run one call and give its result, cut to the limit; whatever goes wrong is a failed one."""
+        """Run one call; return its result, truncated to `max_output`. A failure is a result with `is_error`."""
         result = await self._check_and_run(call, listener)
         return msgspec.structs.replace(result, content=_truncate(result.content, self._max_output))
 
@@ -141,6 +141,7 @@ class Executor:
     async def _in_slot(self, tool: AnyTool, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
         seconds = self._timeout if tool.traits.timeout is None else tool.traits.timeout
         async with self._slots:
+            # The timeout starts here: waiting for approval or for a slot does not count.
             try:
                 async with asyncio.timeout(seconds):
                     return await tool.call(arguments, context)
@@ -153,7 +154,7 @@ def _invalid_call_message(error: CallError) -> str:
 
 
 def _truncate(content: Content, limit: int) -> Content:
-    """Keep the first `limit` characters of the text, and all pictures."""
+    """Keep the first `limit` characters of text over all parts, and every media part."""
     kept: list[Part] = []
     for part in content:
         if not isinstance(part, TextPart):

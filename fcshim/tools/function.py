@@ -1,7 +1,7 @@
 """A Python function as a tool.
 
-Rule: its signature and docstring are all the model is told; its name is the function's unless another is given.
-Neighbours: `signature` and `description` read it, `agent` calls it.
+Rule: the schema comes from the function's signature; name and description come from its name and docstring unless they
+are given.
 """
 
 import asyncio
@@ -17,16 +17,17 @@ from fcshim.tools.result import ToolResult, failed, succeeded
 from fcshim.tools.signature import ToolSignature
 
 _MESSAGE_LIMIT = 2_000
-"""Characters of an exception's text that the model gets to read; some carry whole documents."""
+"""Characters of an exception's text that the model gets; some exceptions carry whole documents."""
 
 _DEFAULT_TRAITS = Traits()
 
 
 class FunctionTool:
-    """A function, sync or async, that a model may call; `definition` is what the model sees.
+    """A sync or async function as a tool; `definition` is what the model gets.
 
-    A parameter of type `CallContext` is not the model's: it gets the context of the call. What the function returns is
-    the result; a `ToolResult` is taken as it is. Raises `ConfigError` for a function that a model cannot call.
+    A parameter of type `CallContext` is hidden from the model and receives the call's context. The return value becomes
+    the result; a `ToolResult` is used unchanged. Raises `ConfigError` for a function that cannot be a tool: a
+    generator, one without a name, or one with a parameter that has no JSON Schema.
     """
 
     def __init__(
@@ -51,15 +52,15 @@ class FunctionTool:
         )
 
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
-        """Call the function with JSON values; whatever goes wrong is a failed result.
+        """Call the function with JSON values; a failure is a result with `is_error`.
 
-        A sync function runs in a thread, which goes on to its end even when this call is cancelled.
+        A sync function runs in a thread, which runs to its end even if this call is cancelled.
         """
         try:
             value = await self._invoke(self._signature.bind(arguments, context))
         except ToolError as error:
             return failed(error.message)
-        except Exception as error:  # noqa: BLE001 - a tool's own code may raise anything, and the model is to learn of it
+        except Exception as error:  # noqa: BLE001 - a tool's own code may raise anything, and the model must see it
             return failed(f"{type(error).__name__}: {error}"[:_MESSAGE_LIMIT])
         return value if isinstance(value, ToolResult) else succeeded(value)
 

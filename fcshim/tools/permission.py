@@ -1,14 +1,13 @@
-"""Whether a call may run.
+"""Decides whether a call may run.
 
-Rule: refusals first, then what the mode forbids, then what is free, then what was decided before, then somebody is
-asked; with nobody to ask the answer is no.
-Neighbours: `rules` are the operator's, `executor` asks here before every call.
+Rule: the checks are, in order: deny rules, the mode's prohibitions, calls that need no approval, remembered decisions,
+the user. Without a user to ask, the call is refused.
 
-| mode | safe tools | Write, Edit | everything else, every MCP tool included |
+| mode | safe tools | Write, Edit | everything else, including every MCP tool |
 |---|---|---|---|
 | ask | run | ask | ask |
 | accept_edits | run | run | ask |
-| read_only | run | refused | refused; a tool whose server says that it only reads: ask |
+| read_only | run | refused | refused; ask for a tool whose server declares that it only reads |
 | allow | run | run | run |
 """
 
@@ -26,7 +25,7 @@ PermissionMode: TypeAlias = Literal["ask", "accept_edits", "read_only", "allow"]
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
-    """A call that somebody has to decide about."""
+    """A call that the user has to approve or refuse."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -34,7 +33,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
 
 
 class PermissionDecision(msgspec.Struct, frozen=True):
-    """A decision; `remember` for the rest of the conversation. `reason` is told to the model where it is no."""
+    """A decision; `remember` keeps it for the conversation. The model gets the `reason` of a refusal."""
 
     allowed: bool
     remember: bool = False
@@ -49,7 +48,7 @@ _USER_REFUSAL = "The user refused."
 
 
 class Permissions:
-    """Decides about the calls of one conversation. `ask` is asked about one call at a time."""
+    """Decides about the calls of one conversation; `ask` is called for one call at a time."""
 
     def __init__(
         self, mode: PermissionMode = "ask", *, rules: Iterable[PermissionRule] = (), ask: AskPermission | None = None
@@ -61,7 +60,7 @@ class Permissions:
         self._ask_lock = asyncio.Lock()
 
     async def refusal_reason(self, tool: AnyTool, arguments: Mapping[str, JSON]) -> str | None:
-        """Say why the call may not run; None where it may."""
+        """Return why the call may not run, for the model; None if it may."""
         traits, name = tool.traits, tool.definition.name
         subject = str(arguments.get(traits.subject, "")) if traits.subject else ""
         rule = first_match(self._rules, name, subject)
@@ -81,7 +80,7 @@ class Permissions:
         return self.mode == "accept_edits" and traits.sensitivity == "edit"
 
     async def _decide(self, request: PermissionRequest, subject: str) -> PermissionDecision:
-        """Ask, once for what is remembered: a command by its very words, any other tool by its name."""
+        """Return the remembered decision or ask: per exact subject (a command) for sensitivity `ask`, else per tool."""
         key = (request.name, subject if request.traits.sensitivity == "ask" else "")
         async with self._ask_lock:
             if key in self._remembered:

@@ -1,8 +1,7 @@
-"""Our end of the guardian: the process that ends what we started when we do not get to it.
+"""Starts and controls the reaper, the process that ends our child processes if we die before we can.
 
-Rule: it runs before the first process that it guards, and knows each group as soon as there is one; each process
-carries a mark in its environment, so that even one that was never announced is found.
-Neighbours: `guardian` is the process; the MCP room starts servers, the built-in tools commands.
+Rule: the reaper runs before the first child process, and learns of each process group as soon as it exists. Each child
+carries a mark in its environment, so that a child that was never reported is found too.
 """
 
 import asyncio
@@ -19,11 +18,11 @@ from fcshim.tools import reaper
 
 _VARIABLE = "FCSHIM_MARK"
 _CLOSE_SECONDS = 3.0
-"""Seconds for the guardian to end what is left and itself."""
+"""Seconds for the reaper to end the remaining processes and itself."""
 
 
 class ProcessGuard:
-    """Keeps what is ours from outliving us. Close it after the last process, or use it as a context manager."""
+    """Ends our child processes when we die. Close it after the last child, or use it as a context manager."""
 
     def __init__(self) -> None:
         self._token = secrets.token_hex(12)
@@ -32,7 +31,7 @@ class ProcessGuard:
         self._start_lock = asyncio.Lock()
 
     def new_mark(self) -> str:
-        """Give a mark for one more process."""
+        """Return a mark for one more process: `NAME=value;`, which `mark_environment` turns into a variable."""
         self._count += 1
         return f"{_VARIABLE}={self._token}.{self._count};"
 
@@ -46,15 +45,15 @@ class ProcessGuard:
         await self.aclose()
 
     def add_group(self, group: int) -> None:
-        """Have the group ended when we end."""
+        """Have the reaper end this process group when we die."""
         self._send(b"+%d\n" % group)
 
     def remove_group(self, group: int) -> None:
-        """The group is gone, and its number may become another's."""
+        """Stop tracking a group that has ended: the system may reuse its id."""
         self._send(b"-%d\n" % group)
 
     async def start(self) -> None:
-        """Start the guardian, once."""
+        """Start the reaper unless it is running."""
         async with self._start_lock:
             if self._process is not None and self._process.returncode is None:
                 return
@@ -64,13 +63,13 @@ class ProcessGuard:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
-                env={},  # our own environment may hold the mark of a guard above us
+                env={},  # our own environment may hold the mark of a parent's guard
                 cwd="/",
                 start_new_session=True,
             )
 
     async def aclose(self) -> None:
-        """Let the guardian end what is left, and itself."""
+        """Tell the reaper to end the remaining processes and itself, and wait for it."""
         process, self._process = self._process, None
         if process is None or process.stdin is None:
             return
@@ -86,13 +85,13 @@ class ProcessGuard:
 
 
 def mark_environment(mark: str) -> dict[str, str]:
-    """Give the environment variable that carries a mark."""
+    """Return the environment variable that carries a mark."""
     name, _, value = mark.partition("=")
     return {name: value}
 
 
 async def end_group(group_id: int, mark: str, grace: float) -> None:
-    """End what is left of a group and of what escaped it: ask, wait up to `grace` seconds, kill."""
+    """End a group and the marked processes outside it: SIGTERM, wait up to `grace` seconds, SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         left = await _survivors(group_id, mark)
         if not left:
@@ -102,7 +101,7 @@ async def end_group(group_id: int, mark: str, grace: float) -> None:
 
 
 async def kill_group(group_id: int, mark: str) -> None:
-    """End a group and what escaped it, at once."""
+    """Kill a group and the marked processes outside it."""
     reaper.send_signal([group_id], await _survivors(group_id, mark), signal.SIGKILL)
 
 

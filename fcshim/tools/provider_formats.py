@@ -1,8 +1,7 @@
-"""Tools in the forms that providers take.
+"""Converts tool definitions to the formats of OpenAI, Anthropic and Gemini.
 
-Rule: names and descriptions stay as they are; Gemini's schema knows fewer keywords, so references are written out there
-and what it does not know is left out.
-Neighbours: the codecs write requests; this is for programs that write their own.
+Rule: names and descriptions are unchanged. Gemini accepts fewer schema keywords: references are inlined, and keywords
+that it does not accept are left out.
 """
 
 from collections.abc import Iterable
@@ -22,11 +21,11 @@ _GEMINI_KEYWORDS = frozenset(
 )
 _MAX_DEPTH = 32
 _MAX_SCHEMAS = 2_000
-"""Schemas that are written out for one tool: references may double at each step, or never end."""
+"""Schemas written for one tool: inlined references can double at each level, or recurse without end."""
 
 
 def convert_tools(tools: Iterable[Tool], tool_format: ToolFormat) -> list[dict[str, JSON]]:
-    """Give the tools in a provider's form."""
+    """Convert tools to the `tools` list of a provider's request."""
     match tool_format:
         case "openai":
             return [
@@ -52,14 +51,14 @@ def _schema(tool: Tool) -> dict[str, JSON]:
 
 
 class _GeminiSchemaWriter:
-    """Writes the schemas inside one root without what Gemini does not know."""
+    """Converts the schemas under one root to the keywords that Gemini accepts."""
 
     def __init__(self, root: dict[str, JSON]) -> None:
         self._root = root
         self._remaining = _MAX_SCHEMAS
 
     def write(self, schema: JSON, depth: int = 0) -> dict[str, JSON]:
-        """Write one schema; beyond the limits, one that says nothing."""
+        """Convert one schema; beyond the limits the result is `{}`, which accepts any value."""
         self._remaining -= 1
         if not isinstance(schema, dict) or self._remaining < 0 or depth > _MAX_DEPTH:
             return {}

@@ -1,12 +1,12 @@
-"""The process that outlives us: it ends what we started when we end, however that happens.
+"""The reaper: a process that ends our child processes after our death, whatever its cause.
 
-Rule: the standard library alone, run as a script of its own, so that it starts in some 15 ms and cannot fail with us.
-Neighbours: `guard` starts it, and tells it on standard input which process groups are ours: `+123`, `-123`,
-and `.` at last.
+Rule: standard library only, run as a script, so that it starts in some 15 ms and does not fail when we do. It reads
+lines from standard input: `+123` adds a process group, `-123` removes one, `.` announces an orderly end.
 
-Nobody can catch `kill -9`. But when a process dies its pipes close, so a reader at the other end learns of it at once.
-Process groups find the children of what we started. What left its group (a daemon), or was being started just then and
-was never announced, is found by a mark in the environment, which children inherit: Linux shows `/proc/PID/environ`.
+SIGKILL cannot be caught, but when a process dies its pipes close, so the reader at the other end learns of the death at
+once. Process groups find the descendants of a child process. A process that left its group (a daemon), or whose start
+was not reported before our death, is found by a mark in its environment, which children inherit: Linux shows it in
+`/proc/PID/environ`.
 """
 
 import contextlib
@@ -19,18 +19,18 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 SHUTDOWN = b"."
-"""Said by a parent that has ended all that it started itself."""
+"""The line of a parent that has ended all its children itself."""
 GRACE = 0.5
-"""Seconds between asking and killing: enough to write a file out, and nobody waits for an answer any more."""
+"""Seconds between SIGTERM and SIGKILL: enough to write a file, and no caller waits for a result any more."""
 _PARENT_CHECK = 1.0
-"""Seconds between looks at the parent, in case a fork of it holds our pipe open."""
+"""Seconds between checks of the parent's pid: a fork of the parent may hold our pipe open after its death."""
 _FINAL_SWEEPS = 3
-"""Looks for what is left: a process that was between fork and exec has no mark yet."""
+"""Searches for remaining processes: a process between fork and exec has no mark yet."""
 _SWEEP_PAUSE = 0.1
 
 
 def main(mark: str, parent: int) -> None:
-    """Read which groups live until the parent is gone, then end them."""
+    """Track the process groups until the parent is gone, then end them."""
     groups, orderly = _read_groups(parent)
     if orderly and not survivors(groups, mark):
         return
@@ -43,7 +43,7 @@ def main(mark: str, parent: int) -> None:
 
 
 def _read_groups(parent: int) -> tuple[set[int], bool]:
-    """Give the groups that are left, and whether the parent took its leave."""
+    """Read lines until the parent is gone; return the remaining groups, and whether it announced its end."""
     groups: set[int] = set()
     orderly = False
     rest = b""
@@ -70,7 +70,7 @@ def _wait_until_gone(groups: set[int], mark: str) -> None:
 
 
 def send_signal(groups: Collection[int], processes: Iterable[int], signal_number: int) -> None:
-    """Send a signal to groups and to single processes; what is gone, or not ours, is left alone."""
+    """Send a signal to groups and to single processes; skip those that are gone or not ours."""
     for group in groups:
         with contextlib.suppress(OSError):
             os.killpg(group, signal_number)
@@ -80,9 +80,9 @@ def send_signal(groups: Collection[int], processes: Iterable[int], signal_number
 
 
 def survivors(groups: Collection[int], mark: str) -> list[int]:
-    """Give the processes that are in one of the groups or carry the mark; the dead that nobody buried do not count.
+    """Return the processes that are in one of the groups or carry the mark, except zombies.
 
-    Where the system has no `/proc`, the groups that still exist.
+    Where the system has no `/proc`, return the groups that still exist.
     """
     folders = list(Path("/proc").glob("[0-9]*"))
     if not folders:
@@ -92,7 +92,7 @@ def survivors(groups: Collection[int], mark: str) -> list[int]:
 
 def _is_ours(folder: Path, groups: Collection[int], mark: bytes) -> bool:
     try:
-        # pid (name, which may hold anything) state ppid pgrp ...
+        # The line is `pid (name) state ppid pgrp ...`; the name may hold anything, parentheses too.
         state, _, group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
         return state not in b"ZX" and (int(group) in groups or mark in (folder / "environ").read_bytes())
     except OSError:

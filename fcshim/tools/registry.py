@@ -1,7 +1,6 @@
-"""The tools that are at hand, by name.
+"""The available tools, by name.
 
-Rule: a name belongs to one tool; the order is that of registration, so that a prompt made of it stays the same.
-Neighbours: `executor` calls what is registered, `mcp` brings its tools as one source that comes and goes.
+Rule: a name belongs to one tool; iteration follows the order of registration, so that a prompt made from it is stable.
 """
 
 import difflib
@@ -17,11 +16,11 @@ from fcshim.tools.base import AnyTool
 from fcshim.tools.function import FunctionTool
 
 INHERITED = ("list_skills", "read_skill", "slash_command", "mcp__*")
-"""What a sub-agent gets without being given it."""
+"""Names and patterns of the tools that every sub-agent gets."""
 
 
 class Registry:
-    """Some tools. Functions are wrapped. Raises `ConfigError` for two tools of one name."""
+    """An ordered set of tools; functions are wrapped. Raises `ConfigError` for two tools with one name."""
 
     def __init__(self, tools: Iterable[AnyTool | Callable[..., JSON]] = ()) -> None:
         self._tools: dict[str, AnyTool] = {}
@@ -34,7 +33,7 @@ class Registry:
         return len(self._tools)
 
     def register(self, tool: AnyTool | Callable[..., JSON]) -> AnyTool:
-        """Add one tool, or a function as one; give what was added."""
+        """Add a tool, or a function as a tool; return the tool."""
         made = tool if isinstance(tool, AnyTool) else FunctionTool(tool)
         name = made.definition.name
         if name in self._tools:
@@ -43,49 +42,49 @@ class Registry:
         return made
 
     def register_all(self, tools: Iterable[AnyTool | Callable[..., JSON]]) -> int:
-        """Add tools; give how many."""
+        """Add tools; return how many."""
         return len([self.register(tool) for tool in tools])
 
     def unregister(self, name: str) -> bool:
-        """Take a tool away; tell whether it was there."""
+        """Remove a tool; return whether it existed."""
         return self._tools.pop(name, None) is not None
 
     def replace_source(self, source: str, tools: Iterable[AnyTool]) -> None:
-        """Put these tools in the place of all whose source begins with `source`; others keep theirs."""
+        """Remove all tools whose source begins with `source`, and add these at the end."""
         for name in [name for name, tool in self._tools.items() if tool.traits.source.startswith(source)]:
             del self._tools[name]
         self.register_all(tools)
 
     def get(self, name: str) -> AnyTool | None:
-        """Give the tool of this name, if there is one."""
+        """Return the tool with this name, or None."""
         return self._tools.get(name)
 
     def has(self, name: str) -> bool:
-        """Tell whether there is a tool of this name."""
+        """Return whether a tool has this name."""
         return name in self._tools
 
     def get_all(self) -> list[AnyTool]:
-        """Give all tools."""
+        """Return all tools."""
         return list(self._tools.values())
 
     def get_names(self) -> list[str]:
-        """Give all names."""
+        """Return all names."""
         return list(self._tools)
 
     @property
     def definitions(self) -> tuple[Tool, ...]:
-        """What the model is told of the tools."""
+        """The definitions that the model gets."""
         return tuple(tool.definition for tool in self._tools.values())
 
     def get_definitions(self) -> list[dict[str, JSON]]:
-        """Give the definitions as OpenAI's API takes them."""
+        """Return the definitions in the format of OpenAI's API."""
         return [
             {"type": "function", "function": msgspec.to_builtins(tool) | {"parameters": tool.parameters or {}}}
             for tool in self.definitions
         ]
 
     def create_filtered(self, allowed: Iterable[str]) -> "Registry":
-        """Make a registry with the allowed tools only: names, or patterns such as `mcp__*`."""
+        """Create a registry of the tools whose names match: names, or patterns such as `mcp__*`."""
         patterns = tuple(allowed)
         return Registry(
             tool
@@ -94,15 +93,15 @@ class Registry:
         )
 
     def create_read_only(self) -> "Registry":
-        """Make a registry of the tools that change nothing, for planning."""
+        """Create a registry of the tools that are safe or declare that they only read, for planning."""
         return Registry(tool for tool in self if tool.traits.sensitivity == "safe" or tool.traits.reads_only)
 
     def create_inherited(self, named: Iterable[str] = ()) -> "Registry":
-        """Make the registry of a sub-agent: what it is given by name, and what all sub-agents get."""
+        """Create the registry of a sub-agent: the named tools, and those that every sub-agent gets."""
         return self.create_filtered((*named, *INHERITED))
 
     def unknown_tool_message(self, name: str) -> str:
-        """Tell the model that there is no such tool, and what there is."""
+        """Return the message for the model that a tool does not exist, with the names that do."""
         near = difflib.get_close_matches(name, self._tools, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         return f"There is no tool named {name}.{hint} Available: {', '.join(self._tools) or 'none'}."

@@ -1,7 +1,7 @@
-"""What a tool gives back.
+"""The result of a tool call.
 
-Rule: one form for success and failure; a failure's text is written for the model, which reads it and tries again.
-Neighbours: every kind of tool makes one, `agent` turns it into a `ToolMessage`.
+Rule: success and failure have the same type; the text of a failure is written for the model, which reads it and
+retries.
 """
 
 import json
@@ -13,9 +13,9 @@ from fcshim.messages import Content, Part, TextPart, text_of
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """The outcome of one call; `structured` is the same as a JSON value, where the tool gives one.
+    """The outcome of one call; `structured` is the same content as a JSON value, if the tool gives one.
 
-    After a `final` one the model is not asked again: the text is what the agent answers.
+    A `final` result ends the turn without another request to the model: its text is the agent's answer.
     """
 
     content: Content
@@ -25,25 +25,25 @@ class ToolResult(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of the content; media are left out."""
+        """The text of the content, without media."""
         return text_of(self.content)
 
     @property
     def flat_text(self) -> str:
-        """All of it in words: `[Image: image/png]` stands for a picture, and lines part the pieces."""
+        """All content as text, a line break between parts; `[Image: image/png]` stands for an image."""
         return "\n".join(map(_part_text, self.content))
 
 
 def succeeded(value: JSON) -> ToolResult:
-    """Wrap what a function returned: a string as it is, anything else as JSON, `None` as `null`.
+    """Wrap a function's return value: a string unchanged, any other value as JSON, None as `null`.
 
-    A value that has no JSON form is written as `str` writes it: the model reads it either way.
+    A value without a JSON form becomes `str(value)`: the model can read that too.
     """
     return ToolResult(content=(TextPart(_value_text(value)),))
 
 
 def failed(message: str) -> ToolResult:
-    """Wrap what went wrong."""
+    """Return an error result with this message."""
     return ToolResult(content=(TextPart(message),), is_error=True)
 
 

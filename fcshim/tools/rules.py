@@ -1,8 +1,7 @@
-"""Rules about tools: `mcp__files__*`, `Write`, `Bash(git *)`.
+"""Permission rules: `mcp__files__*`, `Write`, `Bash(git *)`.
 
-Rule: refusing goes before asking, asking before allowing, whatever the order in which they are written. What a rule in
-brackets allows, it allows for each command of a line; what it refuses, it refuses for the line if any command is it.
-Neighbours: `permission` decides by them.
+Rule: deny takes precedence over ask, and ask over allow, in whatever order they are written. An allow rule with a
+pattern in parentheses must match every command of a command line; a deny or ask rule applies if it matches any.
 """
 
 import fnmatch
@@ -19,7 +18,7 @@ Verdict: TypeAlias = Literal["deny", "ask", "allow"]
 _RULE = re.compile(r"([^()\s]+)(?:\((.+)\))?", re.DOTALL)
 _COMMAND_SEPARATOR = re.compile(r"\|\||&&|[;|&\n]")
 _SUBSTITUTION = re.compile(r"[`<>\\]|\$[({]")
-"""Ways to run or write something that the words of a command do not show."""
+"""Shell syntax that can run or write something that the words of a command do not show."""
 _PRECEDENCE: tuple[Verdict, ...] = ("deny", "ask", "allow")
 
 
@@ -31,7 +30,7 @@ class PermissionRule(msgspec.Struct, frozen=True):
     subject: str | None = None
 
     def matches(self, name: str, subject: str) -> bool:
-        """Tell whether the rule is about this call."""
+        """Return whether the rule applies to this call."""
         if not fnmatch.fnmatchcase(name, self.name):
             return False
         if self.subject is None:
@@ -44,12 +43,12 @@ class PermissionRule(msgspec.Struct, frozen=True):
 
 
 def parse_rules(verdict: Verdict, texts: Iterable[str]) -> tuple[PermissionRule, ...]:
-    """Read rules as people write them. Raises `ConfigError`."""
+    """Parse rules such as `Bash(git *)`. Raises `ConfigError`."""
     return tuple(_parse_rule(verdict, text) for text in texts)
 
 
 def first_match(rules: Iterable[PermissionRule], name: str, subject: str) -> PermissionRule | None:
-    """Give the rule that counts for this call, if one is about it."""
+    """Return the applicable rule with the highest precedence, or None."""
     matching = [rule for rule in rules if rule.matches(name, subject)]
     return min(matching, key=lambda rule: _PRECEDENCE.index(rule.verdict), default=None)
 

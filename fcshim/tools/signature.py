@@ -1,7 +1,7 @@
-"""A Python signature as the contract of a tool: its JSON Schema, and the way from JSON to Python values.
+"""A Python signature as a tool's parameters: their JSON Schema, and the conversion of JSON to Python values.
 
-Rule: what a parameter is, its annotation says; what it means, its `Annotated` text or else the docstring says.
-Neighbours: `type_schema` writes the types, `description` reads the docstring, `function` calls.
+Rule: a parameter's type comes from its annotation; its description from the text in `Annotated`, else from the
+docstring.
 """
 
 import difflib
@@ -19,7 +19,7 @@ from fcshim.tools.base import NO_CONTEXT, CallContext
 from fcshim.tools.type_schema import schemas_of
 
 _JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
-"""How the schema, which is what the model knows, calls the types that msgspec calls by their Python names."""
+"""Python type names in msgspec's messages, and their JSON Schema names, which the model knows."""
 _TYPE_NAME = re.compile(rf"\b({'|'.join(_JSON_TYPES)})\b(?=[^`]*`)")
 _VARIADIC_PREFIXES = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
@@ -27,8 +27,8 @@ _VARIADIC_PREFIXES = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.V
 class ToolSignature:
     """The parameters of one function.
 
-    `schema` is the JSON Schema of its arguments object. Raises `ConfigError` where a parameter cannot be asked of a
-    model: `*args`, `**kwargs`, a type without a JSON form, an annotation that does not resolve.
+    `schema` is the JSON Schema of its arguments object. Raises `ConfigError` for a parameter without a schema: `*args`,
+    `**kwargs`, a type without a JSON form, an annotation that does not resolve.
     """
 
     def __init__(self, function: Callable[..., JSON], name: str, descriptions: Mapping[str, str]) -> None:
@@ -45,7 +45,7 @@ class ToolSignature:
         self.schema: dict[str, JSON] = self._schema(descriptions)
 
     def bind(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> inspect.BoundArguments:
-        """Turn JSON values into the function's arguments. Raises `ToolError` that names every fault."""
+        """Convert JSON values to the function's arguments. Raises `ToolError` that names every mistake."""
         values: dict[str, JSON] = dict.fromkeys(self._context_names, context)
         faults = [self._unknown_parameter(name) for name in arguments if name not in self._parameters]
         for name, parameter in self._parameters.items():
@@ -102,7 +102,7 @@ def _type_of(parameter: inspect.Parameter) -> JSON:
 
 
 def _without_null(schema: dict[str, JSON], parameter: inspect.Parameter) -> dict[str, JSON]:
-    """Leave the null out where leaving out the parameter says the same: small models read one plain type best."""
+    """Drop the null type of a parameter whose default is None: small models read a single plain type best."""
     others = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if parameter.default is not None or len(others) != 1 or set(schema) != {"anyOf"}:
         return schema
@@ -111,7 +111,7 @@ def _without_null(schema: dict[str, JSON], parameter: inspect.Parameter) -> dict
 
 
 def _description(parameter: inspect.Parameter, descriptions: Mapping[str, str]) -> dict[str, str]:
-    """Give the description that the schema of the type itself does not carry."""
+    """Return the parameter's description, unless the schema of its type already has it."""
     texts = [text for text in typing.get_args(parameter.annotation)[1:] if isinstance(text, str)]
     annotated = typing.get_origin(parameter.annotation) is typing.Annotated
     description = texts[0] if annotated and texts else descriptions.get(parameter.name, "")
@@ -119,7 +119,7 @@ def _description(parameter: inspect.Parameter, descriptions: Mapping[str, str]) 
 
 
 def _default(parameter: inspect.Parameter) -> dict[str, JSON]:
-    """Give the default where JSON can say it; `None` is what leaving the parameter out means anyway."""
+    """Return the default if it has a JSON form. None is left out: omitting the parameter means the same."""
     if parameter.default is parameter.empty or parameter.default is None:
         return {}
     try:
@@ -129,7 +129,7 @@ def _default(parameter: inspect.Parameter) -> dict[str, JSON]:
 
 
 def _validation_message(name: str, message: str, schema: dict[str, JSON]) -> str:
-    """Turn msgspec's "Expected `int`, got `str` - at `$.x[0]`" into "point.x[0]: expected integer, got string"."""
+    """Convert msgspec's "Expected `int`, got `str` - at `$.x[0]`" to "point.x[0]: expected integer, got string"."""
     what, _, where = message.partition(" - at ")
     path = where.strip("`").removeprefix("$")
     said = _TYPE_NAME.sub(lambda found: _JSON_TYPES[found[1]], what).replace("`", "")

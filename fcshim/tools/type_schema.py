@@ -1,8 +1,7 @@
-"""Python types to JSON Schema.
+"""Converts Python types to JSON Schema.
 
-Rule: a type is written where it is used, without a title, because small models read schemas badly through references;
-only a type that contains itself stays behind a `$ref`.
-Neighbours: `signature` asks for the types of a function's parameters; msgspec knows what each type looks like in JSON.
+Rule: a type is inlined where it is used, without a title, because small models follow references badly; only a
+recursive type stays behind a `$ref`.
 """
 
 from collections.abc import Sequence
@@ -18,9 +17,9 @@ _DATA_KEYWORDS = frozenset({"default", "enum", "const", "examples"})
 
 
 def schemas_of(types: Sequence[JSON]) -> tuple[list[dict[str, JSON]], dict[str, JSON]]:
-    """Give the schema of each type, and the definitions that their references need.
+    """Return the schema of each type, and the `$defs` that their references need.
 
-    Raises `ConfigError` where a type has no JSON form.
+    Raises `ConfigError` for a type without a JSON form.
     """
     try:
         schemas, components = msgspec.json.schema_components(types, ref_template=f"{_PREFIX}{{name}}")
@@ -38,7 +37,7 @@ def _without_title(schema: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def _reachable(name: str, components: dict[str, JSON]) -> set[str]:
-    """Give the names of all definitions that this one leads to."""
+    """Return the names of all definitions that this one refers to, directly or not."""
     found: set[str] = set()
     waiting = [components[name]]
     while waiting:

@@ -1,7 +1,6 @@
-"""Tools that come with fcshim: files, commands, the web, skills, notifications, custom ones.
+"""Built-in tools: files, commands, the web, skills, notifications, custom functions.
 
-Rule: a group is a class with a constructor for the operator's settings and `tools()` for the registry.
-Neighbours: `mcp.gateway` serves them to other programs; an agent registers them.
+Rule: a group of tools is a class; its constructor takes the operator's settings, its `tools()` returns the tools.
 """
 
 from fcshim.tools.builtin.control import Control

@@ -1,8 +1,8 @@
-"""Which addresses may be fetched from.
+"""Decides which addresses may be fetched from (a defence against server-side request forgery).
 
-Rule: a name is looked up once, and the connection goes to what was judged then; an address inside a network (this
-machine, the office, a cloud's metadata) is refused unless the operator allows it.
-Neighbours: `fetch` connects through this.
+Rule: a name is resolved once, and the connection goes to the address that was checked, so that DNS rebinding fails.
+Private addresses (this machine, a local network, a cloud's metadata service) are refused unless the operator allows
+them.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from fcshim.errors import ToolError
 
 
 class PublicResolver(AbstractResolver):
-    """Looks names up and gives public addresses only; `private` lets all through."""
+    """Resolves names to public addresses only; `allow_private` permits all."""
 
     def __init__(self, *, allow_private: bool) -> None:
         self._allow_private = allow_private
@@ -23,7 +23,7 @@ class PublicResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Give the addresses of a host. Raises `OSError` where it has none, `ToolError` where none is public."""
+        """Return the addresses of a host. Raises `OSError` if it has none, `ToolError` if none is permitted."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         allowed = [each for each in found if self._allow_private or is_public(str(each[4][0]))]
@@ -37,16 +37,17 @@ class PublicResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the resolver holds no resources."""
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an address is one of the internet at large, also where it is wrapped in an IPv6 address."""
+    """Return whether an address is global unicast; an IPv4 address embedded in an IPv6 address counts by itself."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0].strip("[]"))
     except ValueError:
         return False
     if isinstance(parsed, ipaddress.IPv6Address):
+        # Packets to IPv4-mapped, 6to4 and Teredo addresses reach the IPv4 address inside.
         inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo[1] if parsed.teredo else None)
         if inner is not None:
             return inner.is_global and not inner.is_multicast
@@ -56,7 +57,7 @@ def is_public(address: str) -> bool:
 
 
 def is_ip_literal(host: str) -> bool:
-    """Tell whether a host is written as an address, which is not looked up."""
+    """Return whether a host is an IP address, which never reaches the resolver."""
     try:
         ipaddress.ip_address(host.partition("%")[0].strip("[]"))
     except ValueError:
@@ -65,3 +66,4 @@ def is_ip_literal(host: str) -> bool:
 
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+"""The well-known prefix of RFC 6052; the last 32 bits are an IPv4 address."""

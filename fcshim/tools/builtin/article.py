@@ -1,7 +1,6 @@
-"""A web page as Markdown: its article, without what is around it.
+"""Converts a web page to Markdown: its article, without navigation and margins.
 
-Rule: what is not HTML stays as it is; a page without an article is written whole.
-Neighbours: `web` shows it to the model. The libraries come with `fcshim[tools]`.
+Rule: text that is not HTML is unchanged; a page without an article is converted whole. Needs the extra `fcshim[tools]`.
 """
 
 import re
@@ -9,17 +8,17 @@ import re
 from fcshim.errors import ToolError
 
 _MIN_ARTICLE = 200
-"""Characters of an article that is none: then the page is a list or a form, and is written whole."""
+"""Characters of an article; with less the page is taken for a list or a form, and is converted whole."""
 _BLANK_LINES = re.compile(r"\n{3,}")
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 
 
 def html_to_markdown(text: str, media_type: str, *, full_page: bool = False) -> str:
-    """Write a page as Markdown; `whole` with menus and margins. Raises `ToolError` where the libraries are missing."""
+    """Convert a page to Markdown; `full_page` keeps menus and margins. Raises `ToolError` without the libraries."""
     if media_type not in _HTML_TYPES:
         return text
     try:
-        from lxml.etree import LxmlError  # noqa: PLC0415 - with the optional libraries
+        from lxml.etree import LxmlError  # noqa: PLC0415 - an optional library
         from markdownify import markdownify  # noqa: PLC0415
         from readability import Document  # noqa: PLC0415
         from readability.readability import Unparseable  # noqa: PLC0415

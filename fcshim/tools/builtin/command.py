@@ -1,8 +1,8 @@
-"""A command, run to its end or to its limit.
+"""Runs a command to its end or its time limit.
 
-Rule: it leads a process group of its own, which ends with it, with its time, with whoever waits for it, and with us; of
-what it writes the beginning is kept and the rest is read all the same, so that it never blocks.
-Neighbours: `shell` and `search` run commands.
+Rule: the command leads its own process group, which is killed when the command exits, times out or is cancelled, and
+when we die. Only the beginning of the output is kept, but all of it is read, so that the command never blocks on a full
+pipe.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _KILL_SECONDS = 2.0
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """What a command left: `code` is null where its time ran out; `cut` tells that it wrote more."""
+    """A command's exit code (None after a timeout) and the beginning of its output."""
 
     code: int | None
     output: bytes
@@ -38,7 +38,7 @@ async def run_command(
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
 ) -> CommandResult:
-    """Run a command; standard error goes where standard output goes. Raises `OSError` where it cannot be started."""
+    """Run a command, standard error merged into standard output. Raises `OSError` if it cannot be started."""
     async with ProcessGuard() as guard:
         mark = guard.new_mark()
         whole = dict(os.environ if env is None else env) | mark_environment(mark)
@@ -59,7 +59,7 @@ async def run_command(
 
 
 class _OutputBuffer:
-    """The beginning of what a command writes."""
+    """Keeps the beginning of a command's output, and counts all of it."""
 
     def __init__(self, limit: int) -> None:
         self.kept = bytearray()
@@ -83,7 +83,7 @@ async def _write_stdin(child: ChildProcess, data: bytes) -> None:
 
 
 async def _kill(child: ChildProcess, mark: str) -> None:
-    """End what the command left in the background, also what has left its group."""
+    """Kill what the command left in the background, including processes that left its group."""
     await kill_group(child.group_id, mark)
     await child.wait_exit(_KILL_SECONDS)
     child.close()

@@ -1,8 +1,7 @@
-"""What is dangerous about a shell command, as far as its words show it.
+"""Finds risks in a shell command, as far as its words show them.
 
-Rule: a guard rail, no wall: a command can hide what it does, so the permission to run it is what protects. What nobody
-can mean is refused, what people regret is pointed out.
-Neighbours: `shell` asks before it runs a command.
+Rule: a guard rail, not a security boundary: a command can hide what it does, so the protection is the permission to run
+it. Destructive commands that nobody can intend are refused, risky ones get a warning.
 """
 
 import re
@@ -29,18 +28,18 @@ _SAFE_DEVICES = frozenset(
     {"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/stdin", "/dev/stdout", "/dev/stderr"}
 )
 _MAX_COMMAND = 20_000
-"""Characters of a command that are looked at; people do not write longer ones, and the rest could hide anything."""
+"""Characters of a command; longer ones are refused: people do not write them, and the rest could hide anything."""
 
 
 class CommandRisks(msgspec.Struct, frozen=True):
-    """`refused`: why the command must not run. `warnings`: what to think of before it does."""
+    """`refusal`: why the command must not run, else empty. `warnings`: risks to report with its result."""
 
     refusal: str = ""
     warnings: tuple[str, ...] = ()
 
 
 def inspect_command(command: str, root: Path) -> CommandRisks:
-    """Say what is dangerous about a command that would run in `root`."""
+    """Return the risks of a command that would run in the folder `root`."""
     if len(command) > _MAX_COMMAND:
         return CommandRisks(refusal=f"it is longer than {_MAX_COMMAND} characters; write a script and run that")
     calls = [words for part in _COMMAND_SEPARATOR.split(command) if (words := _split_words(part))]
@@ -57,7 +56,7 @@ def _split_words(part: str) -> list[str]:
 
 
 def _program(words: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Give the program that is run, past `sudo` and assignments, and its arguments."""
+    """Return the program, after wrappers such as `sudo` and assignments, and its arguments."""
     for at, word in enumerate(words):
         name = word.rpartition("/")[2]
         if name not in _WRAPPER_PROGRAMS and "=" not in word and not word.startswith("-"):
@@ -97,7 +96,7 @@ def _warnings(calls: Sequence[Sequence[str]], command: str) -> Iterator[str]:
 
 
 def _outside_paths(calls: Sequence[Sequence[str]], root: Path) -> Iterator[str]:
-    """Find paths outside the workspace; the programs themselves may be anywhere."""
+    """Yield a warning for each path outside the workspace; the programs themselves may be anywhere."""
     for words in calls:
         for word in words[1:]:
             path = word.partition("=")[2] if word.startswith("-") else word

@@ -1,8 +1,7 @@
-"""Notify and slash_command: what reaches out of the conversation.
+"""The tools Notify and slash_command.
 
-Rule: a notification is a program of the desktop with two arguments, never a shell; a slash command is a text of the
-operator's, with the model's words put in, and a command may name the tools that it wants.
-Neighbours: the terminal and the agent show what comes out.
+Rule: a notification runs the desktop's program with two arguments, never a shell. A slash command is a text of the
+operator's with the model's arguments inserted; its front matter may name the tools to use.
 """
 
 import asyncio
@@ -27,14 +26,14 @@ Notifier: TypeAlias = Callable[[str, str], Awaitable[None]]
 
 
 class Control:
-    """The tools that reach out. `notifier`, by default the desktop's, shows notifications; `commands` holds texts."""
+    """Notify and slash_command; `notifier` defaults to the desktop's, `commands` is the folder of command texts."""
 
     def __init__(self, *, notifier: Notifier | None = None, commands: Path | None = None) -> None:
         self._notifier = notifier or notify_desktop
         self._commands = commands
 
     def tools(self) -> list[FunctionTool]:
-        """Give the tools."""
+        """Return the tools."""
         tools = [FunctionTool(self.notify, name="Notify", traits=Traits(sensitivity="safe", source="builtin:control"))]
         if self._commands is not None:
             traits = Traits(source="builtin:control", subject="command")
@@ -68,7 +67,7 @@ class Control:
 
 
 def _split_front_matter(text: str) -> tuple[str, str]:
-    """Part what a command's file says of itself, between lines of `---`, from the command."""
+    """Split a command's file into its front matter, between lines of `---`, and the command."""
     if not text.startswith("---\n") or "\n---\n" not in text:
         return "", text
     head, _, rest = text[4:].partition("\n---\n")
@@ -76,7 +75,7 @@ def _split_front_matter(text: str) -> tuple[str, str]:
 
 
 async def notify_desktop(title: str, body: str) -> None:
-    """Show a notification of the desktop. Raises `ToolError` where there is none."""
+    """Show a desktop notification. Raises `ToolError` if that is not possible."""
     program = shutil.which("notify-send")
     if program is None:
         raise ToolError("There is no desktop here to show a notification on.")

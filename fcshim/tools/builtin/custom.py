@@ -1,9 +1,8 @@
-"""Custom tools: the functions of Python files in a folder.
+"""Custom tools: functions from the Python files of a folder.
 
-Rule: a file's `TOOLS` list, or else its public functions with a docstring, are tools; a file that changed is loaded
-anew at the next look, one that does not load keeps its old tools and is told. The folder is the operator's: its code
-runs.
-Neighbours: the registry holds the tools, under the source `custom:FILE`.
+Rule: a file's tools are its `TOOLS` list, else its public functions with a docstring. A changed file is reloaded at the
+next refresh; one that fails to load keeps its old tools and is reported. The folder is the operator's: its code is
+executed.
 """
 
 import inspect
@@ -28,7 +27,7 @@ class _LoadedFile(msgspec.Struct):
 
 
 class CustomTools:
-    """The tools of a folder. Raises `ConfigError` where there is no such folder."""
+    """The tools of a folder; `errors` has the files that failed to load. Raises `ConfigError` if it is no folder."""
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -38,7 +37,7 @@ class CustomTools:
         self.errors: dict[str, str] = {}
 
     def refresh(self) -> bool:
-        """Look at the files again; tell whether any changed, came or went."""
+        """Reload changed files; return whether any file was added, changed or removed."""
         files = {
             file: _file_version(file) for file in sorted(self._folder.glob("*.py")) if not file.name.startswith("_")
         }
@@ -54,7 +53,7 @@ class CustomTools:
         return changed
 
     def tools(self) -> list[AnyTool]:
-        """Give the tools of all files, in the order of their names."""
+        """Return the tools of all files, in the order of the files' names."""
         return [tool for file in sorted(self._loaded) for tool in self._loaded[file].tools]
 
     def _load(self, file: Path, stamp: tuple[int, int]) -> None:
@@ -84,7 +83,7 @@ def _as_tool(each: JSON, source: str) -> AnyTool:
 
 
 def _run_module(file: Path) -> ModuleType:
-    """Run the file itself: the cache of compiled files does not notice two changes within a second."""
+    """Execute the source file itself: Python's bytecode cache misses a second change within one second."""
     module = ModuleType(f"fcshim_custom_{file.stem}")
     module.__file__ = str(file)
     exec(compile(file.read_bytes(), file, "exec"), vars(module))  # noqa: S102 - running the operator's files is the purpose

@@ -1,7 +1,7 @@
-"""Loads a page, within limits.
+"""Loads a web page within limits.
 
-Rule: http and https, public addresses, few redirects, each judged anew; so many bytes, unpacked, and no more; so long.
-Neighbours: `addresses` judges, `web` offers the tool.
+Rule: only http and https, public addresses and a few redirects, each checked anew; the decompressed size and the total
+time are limited.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from fcshim.tools.builtin.addresses import PublicResolver, is_ip_literal, is_pub
 
 DEFAULT_SECONDS = 30.0
 SIZE_LIMIT = 5 * 2**20
-"""Bytes of a page, unpacked."""
+"""Bytes of a page after decompression."""
 _MAX_REDIRECTS = 5
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; fcshim)",
@@ -28,7 +28,7 @@ _CHARSET = re.compile(rb"<meta[^>]{0,100}charset\s*=\s*[\"']?([A-Za-z0-9_-]{1,40
 
 
 class WebPage(msgspec.Struct, frozen=True):
-    """What was loaded, from where it was at last."""
+    """A loaded page; `url` is its address after redirects."""
 
     url: str
     media_type: str
@@ -36,7 +36,7 @@ class WebPage(msgspec.Struct, frozen=True):
 
 
 async def fetch(url: str, *, allow_private: bool = False, seconds: float = DEFAULT_SECONDS) -> WebPage:
-    """Load a page. Raises `ToolError`."""
+    """Load a page within `seconds`. Raises `ToolError`."""
     try:
         async with asyncio.timeout(seconds), _client_session(allow_private=allow_private) as session:
             return await _follow_redirects(session, url, allow_private=allow_private)
@@ -76,7 +76,7 @@ def _check_url(url: str, *, allow_private: bool) -> None:
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> bytes:
-    """Read and unpack, no further than the limit: a small file can unpack to gigabytes."""
+    """Read and decompress up to the limit: a small body can decompress to gigabytes."""
     unpacker = _decompressor(response.headers.get("Content-Encoding", ""))
     body = bytearray()
     async for data in response.content.iter_any():
@@ -91,7 +91,7 @@ def _decompressor(encoding: str) -> "zlib._Decompress | None":
         case "" | "identity":
             return None
         case "gzip" | "x-gzip" | "deflate":
-            return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+            return zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # detects gzip or zlib by its header
         case other:
             raise ToolError(f"The page is packed as {other[:40]}, which was not asked for.")
 

@@ -1,8 +1,6 @@
-"""Files: Read, Write, Edit, ListDir.
+"""The tools Read, Write, Edit and ListDir.
 
-Rule: what is read is bounded, what is written appears at once or not at all, and an edit that is not exact changes
-nothing.
-Neighbours: `workspace` says which paths may be touched; `search` finds files.
+Rule: reads are bounded, writes are atomic, and an edit whose text does not match exactly changes nothing.
 """
 
 import base64
@@ -22,11 +20,11 @@ from fcshim.tools.function import FunctionTool
 from fcshim.tools.result import ToolResult
 
 READ_LIMIT = 128 * 1024
-"""Characters of one reading; more than any model reads well, and the registry cuts at less."""
+"""Characters of one read: more than any model reads well; the executor truncates at less."""
 FILE_LIMIT = 10 * 2**20
-"""Bytes of a file beyond which a part has to be asked for."""
+"""Bytes of a file; a larger one can only be read in parts, and not be edited."""
 _IMAGE_LIMIT = 5 * 2**20
-"""Bytes of a picture, which is what most providers take."""
+"""Bytes of an image, as most providers accept."""
 _MAX_ENTRIES = 1_000
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 
@@ -40,7 +38,7 @@ class Files:
         self._workspace = workspace
 
     def tools(self) -> list[FunctionTool]:
-        """Give the tools."""
+        """Return the tools."""
         reads = Traits(sensitivity="safe", reads_only=True, subject="path", source="builtin:files")
         writes = Traits(sensitivity="edit", subject="path", source="builtin:files", parallel=False)
         return [
@@ -132,7 +130,7 @@ def _entry(entry: Path) -> str:
 
 
 def _join_limited(lines: Iterator[str], path: str) -> str:
-    """Join lines up to the limit, and say where to go on."""
+    """Join lines up to the limit; append how to read the rest."""
     parts: list[str] = []
     left = READ_LIMIT
     for number, line in enumerate(lines, 1):
@@ -152,14 +150,14 @@ def _read_image(file: Path) -> ToolResult:
 
 
 def _match_line_endings(text: str, old: str, new: str) -> tuple[str, str]:
-    """Models write line feeds; a file with carriage returns keeps them."""
+    """Convert the texts to CRLF if the file has it: models write line feeds."""
     if "\r\n" in text and old not in text:
         return old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
     return old, new
 
 
 def _write_atomically(file: Path, data: bytes) -> None:
-    """Write beside the file and put it in its place, with its permissions."""
+    """Write a temporary file beside the target and rename it, with the target's permissions."""
     mode = file.stat().st_mode & 0o7777 if file.exists() else 0o666 & ~_umask()
     handle, beside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
     try:
@@ -180,7 +178,7 @@ def _umask() -> int:
 
 @contextlib.contextmanager
 def _tool_errors(path: str) -> Iterator[None]:
-    """Tell the model what the system says."""
+    """Convert system errors to `ToolError`."""
     try:
         yield
     except UnicodeDecodeError as error:

@@ -1,7 +1,6 @@
-"""Patterns for paths: `*.py`, `src/**/test_*.py`, `*.{ts,tsx}`.
+"""Glob patterns for paths: `*.py`, `src/**/test_*.py`, `*.{ts,tsx}`.
 
-Rule: a pattern without a slash is about names, at any depth; `**` stands for any number of folders. Bounded work.
-Neighbours: `search` walks and asks here.
+Rule: a pattern without a slash matches names at any depth; `**` matches any number of folders. The work is bounded.
 """
 
 import fnmatch
@@ -10,17 +9,17 @@ from functools import lru_cache
 from fcshim.errors import ToolError
 
 _MAX_PATTERNS = 64
-"""Patterns that braces may stand for: they multiply."""
+"""Patterns that one pattern's braces may expand to: their numbers multiply."""
 
 
 class GlobPattern:
-    """One pattern, with its braces written out. Raises `ToolError` where they stand for too much."""
+    """One pattern, with its braces expanded. Raises `ToolError` if they expand to too many patterns."""
 
     def __init__(self, pattern: str) -> None:
         self._patterns = [tuple(each.split("/")) for each in _expand_braces(pattern.lstrip("/").removeprefix("./"))]
 
     def matches(self, path: str) -> bool:
-        """Tell whether a path, from the folder that is searched, is meant."""
+        """Return whether a path, relative to the searched folder, matches."""
         parts = tuple(path.split("/"))
         return any(_matches(pattern if len(pattern) > 1 else ("**", *pattern), parts) for pattern in self._patterns)
 
@@ -41,7 +40,7 @@ def _expand_braces(pattern: str) -> list[str]:
 
 
 def _matches(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """Compare part by part; a table, not a recursion, since each `**` doubles the ways."""
+    """Match part by part over the set of reachable positions; backtracking is exponential in the number of `**`."""
     reachable = {0}
     for part in pattern:
         if part == "**":

@@ -1,8 +1,7 @@
-"""Searches files for a pattern, in a process of its own: `{"pattern", "files"}` on stdin, one match a line on stdout.
+"""Searches files for a pattern in a process of its own.
 
-Rule: the standard library alone; a pattern that takes for ever is ended with this process, which nobody can do to a
-thread.
-Neighbours: `search` starts it and ends it.
+Rule: standard library only. Standard input is `{"pattern", "files", "most"}`; standard output has one match a line. A
+pattern that backtracks without end is stopped by killing the process, which cannot be done to a thread.
 """
 
 import json
@@ -14,7 +13,7 @@ _LINE_LIMIT = 500
 
 
 def main() -> None:
-    """Search until there are enough matches."""
+    """Search until there are `most` matches."""
     asked = json.load(sys.stdin)
     pattern = re.compile(asked["pattern"])
     left = asked["most"]

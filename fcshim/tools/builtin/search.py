@@ -1,7 +1,6 @@
-"""Finding files: Glob by name, Grep by content.
+"""The tools Glob and Grep: find files by name and by content.
 
-Rule: what version control ignores is not searched; a search ends after some seconds, whatever the pattern.
-Neighbours: `walk` gives the files, `globs` compares names, `grep_worker` reads contents.
+Rule: files that version control ignores are not searched; a content search has a time limit, whatever its pattern.
 """
 
 import asyncio
@@ -28,13 +27,13 @@ SearchFolder = Annotated[str, "folder to search, from the workspace"]
 
 
 class Search:
-    """The tools that find files of a workspace."""
+    """The tools that find files in a workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
     def tools(self) -> list[FunctionTool]:
-        """Give the tools."""
+        """Return the tools."""
         traits = Traits(sensitivity="safe", reads_only=True, subject="path", source="builtin:search")
         return [
             FunctionTool(self.glob, name="Glob", traits=traits),

@@ -1,7 +1,6 @@
-"""Commands: Bash.
+"""The tool Bash.
 
-Rule: it asks before every command; what nobody can mean is refused even then.
-Neighbours: `danger` reads the command, `command` runs it.
+Rule: every command needs approval; destructive commands that nobody can intend are refused even then.
 """
 
 import os
@@ -21,7 +20,7 @@ OUTPUT_LIMIT = 100 * 1024
 
 
 class Shell:
-    """The tool that runs commands in a workspace; `seconds` is how long one may take."""
+    """The tool that runs commands in a workspace; `seconds` is the time limit of one command."""
 
     def __init__(self, workspace: Workspace, *, seconds: float = DEFAULT_SECONDS) -> None:
         self._workspace = workspace
@@ -29,7 +28,7 @@ class Shell:
         self._shell = shutil.which("bash") or "/bin/sh"
 
     def tools(self) -> list[FunctionTool]:
-        """Give the tool."""
+        """Return the tool."""
         traits = Traits(subject="command", source="builtin:shell", parallel=False, timeout=self._seconds + 10)
         return [FunctionTool(self.bash, name="Bash", traits=traits)]
 
@@ -67,5 +66,5 @@ class Shell:
 
 
 def _environment() -> dict[str, str]:
-    """Give the user's environment without our own keys."""
+    """Return the user's environment without fcshim's own variables, which may hold keys."""
     return {name: value for name, value in os.environ.items() if not name.startswith("FCSHIM_")}

@@ -1,10 +1,9 @@
 """Skills: texts that tell a model how to do something, in folders with a `SKILL.md`.
 
-Rule: a skill is text, never run; one is installed by its id from the index that the operator names, checked by digest.
-Neighbours: `fetch` loads what an index names.
+Rule: a skill is text and is never executed; it is installed by its id in the operator's index, if its digest matches.
 
-A skill's file begins with its name and description between lines of `---`. An index is a JSON file:
-`{"skills": [{"id", "name", "description", "url", "sha256"}]}`, where `url` leads to the `SKILL.md`.
+A skill's file begins with its name and description between lines of `---`. An index is a JSON file: `{"skills": [{"id",
+"name", "description", "url", "sha256"}]}`, where `url` is the address of the `SKILL.md`.
 """
 
 import hashlib
@@ -26,11 +25,11 @@ _FIELD = re.compile(r"(name|description):[ \t]*(.*)")
 _MAX_SKILLS = 500
 
 LoadText: TypeAlias = Callable[[str], Awaitable[str]]
-"""Loads the text behind an address."""
+"""Loads the text at a URL."""
 
 
 class Skill(msgspec.Struct, frozen=True):
-    """A skill that is there."""
+    """An installed skill."""
 
     name: str
     description: str
@@ -38,7 +37,7 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 class SkillListing(msgspec.Struct, frozen=True):
-    """A skill that an index offers; its id is the name of a folder."""
+    """A skill in an index; its id becomes the name of a folder."""
 
     id: str
     name: str
@@ -56,7 +55,7 @@ class _SkillIndex(msgspec.Struct, frozen=True):
 
 
 class Skills:
-    """The skills of a folder; with an `index` (an address, and how to load one) others can be installed."""
+    """The skills of a folder; with the URL of an `index`, and `load` to load URLs, others can be installed."""
 
     def __init__(self, folder: Path, *, index: str = "", load: LoadText | None = None) -> None:
         self._folder = folder
@@ -64,7 +63,7 @@ class Skills:
         self._load = load
 
     def tools(self) -> list[FunctionTool]:
-        """Give the tools."""
+        """Return the tools."""
         safe = Traits(sensitivity="safe", reads_only=True, source="builtin:skills")
         tools = [
             FunctionTool(self.list_skills, traits=safe),
@@ -100,7 +99,7 @@ class Skills:
         ]
         return "\n".join(f"{each.id}: {each.description or each.name}" for each in found[:50]) or "Nothing was found."
 
-    async def skillhub_install(self, skillId: str) -> str:  # noqa: N803 - the name that models are told
+    async def skillhub_install(self, skillId: str) -> str:  # noqa: N803 - the name that models get
         """Install a skill by its id, as skillhub_search gives it."""
         offer = next((each for each in await self._listings() if each.id == skillId), None)
         if offer is None:

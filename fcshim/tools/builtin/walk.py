@@ -1,7 +1,7 @@
-"""The files under a folder, as a programmer sees them.
+"""Lists the files under a folder.
 
-Rule: what `.gitignore` files leave out, and `.git` itself, is left out; links to folders are not followed; sorted.
-Neighbours: `search`.
+Rule: sorted; without the files that `.gitignore` files exclude, without version control folders; symbolic links are
+skipped.
 """
 
 import os
@@ -12,11 +12,11 @@ import pathspec
 
 _VCS_FOLDERS = frozenset({".git", ".hg", ".svn"})
 MAX_FILES = 200_000
-"""Files that are looked at: a home folder has more, and a search there would take minutes."""
+"""Files in one listing: a home folder has more, and a search there would take minutes."""
 
 
 def files_under(folder: Path, root: Path) -> Iterator[Path]:
-    """Give the files, with the rules of all folders from `root` down."""
+    """Yield the files, by the ignore rules of all folders from `root` down."""
     rules = [each for parent in _parent_folders(folder, root) for each in _read_rules(parent)]
     left = MAX_FILES
     for file in _walk(folder, rules):
@@ -61,5 +61,5 @@ def _is_ignored(path: Path, rules: list[_FolderRules], *, is_folder: bool) -> bo
 
 
 def _parent_folders(folder: Path, root: Path) -> list[Path]:
-    """Give the folders above, from the root down; their rules hold here too."""
+    """Return the folders between the root and this one, from the root down; their ignore rules apply here too."""
     return [parent for parent in reversed(folder.parents) if parent.is_relative_to(root)]

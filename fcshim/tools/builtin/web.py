@@ -1,7 +1,6 @@
-"""The web: WebFetch and WebSearch.
+"""The tools WebFetch and WebSearch.
 
-Rule: what a page says is shown to the model as data; a long page is summed up, where there is somebody to do it.
-Neighbours: `fetch` loads, `article` writes Markdown, `websearch` asks a service.
+Rule: a page's text is returned to the model as data; a long page is summarised if there is a summariser.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,18 +16,18 @@ from fcshim.tools.builtin.websearch import SearchResult, SearchService
 from fcshim.tools.function import FunctionTool
 
 SUMMARY_THRESHOLD = 4 * 1024
-"""Characters of a page beyond which it is summed up."""
+"""Characters of a page beyond which it is summarised."""
 _MAX_SUMMARY_INPUT = 100_000
-"""Characters that a model is given to sum up: more would not fit into most."""
+"""Characters that the summariser gets: more would not fit into most models' contexts."""
 
 Summarise: TypeAlias = Callable[[str, str], Awaitable[str]]
-"""Sums a text up, with regard to a question: (question, text) to summary."""
+"""Summarises a text with regard to a question: (question, text) to summary."""
 
 _DEFAULT_PROMPT = "What does this page say? Keep all that somebody could need who cannot see it."
 
 
 class Web:
-    """The tools that look into the web. `private` allows addresses of this machine and its networks."""
+    """WebFetch and WebSearch; `allow_private` permits addresses of this machine and its networks."""
 
     def __init__(
         self, *, summarise: Summarise | None = None, service: SearchService | None = None, allow_private: bool = False
@@ -38,7 +37,7 @@ class Web:
         self._allow_private = allow_private
 
     def tools(self) -> list[FunctionTool]:
-        """Give the tools."""
+        """Return the tools."""
         traits = Traits(sensitivity="safe", reads_only=True, source="builtin:web")
         return [
             FunctionTool(self.fetch, name="WebFetch", traits=msgspec.structs.replace(traits, subject="url")),

@@ -1,7 +1,6 @@
-"""Services that search the web: Tavily, Jina, SearXNG.
+"""Web search services: Tavily, Jina, SearXNG.
 
-Rule: a service is a row in a table: how it is asked, and where its answer keeps what.
-Neighbours: `web` offers the tool; the operator's settings choose the service.
+Rule: a service is a row of a table: how to build its request, and which fields of its response have the results.
 """
 
 from collections.abc import Callable
@@ -19,7 +18,7 @@ _SECONDS = 20.0
 
 
 class SearchResult(msgspec.Struct, frozen=True):
-    """One result."""
+    """One search result."""
 
     title: str
     url: str
@@ -27,7 +26,7 @@ class SearchResult(msgspec.Struct, frozen=True):
 
 
 class _ServiceApi(msgspec.Struct, frozen=True):
-    """How a service is asked, and where in its answer the results are."""
+    """A service's default URL and request builder, and the response fields of the results and their excerpts."""
 
     url: str
     build_request: Callable[[str, str, str, int], httpx.Request]
@@ -57,7 +56,7 @@ _SERVICES: dict[ServiceKind, _ServiceApi] = {
 
 
 class SearchService:
-    """A service that searches the web. Raises `ConfigError` where it lacks its key or its address."""
+    """A web search service. Raises `ConfigError` if its key or its URL is missing."""
 
     def __init__(self, kind: ServiceKind, *, key: str = "", url: str = "") -> None:
         self._api = _SERVICES[kind]
@@ -70,7 +69,7 @@ class SearchService:
             raise ConfigError(f"{kind}: expected a key of the service")
 
     async def search(self, query: str, count: int) -> list[SearchResult]:
-        """Give up to `count` results. Raises `ToolError`."""
+        """Return up to `count` results. Raises `ToolError`."""
         request = self._api.build_request(self._url, self._key, query, count)
         try:
             async with httpx.AsyncClient(timeout=_SECONDS) as client:

@@ -1,8 +1,7 @@
 """The folder in which the built-in tools work.
 
-Rule: a path is resolved, symlinks and all, before it is judged; outside the folder nothing is touched unless the
-operator opened it.
-Neighbours: every tool with a path asks here first.
+Rule: a path is resolved, including symbolic links, before it is checked; paths outside the folder are refused unless
+the operator allows them.
 """
 
 from pathlib import Path
@@ -11,7 +10,7 @@ from fcshim.errors import ConfigError, ToolError
 
 
 class Workspace:
-    """A folder; `restrict` false lets paths lead out of it. Raises `ConfigError` where it is none."""
+    """A folder; `restrict` false permits paths outside it. Raises `ConfigError` if it is not a folder."""
 
     def __init__(self, root: Path | str, *, restrict: bool = True) -> None:
         try:
@@ -23,7 +22,7 @@ class Workspace:
         self._restrict = restrict
 
     def resolve(self, path: str) -> Path:
-        """Give the real path that `path`, from the root, means. Raises `ToolError`."""
+        """Return the real path of `path`, which is relative to the root. Raises `ToolError`."""
         try:
             found = (self.root / Path(path).expanduser()).resolve()
         except (OSError, RuntimeError, ValueError) as error:
@@ -33,7 +32,7 @@ class Workspace:
         return found
 
     def existing_file(self, path: str) -> Path:
-        """Give an existing file. Raises `ToolError`."""
+        """Return the path of an existing file. Raises `ToolError`."""
         found = self.resolve(path)
         if found.is_dir():
             raise ToolError(f"{path} is a folder; use ListDir.")
@@ -42,12 +41,12 @@ class Workspace:
         return found
 
     def existing_folder(self, path: str) -> Path:
-        """Give an existing folder. Raises `ToolError`."""
+        """Return the path of an existing folder. Raises `ToolError`."""
         found = self.resolve(path)
         if not found.is_dir():
             raise ToolError(f"{path} is not a folder." if found.exists() else f"There is no folder {path}.")
         return found
 
     def display_path(self, path: Path) -> str:
-        """Write a path as the model knows it: from the root, where it is inside."""
+        """Return a path as the model knows it: relative to the root if it is inside."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
