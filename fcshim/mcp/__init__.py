@@ -1,7 +1,6 @@
-"""MCP servers: started, watched, asked; their tools offered to any model.
+"""MCP servers: connections to them, and their tools for any model.
 
-Rule: one bad server never hurts another; the SDK, slow to import, comes with the first name that needs it.
-Neighbours: `tools` executes what is found here, `cli.tools` and the agent ask the manager.
+Rule: a failing server never affects another; the SDK, slow to import, is imported by the first name that needs it.
 """
 
 from importlib import import_module
@@ -29,7 +28,7 @@ _LAZY = {"Manager": "fcshim.mcp.manager", "Pins": "fcshim.mcp.pins"}
 
 
 def __getattr__(name: str) -> object:
-    """Import the SDK at the first use of what needs it: reading a configuration does not."""
+    """Import `Manager` and `Pins` at their first use: they need the SDK, reading a configuration does not."""
     if name not in _LAZY:
         raise AttributeError(f"module 'fcshim.mcp' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)

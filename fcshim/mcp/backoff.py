@@ -1,17 +1,16 @@
-"""How long to wait before the next try.
+"""The delays between attempts to connect.
 
-Rule: doubling, with jitter, so that servers that fell together do not rise together; randomness is passed in.
-Neighbours: `connection` waits.
+Rule: they double, with jitter, so that servers that failed together do not return together; randomness is passed in.
 """
 
 from collections.abc import Callable
 
 FIRST_DELAY = 0.1
-"""Seconds before the second try."""
+"""Seconds before the second attempt."""
 MAX_DELAY_REMOTE = 1.5
-"""A refused connection costs nothing, and who is back must be found within two seconds."""
+"""Seconds; short, because a refused connection costs nothing and a server's return must show within two seconds."""
 MAX_DELAY_PROCESS = 30.0
-"""A program that dies at once is started rarely; a call that needs it starts it sooner."""
+"""Seconds; long, so that a program that dies at once is rarely started. A call that needs it ends the delay."""
 
 
 class Backoff:
@@ -23,11 +22,11 @@ class Backoff:
         self._failures = 0
 
     def next_delay(self) -> float:
-        """Give the seconds to wait: between half and the whole of a delay that doubles."""
+        """Return the seconds to wait: between half and the whole of a delay that doubles."""
         delay = min(self._max_delay, FIRST_DELAY * 2.0 ** min(self._failures, 16))
         self._failures += 1
         return delay * (0.5 + self._random() / 2)
 
     def reset(self) -> None:
-        """Begin anew: the server has worked."""
+        """Begin with the first delay again, after a stable connection."""
         self._failures = 0

@@ -1,7 +1,6 @@
-"""Results that may be given again: those of tools that only read, for as long as the operator says.
+"""A cache of the results of tools that only read, for as long as the operator configures.
 
-Rule: off unless asked for; a failure is never kept; the oldest result goes when there are too many.
-Neighbours: `connection` has one, `tool` asks it first.
+Rule: off by default; a failure is never cached; the oldest result is evicted when the cache is full.
 """
 
 import json
@@ -11,11 +10,11 @@ from fcshim.events import JSON
 from fcshim.tools.result import ToolResult
 
 _MAX_ENTRIES = 256
-"""Results kept of one server; each may hold 16 MB in the worst case, some KB in the usual one."""
+"""Results cached per server; each may hold 16 MB in the worst case, usually some KB."""
 
 
 class ResultCache:
-    """The results of one server's tools, by what was asked; `seconds` is how long they hold."""
+    """The results of one server's tools, by tool and arguments; `lifetime` is in seconds, 0 disables the cache."""
 
     def __init__(self, lifetime: float, clock: Callable[[], float]) -> None:
         self._lifetime = lifetime
@@ -23,12 +22,12 @@ class ResultCache:
         self._entries: dict[str, tuple[float, ToolResult]] = {}
 
     def get(self, tool: str, arguments: Mapping[str, JSON]) -> ToolResult | None:
-        """Give the result of the same call, if it still holds."""
+        """Return the result of the same call, unless it has expired."""
         until, result = self._entries.get(_key(tool, arguments), (0.0, None))
         return result if self._clock() < until else None
 
     def put(self, tool: str, arguments: Mapping[str, JSON], result: ToolResult) -> None:
-        """Keep a result."""
+        """Cache a result."""
         if self._lifetime <= 0 or result.is_error:
             return
         key = _key(tool, arguments)

@@ -1,8 +1,8 @@
-"""The file of servers: `{"mcpServers": {name: {...}}}`, as desktop clients write it.
+"""The servers file: `{"mcpServers": {name: {...}}}`, as desktop clients write it.
 
-Rule: every fault names the file, the server, the field and what was expected; `${VAR}` and `${VAR:-default}` stand for
-the environment in every string. Fields of other clients are ignored, unless they look like a slip of one of ours.
-Neighbours: `settings` are what comes out; `cli` names the file.
+Rule: every error names the file, the server, the field and what was expected; `${VAR}` and `${VAR:-default}` are
+replaced from the environment in every string. Fields of other clients are ignored, unless they look like a misspelt
+field of ours.
 """
 
 import difflib
@@ -37,9 +37,9 @@ TYPE_ALIASES = {
     "streamableHttp": "http",
     "streamable_http": "http",
 }
-"""The words for a way to reach a server that are in use, and ours for them."""
+"""The names of transports that are in use, and ours for them."""
 _IMPLIED_TYPES = {"command": "stdio", "package": "npm", "url": "http"}
-"""Without a `type`, the field that is there tells it."""
+"""The type that a field implies if there is no `type`."""
 _FIELDS = (
     "type",
     "command",
@@ -56,17 +56,17 @@ _FIELDS = (
     "handshake",
 )
 _OTHER_CLIENT_FIELDS = frozenset({"disabled", "autoApprove", "alwaysAllow", "description", "name", "tools", "version"})
-"""Fields of other clients; `disabled` is understood, the others change nothing here."""
+"""Fields of other clients; `disabled` is honoured, the others have no effect."""
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _EXACT_PACKAGE = re.compile(
     r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*"
 )
 _SIZE_LIMIT = 2**20
-"""Bytes of a file of servers; hundreds of servers come to some ten thousand."""
+"""Bytes of a servers file; hundreds of servers take some ten thousand."""
 
 
 def load_servers(path: Path | str, env: Mapping[str, str]) -> tuple[McpServerConfig, ...]:
-    """Read the servers that are enabled, in the file's order. Raises `ConfigError`."""
+    """Read the enabled servers, in the file's order. Raises `ConfigError`."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(_SIZE_LIMIT + 1)
@@ -84,7 +84,7 @@ def load_servers(path: Path | str, env: Mapping[str, str]) -> tuple[McpServerCon
 
 
 def read_servers(document: JSON, env: Mapping[str, str], where: str = "mcpServers") -> tuple[McpServerConfig, ...]:
-    """Read the servers that are enabled out of a decoded file. Raises `ConfigError` that begins with `where`."""
+    """Read the enabled servers from a decoded file. Raises `ConfigError` that begins with `where`."""
     listed = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(listed, dict):
         raise ConfigError(f'{where}: expected {{"mcpServers": {{name: {{...}}}}}}, got {_excerpt(document)}')
@@ -93,7 +93,7 @@ def read_servers(document: JSON, env: Mapping[str, str], where: str = "mcpServer
 
 
 class _ServerFields:
-    """The fields of one server, taken one by one."""
+    """The fields of one server, read one by one."""
 
     def __init__(self, fields: JSON, name: str, env: Mapping[str, str], where: str) -> None:
         self._name, self._env, self._where = name, env, where
@@ -104,7 +104,7 @@ class _ServerFields:
         self._fields: dict[str, JSON] = fields
 
     def read_server(self) -> McpServerConfig | None:
-        """Give the server; none where it is disabled, whatever else is written there."""
+        """Return the server; None if it is disabled, whatever its other fields are."""
         enabled = self._read_typed("enabled", bool, "true or false", default=True)
         if not enabled or self._read_typed("disabled", bool, "true or false", default=False):
             return None
@@ -237,7 +237,7 @@ class _ServerFields:
 
 
 def _excerpt(value: JSON) -> str:
-    """Show a value's form and never its content, where it could hold a secret."""
+    """Quote a value; of an object, which could hold a secret, only the field names."""
     if isinstance(value, dict):
         return f"an object with {', '.join(list(value)[:5]) or 'no fields'}"
     return repr(value)[:60]

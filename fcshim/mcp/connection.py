@@ -1,8 +1,7 @@
-"""One server's connection: opened, kept, opened again.
+"""The connection to one server: connects, calls tools, reconnects.
 
-Rule: `run` is its life, in one task; whatever the server does becomes a state and a fault, never an exception. A call
-waits for a lost server for a while; one that may have reached the server is never sent twice.
-Neighbours: `life` has the states, `links` opens, `watch` keeps; `manager` holds many.
+Rule: `run` drives the connection in one task; a failure of the server becomes a state and an error, never an exception.
+A call waits for a lost server for a limited time; a call that may have reached the server is never sent twice.
 """
 
 import asyncio
@@ -38,28 +37,28 @@ if TYPE_CHECKING:
     from fcshim.mcp.logins import OAuthLogins
 
 _STABLE_SECONDS = 10.0
-"""Seconds that a connection must have lasted for the next try after its loss to come at once."""
+"""Seconds that a connection must last before its loss resets the delay to the next attempt."""
 _MAX_SENDS = 3
-"""Times that a call is sent which the server provably did not get."""
+"""Times that a call is sent that the server provably did not get."""
 _PACKAGE_CONNECT_SECONDS = 60.0
-"""Seconds to connect where a package may have to be fetched first."""
+"""Seconds to connect if a package may have to be downloaded first."""
 
 
 class ConnectionTimeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long what is waited for; all in seconds."""
+    """Time limits and intervals of a connection, in seconds."""
 
     start: float = 15.0
-    """For all servers at the beginning; one that takes longer comes when it is there."""
+    """For all servers at the start; a server that takes longer is added when it is ready."""
     connect: float = 30.0
-    """For a server to start and say what it has."""
+    """For a server to start and list its tools."""
     reconnect: float = 10.0
-    """For a lost server to be back, before a call to it fails."""
+    """For a lost server to return, before a call to it fails."""
     ping: float = 30.0
-    """Between two questions whether an idle server still lives."""
+    """Between two pings of an idle server."""
 
 
 class Connection:
-    """The life of one server. `run` it in a task; `close` ends that task."""
+    """The connection to one server. `run` it in a task; `close` ends that task."""
 
     def __init__(
         self,
@@ -96,26 +95,26 @@ class Connection:
 
     @property
     def state(self) -> ConnectionState:
-        """Where it stands."""
+        """The current state."""
         return self._state
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What the server offers, as it said last; nothing while a change waits for approval."""
+        """The tools of the server's last list; none while a change waits for approval."""
         return () if self._changed_tools else self._tools
 
     @property
     def changed_tools(self) -> tuple[str, ...]:
-        """The tools that say other things of themselves than when they were approved."""
+        """The names of the tools whose definitions differ from the approved ones."""
         return self._changed_tools
 
     @property
     def protocol_version(self) -> str:
-        """The protocol's version that was agreed upon; empty while there is no connection."""
+        """The negotiated protocol version; empty while there is no connection."""
         return "" if self._client is None else self._client.protocol_version
 
     async def run(self) -> None:
-        """Live, until `close`."""
+        """Connect, and reconnect after each loss, until `close`."""
         try:
             while not self._closing:
                 await self._connect()
@@ -125,31 +124,31 @@ class Connection:
             self._set_state(ConnectionState.CLOSED)
 
     def close(self) -> None:
-        """Have `run` end, whatever it is doing."""
+        """End `run`, whatever it is doing."""
         self._closing = True
         self._reconnect_now.set()
         if self._scope is not None:
             self._scope.cancel()
 
     async def wait_first_attempt(self) -> None:
-        """Wait for the first attempt's outcome."""
+        """Wait for the outcome of the first attempt to connect."""
         await self._wait_until(
             lambda: self._state in (ConnectionState.READY, ConnectionState.CLOSED) or self._failures > 0
         )
 
     def approve(self) -> None:
-        """Take the server's tools as they are now."""
+        """Approve the server's tools as they are now."""
         self._pins.approve(self.server, self._tools)
         self._changed_tools = ()
         self._on_change()
 
     def recheck_pins(self) -> None:
-        """Look whether somebody else has approved what waits."""
+        """Check whether another process has approved the changed tools."""
         if self._changed_tools:
             self._set_tools(self._tools)
 
     def unavailable_message(self, tool: str) -> str:
-        """Say why a tool of this server cannot be called."""
+        """Return why a tool of this server cannot be called, for the model."""
         if self._changed_tools:
             names = ", ".join(self._changed_tools)
             return f"The MCP server {self.server.name!r} changed what it says of {names}, and waits for approval."
@@ -187,10 +186,10 @@ class Connection:
                     raise ToolError(f"{self.server.name} was lost during the call, which may have been done") from error
                 if not unsent or number == _MAX_SENDS:
                     raise
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     async def _wait_connected(self) -> tuple[Client, Link]:
-        """Wait for the connection, for a server that was there lately; ask one that was not just once more."""
+        """Return the connection; wait for a server that was lost recently, else for one more attempt."""
         if self._client is None:
             failures = self._failures
             self._reconnect_now.set()
@@ -214,7 +213,7 @@ class Connection:
             with anyio.CancelScope(deadline=anyio.current_time() + self._connect_seconds()) as self._scope:
                 await self._hold_connection(link)
                 fault = ConnectionError("the connection was lost")
-        except Exception as error:  # noqa: BLE001 - whatever a foreign server makes the SDK raise, it is its own fault
+        except Exception as error:  # noqa: BLE001 - any error of the SDK means that this attempt failed
             fault = error
         finally:
             self._drop_link(link)
@@ -257,14 +256,14 @@ class Connection:
             self._on_change()
 
     def _drop_link(self, link: Link) -> None:
-        """Let nobody use the link any more."""
+        """Mark the link as lost, so that no call uses it any more."""
         link.lost.set()
         if self._link is link:
             self._client = self._link = None
             self._last_ready = self._now()
 
     async def _wait_to_reconnect(self) -> None:
-        """Wait before the next attempt, unless a call is waiting for it."""
+        """Wait before the next attempt; a waiting call ends the wait."""
         if self._state is not ConnectionState.READY:
             self._failures += 1
         self._set_state(ConnectionState.WAITING)
@@ -278,7 +277,7 @@ class Connection:
 
     def _set_state(self, state: ConnectionState) -> None:
         if state not in TRANSITIONS[self._state]:
-            raise AssertionError(f"no step leads from {self._state} to {state}")
+            raise AssertionError(f"there is no transition from {self._state} to {state}")
         self._state = state
         moved, self._state_changed = self._state_changed, asyncio.Event()
         moved.set()

@@ -1,7 +1,6 @@
-"""What a server's tool gave back, as a result of ours.
+"""Converts the result of a server's tool to a `ToolResult`.
 
-Rule: nothing is lost: text stays text, images and sounds stay themselves, anything else is told in words or as JSON.
-Neighbours: `connection` asks the server, `tools.result` is the form of every result.
+Rule: nothing is lost: text, images and audio keep their types, any other content becomes text or JSON.
 """
 
 import json
@@ -27,7 +26,7 @@ _NO_MESSAGE = "The tool failed and did not say why."
 
 
 def to_tool_result(answer: CallToolResult) -> ToolResult:
-    """Turn a server's answer into a result; texts that follow one another are joined by a line feed."""
+    """Convert a server's result; adjacent texts are joined by a line feed."""
     parts = [_part(block) for block in answer.content]
     if answer.structured_content is not None and not _is_in_text(answer.structured_content, parts):
         parts.append(TextPart(_json(answer.structured_content)))
@@ -54,7 +53,7 @@ def _part(block: ContentBlock) -> Part:
 
 
 def _is_in_text(value: JSON, parts: Sequence[Part]) -> bool:
-    """Servers are asked to write structured content out as text too; twice would be a waste of the model's context."""
+    """Return whether a text repeats the value, as MCP asks of servers: twice would waste the model's context."""
     return any(isinstance(part, TextPart) and _text_equals(part.text, value) for part in parts)
 
 

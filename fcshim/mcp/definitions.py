@@ -1,7 +1,6 @@
-"""What a server says of its tools, made fit for every model.
+"""Converts servers' tool definitions to definitions that every model accepts.
 
-Rule: name and description stay as they are; a schema is always one of an object, and all that is valid in it stays.
-Neighbours: `manager` offers what is made here.
+Rule: a description is unchanged; a schema becomes one of an object, and keeps everything valid.
 """
 
 import logging
@@ -22,13 +21,13 @@ _TYPE_KEYWORDS = frozenset({"type", "anyOf", "oneOf", "allOf", "$ref", "enum", "
 
 _LIMITS = ToolLimits(schema_bytes=256 * 1024, schema_depth=32)
 _MAX_TEXT = 64 * 1024
-"""Characters of a name and a description; more would leave a model no room for anything else."""
+"""Characters of a name and a description; more would leave no space in a model's context."""
 
 logger = logging.getLogger(__name__)
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """One parameter, as people want to read it."""
+    """One parameter, for display."""
 
     name: str
     type: str
@@ -39,13 +38,13 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 def define_tool(server: McpServerConfig, tool: ServerTool) -> Tool:
-    """Give what the model is told of a server's tool."""
+    """Return the definition that the model gets of a server's tool."""
     description = tool.description or tool.title or f"The tool {tool.name} of the MCP server {server.name}"
     return Tool(full_name(server.name, tool.name), description, object_schema(tool.input_schema))
 
 
 def object_schema(schema: JSON) -> dict[str, JSON]:
-    """Give the schema of an arguments object: an empty one for none, an object's as it is, any other one wrapped."""
+    """Return a schema of an object: an empty one for none, an object's unchanged, any other one wrapped."""
     if not isinstance(schema, dict) or not schema:
         return {"type": "object", "properties": {}}
     if schema.get("type", "object") == "object":
@@ -54,10 +53,10 @@ def object_schema(schema: JSON) -> dict[str, JSON]:
 
 
 def repair_tool_list(result: dict[str, JSON]) -> None:
-    """Make a list of tools, as it came over the wire, one that the SDK takes.
+    """Repair a `tools/list` result in place, so that the SDK accepts it.
 
     Some servers send a schema without a type (zod 4 behind an older converter writes `{"$schema": ...}` alone), for
-    which the SDK refuses all of their tools.
+    which the SDK rejects the whole list.
     """
     if not isinstance(result.get("tools"), list):
         return
@@ -71,7 +70,7 @@ def repair_tool_list(result: dict[str, JSON]) -> None:
 
 
 def _is_valid_tool(tool: JSON) -> bool:
-    """Tell whether a tool can be offered; one whose words would fill the prompt, or break who reads them, cannot."""
+    """Return whether a tool can be offered: its schema is within the limits and its text does not fill a prompt."""
     if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
         return False
     size = len(tool["name"]) + len(str(tool.get("description", "")))
@@ -86,7 +85,7 @@ def _is_valid_tool(tool: JSON) -> bool:
 
 
 def list_parameters(schema: dict[str, JSON]) -> Iterator[Parameter]:
-    """Give the parameters that a schema describes; one without a type is a string."""
+    """Yield the parameters that a schema describes; one without a type is a string."""
     required = schema.get("required") or ()
     for name, said in (schema.get("properties") or {}).items():
         about = said if isinstance(said, dict) else {}

@@ -1,7 +1,6 @@
-"""What went wrong with a server, in one line that people and models can use.
+"""Describes the failure of a server in one line, for people and for models.
 
-Rule: the innermost cause speaks; what a program wrote before it died is part of the message.
-Neighbours: `connection` tells it, `links` knows what the program wrote.
+Rule: the root cause is named; what a program wrote before it died is part of the message.
 """
 
 import httpx2
@@ -14,7 +13,7 @@ _LIMIT = 600
 
 
 def describe_error(error: BaseException, diagnostics: str = "") -> str:
-    """Say what went wrong."""
+    """Describe an error; `diagnostics` is what the server's program left."""
     cause = root_cause(error)
     match cause:
         case FileNotFoundError(filename=filename) if filename:
@@ -38,7 +37,7 @@ def describe_error(error: BaseException, diagnostics: str = "") -> str:
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """Give the first cause in a tree of exceptions."""
+    """Return the first error that is not a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

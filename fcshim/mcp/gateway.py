@@ -1,8 +1,7 @@
-"""A registry as an MCP server: other programs call its tools over stdio, over HTTP, or in this process.
+"""An executor's tools as an MCP server: other programs call them over stdio, over HTTP or in this process.
 
-Rule: a tool that is not visible is not there. A call goes the way of every call: found, checked, permitted, run; with
-nobody to ask, what would have to be asked for does not run.
-Neighbours: `hub` keeps the registry, `bridge` serves the gateway, `content` is the same way in reverse.
+Rule: a tool that is not visible does not exist for clients. A call takes the executor's usual way: lookup, validation,
+permission, execution; there is no user to ask, so a call that needs approval is refused.
 """
 
 import asyncio
@@ -39,7 +38,7 @@ GatewayContext: TypeAlias = ServerRequestContext[dict[str, JSON], JSON]
 
 
 class Gateway:
-    """An MCP server of the SDK, in `server`, that offers an executor's tools as far as they are `visible`."""
+    """Offers an executor's tools for which `visible` is true; `server` is the SDK's server object."""
 
     def __init__(self, tools: Executor, *, visible: ToolFilter = lambda _: True, name: str = "fcshim") -> None:
         self._tools = tools
@@ -57,11 +56,14 @@ class Gateway:
 
     @property
     def initialization_options(self) -> InitializationOptions:
-        """What a client of stdio is told at first: that it will hear of changes."""
+        """The options for stdio clients: they announce notifications of changed tools."""
         return self.server.create_initialization_options(NotificationOptions(tools_changed=True))
 
     async def notify_tools_changed(self) -> None:
-        """Tell the clients that the tools have changed; one of before 2026, on stdio, by its own notification."""
+        """Notify the clients that the tools have changed.
+
+        Subscribers get an event; a stdio client of a protocol before 2026 gets the notification of that protocol.
+        """
         await self._bus.publish(ToolsListChanged())
         if self._session is not None:
             await self._session.send_tool_list_changed()

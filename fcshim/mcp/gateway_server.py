@@ -1,8 +1,7 @@
-"""Serves a gateway: over stdio to the program that started us, or over HTTP to many.
+"""Serves a gateway: over stdio to the program that started us, or over HTTP.
 
-Rule: over HTTP only names of this machine and no web pages, unless the operator says otherwise; beyond this machine
-only with a key.
-Neighbours: `gateway` answers, `cli.mcp` starts it.
+Rule: on a loopback address only local `Host` headers and no `Origin` headers are accepted, against DNS rebinding and
+web pages; any other address needs an API key.
 """
 
 import asyncio
@@ -36,22 +35,22 @@ _UNAUTHORIZED = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "mess
 
 
 async def serve_stdio(gateway: Gateway) -> None:
-    """Serve the program that started us, until it closes our input."""
+    """Serve the program that started us, until it closes our standard input."""
     async with stdio_server(await _open_stdin()) as (read, write):
         await gateway.server.run(read, write, gateway.initialization_options)
 
 
 async def _open_stdin() -> "anyio.AsyncFile[str] | None":
-    """Give the lines of our input; the SDK's own way reads in a thread, in which ctrl-C is not heard.
+    """Return the lines of standard input; the SDK's own reader blocks in a thread, where ctrl-C has no effect.
 
-    None where the input is no pipe and no terminal, and cannot be waited for.
+    Return None for standard input that is neither a pipe nor a terminal: the event loop cannot wait for it.
     """
     reader = asyncio.StreamReader()
     try:
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     except ValueError:
         return None
-    return cast("anyio.AsyncFile[str]", _read_lines(reader))  # all that is done with it is to go through its lines
+    return cast("anyio.AsyncFile[str]", _read_lines(reader))  # the SDK only iterates over its lines
 
 
 async def _read_lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
@@ -63,13 +62,13 @@ async def _read_lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
 
 
 async def serve_http(gateway: Gateway, *, host: str, port: int, key: "Secret | None" = None) -> None:
-    """Serve at `http://host:port/mcp` until the process is told to end."""
+    """Serve at `http://host:port/mcp` until a signal ends the process."""
     config = uvicorn.Config(http_app(gateway, host=host, key=key), host=host, port=port, log_level="warning")
     await uvicorn.Server(config).serve()
 
 
 def http_app(gateway: Gateway, *, host: str = "127.0.0.1", key: "Secret | None" = None) -> App:
-    """Make the ASGI application. Raises `ConfigError` for an address beyond this machine without a key."""
+    """Create the ASGI application. Raises `ConfigError` for an address beyond this machine without a key."""
     if not _is_loopback(host) and key is None:
         raise ConfigError(f"{host} can be reached from outside: expected an API key")
     names = ["127.0.0.1:*", "localhost:*", "[::1]:*"]
@@ -80,7 +79,7 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", key: "Secret | None" 
 
 
 class _ApiKeyMiddleware:
-    """Lets those in who send the key."""
+    """Answers HTTP requests without the key with status 401."""
 
     def __init__(self, app: App, key: str) -> None:
         self._app = app

@@ -1,8 +1,7 @@
-"""The HTTP client under the SDK's transports: what fails fails one request, and nothing that comes is without an end.
+"""The HTTP client under the SDK's transports: a failure fails one request, and every body has a size limit.
 
-Rule: a request that was not begun is told from one that may have been done; a body has a limit, and comes unpacked or
-not at all, since a small one can unpack to gigabytes.
-Neighbours: `links` gives it to the transports, `connection` asks what became of a request.
+Rule: a request that was never sent is distinguished from one that the server may have executed. Compressed bodies are
+refused: a small one can decompress to gigabytes.
 """
 
 import contextlib
@@ -16,31 +15,31 @@ from fcshim.events import JSON
 from fcshim.mcp.line_splitter import DEFAULT_LINE_LIMIT
 
 UNREACHABLE = "fcshim: unreachable"
-"""The data of errors that are ours and not the server's."""
+"""The data of errors that we made, not the server."""
 _TIMEOUT = httpx2.Timeout(30.0, read=None)
-"""Seconds to connect and write. Reading has none: a call has a timeout of its own, and a quiet stream is no fault."""
+"""Seconds to connect and write. Reading has no limit: a call has its own timeout, and a stream may be silent."""
 _SESSION_HEADER = "mcp-session-id"
 _UNCOMPRESSED = ("", "identity")
 
 
 class SendStatus:
-    """One request on its way; `began` from the moment its first byte may have left."""
+    """How far one request has got; `started` is true once its first byte may have been sent."""
 
     def __init__(self) -> None:
         self.started = False
 
     async def trace(self, event: str, _: JSON) -> None:
-        """Hear how far the HTTP request is."""
+        """Handle a trace event of the HTTP library."""
         self.started = self.started or event.endswith("send_request_headers.started")
 
 
 _CURRENT_SEND: ContextVar[SendStatus | None] = ContextVar("sending", default=None)
-"""The SDK posts a request in the context of the call that it belongs to, which is how the two are brought together."""
+"""The SDK posts a request in the context of its call; this variable connects the two."""
 
 
 @contextlib.contextmanager
 def track_send() -> Iterator[SendStatus]:
-    """Watch what becomes of the request that is sent in the block."""
+    """Track the request that is sent in the block."""
     made = SendStatus()
     token = _CURRENT_SEND.set(made)
     try:
@@ -50,9 +49,9 @@ def track_send() -> Iterator[SendStatus]:
 
 
 class McpHttpClient(httpx2.AsyncClient):
-    """Turns a broken connection into an answer of its own, where the SDK would let the whole session fall.
+    """Turns a broken connection into an error response, where the SDK would end the whole session.
 
-    `on_forgotten` hears that the server does not know our session any more.
+    `on_session_lost` is called when the server no longer knows our session.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class McpHttpClient(httpx2.AsyncClient):
         self._on_session_lost = on_session_lost
 
     async def send(self, request: httpx2.Request, **options: JSON) -> httpx2.Response:
-        """Send a request; a POST always has an answer."""
+        """Send a request; a POST always gets a response."""
         watching = _CURRENT_SEND.get()
         if watching is not None:
             request.extensions["trace"] = watching.trace
@@ -84,7 +83,7 @@ class McpHttpClient(httpx2.AsyncClient):
 
 
 class _SizeLimitedStream(httpx2.AsyncByteStream):
-    """A body that ends at the limit, with an error."""
+    """A body that raises an error at the size limit."""
 
     def __init__(self, stream: httpx2.AsyncByteStream | httpx2.SyncByteStream) -> None:
         assert isinstance(stream, httpx2.AsyncByteStream)
@@ -103,11 +102,11 @@ class _SizeLimitedStream(httpx2.AsyncByteStream):
 
 
 def _is_event_stream(response: httpx2.Response) -> bool:
-    """Tell whether events come, whose sizes the SDK limits and whose number has no end."""
+    """Return whether the body is an event stream: the SDK limits each event, and their number has no limit."""
     return bool(response.headers.get("content-type", "").lower().startswith("text/event-stream"))
 
 
 def _error_response(request: httpx2.Request, message: str, *, data: str | None = None) -> httpx2.Response:
-    """Fail one request."""
+    """Return a response that fails one request."""
     fault = {"code": INTERNAL_ERROR, "message": message, "data": data}
     return httpx2.Response(503, json={"jsonrpc": "2.0", "id": None, "error": fault}, request=request)

@@ -1,8 +1,7 @@
 """All tools in one registry, kept up to date: built-in ones, custom ones, those of servers.
 
-Rule: they come in this order, and each kind is replaced as a whole when it changes; a server that is slow holds up
-nothing but itself.
-Neighbours: `manager` has the servers, `gateway` offers the registry to other programs, an agent uses it.
+Rule: they are registered in this order, and each kind is replaced as a whole when it changes; a slow server delays only
+its own tools.
 """
 
 import asyncio
@@ -19,13 +18,13 @@ from fcshim.tools.builtin import CustomTools
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
-"""Seconds between looks at the files of custom tools."""
+"""Seconds between checks of the custom tools' files."""
 MCP_SOURCE = "mcp:"
 CUSTOM_SOURCE = "custom:"
 
 
 class ToolHub:
-    """The tools of one program, in `registry`. Use it as a context manager; `manager` must not have been started."""
+    """The tools of one program, in `registry`. Use it as a context manager; it starts `manager`."""
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class ToolHub:
         self._poll_task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        """Start what has to be started, in its order: built-in, custom, servers."""
+        """Register the custom tools, then start the servers and register theirs."""
         if self._custom is not None:
             self._custom.refresh()
             self._replace_source(CUSTOM_SOURCE, self._custom.tools())
@@ -63,7 +62,7 @@ class ToolHub:
             await self._manager.aclose()
 
     def set_change_listener(self, on_change: Callable[[], None]) -> None:
-        """Have this told whenever the registry has changed."""
+        """Set the function that is called after each change of the registry."""
         self._on_change = on_change
 
     def _on_servers_changed(self) -> None:
@@ -77,7 +76,7 @@ class ToolHub:
                 self._replace_source(CUSTOM_SOURCE, custom.tools())
 
     def _replace_source(self, source: str, tools: Iterable[AnyTool]) -> None:
-        """Put new tools in the place of a source's; one whose name another has already is left out."""
+        """Replace the tools of a source; skip those whose name another tool has."""
         taken = {tool.definition.name for tool in self.registry if not tool.traits.source.startswith(source)}
         fresh: dict[str, AnyTool] = {}
         for tool in tools:

@@ -1,26 +1,25 @@
-"""Bytes to lines: the framing of MCP over standard output.
+"""Splits bytes into lines: the framing of MCP over standard output.
 
-Rule: linear in what comes; a line beyond the limit is dropped to its end, and told by its head and tail.
-Neighbours: `stdio` feeds it and reads the messages.
+Rule: linear in the input; a line beyond the limit is discarded to its end, and reported by its first and last bytes.
 """
 
 import msgspec
 
 DEFAULT_LINE_LIMIT = 16 * 2**20
-"""Bytes of one message: room for a screenshot, not for a server that never ends its line."""
+"""Bytes of one message: enough for a screenshot, and an end for a line that never ends."""
 _EXCERPT_BYTES = 256
-"""Bytes kept from both ends of a dropped line: enough to find the `id` of the request that it answers."""
+"""Bytes kept of both ends of an oversized line: enough to find the `id` of the request that it answers."""
 
 
 class OversizedLine(msgspec.Struct, frozen=True):
-    """A line that was too long."""
+    """The ends of a line that was too long."""
 
     head: bytes
     tail: bytes
 
 
 class BoundedLineSplitter:
-    """Cuts a stream of bytes at line feeds."""
+    """Splits a stream of bytes at line feeds, with a limit on each line."""
 
     def __init__(self, limit: int = DEFAULT_LINE_LIMIT) -> None:
         self._limit = limit
@@ -29,7 +28,7 @@ class BoundedLineSplitter:
         self._oversized: tuple[bytes, bytes] | None = None
 
     def feed(self, data: bytes) -> list[bytes | OversizedLine]:
-        """Take more bytes; give the lines that they complete, without their ends."""
+        """Take more bytes; return the lines that they complete, without line feeds."""
         *whole, rest = data.split(b"\n")
         lines = [self._finish_line(piece) for piece in whole]
         self._buffer(rest)

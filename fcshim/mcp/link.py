@@ -1,8 +1,7 @@
-"""A way to a server, opened: the one place that knows the transports.
+"""An open transport to a server: the one module that knows the kinds of transports.
 
-Rule: a link tells when it opened and when it was lost, whichever transport it is, and whether a request that failed
-provably was not sent, so that it can be sent again.
-Neighbours: `stdio` is the transport of programs, the SDK has those of HTTP; `connection` lives on a link.
+Rule: whatever the transport, a link reports that it opened, that it was lost, and whether a failed request was provably
+not executed, so that it can be sent again.
 """
 
 import contextlib
@@ -58,7 +57,7 @@ class Link:
 
     @property
     def target(self) -> JSON:
-        """What the SDK's `Client` is to connect to."""
+        """The argument for the SDK's `Client`: a server object, or streams."""
         return (
             self._transport_config.server
             if isinstance(self._transport_config, InProcessTransport)
@@ -66,12 +65,12 @@ class Link:
         )
 
     def was_not_sent(self, send_status: SendStatus, error: MCPError) -> bool:
-        """Tell whether the server cannot have executed the request that failed so."""
+        """Return whether the server cannot have executed the request that failed with this error."""
         http = isinstance(self._transport_config, HttpTransport)
         return (http and not send_status.started) or error.data == self._not_sent_token or self._session_lost
 
     def diagnostics(self) -> str:
-        """What a program wrote to standard error, and how it ended."""
+        """Return how a program ended and what it wrote to standard error; empty for other transports."""
         if self._process is None:
             return ""
         code = self._process.child.process.returncode
@@ -101,7 +100,7 @@ class Link:
     def _open_program(
         self, command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None
     ) -> "Transport":
-        if sys.platform == "win32":  # job objects end the children there
+        if sys.platform == "win32":  # the SDK ends children by job objects there
             return stdio_client(StdioServerParameters(command=command, args=list(args), env=dict(env), cwd=cwd))
         return open_stdio(
             command,
@@ -127,7 +126,7 @@ class Link:
 
     def _client_factory(self, given: Mapping[str, str]) -> "McpHttpClientFactory":
         def make(
-            headers: dict[str, str] | None = None,  # noqa: ARG001 - the SDK's own settings give way to ours
+            headers: dict[str, str] | None = None,  # noqa: ARG001 - our settings replace the SDK's
             timeout: httpx2.Timeout | None = None,  # noqa: ARG001
             auth: httpx2.Auth | None = None,  # noqa: ARG001
         ) -> httpx2.AsyncClient:
@@ -139,7 +138,7 @@ class Link:
         return McpHttpClient(headers, auth=self._auth(), on_session_lost=self._on_session_lost)
 
     def _auth(self) -> httpx2.Auth | None:
-        """Give what logs us in, where the settings ask for it; with a module that most never need."""
+        """Return the OAuth handler if the settings ask for one; few do, so its module is imported here."""
         if not isinstance(self._transport_config, HttpTransport) or not self._transport_config.oauth:
             return None
         from fcshim.mcp.logins import OAuthLogins, default_login_folder  # noqa: PLC0415
@@ -153,14 +152,14 @@ class Link:
 
 
 def _repair_message(item: SessionMessage | Exception) -> SessionMessage | Exception:
-    """Mend what the SDK would refuse as a whole."""
+    """Repair a list of tools that the SDK would reject as a whole."""
     if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
         repair_tool_list(item.message.result)
     return item
 
 
 class _ObservedStream:
-    """A stream of messages that tells when it ends."""
+    """A stream of messages that reports its end."""
 
     def __init__(self, stream: "ReadStream[SessionMessage | Exception]", on_end: Callable[[], None]) -> None:
         self._stream = stream
@@ -168,7 +167,7 @@ class _ObservedStream:
 
     @property
     def last_context(self) -> JSON:
-        """What the SDK looks up for the message received last."""
+        """The context of the last message, which the SDK reads."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:

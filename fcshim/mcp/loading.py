@@ -1,7 +1,6 @@
-"""The tools of servers for one request, in its provider's form; and servers that belong to one session alone.
+"""The servers' tools for one request, in its provider's format; and servers that one session owns.
 
-Rule: no tools at all means nothing, not an empty list, so that the request carries no `tools`.
-Neighbours: `manager` has the servers, `tools.forms` the forms.
+Rule: without tools the result is None, not an empty list, so that the request has no `tools` field.
 """
 
 import itertools
@@ -23,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class LoadedTools(msgspec.Struct, frozen=True):
-    """The tools of one request: `converted` as its provider takes them, and as they are."""
+    """The tools of one request; `converted` has them in the provider's format."""
 
     converted: list[dict[str, JSON]]
     tools: tuple[McpTool, ...]
@@ -37,7 +36,7 @@ def load_tools(
     mode: Literal["auto", "manual"] | None = None,
     selected: Sequence[str] = (),
 ) -> LoadedTools | None:
-    """Give the tools that a request's switches choose; None where there are none. Raises as `Manager.tools` does."""
+    """Return the tools that a request's settings select, or None. Raises what `Manager.tools` raises."""
     tools = manager.tools(enabled=enabled, mode=mode, selected=selected)
     for server, offered in itertools.groupby(tools, key=lambda tool: tool.server):
         logger.info("%s: %s", server, ", ".join(tool.name for tool in offered))
@@ -45,9 +44,9 @@ def load_tools(
 
 
 class SessionTools:
-    """Servers that one session owns: their tools are named `server__tool`, and they end with the session.
+    """Servers that one session owns: their tools are named `server__tool`, and the servers end with the session.
 
-    Use it as a context manager; `servers` gives the connections.
+    Use it as a context manager; `manager` has the connections.
     """
 
     def __init__(self, servers: Iterable[McpServerConfig], **settings: JSON) -> None:
@@ -55,7 +54,7 @@ class SessionTools:
 
     @property
     def tools(self) -> list[McpTool]:
-        """Give the tools of all its servers."""
+        """The tools of all its servers."""
         return [tool.with_name(direct_name(tool.server, tool.name)) for tool in self.manager.tools()]
 
     async def __aenter__(self) -> Self:

@@ -1,8 +1,7 @@
-"""Logging in to remote servers, by OAuth as the SDK does it.
+"""Logins to remote servers, with the SDK's OAuth client.
 
-Rule: only who sits before a terminal logs in; everybody else uses what was granted then, or is told to log in. Tokens
-lie in files that nobody else can read; an address to log in at is shown, never opened.
-Neighbours: `links` sends with what is made here; `cli.tools` logs in.
+Rule: a login needs a user at a terminal; without one, stored tokens are used, or the error says to log in. Token files
+are readable by their owner only; the URL of a login is shown, never opened.
 """
 
 import asyncio
@@ -23,23 +22,23 @@ from fcshim.events import JSON
 from fcshim.mcp.settings import McpServerConfig
 
 ShowUrl: TypeAlias = Callable[[str], Awaitable[None]]
-"""Shows the user the address at which to log in."""
+"""Shows the user the URL at which to log in."""
 
 _LOGIN_SECONDS = 300.0
-"""For the user to find their password."""
+"""Seconds for the user to log in."""
 _HEAD_LIMIT = 16 * 1024
 _DONE_PAGE = b"<!doctype html><title>fcshim</title><p>That is all; you can close this page.</p>"
 
 
 class OAuthLogins:
-    """What remote servers have granted, in a folder. With `show` the user can log in; else it must have happened."""
+    """The tokens of remote servers, in a folder. With `show` the user can log in; without it they must exist."""
 
     def __init__(self, folder: Path, *, show: ShowUrl | None = None) -> None:
         self._folder = folder
         self._show = show
 
     def auth(self, server: McpServerConfig, url: str) -> httpx2.Auth:
-        """Give what adds the server's token to requests. Raises `OAuthFlowError` where nobody has logged in."""
+        """Return the handler that adds the server's token to requests. Raises `OAuthFlowError` without a login."""
         grants = _TokenFile(self._folder / f"{server.identity}.json")
         if self._show is None:
             if not grants.has_tokens:
@@ -47,12 +46,12 @@ class OAuthLogins:
             return OAuthClientProvider(url, _metadata("http://127.0.0.1/callback"), grants)
         answer = _RedirectListener(grants.redirect_port)
         if answer.port != grants.redirect_port:
-            grants.forget_client()  # it was registered with an address that is taken now
+            grants.forget_client()  # it was registered with a redirect port that is taken now
         return OAuthClientProvider(url, _metadata(answer.redirect_uri), grants, self._show, answer.wait_for_code)
 
 
 def default_login_folder(env: Mapping[str, str]) -> Path:
-    """Give the folder of grants unless another one is named."""
+    """Return the default folder of logins."""
     state = env.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "fcshim" / "mcp-logins"
 
@@ -62,7 +61,7 @@ def _metadata(redirect_uri: str) -> OAuthClientMetadata:
 
 
 class _TokenFile:
-    """One server's file, in the SDK's form of a storage."""
+    """One server's file, as a token storage of the SDK."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -76,7 +75,7 @@ class _TokenFile:
 
     @property
     def redirect_port(self) -> int:
-        """The port of the address that was registered; 0 where none was."""
+        """The port of the registered redirect URI; 0 if there is none."""
         addresses = self._data.get("client", {}).get("redirect_uris") or [""]
         return urlsplit(addresses[0]).port or 0
 
@@ -105,7 +104,7 @@ class _TokenFile:
 
 
 class _RedirectListener:
-    """Listens on this machine for the page to which the user is sent after logging in."""
+    """Listens on this machine for the redirect of the user's browser after the login."""
 
     def __init__(self, preferred_port: int) -> None:
         with socket.socket() as probe:
@@ -120,7 +119,7 @@ class _RedirectListener:
         return f"http://127.0.0.1:{self.port}/callback"
 
     async def wait_for_code(self) -> AuthorizationCodeResult:
-        """Give what the page brings. Raises `OAuthFlowError` where the user refused, or never came."""
+        """Return the code of the redirect. Raises `OAuthFlowError` if the user refused, or took too long."""
         came: asyncio.Future[dict[str, list[str]]] = asyncio.get_running_loop().create_future()
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

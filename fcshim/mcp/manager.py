@@ -1,8 +1,7 @@
-"""All servers: started together, asked by name.
+"""The connections to all servers: started together, called by the names of their tools.
 
-Rule: a server that fails costs its own tools and nothing else. Tools come in the servers' order, so that a prompt made
-of them stays the same from turn to turn.
-Neighbours: `connection` is the life of one server, `tool` what a registry holds of its tools.
+Rule: a failing server loses only its own tools. Tools are in the order of the servers, so that a prompt made from them
+is the same in every turn.
 """
 
 import asyncio
@@ -35,12 +34,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _CLOSE_SECONDS = 10.0
-"""Seconds for all servers to end, each within its own grace; what is left then is cancelled."""
+"""Seconds for all servers to end, each within its own grace period; those that remain are cancelled."""
 _DEFAULT_TIMEOUTS = ConnectionTimeouts()
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """How it stands with one server; `fault` is why it is not there, `changed` what waits for approval."""
+    """The status of one server; `error`: why it is not connected, `changed_tools`: those that wait for approval."""
 
     name: str
     state: ConnectionState
@@ -51,11 +50,12 @@ class ServerStatus(msgspec.Struct, frozen=True):
 
 
 class Manager:
-    """Connections to MCP servers. Use it as a context manager: entering waits a while for each server's first attempt.
+    """Connections to MCP servers. As a context manager it waits a while for each server's first attempt.
 
-    `pins` remember what the tools said of themselves. `on_change` is told when tools come, go or change. `sampling` and
-    `elicitation` answer servers that ask the model or the user, in the SDK's own form. `logins` keep what remote
-    servers granted, by default where `fcshim tools login` puts it. Raises `ConfigError` for two servers of one name.
+    `pins` hold the approved definitions of tools. `on_change` is called when tools are added, removed or changed.
+    `sampling` and `elicitation` are the SDK's callbacks for servers that ask the model or the user. `logins` hold the
+    tokens of remote servers, by default those of `fcshim tools login`. Raises `ConfigError` for two servers with one
+    name.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Manager:
         await self.aclose()
 
     async def start(self) -> None:
-        """Connect to all servers at once, and wait for what each first attempt comes to; a slow one comes later."""
+        """Connect to all servers at once and wait for their first attempts; a slow server is added when it is ready."""
         for name, connection in self._connections.items():
             if name not in self._tasks:
                 self._tasks[name] = asyncio.create_task(connection.run(), name=f"mcp {name}")
@@ -120,7 +120,7 @@ class Manager:
                 logger.warning("%s: %s", status.name, status.error or "it is still connecting")
 
     async def aclose(self) -> None:
-        """End all servers and wait until they are gone."""
+        """End all servers, and wait until they have ended."""
         for connection in self._connections.values():
             connection.close()
         if self._tasks:
@@ -131,11 +131,11 @@ class Manager:
         await self._guard.aclose()
 
     def set_change_listener(self, on_change: Callable[[], None]) -> None:
-        """Have this told when tools come, go or change, in the place of the constructor's `on_change`."""
+        """Replace the constructor's `on_change`, which is called when tools are added, removed or changed."""
         self._on_change = on_change
 
     def status(self) -> list[ServerStatus]:
-        """Tell how it stands with each server."""
+        """Return the status of each server."""
         return [
             ServerStatus(name, each.state, len(each.tools), each.error, each.changed_tools, each.protocol_version)
             for name, each in self._connections.items()
@@ -148,10 +148,10 @@ class Manager:
         mode: Literal["auto", "manual"] | None = "auto",
         selected: Sequence[str] = (),
     ) -> tuple[McpTool, ...]:
-        """Give the tools that are offered now.
+        """Return the tools that are available now.
 
-        The switches are those of a request: not `enabled`, no tools; `mode` `auto` or unset, all servers; `manual`, the
-        `selected` ones. Raises `RequestError` for a selected server that is not configured.
+        The arguments are a request's settings: without `enabled` there are none; `mode` `auto` or None selects all
+        servers, `manual` the `selected` ones. Raises `RequestError` for a selected server that is not configured.
         """
         if not enabled:
             return ()
@@ -166,7 +166,7 @@ class Manager:
         return tuple(McpTool(self._connections[name], tool) for name in names for tool in self._connections[name].tools)
 
     def find(self, name: str) -> McpTool | None:
-        """Give the tool with this name: `mcp__server__tool`, `server:tool` or `server__tool`; none if there is none."""
+        """Return the tool named `mcp__server__tool`, `server:tool` or `server__tool`, or None."""
         if self._index is None:
             self._index = {
                 each: tool for tool in reversed(self.tools()) for each in reversed(all_names(tool.server, tool.name))
@@ -174,7 +174,7 @@ class Manager:
         return self._index.get(name)
 
     async def call(self, name: str, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
-        """Call a tool by any of its names; whatever goes wrong is a failed result."""
+        """Call a tool by any of its names; a failure is a result with `is_error`."""
         tool = self.find(name)
         if tool is not None:
             return await tool.call(arguments, context)
@@ -182,7 +182,7 @@ class Manager:
         return failed(f"There is no tool named {name}." if connection is None else connection.unavailable_message(name))
 
     def approve(self, name: str) -> None:
-        """Take the tools of a server that changed them. Raises `RequestError` for an unknown server."""
+        """Approve the changed tools of a server. Raises `RequestError` for an unknown server."""
         if name not in self._connections:
             raise RequestError(f"there is no MCP server named {name!r}")
         self._connections[name].approve()

@@ -1,8 +1,7 @@
-"""Keeps a connection that is ready: asks whether the server lives, and hears when its tools change.
+"""Monitors a ready connection: pings the server, and follows changes of its tools.
 
-Rule: an idle server that does not answer twice is lost; a busy one is let alone. News come by notification from servers
-of the handshake era and by subscription from later ones; either way the whole list is read again.
-Neighbours: `connection` gives a watch to each connection that it opens.
+Rule: an idle server that misses two pings is lost; a busy one is not pinged. Servers of the handshake era announce
+changes by notification, later ones by subscription; either way the whole list is read again.
 """
 
 import contextlib
@@ -21,17 +20,17 @@ from fcshim.mcp.link import Link
 _PING_SECONDS = 10.0
 """Seconds for the answer to a ping."""
 _DEBOUNCE_SECONDS = 0.05
-"""Seconds to gather the news of a server that tells of each of its tools by itself."""
+"""Seconds to wait for further notifications of a server that sends one for each of its tools."""
 _RESUBSCRIBE_DELAY = 1.0
-"""Seconds before a subscription that ended is asked for again; doubled each time it is refused."""
+"""Seconds before an ended subscription is requested again; doubled after each refusal."""
 _MAX_RESUBSCRIBE_DELAY = 60.0
 _MAX_TOOLS = 1_000
-"""Of one server: no model can choose among so many, and a list must end."""
+"""Tools of one server: no model can choose among so many, and a list must end."""
 _MAX_PAGES = 200
 
 
 class ConnectionMonitor:
-    """The upkeep of one connection."""
+    """The monitor of one connection."""
 
     def __init__(
         self,
@@ -45,12 +44,12 @@ class ConnectionMonitor:
         self._tools_changed = anyio.Event()
 
     async def on_message(self, message: object) -> None:
-        """Take what the server says by itself."""
+        """Handle a message that the server sent without a request."""
         if isinstance(message, ToolListChangedNotification):
             self._tools_changed.set()
 
     async def run(self, client: Client) -> None:
-        """Stay until the connection is lost."""
+        """Run until the connection is lost."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._refresh_tools, client)
             group.start_soon(self._ping, client)
@@ -74,7 +73,7 @@ class ConnectionMonitor:
         while True:
             with contextlib.suppress(MCPError, SubscriptionLost):
                 async with client.listen(tools_list_changed=True) as subscription:
-                    self._tools_changed.set()  # what changed before it was heard is in the list
+                    self._tools_changed.set()  # changes before the subscription are only in the list
                     pause = _RESUBSCRIBE_DELAY
                     async for _ in subscription:
                         self._tools_changed.set()
@@ -90,7 +89,7 @@ class ConnectionMonitor:
 
 
 async def _is_alive(client: Client) -> bool:
-    """Ask whether the server lives; an error is an answer too, unless the connection is gone."""
+    """Ping the server; an error is a sign of life too, unless the connection is gone."""
     with anyio.move_on_after(_PING_SECONDS):
         try:
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:

@@ -1,8 +1,7 @@
-"""What each tool was when it was first seen.
+"""Digests of tool definitions, each pinned when the tool is first seen.
 
-Rule: a server that changes what a tool says of itself is kept apart until somebody approves; a new tool is pinned as it
-comes, another program under the server's name begins anew.
-Neighbours: `connection` asks before it offers a server's tools; `cli.tools` approves.
+Rule: a server that changes a pinned definition is not used until the user approves; a new tool is pinned at once, and
+another program under the server's name starts without pins.
 
 A description is an instruction to the model: a server may pass review and turn hostile later (CVE-2025-54136).
 """
@@ -26,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class Pins:
-    """The digests of the tools of every server; kept in a file where a path is given, else in memory.
+    """The digests of the tools of every server, in a file if there is a path, else in memory.
 
-    Others may write the file meanwhile (`fcshim tools approve`): what they wrote counts. Raises `ConfigError` for a
-    file that cannot be read: without it a change could not be told.
+    Other processes may write the file (`fcshim tools approve`): their entries take precedence. Raises `ConfigError` for
+    a file that cannot be read: without it no change could be detected.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -38,7 +37,7 @@ class Pins:
         self._digests: dict[str, dict[str, str]] = _read_file(path) if path is not None else {}
 
     def check(self, server: McpServerConfig, tools: "Iterable[Tool]") -> tuple[str, ...]:
-        """Give the names of the tools that are not what they were; pin those that were never seen."""
+        """Return the names of the tools that have changed; if there are none, pin the new ones."""
         self._reload()
         known = self._digests.setdefault(server.identity, {})
         seen = {tool.name: digest(tool) for tool in tools}
@@ -56,7 +55,7 @@ class Pins:
         self._write()
 
     def _reload(self) -> None:
-        """Take what somebody else wrote since. A file that cannot be read any more changes nothing."""
+        """Merge what another process wrote. A file that cannot be read any more changes nothing."""
         state = _stat_file(self._path)
         if self._path is None or state in (None, self._file_state):
             return
@@ -72,7 +71,7 @@ class Pins:
         self._file_state = state
 
     def _write(self) -> None:
-        """Keep the pins. Where that is not possible they hold for as long as we live."""
+        """Write the pins. If that fails, they last as long as this process."""
         if self._path is None:
             return
         try:
@@ -89,19 +88,19 @@ class Pins:
 
 
 def default_pin_file(env: Mapping[str, str]) -> Path:
-    """Give the file in which pins are kept unless another one is named."""
+    """Return the default file of pins."""
     state = env.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "fcshim" / "mcp-pins.json"
 
 
 def digest(tool: "Tool") -> str:
-    """Give a digest of all that a tool says of itself."""
+    """Return a digest of a tool's whole definition, except its icons and metadata."""
     said: JSON = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"icons", "meta"})
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _stat_file(path: Path | None) -> tuple[int, int, int] | None:
-    """Give what tells one writing of the file from the next; none where there is no file."""
+    """Return values that change with each write of the file; None if there is no file."""
     try:
         found = None if path is None else path.stat()
     except OSError:

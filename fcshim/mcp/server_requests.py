@@ -1,8 +1,7 @@
-"""What servers ask of us: the model (sampling) and the user (elicitation).
+"""Callbacks for requests of MCP servers: to the model (sampling) and to the user (elicitation).
 
-Rule: a server gets an answer only where the operator gave us somebody to ask; it never sees the conversation. A URL
-that a server wants opened is not opened.
-Neighbours: `manager` hands these to the SDK; the agent or the terminal gives the functions.
+Rule: a server gets an answer only if the operator supplied a callback, and it never sees the conversation. Elicitation
+by URL is declined: no URL is opened.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -29,27 +28,27 @@ from fcshim.messages import AssistantMessage, MediaPart, Message, Part, SystemMe
 from fcshim.reply import Reply
 
 MAX_SAMPLING_TOKENS = 4_096
-"""Of one answer to a server: it is the user's model that pays."""
+"""Tokens of one reply to a server: the user pays for them."""
 
 AskModel: TypeAlias = Callable[[tuple[Message, ...], int], Awaitable[Reply]]
-"""Asks the model on behalf of a server: (messages, most tokens)."""
+"""Asks the model on behalf of a server: (messages, maximum tokens)."""
 
 
 class ElicitationForm(msgspec.Struct, frozen=True):
-    """What a server asks of the user: a text, and the schema of the answer."""
+    """A server's question to the user: a message, and the JSON Schema of the answer."""
 
     message: str
     schema: dict[str, JSON]
 
 
 AskUser: TypeAlias = Callable[[ElicitationForm], Awaitable[Mapping[str, JSON] | None]]
-"""Asks the user; null where the user refuses."""
+"""Asks the user; None means that the user declines."""
 
 _STOP_REASONS = {"max_tokens": "maxTokens", "stop_sequence": "stopSequence"}
 
 
 def sampling_callback(ask: AskModel, *, model: str = "fcshim") -> SamplingFnT:
-    """Let servers ask the model."""
+    """Return the SDK callback through which servers ask the model."""
 
     async def answer(
         context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by this name
@@ -73,7 +72,7 @@ def sampling_callback(ask: AskModel, *, model: str = "fcshim") -> SamplingFnT:
 
 
 def elicitation_callback(ask: AskUser) -> ElicitationFnT:
-    """Let servers ask the user, by forms alone."""
+    """Return the SDK callback through which servers ask the user; it supports forms only."""
 
     async def answer(
         context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by this name

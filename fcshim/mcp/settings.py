@@ -1,7 +1,6 @@
-"""What is known of a server before it is asked anything: how it is reached, and what it may.
+"""The configuration of a server: how to reach it, and what it may do.
 
-Rule: values only; secrets (environment, headers, arguments) never show themselves in a `repr`.
-Neighbours: `load` reads them from a file, `links` opens the connection that they describe.
+Rule: values only; secrets (environment, headers, arguments) never appear in a `repr`.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ class StdioTransport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
-    """An npm package, with its exact version, that `npx` installs and runs; it speaks as a `Command` does."""
+    """An npm package with its exact version, which `npx` installs and runs; it speaks MCP over stdio."""
 
     package: str
     args: tuple[str, ...] = ()
@@ -41,7 +40,7 @@ class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpTransport(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that is reached over HTTP; `sse` is the older of the two ways, `oauth` needs a login."""
+    """A server at a URL; `sse` selects the older of the two HTTP transports, `oauth` means that it needs a login."""
 
     url: str
     headers: Mapping[str, str] = {}
@@ -62,20 +61,20 @@ ServerTransport: TypeAlias = StdioTransport | NpmTransport | HttpTransport | InP
 
 
 class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One server. `allow` are patterns of its tools' names that run without being asked for."""
+    """One server; `timeout` is per call, `allow` has patterns of names of tools that run without approval."""
 
     name: str
     transport: ServerTransport
     timeout: float = DEFAULT_TIMEOUT
     allow: tuple[str, ...] = ()
     cache: float = 0.0
-    """Seconds for which the result of a tool that only reads may be given again; 0 for never."""
+    """Seconds for which the result of a tool that only reads is cached; 0 for never."""
     handshake: bool = False
-    """Speak the protocol of before 2026 without asking first: for servers that choke on the question."""
+    """Use the protocol before 2026 without probing first, for servers that fail at the probe."""
 
     @property
     def identity(self) -> str:
-        """A digest of what is run or asked; another program under the same name is another server."""
+        """A digest of the name and of the program or URL: another program under the same name is another server."""
         match self.transport:
             case StdioTransport(command=command, args=args):
                 parts = ("stdio", command, *args)

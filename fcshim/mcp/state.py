@@ -1,19 +1,18 @@
-"""The states of a connection, and how one follows another.
+"""The states of a connection, and the transitions between them.
 
-Rule: the table is complete; a step that is not in it is a mistake of ours.
-Neighbours: `connection` takes the steps.
+Rule: the table is complete; any other transition is a bug.
 
     configured -> connecting -> initialising -> ready
                       ^              |            |
-                      +--- waiting <-+------------+     after a failure, or a loss; with a delay that grows
-    closed: from everywhere, and for ever
+                      +--- waiting <-+------------+     after a failure or a loss, with a delay that grows
+    closed: from every state, final
 """
 
 from enum import Enum
 
 
 class ConnectionState(Enum):
-    """Where a connection stands."""
+    """The state of a connection."""
 
     CONFIGURED = "configured"
     CONNECTING = "connecting"

@@ -1,10 +1,10 @@
-"""A program on the other end of two pipes, as a transport of the SDK.
+"""A program behind two pipes, as a transport of the SDK.
 
-Rule: the program leads its own process group; when we leave, it has three seconds to end by itself, then the group is
-ended, whatever is in it. What it writes that is no message is skipped; a line that is too long fails one request only.
-Neighbours: `lines` cuts, `guard` ends what we cannot, `links` wraps.
+Rule: the program leads its own process group; at the end it has three seconds to exit, then the whole group is killed.
+Output that is not a message is skipped; an oversized line fails only the request that it answers.
 
-The SDK's own transport has no limit on a line, leaves children of a server that ended, and dies with us unwatched.
+The SDK's own transport has no limit on a line, and leaves processes behind: children of a server that exited, and the
+server itself if we are killed.
 """
 
 import asyncio
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 GRACE = 3.0
-"""Seconds for a server to end: after its input closed, and for the last third after it was asked by a signal."""
+"""Seconds for a server to end: two thirds after its input closed, one third after SIGTERM."""
 _READ_SIZE = 256 * 1024
 _PASSED_ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
-"""What a program needs besides what the SDK passes on. No more: the rest of our environment holds secrets."""
+"""Variables that a program gets besides the SDK's. No more: the rest of our environment holds secrets."""
 _STDERR_LIMIT = 2_000
-"""Characters of standard error that are kept for a message about what went wrong."""
+"""Characters of standard error that are kept for error messages."""
+# The id is searched only at either end of the object, since anything in between may be a tool's text.
 _ID = rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,100}")'
 _ID_AT_HEAD = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?' + _ID)
 _ID_AT_TAIL = re.compile(_ID + rb'(?:\s*,\s*"jsonrpc"\s*:\s*"2\.0")?\s*\}\s*\Z')
@@ -50,15 +51,15 @@ class ServerProcess:
 
     @property
     def stderr_tail(self) -> str:
-        """The end of what it wrote to standard error."""
+        """The end of its standard error."""
         return self._stderr.strip()
 
     def add_stderr(self, data: bytes) -> None:
-        """Keep the end of what it writes to standard error."""
+        """Take bytes of standard error; only the end is kept."""
         self._stderr = (self._stderr + data.decode(errors="replace"))[-_STDERR_LIMIT:]
 
     async def stop(self) -> None:
-        """Close its input, wait, and end its group and what escaped it."""
+        """Close its input, wait, then end its group and the marked processes outside it."""
         self.exited_by_itself = self.child.exited.is_set()
         if self.child.process.stdin is not None:
             self.child.process.stdin.close()
@@ -70,7 +71,7 @@ class ServerProcess:
         self.child.close()
 
     async def _drain(self) -> None:
-        """Take what it still writes: a program that blocks on a full pipe does not notice that its input closed."""
+        """Discard its output: a program that blocks on a full pipe does not notice that its input closed."""
         output = self.child.process.stdout
         while output is not None and await output.read(_READ_SIZE):
             pass
@@ -88,9 +89,9 @@ async def open_stdio(
     not_sent_token: str,
     on_start: Callable[[ServerProcess], None],
 ) -> AsyncIterator["TransportStreams"]:
-    """Start the program and give the streams of its messages. Raises `OSError` where it cannot be started.
+    """Start the program and yield the streams of its messages. Raises `OSError` if it cannot be started.
 
-    A request that could not be written is answered by an error whose data is `not_sent`.
+    A request that could not be written gets an error response with `not_sent_token` as its data.
     """
     await guard.start()
     program = await _start_process(command, args, env, cwd, guard)
@@ -137,7 +138,7 @@ async def _read_stdout(
 
 
 def _parse_line(line: bytes | OversizedLine, limit: int) -> SessionMessage | None:
-    """Read a line; none where it is no message, as the output of a careless `print` is."""
+    """Parse a line; return None if it is no message, such as the output of a stray `print`."""
     if isinstance(line, OversizedLine):
         return _oversized_error(line, limit)
     try:
@@ -147,7 +148,7 @@ def _parse_line(line: bytes | OversizedLine, limit: int) -> SessionMessage | Non
 
 
 def _oversized_error(line: OversizedLine, limit: int) -> SessionMessage | None:
-    """Fail the request that the line answers, so that nobody waits for it."""
+    """Return an error response for the request that the line answers, so that its caller does not wait."""
     found = _ID_AT_HEAD.match(line.head) or _ID_AT_TAIL.search(line.tail)
     if found is None:
         return None
@@ -182,7 +183,7 @@ async def _write_stdin(
 
 
 async def _read_stderr(process: ServerProcess) -> None:
-    """Read standard error, which would block the program when its pipe is full."""
+    """Read standard error: a full pipe would block the program."""
     errors = process.child.process.stderr
     assert errors is not None
     while data := await errors.read(_READ_SIZE):

@@ -1,7 +1,6 @@
-"""A server's tool, as every other tool.
+"""A server's tool, with the interface of every tool.
 
-Rule: it asks before it runs, whatever its server says of it, unless the operator allowed it; its failures are results.
-Neighbours: `connection` does the call, `content` reads the answer, `tools.registry` holds it.
+Rule: it needs approval, whatever its server declares, unless the operator allowed it; its failures are results.
 """
 
 import fnmatch
@@ -23,7 +22,7 @@ from fcshim.tools.result import ToolResult, failed
 
 
 class McpTool:
-    """A tool of an MCP server; `server` and `name` say which."""
+    """A tool of an MCP server; `server` is the server's name, `name` the tool's name there."""
 
     def __init__(self, connection: Connection, tool: ServerTool) -> None:
         self._connection = connection
@@ -34,7 +33,7 @@ class McpTool:
 
     @property
     def traits(self) -> Traits:
-        """How careful one must be: it asks, unless the server's settings allow it."""
+        """The properties for permissions: a call needs approval unless the server's settings allow it."""
         settings, hints = self._connection.server, self._tool.annotations
         return Traits(
             sensitivity="ask",
@@ -45,13 +44,13 @@ class McpTool:
         )
 
     def with_name(self, name: str) -> "McpTool":
-        """Give the same tool under another name."""
+        """Return the same tool under another name."""
         other = McpTool(self._connection, self._tool)
         other.definition = msgspec.structs.replace(self.definition, name=name)
         return other
 
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
-        """Ask the server; whatever goes wrong is a failed result."""
+        """Call the server, or return a cached result; a failure is a result with `is_error`."""
         cache = self._connection.cache
         trusted = self.traits.reads_only and not self._connection.changed_tools
         kept = cache.get(self.name, arguments) if trusted else None

@@ -1,8 +1,7 @@
-"""The names of tools that many servers offer.
+"""Names of tools that are unique over all servers.
 
-Rule: `mcp__server__tool` fits every provider's alphabet and length and leads back to one tool; the server's part holds
-no `__`, so the first one after the prefix ends it, and a tool's name may hold the separator.
-Neighbours: `manager` names tools and finds them again.
+Rule: `mcp__server__tool` has only characters and a length that every provider accepts, and belongs to one tool. The
+server's part never contains `__`, so the first `__` after the prefix ends it; a tool's name may contain it.
 """
 
 import hashlib
@@ -11,35 +10,35 @@ import re
 PREFIX = "mcp__"
 SEPARATOR = "__"
 _MAX_NAME = 64
-"""Characters of a name that OpenAI, Anthropic and Gemini all take."""
+"""Characters of a name that OpenAI, Anthropic and Gemini all accept."""
 _MAX_SERVER_PART = 24
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_-]")
 _VALID_SERVER = re.compile(r"[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*")
 
 
 def full_name(server: str, tool: str) -> str:
-    """Give the name under which a tool is offered: `mcp__server__tool`."""
+    """Return the name that the model gets: `mcp__server__tool`."""
     return PREFIX + direct_name(server, tool)
 
 
 def direct_name(server: str, tool: str) -> str:
-    """Give the name without the prefix: `server__tool`."""
+    """Return the name without the prefix: `server__tool`."""
     head = server_prefix(server)
     return head + _tool_part(tool, _MAX_NAME - len(PREFIX) - len(head))
 
 
 def server_prefix(server: str) -> str:
-    """Give what all direct names of a server's tools begin with."""
+    """Return the prefix of the direct names of a server's tools."""
     return _server_part(server) + SEPARATOR
 
 
 def qualified_name(server: str, tool: str) -> str:
-    """Give the name as people write it: `server:tool`."""
+    """Return the name that people write: `server:tool`."""
     return f"{server}:{tool}"
 
 
 def all_names(server: str, tool: str) -> tuple[str, str, str]:
-    """Give every name that leads to a tool, the offered one first."""
+    """Return every name of a tool, the model's first."""
     return full_name(server, tool), qualified_name(server, tool), direct_name(server, tool)
 
 
@@ -56,6 +55,6 @@ def _tool_part(tool: str, max_length: int) -> str:
 
 
 def _shorten(readable: str, original: str, max_length: int) -> str:
-    """Keep what can be read, and add a digest that keeps apart what reads the same."""
+    """Shorten a readable name; append a digest of the original, so that different names stay different."""
     digest = hashlib.sha256(original.encode(errors="surrogatepass")).hexdigest()[:6]
     return f"{readable[: max_length - 7].rstrip('_')}-{digest}"
