@@ -1,5 +1,4 @@
-"""The terminal agent behind `fcshim chat`: one-shot for scripts, or a conversation with a person.
+"""The terminal agent behind `fcshim chat`: one turn for scripts, or an interactive conversation.
 
-Rule: what a model or a tool wrote never commands the terminal; rich and prompt-toolkit come where they are used.
-Neighbours: `agent` runs the loop, `client` asks the model, `cli.chat` reads the arguments.
+Rule: text of a model or a tool never controls the terminal; rich and prompt-toolkit are imported where they are used.
 """

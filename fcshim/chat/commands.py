@@ -1,7 +1,6 @@
-"""What begins with a slash: `/tools`, `/model`, `/plan`, `/save` and so on.
+"""The slash commands: `/tools`, `/model`, `/plan`, `/save` and so on.
 
-Rule: a command is a row of `COMMANDS` and a method; none of them reaches the model.
-Neighbours: `terminal` hands the lines here.
+Rule: a command is a row of `COMMANDS` and a method; none of them is sent to the model.
 """
 
 import difflib
@@ -17,13 +16,13 @@ from fcshim.tools import Traits
 from fcshim.tools.permission import PermissionMode
 
 COMMANDS = {
-    "help": "what there is to type",
-    "tools": "the tools, and what becomes of their calls",
-    "model": "[NAME]: which models there are; ask this one from now on",
-    "plan": "only read and plan, or (once more) act again",
-    "mode": "[ask | accept_edits | read_only | allow]: when to be asked",
-    "result": "[NUMBER]: a tool's result, unfolded; the last one",
-    "save": "[FILE]: write the conversation, for --resume",
+    "help": "list the commands",
+    "tools": "list the tools, and whether their calls need approval",
+    "model": "[NAME]: list the models, or use this one from now on",
+    "plan": "only read and plan; once more to act again",
+    "mode": "[ask | accept_edits | read_only | allow]: which calls need approval",
+    "result": "[NUMBER]: show a tool's whole result, by default the last one",
+    "save": "[FILE]: save the conversation, for --resume",
     "quit": "leave; so does ctrl-D",
 }
 _Handler: TypeAlias = Callable[[str], Awaitable[None]]
@@ -48,7 +47,7 @@ class SlashCommands:
         }
 
     async def run(self, line: str) -> bool:
-        """Do what a line says; false where the person wants to leave. Raises `FcshimError` and `OSError`."""
+        """Run a command line; return whether the chat continues. Raises `FcshimError` and `OSError`."""
         name, _, rest = line[1:].partition(" ")
         if name in ("quit", "exit"):
             return False
@@ -68,7 +67,7 @@ class SlashCommands:
             about = tool.definition.description.strip().partition("\n")[0]
             self._screen.write_line(f"  {_permission_label(tool.traits):<8} {tool.definition.name}  {about}")
         if not len(self._conversation.registry):
-            self._screen.note("  none; --mcp FILE and --root DIR bring some")
+            self._screen.note("  none; --mcp FILE and --root DIR add some")
 
     async def _model(self, name: str) -> None:
         session = self._conversation.session
@@ -91,7 +90,7 @@ class SlashCommands:
             if mode == name:
                 self._conversation.permissions.mode = mode
         if name not in modes:
-            raise ConfigError(f"it is {self._conversation.permissions.mode}; there are {', '.join(modes)}")
+            raise ConfigError(f"the mode is {self._conversation.permissions.mode}; expected one of {', '.join(modes)}")
 
     async def _result(self, number: str) -> None:
         count = len(self._screen.results)
@@ -107,7 +106,7 @@ class SlashCommands:
 
 
 def _permission_label(traits: Traits) -> str:
-    """Say in a word how careful one must be with a tool."""
+    """Return one word for how a tool's calls are approved."""
     if traits.allowed or traits.sensitivity == "safe":
         return "safe"
     if traits.sensitivity == "edit":

@@ -1,8 +1,7 @@
-"""One conversation: the model, its tools, what was said.
+"""One conversation: the model, its tools, the messages.
 
-Rule: a turn that is interrupted leaves a conversation that can be gone on with: whole rounds stay, so does text that
-had come, and a question of which nothing came back was not asked.
-Neighbours: `agent.run` is the loop; `script` and `terminal` show its events.
+Rule: an interrupted turn leaves a conversation that can be continued: complete rounds stay, so does received text; a
+question that got no reply at all is removed.
 """
 
 from collections.abc import AsyncGenerator
@@ -29,9 +28,9 @@ class ChatConversation:
         self._agent = Agent(self._stream_reply, Executor(registry, permissions=permissions), max_rounds=max_rounds)
 
     async def send(self, text: str) -> AsyncGenerator[AgentEvent, None]:
-        """Say something, and give all that happens until the model has answered.
+        """Send a message of the user's; yield all events until the model has answered.
 
-        Raises `UpstreamError`, and `ModelOutputError` where the model does not stop calling.
+        Raises `UpstreamError`, and `ModelOutputError` if the model does not stop calling tools.
         """
         before = self.session.messages
         asked = self.session.messages = (*before, UserMessage((TextPart(text),)))

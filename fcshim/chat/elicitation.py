@@ -1,7 +1,6 @@
-"""What a server wants to know of the person, asked field by field.
+"""Asks the user for the fields of a server's form, one by one.
 
-Rule: nothing goes to the server before the person agreed to answer and the answers fit its schema.
-Neighbours: `terminal` shows the questions; `mcp.answers` brings the form.
+Rule: nothing is sent to the server before the user has agreed to answer and the answers match its schema.
 """
 
 import json
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
     from fcshim.mcp.server_requests import ElicitationForm
 
 PromptLine: TypeAlias = Callable[[str], Awaitable[str | None]]
-"""Asks for a line; null where the person has had enough."""
+"""Asks for one line; None means that the user wants to stop."""
 
 _MAX_ATTEMPTS = 3
 
 
 async def fill_form(form: "ElicitationForm", prompt: PromptLine) -> Mapping[str, JSON] | None:
-    """Ask for every field of a form; null where the person does not want to answer."""
+    """Ask for every field of a form; return None if the user declines or gives invalid answers too often."""
     asked = " ".join(form.message.split())
     agreed = await prompt(f"  a server asks: {asked}\n  answer it? [y]es, [n]o: ")
     if agreed not in ("y", "yes"):

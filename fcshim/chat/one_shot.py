@@ -1,7 +1,6 @@
 """One turn for scripts: the answer on stdout, or every event as a line of JSON.
 
-Rule: stdout holds the model's text alone, or JSON alone; what happens besides goes to stderr. Nobody is asked.
-Neighbours: `conversation` has the turn, `screen` shows the calls.
+Rule: stdout has the model's text alone, or JSON alone; everything else goes to stderr. The user is never asked.
 """
 
 import sys
@@ -19,7 +18,7 @@ from fcshim.reply import total_usage
 
 
 async def print_text(conversation: ChatConversation, prompt: str, screen: Screen) -> None:
-    """Write the model's text to stdout as it comes, and everything else to the screen. Raises `FcshimError`."""
+    """Stream the model's text to stdout, and everything else to the screen. Raises `FcshimError`."""
     made_fit = sanitize if sys.stdout.isatty() else str
     last = "\n"
     async with aclosing(conversation.send(prompt)) as events:
@@ -29,7 +28,7 @@ async def print_text(conversation: ChatConversation, prompt: str, screen: Screen
                 _write(made_fit(event.text))
                 last = event.text
             elif isinstance(event, RoundEnded):
-                if event.answer and event.answer != event.reply.text:  # a tool's, after which nobody is asked
+                if event.answer and event.answer != event.reply.text:  # a tool's final result, which was not streamed
                     last = event.answer
                     _write(made_fit(last))
                 if not last.endswith("\n"):
@@ -38,7 +37,7 @@ async def print_text(conversation: ChatConversation, prompt: str, screen: Screen
 
 
 async def print_json(conversation: ChatConversation, prompt: str) -> None:
-    """Write every event as a line; the last one has the answer. Raises `FcshimError`, which is also told in a line."""
+    """Write every event as a line; the last one has the answer. Raises `FcshimError`, after a line with it."""
     session = conversation.session
     _write_json(
         {"type": "session", "id": session.id, "model": session.model, "tools": conversation.registry.get_names()},
@@ -61,7 +60,7 @@ async def print_json(conversation: ChatConversation, prompt: str) -> None:
 
 
 def _json_event(event: AgentEvent) -> object:
-    """Give what is written of an event; the conversation so far, which a round's end has, is in the session's file."""
+    """Return what is written of an event; the messages of a round are left out, the session's file has them."""
     if isinstance(event, RoundEnded):
         return {"type": "round_ended", "answer": event.answer, "stop_reason": event.reply.stop_reason}
     return event

@@ -1,7 +1,7 @@
-"""Who is asked: the person, once there is one; before that, and in scripts, nobody.
+"""Routes approval prompts and servers' requests to the user, or denies them.
 
-Rule: with nobody there, only what reads runs, and servers get no answers.
-Neighbours: `terminal` is the person; permissions and the manager of servers ask here.
+Rule: without a user (in scripts, or before the terminal starts) only tools that read run, and servers' requests are
+refused.
 """
 
 from collections.abc import Mapping
@@ -22,20 +22,20 @@ _EXCERPT = 500
 
 
 class InteractiveUser(Protocol):
-    """Somebody before a terminal."""
+    """A user at a terminal."""
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Decide whether a call may run."""
 
     async def confirm(self, action: str) -> bool:
-        """Decide about something else."""
+        """Decide about an action other than a call."""
 
     async def fill_form(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
-        """Fill in what a server wants to know; null to refuse."""
+        """Fill in a server's form; None to decline."""
 
 
 class Prompter:
-    """Questions knock here."""
+    """Routes approval prompts to the user, or denies them."""
 
     def __init__(self, client: Client, session: ChatSession) -> None:
         self.user: InteractiveUser | None = None
@@ -50,7 +50,7 @@ class Prompter:
         return PermissionDecision(allowed=request.traits.reads_only, reason=reason)
 
     async def sample(self, messages: tuple[Message, ...], max_tokens: int) -> Reply:
-        """Ask the model on behalf of a server, if the person agrees. Raises `ToolError` if not."""
+        """Ask the model on behalf of a server, if the user agrees. Raises `ToolError` if not."""
         asked = text_of(messages[-1].content) if messages else ""
         if self.user is None or not await self.user.confirm(f"a server asks the model: {asked[:_EXCERPT]}"):
             raise ToolError("the user does not let servers ask the model")
@@ -60,5 +60,5 @@ class Prompter:
         return await self._client.complete(messages, **sampling)
 
     async def elicit(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
-        """Ask the person on behalf of a server."""
+        """Ask the user on behalf of a server."""
         return None if self.user is None else await self.user.fill_form(form)

@@ -1,7 +1,6 @@
-"""From settings to a running conversation: the endpoint, the tools, the permissions, the session.
+"""Runs a chat from its settings: opens the endpoint, the tools, the permissions and the session.
 
-Rule: whatever is started here is ended here; what is slow to import is imported when a setting asks for it.
-Neighbours: `cli.chat` fills the settings, `tools` gathers, `terminal` and `script` do the talking.
+Rule: everything that is opened here is closed here; slow modules are imported only if a setting needs them.
 """
 
 import os
@@ -33,7 +32,7 @@ _QUALIFIED_RULE = re.compile(r"([^:()]+):(.+)", re.DOTALL)
 
 
 class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says; `url` null for the embedded model, `resume` null for a new session."""
+    """The settings of the command line; `url` None: the embedded model, `resume` None: a new session."""
 
     url: str | None = None
     model: str = ""
@@ -57,7 +56,7 @@ class ChatSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_chat(settings: ChatSettings) -> None:
-    """Have one turn where there is a prompt, else a conversation. Raises `FcshimError`."""
+    """Run one turn if there is a prompt, else a conversation. Raises `FcshimError`."""
     store = SessionStore(default_session_folder(os.environ))
     session = _open_session(settings, store)
     scripted = settings.prompt is not None
@@ -140,7 +139,7 @@ def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
 
 
 def _full_rule_name(rule: str) -> str:
-    """Take `server:tool` for the name under which the model knows the tool."""
+    """Replace `server:tool` by the name that the model has for the tool."""
     found = _QUALIFIED_RULE.fullmatch(rule)
     return rule if found is None else PREFIX + server_prefix(found[1]) + found[2]
 

@@ -1,18 +1,18 @@
-"""Text of models, tools and files, made fit for a terminal.
+"""Makes the text of models, tools and files safe for a terminal.
 
-Rule: nothing that others wrote moves the cursor, changes colours or titles, or reaches the clipboard: every control
-character but the line break and the tab is shown instead of sent. Character by character, so that no cut matters.
-Neighbours: `screen` and `script` write through it.
+Rule: such text cannot move the cursor, change colours or titles, or reach the clipboard: control characters except the
+line feed and the tab are replaced by visible ones, or dropped. It works per character, so chunk boundaries do not
+matter.
 """
 
 _C0 = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D)}
-"""To Unicode's pictures of them."""
+"""Unicode's pictures of the control characters."""
 _C1 = dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _BIDI = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
-"""They can make a command look like another one."""
+"""Bidirectional formatting can make a command look like another one."""
 _TABLE = {**_C0, 0x0D: None, 0x7F: 0x2421, **_C1, **_BIDI}
 
 
 def sanitize(text: str) -> str:
-    """Give the text as it may be shown."""
+    """Return the text with its control characters replaced."""
     return text if text.isascii() and text.isprintable() else text.translate(_TABLE)

@@ -1,7 +1,6 @@
-"""What happens in a turn, laid out for a person: text as it comes, calls while they are written, results folded.
+"""Renders a turn: text as it arrives, calls while they are written, results folded.
 
-Rule: everything that others wrote goes through `harmless`; nothing is ever taken back but a line of progress.
-Neighbours: `terminal` and `script` hand events here.
+Rule: text from outside always goes through `sanitize`; only a transient line, such as progress, is ever erased.
 """
 
 from rich.console import Console
@@ -17,22 +16,22 @@ from fcshim.tools import CallFinished, CallProgressed, CallStarted, ToolProgress
 
 _CLEAR_LINE = Control(ControlType.CARRIAGE_RETURN, (ControlType.ERASE_IN_LINE, 2))
 FOLDED_LINES = 4
-"""Lines of a result that are shown at once."""
+"""Lines of a result that are shown at first."""
 _LINE_LIMIT = 200
-"""Characters of one of them."""
+"""Characters of one such line."""
 
 
 class Screen:
-    """Writes to one console. `texts` false: the model's text is left to somebody else."""
+    """Renders to one console; with `show_text` false the caller prints the model's text."""
 
     def __init__(self, console: Console, *, show_text: bool = True) -> None:
         self.results: list[ToolMessage] = []
-        """Every result so far, to be unfolded."""
+        """Every result so far, for `show_full_result`."""
         self._console = console
         self._show_text = show_text
-        self._line_open = False  # the cursor stands in a line that is not ended
-        self._round_calls = 0  # of this round
-        self._transient = False  # what stands in it is progress, which the next thing replaces
+        self._line_open = False  # the current line is not ended
+        self._round_calls = 0  # in this round
+        self._transient = False  # the current line is replaced by the next output
 
     def show(self, event: AgentEvent) -> None:
         """Show one event."""
@@ -55,27 +54,27 @@ class Screen:
                 pass
 
     def show_waiting(self) -> None:
-        """Show that something is awaited, until it comes."""
+        """Show a transient sign that something is awaited."""
         self._show_transient("⋯")
 
     def end_turn(self) -> None:
-        """End the turn: the next thing begins on a line of its own."""
+        """End the turn: the next output begins on a new line."""
         self._end_line()
 
     def note(self, text: str) -> None:
-        """Say something of our own."""
+        """Print a note of our own."""
         self._print_line(text, "dim")
 
     def error(self, text: str) -> None:
-        """Say what went wrong."""
+        """Print what went wrong."""
         self._print_line(text, "red")
 
     def write_line(self, text: str) -> None:
-        """Write lines of our own."""
+        """Print text of our own on lines of its own."""
         self._print_line(text)
 
     def show_full_result(self, number: int) -> None:
-        """Show a whole result, by its number from 1."""
+        """Print a whole result, by its number from 1."""
         for part in self.results[number - 1].content:
             self._print_line(f"[{part.media_type}]" if isinstance(part, MediaPart) else part.text)
 
@@ -84,7 +83,7 @@ class Screen:
         if event.answer is None:
             self.show_waiting()
         elif event.answer != event.reply.text and self._show_text:
-            self._print_line(event.answer)  # a tool's, after which the model is not asked
+            self._print_line(event.answer)  # a tool's final result, which was not streamed
 
     def _show_call(self, event: ToolCallStart | ToolCallChunk | ToolCallEnd) -> None:
         match event:
@@ -111,7 +110,7 @@ class Screen:
         style = "red" if message.is_error else "green"
         for number, line in enumerate(lines[:FOLDED_LINES] or ["(nothing)"]):
             self._print("  ⎿ " if not number else "    ", style)
-            if self._round_calls > 1 and not number:  # which of them it is
+            if self._round_calls > 1 and not number:  # several calls: say which one
                 self._print(f"{message.name}: ", style)
             self._print(line[:_LINE_LIMIT] + ("…" if len(line) > _LINE_LIMIT else ""), "dim")
             self._end_line()
@@ -119,7 +118,7 @@ class Screen:
             self.note(f"    … {max(len(lines) - FOLDED_LINES, 0)} more lines: /result {len(self.results)}")
 
     def _show_transient(self, text: str) -> None:
-        """Show something that the next thing replaces; nothing of it stays in a file."""
+        """Show a line that the next output replaces; only on a terminal, so that it never ends up in a file."""
         if self._console.is_terminal:
             self._end_line()
             shown = sanitize(text.replace("\n", " "))[: self._console.width - 1]
@@ -145,7 +144,7 @@ class Screen:
             self._line_open = False
 
     def _clear_transient(self) -> None:
-        """Wipe out the progress that stands in the line."""
+        """Erase the transient line."""
         if self._transient:
             self._console.control(_CLEAR_LINE)
             self._line_open = self._transient = False

@@ -1,7 +1,6 @@
-"""Conversations that can be gone on with: one JSON file each.
+"""Saved conversations, one JSON file each.
 
-Rule: a file is replaced as a whole, and is for its owner's eyes; it holds messages, never a key.
-Neighbours: `conversation` fills a session, `start` chooses which.
+Rule: a file is replaced as a whole, and readable by its owner only; it holds messages, never a key.
 """
 
 import os
@@ -15,7 +14,7 @@ from fcshim.messages import Message
 
 
 class ChatSession(msgspec.Struct):
-    """A conversation. `url` null: with the embedded model; `model` empty: the endpoint's own choice."""
+    """A conversation. `url` None: with the embedded model; `model` empty: the endpoint's own choice."""
 
     id: str
     url: str | None = None
@@ -30,16 +29,16 @@ class SessionStore:
         self._folder = folder
 
     def path(self, session: ChatSession) -> Path:
-        """Give where a session is kept."""
+        """Return the path of a session's file."""
         return self._folder / f"{session.id}.json"
 
     def list_ids(self) -> list[str]:
-        """Give the ids of all sessions, the one used last at the end."""
+        """Return the ids of all sessions, the one used last at the end."""
         files = sorted(self._folder.glob("*.json"), key=lambda file: (file.stat().st_mtime_ns, file.name))
         return [file.stem for file in files]
 
     def save(self, session: ChatSession, file: Path | None = None) -> Path:
-        """Write a session, into a file of its own where one is given. Raises `OSError`."""
+        """Write a session, to `file` if there is one, else to the folder; return the path. Raises `OSError`."""
         target = file or self.path(session)
         target.parent.mkdir(parents=True, exist_ok=True)
         new = target.with_name(f".{target.name}.{os.getpid()}")
@@ -49,7 +48,7 @@ class SessionStore:
         return target
 
     def load(self, name: str = "") -> ChatSession:
-        """Read a session by its id, or by the path of its file; without a name, the last one. Raises `ConfigError`."""
+        """Read a session by its id or its file's path; without a name, the last one. Raises `ConfigError`."""
         names = self.list_ids()
         if not name and not names:
             raise ConfigError("there is no session to resume")
@@ -66,6 +65,6 @@ class SessionStore:
 
 
 def default_session_folder(env: Mapping[str, str]) -> Path:
-    """Give the folder in which sessions are kept."""
+    """Return the default folder of sessions."""
     state = env.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "fcshim" / "sessions"

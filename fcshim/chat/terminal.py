@@ -1,8 +1,7 @@
-"""A conversation with a person: a prompt, the turns, the questions whether a call may run.
+"""An interactive conversation: the prompt, the turns, the approval of calls.
 
-Rule: ctrl-C ends the turn, never the program; ctrl-D at the prompt ends the program. After each turn the session is
-saved.
-Neighbours: `commands` are what begins with a slash, `screen` shows the turns, `conversation` has them.
+Rule: ctrl-C ends the turn, never the program; ctrl-D at the prompt ends the program. The session is saved after each
+turn.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ _EXCERPT = 1_000
 
 
 class Terminal:
-    """The person's side of one conversation. `save` is called after each turn; `history` keeps what was typed."""
+    """The user interface of one conversation. `save` is called after each turn; `history` has the typed lines."""
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class Terminal:
         self._turn_task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Talk until the person leaves."""
+        """Read lines and run turns until the user leaves."""
         while True:
             try:
                 text = (await self._prompt_session.prompt_async(self._prompt_text())).strip()
@@ -87,7 +86,7 @@ class Terminal:
                 await self.run_turn(text)
 
     async def run_turn(self, text: str) -> None:
-        """Have one turn; ctrl-C ends it."""
+        """Run one turn; ctrl-C ends it."""
         loop = asyncio.get_running_loop()
         self._turn_task = loop.create_task(self._stream_turn(text))
         with contextlib.suppress(NotImplementedError):  # Windows
@@ -108,7 +107,7 @@ class Terminal:
         self._save()
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
-        """Ask the person whether a call may run; ctrl-C ends the turn."""
+        """Ask the user whether a call may run; ctrl-C ends the turn."""
         arguments = json.dumps(request.arguments, ensure_ascii=False)
         shown = arguments[:_EXCERPT] + ("…" if len(arguments) > _EXCERPT else "")
         hint = " (its server says that it only reads)" if request.traits.reads_only else ""
@@ -118,15 +117,15 @@ class Terminal:
         return _DECISIONS.get(said.lower()) or PermissionDecision(allowed=False, reason=f"The user refused: {said}")
 
     async def confirm(self, action: str) -> bool:
-        """Ask the person about something else than a call."""
+        """Ask the user about an action other than a call."""
         return await self._read_line(f"  {' '.join(action.split())}\n  let it? [y]es, [n]o: ") in ("y", "yes")
 
     async def fill_form(self, form: "ElicitationForm") -> Mapping[str, JSON] | None:
-        """Ask the person what a server wants to know."""
+        """Ask the user to fill in a server's form."""
         return await fill_form(form, self._read_line)
 
     async def _read_line(self, text: str) -> str | None:
-        """Ask for a line; null where the person ends the turn instead."""
+        """Ask for a line; return None if the user ends the turn instead."""
         async with self._prompt_lock:
             self._screen.end_turn()
             try:

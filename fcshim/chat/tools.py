@@ -1,7 +1,6 @@
-"""The tools of a conversation: our own in a folder, those of servers, other agents.
+"""The tools of a conversation: built-in ones in a folder, those of servers, sub-agents.
 
-Rule: whatever is started here is ended here; the SDK is imported where a file of servers is named.
-Neighbours: `start` asks for them; `mcp.hub` keeps them up to date.
+Rule: everything that is started here is ended here; the SDK is imported only if there is a servers file.
 """
 
 import os
@@ -20,7 +19,7 @@ from fcshim.tools.builtin import Control, Files, Search, Shell, Web, Workspace
 from fcshim.tools.permission import PermissionMode
 
 _AGENT_SOURCES = ("builtin:agents", "builtin:sessions")
-"""Tools that other agents do not get: they start no agents of their own."""
+"""Sources of tools that sub-agents do not get: they start no agents of their own."""
 
 PermissionsFactory = Callable[[PermissionMode], Permissions]
 
@@ -29,7 +28,7 @@ PermissionsFactory = Callable[[PermissionMode], Permissions]
 async def open_registry(
     root: str | None, servers: str | None, pins: str | None, prompter: Prompter, screen: Screen
 ) -> AsyncIterator[Registry]:
-    """Start what has to be started, and tell on the screen what did not start. Raises `ConfigError`."""
+    """Start the servers; show on the screen those that did not start. Raises `ConfigError`."""
     builtin = _builtin_tools(root)
     if servers is None:
         yield Registry(builtin)
@@ -38,7 +37,7 @@ async def open_registry(
     from fcshim.mcp.hub import ToolHub  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
-    from fcshim.mcp.server_requests import elicitation_callback, sampling_callback  # noqa: PLC0415 - a mistake in the file is told before this
+    from fcshim.mcp.server_requests import elicitation_callback, sampling_callback  # noqa: PLC0415 - slow; errors in the file come first
 
     manager = Manager(
         listed,
@@ -63,7 +62,7 @@ async def register_agents(
     mode: Callable[[], PermissionMode],
     model: Callable[[], str],
 ) -> AsyncIterator[None]:
-    """Offer agents and sessions beside this conversation, with its tools and no wider permission."""
+    """Register the tools for sub-agents and sessions, which get these tools and no wider permission."""
 
     def ask(messages: tuple[Message, ...], tools: tuple[Tool, ...], named: str | None = None) -> EventStream:
         chosen = named or model()

@@ -251,7 +251,7 @@ async def test_the_commands(friendly, tmp_path):
         screen.enter("/mode accept_edits")
         await screen.expect("accept_edits ›")
         screen.enter("/mode nonsense")
-        await screen.expect("it is accept_edits; there are ask, accept_edits, read_only, allow")
+        await screen.expect("the mode is accept_edits; expected one of ask, accept_edits, read_only, allow")
         screen.enter("/result 1")
         await screen.expect("there are 0 results")
         screen.enter("/tolls")
