@@ -1,7 +1,6 @@
-"""What one asks an upstream besides replies: which models it has, and which of them call tools by themselves.
+"""An upstream's capabilities: which models it lists, and which of them have native tool calling.
 
-Rule: what an upstream claims is asked once per model; what then happens corrects it.
-Neighbours: `client` and `server` ask; `codecs.upstreams` says how each kind answers.
+Rule: the upstream is asked once per model whether it has native tools; what it then does with them overrides its claim.
 """
 
 import logging
@@ -18,16 +17,17 @@ from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.upstream import Upstream
 
-logger = logging.getLogger("fcshim.capabilities")
+logger = logging.getLogger("fcshim.inquiry")
 
 _MAX_MODELS = 1024
-"""Models whose aptitude is remembered: clients may name models as they like."""
+"""Models that are remembered. Clients choose the names, so the table must not grow without bound."""
 _UNRELATED_STATUSES = frozenset({401, 403, 413, 429, 503, 504})
+"""Errors of authentication, size, rate or load; they do not mean that tools are unsupported, whatever the text says."""
 _MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja", re.IGNORECASE)
 
 
 async def list_models(upstream: Upstream) -> tuple[list[str], bytes]:
-    """Give the names of an upstream's models, and its list as it came. Raises `UpstreamError`."""
+    """Return the names of an upstream's models, and the body of its list. Raises `UpstreamError`."""
     codec = upstream.kind.codec
     status, listed = await upstream.fetch("GET", codec.models_path)
     if status != 200:
@@ -36,14 +36,17 @@ async def list_models(upstream: Upstream) -> tuple[list[str], bytes]:
 
 
 class ToolSupport:
-    """Which models of one upstream call tools by themselves."""
+    """Which models of one upstream have native tool calling."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.upstream = upstream
         self._known: dict[str, bool] = {}
 
     async def is_native(self, model: str) -> bool:
-        """Tell whether `model` calls tools, as far as its upstream says; an upstream that is away says nothing."""
+        """Return whether `model` has native tools, as its upstream claims.
+
+        False while the upstream cannot be reached; it is asked again next time.
+        """
         if model not in self._known:
             try:
                 claimed = await self._query(model)
@@ -53,16 +56,16 @@ class ToolSupport:
         return self._known[model]
 
     def native_failure_handler(self, model: str) -> Callable[[str], None]:
-        """Give what takes note that a model's own tools are not to be trusted, told why."""
+        """Return a function that records that the model's native tools do not work; its argument is the reason."""
 
-        def noticed(reason: str) -> None:
-            logger.info("%s: tools go by the prompt from now on: %s", model, reason)
+        def handle(reason: str) -> None:
+            logger.info("%s: tools are written into the prompt from now on: %s", model, reason)
             self.record(model, native=False)
 
-        return noticed
+        return handle
 
     def record(self, model: str, *, native: bool) -> None:
-        """Take note of what a model turned out to do."""
+        """Record whether a model has native tools."""
         if len(self._known) >= _MAX_MODELS:
             self._known.clear()
         self._known[model] = native
@@ -79,7 +82,7 @@ class ToolSupport:
                 return isinstance(capabilities, list) and "tools" in capabilities
 
     async def _fetch_json(self, method: str, path: str, body: bytes = b"") -> dict[str, JSON]:
-        """Ask for a JSON object; an empty one where there is none."""
+        """Fetch a JSON object; an empty one if the page is missing or is not a JSON object."""
         status, answer = await self.upstream.fetch(method, path, body)
         try:
             value = msgspec.json.decode(answer) if status == 200 else None
@@ -89,7 +92,7 @@ class ToolSupport:
 
 
 class ModelReport(msgspec.Struct, frozen=True):
-    """How one model is asked: whose tool calling it gets, in which dialect it would write, what its template takes."""
+    """The tool calling (`native` or `prompt`), dialect and profile that requests for one model get."""
 
     model: str
     tools: str
@@ -98,21 +101,25 @@ class ModelReport(msgspec.Struct, frozen=True):
 
 
 async def model_reports(config: Config, tool_support: ToolSupport) -> list[ModelReport]:
-    """Tell of every model that the upstream lists or the settings name. Raises `UpstreamError`."""
+    """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
     names, _ = await list_models(tool_support.upstream)
     named = [name for name, row in config.models.items() if row.upstream_model]
     return [await _model_report(name, config.for_model(name), tool_support) for name in dict.fromkeys([*names, *named])]
 
 
 async def _model_report(name: str, model: ModelConfig, tool_support: ToolSupport) -> ModelReport:
-    there = model.upstream_model or name
-    native = model.tools == "native" or (model.tools == "auto" and await tool_support.is_native(there))
-    profile, dialect = chosen_profile(model.profile, there), chosen_dialect(model.dialect, there)
+    upstream_name = model.upstream_model or name
+    native = model.tools == "native" or (model.tools == "auto" and await tool_support.is_native(upstream_name))
+    profile, dialect = chosen_profile(model.profile, upstream_name), chosen_dialect(model.dialect, upstream_name)
     return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name)
 
 
 def _template_has_tools(props: dict[str, JSON]) -> bool:
-    """Read llama-server's page; an upstream without one may have tools, and will say so where it has not."""
+    """Read llama-server's /props.
+
+    Without a template in it the answer is true: an upstream without tools refuses them with an error, and that is
+    handled (`refuses_tools`).
+    """
     caps = props.get("chat_template_caps")
     if isinstance(caps, dict) and isinstance(caps.get("supports_tools"), bool):
         return bool(caps["supports_tools"])
@@ -121,7 +128,7 @@ def _template_has_tools(props: dict[str, JSON]) -> bool:
 
 
 def refuses_tools(error: FcshimError) -> bool:
-    """Tell whether an upstream's answer says that it cannot do what tools need."""
+    """Return whether an error response says that the upstream does not support tools."""
     if error.status in _UNRELATED_STATUSES or error.kind == CONTEXT_LENGTH:
         return False
     return bool(_MENTIONS_TOOLS.search(error.message))

@@ -1,8 +1,7 @@
-"""How one upstream holds its models to calls: the kind of server that it is, and which constraints it refused.
+"""Which constraints one upstream accepts: its backend, and the constraints that it refused.
 
-Rule: the server is asked once, and only when there is something to hold a reply to; a constraint that was refused is
-not sent again, and where none was ever taken, soon no other one either.
-Neighbours: `detection` finds the kind of server; `client` and `server` ask by way of `asking`, and tell what happened.
+Rule: the backend is detected once, and only when a request needs a constraint. A refused constraint is not sent again;
+after three refusals and no success, no constraint is sent at all.
 """
 
 from fcshim.backends import GENERIC, OFF, Backend, backend_of_api, get_backend
@@ -16,17 +15,18 @@ from fcshim.upstream import Upstream
 
 AUTO = "auto"
 _MAX_REFUSALS = 3
-"""Constraints that are refused before no other one is tried where none was ever taken: it is not their content, then.
-Where one was, it is: a single client with odd schemas must not take constraints away from all."""
+"""Refusals after which no constraint is sent, if none was ever accepted: the upstream does not support them at all.
+If one was, their content is at fault, and a single client with odd schemas must not disable constraints for all."""
 _MAX_REMEMBERED = 1_000
-"""Refused constraints that are remembered, 0.1 MB; the oldest is tried again."""
+"""Refused constraints that are remembered (0.1 MB). Beyond that the oldest is forgotten, so it is sent again."""
 _NOT_GRAMMARS = frozenset({"", PREFILL})
-"""That a turn may not be begun for the model says nothing of grammars, nor they of that."""
+"""Keys that say nothing about grammars: an upstream may refuse a prefill and accept grammars, or the reverse."""
 _REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501, 502})
+"""Statuses with which a server may refuse a constraint, or with which fcshim reports that it dropped the connection."""
 
 
 class ConstraintSupport:
-    """What is known of one upstream. `setting` is `auto`, `off`, or the name of a kind of server."""
+    """What is known about one upstream. `setting` is `auto`, `off`, or the name of a backend."""
 
     def __init__(self, upstream: Upstream, setting: str = AUTO) -> None:
         """Raises `ConfigError` for an unknown name."""
@@ -37,23 +37,24 @@ class ConstraintSupport:
         self._accepts_grammars = False
 
     async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:
-        """Give the kind of server, where there is something to hold the reply to, or it is asked for `again`.
+        """Return the upstream's backend, after detecting it if the request needs a constraint or is a retry.
 
-        One that is away is tried without.
+        `GENERIC`, which sends no constraint, if detection is not needed or the upstream cannot be reached.
         """
         if self._backend is None and (for_retry or _needs_constraint(request)):
             self._backend = await self._detect() if self._upstream.kind.full_openai_api else GENERIC
         return self._backend or GENERIC
 
     def is_refused(self, key: str) -> bool:
-        """Tell whether this constraint need not be tried; no constraint never was."""
+        """Return whether the upstream refuses this constraint; false for the empty key, which is no constraint."""
         return key in self._refused or (self._refuses_all and key not in _NOT_GRAMMARS)
 
     def record_refusal(self, key: str, *, stated: bool = True) -> None:
-        """Take note that a request got through without this constraint, and not with it.
+        """Record that the request failed with this constraint and succeeded without it.
 
-        Where the server has not `told` so but the connection was lost, that may be because of the constraint (which
-        llama-cpp-python dies of) or because the server was stopped just then: twice in a row tells.
+        `stated`: the upstream answered with an error. Otherwise it dropped the connection, either because of the
+        constraint (llama-cpp-python's process dies of a bad grammar) or because somebody stopped it at that moment;
+        only the second time in a row counts as a refusal.
         """
         if not stated and self._suspected != key:
             self._suspected = key
@@ -63,7 +64,7 @@ class ConstraintSupport:
             del self._refused[next(iter(self._refused))]
 
     def record_success(self, key: str) -> None:
-        """Take note that a request got through with this constraint, if it had one."""
+        """Record that a request succeeded with this constraint (empty for none)."""
         self._accepts_grammars = self._accepts_grammars or key not in _NOT_GRAMMARS
         if self._suspected == key:
             self._suspected = ""
@@ -80,18 +81,18 @@ class ConstraintSupport:
 
 
 def _configured_backend(setting: str, upstream: Upstream) -> Backend | None:
-    """Give the kind of server that is set, or that alone speaks the API; None where it must be found out."""
+    """Return the backend that the setting names, or the only one with the upstream's API; None to detect it."""
     if setting == AUTO:
         return backend_of_api(upstream.kind.name)
     return OFF if setting == OFF.name else get_backend(setting)
 
 
 def _needs_constraint(request: Request) -> bool:
-    """Tell whether there is something to hold the reply to."""
-    demanded = request.tool_choice.mode == "required" and bool(request.tools)
-    return demanded or any(tool.strict for tool in request.tools) or requested_schema(request) is not None
+    """Return whether a constraint could enforce something: a required call, a strict tool or a document schema."""
+    call_required = request.tool_choice.mode == "required" and bool(request.tools)
+    return call_required or any(tool.strict for tool in request.tools) or requested_schema(request) is not None
 
 
 def may_refuse_constraint(error: FcshimError) -> bool:
-    """Tell whether an upstream's answer may be about the constraint: it found something wrong with the request."""
+    """Return whether an error may be about the constraint: the upstream rejected the request or broke on it."""
     return error.status in _REFUSAL_STATUSES and error.kind != CONTEXT_LENGTH

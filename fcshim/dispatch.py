@@ -1,8 +1,7 @@
-"""How one request is put to an upstream: by its own tools or by the prompt, with a constraint or without, once more.
+"""The attempts of one request: native tools or the prompt, with a constraint or without, and retries.
 
-Rule: what an upstream refuses is left out and asked again at once, as long as its client has seen nothing; what it
-refused is remembered. Nothing is read or written here.
-Neighbours: `inquiry` and `enforcement` know the upstream; `client` and `server` do the I/O of what is given to them.
+Rule: when an upstream refuses native tools or a constraint, the request is sent again without it, unless the client
+has already received events; the refusal is remembered. The caller does the I/O.
 """
 
 import logging
@@ -17,23 +16,25 @@ from fcshim.exchange import Exchange
 from fcshim.messages import Request, uses_tools
 from fcshim.retry import RetryingExchange
 
-logger = logging.getLogger("fcshim.dispatch")
+logger = logging.getLogger("fcshim.asking")
 retry_logger = logging.getLogger("fcshim.retry")
 
 AnyExchange = Exchange | RetryingExchange
 
 
 class MakeExchange(Protocol):
-    """Makes the exchange of a request."""
+    """Makes an exchange of the request."""
 
     def __call__(self, *, native: bool, backend: Backend) -> AnyExchange:
-        """Make it for the upstream's own tools, or for the prompt and what that kind of server takes."""
+        """Make it for native tools (`native`), or for the prompt, with a constraint that `backend` accepts."""
         ...
 
 
 class RequestAttempts:
-    """One request. `begin`, then for as long as there is something to send: send it, and say what came of it.
+    """Decide what to send for one request, attempt by attempt.
 
+    The caller sends the exchange of `first`. If the upstream fails, it asks `fallback` for another exchange; if the
+    upstream answers, it calls `confirm`, then `retry`, and sends the same exchange again while that returns true.
     `request` names the model as the upstream does.
     """
 
@@ -52,18 +53,22 @@ class RequestAttempts:
         self._tool_support = tool_support
         self._constraint_support = constraint_support
         self._native = False
-        self._suspected_key = ""  # a constraint without which the request is asked again
-        self._refusal_stated = True  # whether the upstream said that it refuses it
+        self._suspected_key = ""  # the constraint that the current exchange leaves out on suspicion
+        self._refusal_stated = True  # whether the upstream answered with an error, rather than drop the connection
 
     async def first(self) -> AnyExchange:
-        """Give what to send first. Raises `RequestError`."""
+        """Return the first exchange to send. Raises `RequestError`."""
         self._native = await is_native(self._request, self._tools, self._tool_support)
         return await self._make_first()
 
     async def fallback(
         self, exchange: AnyExchange, error: FcshimError, *, response_started: bool = False
     ) -> AnyExchange | None:
-        """Give what to send instead of what was refused; None where there is nothing, or it is too `late` for that."""
+        """Return the exchange to send after `exchange` failed with `error`; None if no other could do better.
+
+        With `response_started` the client has received events, which nothing may contradict: only a retry, whose
+        own events are still held back, can then be sent again.
+        """
         if isinstance(exchange, RetryingExchange) and exchange.is_retry:
             return await self._retry_unconstrained(exchange, error)
         if response_started:
@@ -77,35 +82,38 @@ class RequestAttempts:
         return self._make(native=self._native, backend=OFF)
 
     def confirm(self, exchange: AnyExchange) -> None:
-        """Take note that the upstream has answered what was sent last."""
+        """Record that the upstream answered the exchange that was sent last, and so what it accepts and refuses."""
         self._constraint_support.record_success(exchange.constraint_key)
         if self._suspected_key:
             self._constraint_support.record_refusal(self._suspected_key, stated=self._refusal_stated)
             self._suspected_key = ""
 
     async def retry(self, exchange: AnyExchange) -> bool:
-        """Make the next try ready to be sent, where one is wanted; it stays wanted where it cannot be made."""
+        """Prepare the next attempt of `exchange` and return true; false if none is wanted.
+
+        Also false if the attempt cannot be made; `exchange.wants_retry` stays true then, and its `close` ends it.
+        """
         if not (isinstance(exchange, RetryingExchange) and exchange.wants_retry):
             return False
-        server = await self._constraint_support.backend(self._request, for_retry=True)
-        if not exchange.prepare_retry(server):
+        backend = await self._constraint_support.backend(self._request, for_retry=True)
+        if not exchange.prepare_retry(backend):
             return False
         if self._constraint_support.is_refused(exchange.constraint_key):
-            exchange.prepare_retry(unconstrained(server))
+            exchange.prepare_retry(unconstrained(backend))
         constrained = ", held to a grammar" if exchange.constraint_key else ""
         retry_logger.info("%s: asked once more%s: %s", self._request.model, constrained, exchange.retry_reason)
         return True
 
     async def _make_first(self) -> AnyExchange:
         native = self._native and uses_tools(self._request)
-        server = OFF if native else await self._constraint_support.backend(self._request)
-        asked = self._make(native=self._native, backend=server)
-        if self._constraint_support.is_refused(asked.constraint_key):
-            # The model's turn may be begun for it instead; that may be what is refused, too.
-            asked = self._make(native=self._native, backend=unconstrained(server))
-        if self._constraint_support.is_refused(asked.constraint_key):
-            asked = self._make(native=self._native, backend=OFF)
-        return asked
+        backend = OFF if native else await self._constraint_support.backend(self._request)
+        exchange = self._make(native=self._native, backend=backend)
+        if self._constraint_support.is_refused(exchange.constraint_key):
+            # Without a grammar, a prefill may start the required call instead; the upstream may have refused that, too.
+            exchange = self._make(native=self._native, backend=unconstrained(backend))
+        if self._constraint_support.is_refused(exchange.constraint_key):
+            exchange = self._make(native=self._native, backend=OFF)
+        return exchange
 
     async def _retry_unconstrained(self, exchange: RetryingExchange, error: FcshimError) -> RetryingExchange | None:
         if exchange.sent_call or not self._suspect_constraint(exchange, error):
@@ -123,7 +131,7 @@ class RequestAttempts:
 
 
 async def is_native(request: Request, tools: ToolsPolicy, tool_support: ToolSupport) -> bool:
-    """Tell whether the request goes by the upstream's own tools."""
+    """Return whether the request uses the upstream's native tools."""
     if tools == "auto" and uses_tools(request):
         return await tool_support.is_native(request.model)
     return tools == "native"

@@ -1,8 +1,7 @@
-"""What stands between one request and the upstream: the shim, the names of native tools, or nothing.
+"""Makes the exchange of a request, with the transform that the model's settings ask for: shim, native tools, or none.
 
-Rule: a model's settings decide, in the client as in the proxy; how the upstream is asked first, or next, is not known
-here.
-Neighbours: `asking` says when to make an exchange and with what; `shim`, `native`, `doubt` and `retry` are made.
+Rule: the same settings give the same transform in the client and in the proxy. `dispatch` decides when to make an
+exchange, and whether for native tools or the prompt.
 """
 
 import logging
@@ -25,15 +24,16 @@ from fcshim.retry import make_exchange
 from fcshim.shim import Shim
 from fcshim.transform import Transform
 
-logger = logging.getLogger("fcshim.exchange_factory")
+logger = logging.getLogger("fcshim.stages")
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFactory:
-    """Makes the exchanges of one request, which names the model as the upstream does: `asking.Make`.
+    """Makes the exchanges of one request; implements `dispatch.MakeExchange`.
 
-    `translated`: the request came in another API than the upstream's, so it is fitted to the model even where it has
-    no tools. `whole`: its client gets the reply when it is over. `new_id` gives the ids of calls.
+    `request` names the model as the upstream does. `translated`: the request came in another API than the upstream's,
+    so the shim adapts it to the model even without tools. `buffered`: the client gets the reply in one piece at its
+    end. `new_id` makes the ids of calls.
     """
 
     request: Request
@@ -46,10 +46,10 @@ class ExchangeFactory:
 
     def __call__(self, *, native: bool, backend: Backend) -> AnyExchange:
         """Make an exchange. Raises `RequestError`."""
-        stage = self._make_transform(native=native, backend=backend)
+        transform = self._make_transform(native=native, backend=backend)
         retries = self.model.max_retries
         return make_exchange(
-            self.request, upstream=self.kind.codec, transform=stage, max_retries=retries, buffered=self.buffered
+            self.request, upstream=self.kind.codec, transform=transform, max_retries=retries, buffered=self.buffered
         )
 
     def _make_transform(self, *, native: bool, backend: Backend) -> Transform | None:
@@ -66,16 +66,16 @@ class ExchangeFactory:
     def _make_native(self) -> Transform:
         request = self.request
         media = chosen_profile(self.model.profile, request.model).media
-        stage = Native(request, name_rules=self.kind.name_rules, media=media)
+        transform = Native(request, name_rules=self.kind.name_rules, media=media)
         if self.model.tools == "auto" and request.tools:
-            return CheckedNative(stage, self.tool_support.native_failure_handler(request.model))
-        return stage
+            return CheckedNative(transform, self.tool_support.native_failure_handler(request.model))
+        return transform
 
 
 def make_shim(
     request: Request, model: ModelConfig, new_id: Callable[[], str] | None = None, backend: Backend = OFF
 ) -> Shim:
-    """Make the shim of a request, as the model's settings say. Raises `RequestError`."""
+    """Make the shim of a request from the model's settings. Raises `RequestError`."""
     return Shim(
         request,
         dialect=chosen_dialect(model.dialect, request.model),

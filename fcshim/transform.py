@@ -1,8 +1,6 @@
-"""What may stand between a client's codec and the upstream's: the shim, or the names of native tools.
+"""The protocol between a client's codec and the upstream's: it changes the request once, then the reply's events.
 
-Rule: a request goes through it once, on the way there; every choice of the reply has a stream of its own on the way
-back.
-Neighbours: `shim` and `native` are stages, the exchange drives them.
+Rule: one `Transform` per request, one `TransformStream` per choice of the reply.
 """
 
 from typing import Protocol
@@ -13,41 +11,41 @@ from fcshim.messages import Request
 
 
 class TransformStream(Protocol):
-    """The way back for one choice. Exactly one `Stop` or `Error` ends it."""
+    """Transform the events of one choice. Exactly one `Stop` or `Error` ends them."""
 
     @property
     def finished(self) -> bool:
-        """Whether the reply ended before the upstream did, which may then be cancelled."""
+        """Whether the reply ended before the upstream did; the caller may then cancel the upstream."""
         ...
 
     def feed(self, event: Event) -> list[Event]:
-        """Take the upstream's next event; give the client's."""
+        """Take the upstream's next event; return the client's events."""
         ...
 
     def feed_text(self, text: str) -> list[Event]:
-        """Take the upstream's next piece of text, as `feed` does; not to be called once the choice has ended."""
+        """Do what `feed(Text(text))` does, without making the event. Must not be called after the choice has ended."""
         ...
 
     def close(self) -> list[Event]:
-        """The upstream has ended; give what is held back."""
+        """Take note that the upstream has ended; return the events that were held back."""
         ...
 
 
 class Transform(Protocol):
-    """The way of one request."""
+    """Transform one request and its reply."""
 
     constraint_key: str
-    """What tells the constraint apart that holds the reply to calls; empty where there is none."""
+    """Identifies the constraint in the request, to remember whether the upstream refuses it; empty without one."""
 
     @property
     def codec(self) -> UpstreamCodec | None:
-        """By what the upstream is asked, where that is not its API's codec."""
+        """The codec to use instead of that of the upstream's API; None for the API's own."""
         ...
 
     def prepare(self) -> Request:
-        """Give the request for the upstream."""
+        """Return the request for the upstream."""
         ...
 
     def stream(self) -> TransformStream:
-        """Make the way back for one choice."""
+        """Make the event transform of one choice."""
         ...

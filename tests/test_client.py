@@ -160,7 +160,7 @@ async def test_tools_can_be_listed_by_signature():
     ],
 )
 async def test_what_the_prompt_has_room_for_can_be_set(limit, shown, caplog):
-    caplog.set_level("INFO", "fcshim.exchange_factory")
+    caplog.set_level("INFO", "fcshim.stages")
     said = [
         {"role": "user", "content": "add 1 and 2"},
         {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "add", "arguments": "{}"}}]},

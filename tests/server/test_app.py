@@ -60,7 +60,7 @@ async def test_the_models_own_settings_hold_for_it_and_for_no_other():
 
 
 async def test_what_the_prompt_has_no_room_for_is_logged(caplog):
-    caplog.set_level("INFO", "fcshim.exchange_factory")
+    caplog.set_level("INFO", "fcshim.stages")
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, prompt_budget=100) as url:
         await post_chat(url, model="m")
 
