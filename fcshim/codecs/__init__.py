@@ -1,1 +1,1 @@
-"""Wire formats: one file per provider's API, each usable alone."""
+"""Wire formats: one package per provider's API, without I/O, and the modules that they share."""

@@ -1,8 +1,7 @@
-"""What a codec is: one provider's wire format, both directions, without I/O.
+"""The codec interface: one provider's wire format, in both directions, without I/O.
 
-Rule: a codec is stateless; each exchange makes its own decoder (upstream's bytes to events) and encoder (events to
-client's bytes). Events travel with the index of their choice, 0 unless the client asked for several.
-Neighbours: `exchange` drives codecs; `sse` splits what comes in.
+Rule: a codec is stateless; each exchange creates its own decoder (upstream bytes to events) and encoder (events to
+client bytes). Every event is paired with the index of its choice, which is 0 unless the client asked for several.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,121 +17,124 @@ from fcshim.reply import Reply
 
 
 class UpstreamRequest(msgspec.Struct, frozen=True):
-    """A request ready for the upstream: the path below its base URL, the body, and headers that the API demands.
+    """A request ready to send: the path below the upstream's base URL, the body, and the headers that the API requires.
 
-    A path that begins with `//` stands beside the API.
+    A path that begins with `//` is relative to the server's root instead of the versioned base URL.
     """
 
     path: str
     body: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
     follow_up: "Callable[[bytes], FollowUp] | None" = None
-    """Makes, of the whole answer, what is asked next: only that is replied to. Raises `UpstreamError`."""
+    """Builds the second request from the body of the first response; only the second response is the reply.
+
+    Raises `UpstreamError` where the first response is unusable.
+    """
 
 
 class FollowUp(msgspec.Struct, frozen=True):
-    """What follows a question that was asked first; `lead` is what the reply's body is taken to begin with."""
+    """The second request of a two-step exchange; `body_prefix` is prepended to the response body before decoding."""
 
     request: UpstreamRequest
     body_prefix: bytes = b""
 
 
 class RequestTarget(msgspec.Struct, frozen=True):
-    """The address that a request came to, for what an API says there instead of in the body."""
+    """The target of a client's request, for APIs that put parameters in the path or query instead of the body."""
 
     path: str = ""
     query: str = ""
     path_params: dict[str, str] = {}
-    """The named parts of the route's path."""
+    """Values of the named parameters in the route's path."""
     reply_store: ReplyStore | None = None
     """Earlier replies, for APIs whose clients refer to them."""
     stored_upstream: bool = False
-    """Whether the upstream remembers earlier replies instead: what is referred to is not looked for."""
+    """Whether the upstream stores earlier replies itself: references to them are not resolved here."""
 
 
 NO_TARGET = RequestTarget()
 
 
 class ReplyIdentity(msgspec.Struct, frozen=True):
-    """What a reply is called: its id, its creation time (Unix seconds), the model name the client used."""
+    """Metadata of a reply: its id, its creation time (Unix seconds), and the model name that the client used."""
 
     id: str
     created: int
     model: str
     clock: Callable[[], float] | None = None
-    """Gives the seconds since the request came; without it no durations are told."""
+    """Returns the seconds since the request arrived; without it durations are reported as 0."""
     reply_store: ReplyStore | None = None
-    """Where a reply is kept that its client may refer to."""
+    """Where replies are stored that the client may refer to later."""
 
     def elapsed(self) -> float:
-        """Give the seconds since the request came, 0 where nobody knows."""
+        """Return the seconds since the request arrived, 0 without a clock."""
         return self.clock() if self.clock is not None else 0.0
 
 
 class Decoder(Protocol):
-    """Reads one upstream reply, in pieces cut anywhere."""
+    """Decodes one upstream reply; its bytes may be split anywhere."""
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
-        """Take the next bytes of the body; give the events that they complete, each with its choice."""
+        """Take the next bytes of the body; return the events that they complete, each with its choice index."""
         ...
 
     def close(self) -> list[tuple[int, Event]]:
-        """The body has ended; give what is left: an `Error` event where it ended too early."""
+        """Handle the end of the body; return the remaining events, an `Error` for a reply that is incomplete."""
         ...
 
 
 class Encoder(Protocol):
-    """Writes one streamed reply for the client."""
+    """Encodes one streamed reply for the client."""
 
     content_type: str
     """The media type of the stream."""
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
-        """Give the bytes for these events of one choice."""
+        """Return the bytes for these events of one choice."""
         ...
 
     def close(self) -> bytes:
-        """Give the bytes that end a stream cleanly; nothing after an `Error` event."""
+        """Return the bytes that end the stream cleanly; empty after an `Error` event."""
         ...
 
     def ping(self) -> bytes:
-        """Give bytes that keep the connection alive and that every client of this API ignores."""
+        """Return bytes that keep the connection alive and that every client of this API ignores."""
         ...
 
 
 class UpstreamCodec(Protocol):
-    """The half of a wire format that asks an upstream."""
+    """The upstream half of a wire format: writes requests, reads replies."""
 
     def encode_request(self, request: Request) -> UpstreamRequest:
-        """Write a request for the upstream; it always asks for a stream, with usage."""
+        """Write a request for the upstream; it always asks for a stream with usage."""
         ...
 
     def decoder(self) -> Decoder:
-        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        """Create a decoder for one upstream reply, which is a stream or one JSON body."""
         ...
 
 
 class Codec(UpstreamCodec, Protocol):
-    """One provider's wire format, both halves."""
+    """One provider's wire format: the client half and the upstream half."""
 
     name: str
     reply_prefix: str
-    """What the ids of its replies begin with."""
+    """The prefix of reply ids."""
     call_prefix: str
-    """What the ids of its calls begin with."""
+    """The prefix of call ids."""
     models_path: str
-    """Where an upstream of this API lists its models."""
+    """The path at which an upstream of this API lists its models."""
 
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
         ...
 
     def encoder(self, request: Request, identity: ReplyIdentity) -> Encoder:
-        """Make a writer for one streamed reply to this request."""
+        """Create an encoder for one streamed reply to this request."""
         ...
 
     def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-        """Write a whole reply, one `Reply` per choice."""
+        """Write a reply that is not streamed, from one `Reply` per choice."""
         ...
 
     def encode_error(self, error: FcshimError) -> bytes:
@@ -140,53 +142,53 @@ class Codec(UpstreamCodec, Protocol):
         ...
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
-        """Write an error into a stream of this API that is under way, between two of its events."""
+        """Write an error that is inserted between two events of a running stream of this API."""
         ...
 
     def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> FcshimError:
-        """Read an upstream's error answer, whatever it is (this API's form, HTML, nothing)."""
+        """Read an upstream's error response, whatever its body is (this API's form, HTML, nothing)."""
         ...
 
     def decode_models(self, body: bytes) -> list[str]:
-        """Read the names in an upstream's list of models; none where it is no such list."""
+        """Read the names in an upstream's list of models; empty where the body is no such list."""
         ...
 
 
 class TokenCounter(Protocol):
-    """What an API adds that counts the tokens of a request."""
+    """Implemented by APIs that have an endpoint for counting the tokens of a request."""
 
     def decode_count(self, body: bytes, target: RequestTarget) -> Request:
-        """Read a request whose tokens are to be counted. Raises `RequestError`."""
+        """Read a request to count tokens. Raises `RequestError`."""
         ...
 
     def encode_count(self, tokens: int) -> bytes:
-        """Write the count."""
+        """Write the number of tokens as a response body."""
         ...
 
 
 class ModelCatalogue(Protocol):
-    """What an API adds that lists models in a form of its own."""
+    """Implemented by APIs that list models in a format of their own."""
 
     def encode_models(self, names: Sequence[str], created: int) -> bytes:
         """Write the list of all models."""
         ...
 
     def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:
-        """Write what there is to say about one model."""
+        """Write the description of one model."""
         ...
 
 
 class ModelDescriber(Protocol):
-    """What an API adds that tells more of models than their names, asked by a body or by none."""
+    """Implemented by APIs that describe models beyond their names."""
 
     def describe(self, target: RequestTarget, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
-        """Tell of the models `names`; `listed` is what the upstream's list says. Raises `RequestError`."""
+        """Describe the models `names`; `listed` is the body of the upstream's list. Raises `RequestError`."""
         ...
 
 
 class LocalResponder(Protocol):
-    """What an API adds that is answered here, without the upstream."""
+    """Implemented by APIs with endpoints that are served without asking the upstream."""
 
     def respond(self, method: str, target: RequestTarget, body: bytes) -> bytes:
-        """Give the answer's body. Raises `RequestError`."""
+        """Return the response body. Raises `RequestError`."""
         ...

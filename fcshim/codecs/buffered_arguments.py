@@ -1,15 +1,14 @@
-"""Arguments on their way to a client that acts as soon as they are whole JSON.
+"""Streamed arguments of one call, for clients that run a call as soon as its arguments parse (the AI SDK does).
 
-Rule: the last closing brace is held back until the call has ended well; when it ends badly, the arguments are spoiled
-(see `spoil`). At no moment does a client hold complete arguments of a call that must not run.
-Neighbours: the stream encoders of OpenAI's APIs, which send arguments in pieces.
+Rule: the last closing brace is buffered until the call has ended without error; after an error the arguments are
+invalidated (see `invalidate`). A client never holds complete arguments of a call that must not run.
 """
 
 from fcshim.codecs.invalidate import invalidating_suffix
 
 
 class BufferedArguments:
-    """The arguments of one call; what `take` and `finish` give is what the client gets."""
+    """The arguments of one call; the client receives exactly what `feed` and `close` return."""
 
     __slots__ = ("_buffered", "_sent")
 
@@ -18,22 +17,23 @@ class BufferedArguments:
         self._sent: list[str] = []
 
     def feed(self, fragment: str) -> str:
-        """Take the next piece; give what may be sent now."""
+        """Take the next fragment; return what may be sent now."""
         if self._buffered or fragment.rstrip().endswith("}"):
             fragment = self._buffer_end(fragment)
         return self._record_sent(fragment)
 
     def close(self, *, valid: bool) -> str:
-        """The call has ended; give the rest of its arguments, or what makes them unreadable."""
+        """End the call; return the buffered rest, or the characters that make the sent arguments invalid JSON."""
         return self._record_sent("".join(self._buffered) if valid else invalidating_suffix("".join(self._sent)))
 
     def sent_text(self) -> str:
-        """Give all that was sent."""
+        """Return everything that was sent so far."""
         return "".join(self._sent)
 
     def _buffer_end(self, fragment: str) -> str:
-        """Hold back what may be the last brace and white space after it; give what was held once more has come."""
+        """Buffer a trailing brace and the white space after it; return the text before them."""
         if self._buffered and (not fragment or fragment.isspace()):
+            # Collected and joined later: joining on every fragment is quadratic for endless white space.
             self._buffered.append(fragment)
             return ""
         text = "".join(self._buffered) + fragment

@@ -1,8 +1,7 @@
-"""An upstream's body, cut into JSON documents: the events of a stream, or one whole body.
+"""Splitting an upstream's body into JSON documents: the events of a stream, or one whole body.
 
-Rule: the first significant byte tells what the body is: `{` or `[` is JSON (some upstreams do not stream though they
-were asked to), `<` a web page, anything else a stream.
-Neighbours: `sse` splits streams; `single` reads what comes out.
+Rule: the first significant byte decides the format: `{` or `[` is JSON (some upstreams ignore `stream: true`), `<` is a
+web page, anything else is an event stream.
 """
 
 from fcshim.codecs.sse import LINE_BYTES, SSESplitter
@@ -14,7 +13,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Framing:
-    """Cuts one body. `whole` becomes true where the body is one document and no stream."""
+    """Splits one body. `whole` becomes true where the body is one document instead of a stream."""
 
     def __init__(self, *, line_bytes: int = LINE_BYTES) -> None:
         self.whole = False
@@ -24,9 +23,9 @@ class Framing:
         self._body = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; give the documents that they complete. Raises `UpstreamError` beyond the limit."""
+        """Take the next bytes; return the documents that they complete. Raises `UpstreamError` beyond the limit."""
         if self._streaming:
-            if len(self._body) < _HEAD_BYTES:
+            if len(self._body) < _HEAD_BYTES:  # kept for the error message of a stream without events
                 self._body += data[:_HEAD_BYTES]
             return self._sse.feed(data)
         self._body += data
@@ -36,7 +35,7 @@ class Framing:
         return [] if self.whole else self._detect_format()
 
     def close(self) -> list[bytes]:
-        """The body has ended; give what is left. Raises `UpstreamError` for a web page."""
+        """Handle the end of the body; return the remaining documents. Raises `UpstreamError` for a web page."""
         if self._streaming:
             return self._sse.close()
         body = bytes(self._body).removeprefix(_BOM).strip()
@@ -45,18 +44,18 @@ class Framing:
         return [body] if body else []
 
     def excerpt(self) -> str:
-        """Give the beginning of a body that held no document, for an error message."""
+        """Return the beginning of a body that held no document, for an error message."""
         return excerpt(bytes(self._body[:_HEAD_BYTES]))
 
     def _detect_format(self) -> list[bytes]:
-        """Look for the first significant byte and go on as it says."""
+        """Decide the format by the first significant byte; return the first documents of a stream."""
         start = bytes(self._body[:_HEAD_BYTES]).removeprefix(_BOM).lstrip()
         if not start and len(self._body) < _HEAD_BYTES:
             return []
         if start[:1] in (b"{", b"[", b"<"):
             self.whole = True
             return []
-        if start in (_BOM[:1], _BOM[:2]):
+        if start in (_BOM[:1], _BOM[:2]):  # a byte order mark that is split between two reads
             return []
         self._streaming = True
         data = bytes(self._body)

@@ -1,15 +1,16 @@
-"""Spoiling: what is added to the arguments of a call that must not run, once some of them were sent.
+"""Invalidating the arguments of a call that must not run, after some of them were sent.
 
-Rule: `arguments + spoil(arguments)` is no JSON and no beginning of JSON: it closes what never was opened.
+Rule: `arguments + invalidating_suffix(arguments)` is neither JSON nor a prefix of JSON, because the suffix closes a
+bracket that is not open.
 Why: measured, LangChain completes a truncated `{"path": "/e` to `{"path": "/e"}` and runs the call, whatever the finish
 reason says; a closing bracket of the wrong kind makes it an invalid call there, as in every strict reader.
-Neighbours: `held`, which spoils what was sent of a call that ends badly.
 """
 
 
 def invalidating_suffix(arguments: str) -> str:
-    """Give the characters that make a prefix of one JSON object unreadable."""
+    """Return the characters that make a prefix of one JSON object invalid."""
     opened, in_string, escaped = _scan_brackets(arguments)
+    # After a backslash the first quote is an escaped character, so that a second one is needed to close the string.
     quote = ('"' if escaped else "") + '"' if in_string else ""
     if not arguments.strip():
         return "{]"
@@ -17,7 +18,7 @@ def invalidating_suffix(arguments: str) -> str:
 
 
 def _scan_brackets(text: str) -> tuple[list[str], bool, bool]:
-    """Give the brackets that are open at the end, and whether the end is in a string, or after a backslash there."""
+    """Return the brackets open at the end, whether the end is inside a string, and whether a backslash precedes it."""
     opened: list[str] = []
     in_string = escaped = False
     for character in text:

@@ -1,7 +1,6 @@
-"""Writing JSON for a wire: msgspec's encoder, and what it refuses.
+"""Writing JSON for the wire, including strings that msgspec's encoder rejects.
 
-Rule: half surrogates, which UTF-8 cannot say, become U+FFFD; everything else is written as it is.
-Neighbours: whatever in the codecs writes text that a model or a client wrote.
+Rule: lone surrogates, which UTF-8 cannot encode, become U+FFFD; everything else is written unchanged.
 """
 
 import msgspec
@@ -12,7 +11,7 @@ _encode = msgspec.json.encode
 
 
 def write_json(value: JSON) -> bytes:
-    """Write a value."""
+    """Encode a value as JSON."""
     try:
         return _encode(value)
     except UnicodeEncodeError:
@@ -20,7 +19,7 @@ def write_json(value: JSON) -> bytes:
 
 
 def repair_surrogates_in(value: JSON) -> JSON:
-    """Make every text in `value` whole (see `whole_text`)."""
+    """Apply `repair_surrogates` to every string in `value`."""
     if isinstance(value, str):
         return repair_surrogates(value)
     if isinstance(value, list):
@@ -31,5 +30,5 @@ def repair_surrogates_in(value: JSON) -> JSON:
 
 
 def repair_surrogates(text: str) -> str:
-    """Join surrogate pairs and put U+FFFD for half ones, so that the text can be written as UTF-8."""
+    """Join surrogate pairs and replace lone surrogates by U+FFFD, so that the text can be encoded as UTF-8."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

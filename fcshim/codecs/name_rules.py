@@ -1,7 +1,6 @@
-"""Which names of tools an API admits.
+"""Which tool names an API accepts, and how other names are sanitized.
 
-Rule: a name that is admitted stays; another becomes one that is, by a function, so that it is the same on every turn.
-Neighbours: `upstreams` has the alphabets, `native` maps names there and back.
+Rule: a valid name stays as it is; sanitizing is a pure function of the name, so that every turn sends the same name.
 """
 
 import hashlib
@@ -10,18 +9,18 @@ import re
 import msgspec
 
 _HASH_CHARS = 8
-"""Characters of a hash that tell names apart which differ only in what an API does not admit."""
+"""Length of the hash suffix, which distinguishes names that differ only in forbidden characters."""
 
 
 class NameRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The characters that a name may not have, what it may begin with, how long it may be."""
+    """The name syntax of one API: patterns for a forbidden and a first character, and the maximum length."""
 
     forbidden_chars: str = r"[^A-Za-z0-9_-]"
     first_char: str = r"[A-Za-z0-9_-]"
     max_length: int = 64
 
     def is_valid(self, name: str) -> bool:
-        """Tell whether `name` can be used as it is."""
+        """Tell whether the API accepts `name`."""
         return (
             bool(re.match(self.first_char, name))
             and len(name) <= self.max_length
@@ -29,10 +28,10 @@ class NameRules(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def sanitize(self, name: str) -> str:
-        """Give `name` where it is admitted, else one that is and that no other name becomes."""
+        """Return `name` if it is valid, else a valid name with a hash of the original, so that names stay distinct."""
         if self.is_valid(name):
             return name
-        told = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_HASH_CHARS]
+        digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_HASH_CHARS]
         plain = re.sub(self.forbidden_chars, "_", name)
-        lead = "" if re.match(self.first_char, plain) else "f_"
-        return f"{lead}{plain}"[: self.max_length - _HASH_CHARS - 1] + "_" + told
+        prefix = "" if re.match(self.first_char, plain) else "f_"
+        return f"{prefix}{plain}"[: self.max_length - _HASH_CHARS - 1] + "_" + digest

@@ -1,25 +1,24 @@
-"""JSON documents on lines, without I/O: bytes cut anywhere become lines, documents become lines.
+"""Newline-delimited JSON without I/O: bytes split anywhere become lines, and documents become lines.
 
-Rule: a line ends at LF and nowhere else, blank ones are nothing; no byte is looked at twice. What we write holds no
-character at which some reader would end a line early.
-Neighbours: the codec of Ollama, whose streams have this form.
+Rule: a line ends only at LF; blank lines are skipped; no byte is scanned twice. Written lines contain no character that
+some reader treats as a line end.
 """
 
 from fcshim.codecs.sse import LINE_BYTES
 from fcshim.errors import UpstreamError
 
 NDJSON = "application/x-ndjson"
-"""The media type of such a body."""
+"""The media type of the body."""
 
 PING = b" "
-"""White space before a document: it keeps a connection alive, and every reader of JSON skips it."""
+"""White space before a document: it keeps the connection alive, and JSON parsers skip it."""
 
 _LINE_ENDS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"), (b"\xc2\x85", b"\\u0085"))
-"""Unicode's further line ends, which `str.splitlines` (and so httpx's `iter_lines`) takes for some."""
+"""Unicode line separators, at which `str.splitlines` (and so httpx's `iter_lines`) splits, and their JSON escapes."""
 
 
 def write_line(document: bytes) -> bytes:
-    """Give the line for a JSON document whose strings are the only place for anything but ASCII."""
+    """Return the line for a JSON document; characters beyond ASCII may stand only inside its strings."""
     if not document.isascii():
         for raw, escaped in _LINE_ENDS:
             if raw in document:
@@ -28,7 +27,7 @@ def write_line(document: bytes) -> bytes:
 
 
 class NDJSONSplitter:
-    """Splits one body into its lines."""
+    """Splits one body into lines."""
 
     def __init__(self, *, line_bytes: int = LINE_BYTES) -> None:
         self._limit = line_bytes
@@ -37,9 +36,10 @@ class NDJSONSplitter:
         self._overflow = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; give the lines that they complete.
+        """Take the next bytes; return the lines that they complete.
 
-        Raises `UpstreamError` when a line grows beyond the limit (what was complete before is given first).
+        Raises `UpstreamError` when a line exceeds the limit; lines completed by the same bytes are returned first, and
+        the next call raises.
         """
         *ends, rest = data.split(b"\n")
         lines: list[bytes] = []
@@ -56,7 +56,7 @@ class NDJSONSplitter:
         return lines
 
     def close(self) -> list[bytes]:
-        """The body has ended; give a last line without its end."""
+        """Handle the end of the body; return a last line that has no line end."""
         return self.feed(b"\n")
 
     def _finish_line(self, end: bytes) -> bytes:

@@ -1,8 +1,7 @@
-"""What a server remembers of its replies, for the APIs whose clients refer to them.
+"""An LRU store of replies, for the APIs whose clients refer to earlier replies by id.
 
-Rule: documents by id, those used last kept longest, bounded by their number and by their bytes; what is in a document
-is its codec's business.
-Neighbours: the server owns one and passes it in with every address and identity, codecs read and write it.
+Rule: documents are stored by name, bounded by number and by bytes; only the codec that wrote a document knows its
+format.
 """
 
 from collections import OrderedDict
@@ -20,9 +19,10 @@ class _StoredDocument(msgspec.Struct, frozen=True):
 
 
 class ReplyStore:
-    """Documents that can be found by their own name, or by an alias of something inside.
+    """Documents found by their name, or by an alias: the id of an item inside the document.
 
-    `entries`: 1,000 replies are hours of one agent's work. `size`: 64 MB, what one small model's context costs.
+    `max_entries`: 1,000 replies are hours of one agent's work. `max_bytes`: 64 MB, as much memory as the context of one
+    small model.
     """
 
     def __init__(self, *, max_entries: int = 1_000, max_bytes: int = 64 * 2**20) -> None:
@@ -33,7 +33,7 @@ class ReplyStore:
         self._aliases: dict[str, str] = {}
 
     def put(self, name: str, document: bytes, aliases: Iterable[str] = ()) -> None:
-        """Keep a document, in place of an earlier one of that name; one larger than all the room is not kept."""
+        """Store a document, replacing an earlier one of that name; one larger than `max_bytes` is not stored."""
         self.delete(name)
         entry = _StoredDocument(document, tuple(aliases))
         if entry.size() > self._max_bytes or not self._max_entries:
@@ -45,7 +45,7 @@ class ReplyStore:
             self.delete(next(iter(self._documents)))
 
     def get(self, name: str) -> bytes | None:
-        """Give the document of that name; it then counts as used."""
+        """Return the document of that name and mark it as most recently used."""
         entry = self._documents.get(name)
         if entry is None:
             return None
@@ -53,16 +53,16 @@ class ReplyStore:
         return entry.document
 
     def resolve_alias(self, alias: str) -> str | None:
-        """Give the name of the document that has this alias."""
+        """Return the name of the document that has this alias."""
         return self._aliases.get(alias)
 
     def delete(self, name: str) -> bool:
-        """Drop a document; tell whether there was one."""
+        """Delete a document; return whether it existed."""
         entry = self._documents.pop(name, None)
         if entry is None:
             return False
         self._bytes -= entry.size()
         for alias in entry.aliases:
-            if self._aliases.get(alias) == name:
+            if self._aliases.get(alias) == name:  # else a later document has taken the alias over
                 del self._aliases[alias]
         return True

@@ -1,7 +1,6 @@
-"""The upstream's reply in an API that gives one choice: documents become events.
+"""Decoding replies of APIs that return one choice: JSON documents become events.
 
-Rule: the reply ends with one `Stop`, and only if its end came; else with one `Error`. What comes after is ignored.
-Neighbours: `framing` cuts the body, a codec's interpreter reads each document, the exchange drives it.
+Rule: the reply ends with one `Stop` if the upstream ended it properly, else with one `Error`. Later bytes are ignored.
 """
 
 import json
@@ -21,19 +20,19 @@ T = TypeVar("T")
 
 
 class DocumentDecoder(Protocol):
-    """Knows one API's documents; adds what they say to its choice, which ends when the reply has ended."""
+    """Decodes the documents of one API's reply; it finishes `choice` when the reply has ended."""
 
     choice: ChoiceReader
     done: bool
-    """Whether nothing more is to come."""
+    """Whether the reply has ended; later documents are not read."""
 
     def read(self, document: bytes, out: list[Event], *, whole: bool) -> None:
-        """Read one document of a stream, or the `whole` reply. Raises `UpstreamError` where it tells of a failure."""
+        """Read one document of a stream, or the `whole` reply. Raises `UpstreamError` where it reports a failure."""
         ...
 
 
 class SingleChoiceDecoder:
-    """Reads one upstream reply, in pieces cut anywhere."""
+    """Decodes one upstream reply; its bytes may be split anywhere."""
 
     def __init__(self, document_decoder: DocumentDecoder, *, line_bytes: int) -> None:
         self._document_decoder = document_decoder
@@ -41,7 +40,7 @@ class SingleChoiceDecoder:
         self._done = False
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
-        """Take the next bytes of the body; give the events that they complete."""
+        """Take the next bytes of the body; return the events that they complete."""
         out: list[Event] = []
         if not self._done:
             try:
@@ -51,7 +50,7 @@ class SingleChoiceDecoder:
         return [(0, event) for event in out]
 
     def close(self) -> list[tuple[int, Event]]:
-        """The body has ended; give what is left: an `Error` where it ended too early."""
+        """Handle the end of the body; return the remaining events, an `Error` for a reply that is incomplete."""
         out: list[Event] = []
         if not self._done:
             try:
@@ -64,7 +63,7 @@ class SingleChoiceDecoder:
     def _read_documents(self, documents: list[bytes], out: list[Event], *, closing: bool = False) -> None:
         for document in documents:
             if closing and not self._framing.whole and not is_json(document):
-                return  # half an event: the reply broke off
+                return  # an event cut in half by a lost connection
             self._document_decoder.read(document, out, whole=self._framing.whole)
             if self._document_decoder.done:
                 self._end()
@@ -76,9 +75,9 @@ class SingleChoiceDecoder:
             return
         if self._document_decoder.choice.started:
             raise UpstreamError("the upstream's reply broke off: it ended without saying why")
-        seen = self._framing.excerpt()
+        head = self._framing.excerpt()
         raise UpstreamError(
-            f"the upstream's reply holds no answer: {seen}" if seen else "the upstream's reply is empty"
+            f"the upstream's reply holds no answer: {head}" if head else "the upstream's reply is empty"
         )
 
     def _fail(self, error: UpstreamError, out: list[Event]) -> None:
@@ -88,9 +87,10 @@ class SingleChoiceDecoder:
 
 
 def read_document(document: bytes, decode: Callable[[bytes], T]) -> T:
-    """Read a JSON document, also one with invalid UTF-8, half surrogates or raw control characters.
+    """Decode a JSON document, accepting invalid UTF-8, lone surrogates and raw control characters.
 
-    Raises `UpstreamError` where it is no JSON, or of another shape: an error in some other form, often.
+    Raises `UpstreamError` where the document is not JSON or has another shape, which often is an error report in
+    another API's form.
     """
     try:
         return decode(document)
@@ -108,12 +108,12 @@ def read_document(document: bytes, decode: Callable[[bytes], T]) -> T:
 
 
 def upstream_failure(message: str) -> UpstreamError:
-    """Make the error for a failure that the upstream told of in its reply."""
+    """Create the error for a failure that the upstream reported in its reply."""
     return UpstreamError(f"the upstream failed: {message}", kind=error_kind(message))
 
 
 def is_json(document: bytes) -> bool:
-    """Tell whether a document is complete."""
+    """Tell whether a document is complete JSON."""
     try:
         msgspec.json.decode(document)
     except (ValueError, RecursionError):
