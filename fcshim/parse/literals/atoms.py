@@ -1,7 +1,6 @@
-"""Numbers and names of Python and its kin in the spelling of JSON.
+"""Convert Python and JSON atoms (numbers, `True`, `None`, ...) to JSON.
 
-Rule: what is no literal gives None; nothing is ever evaluated.
-Neighbours: the readers of literal notations ask for every word that is not in quotes.
+Rule: a word that is not a number or literal gives None; nothing is ever evaluated.
 """
 
 import re
@@ -24,11 +23,11 @@ _DECIMAL = re.compile(
 )
 _RADIX_INTEGER = re.compile(r"([+-]?)(0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+)", re.ASCII)
 _MAX_RADIX_DIGITS = 1_000
-"""Digits of a hexadecimal number: Python does not write integers of more than 4,300 decimal digits."""
+"""Digits of a hexadecimal number. `str()` refuses integers of more than 4,300 decimal digits."""
 
 
 def atom_to_json(token: str) -> str | None:
-    """Give the JSON of a number or literal as Python (or JSON) spells it: `1_000`, `0x1F`, `+1`, `.5`, `5.`, `None`."""
+    """Return the JSON of an atom such as `1_000`, `0x1F`, `+1`, `.5`, `5.` or `None`; None for any other word."""
     if token in _LITERALS:
         return _LITERALS[token]
     based = _RADIX_INTEGER.fullmatch(token)

@@ -1,14 +1,13 @@
-"""The brackets that are open in a call, and what each of them is.
+"""The open brackets of a call and their kinds.
 
-Rule: a bracket that shows only later what it is has a kind of its own until then.
-Neighbours: `body` keeps the stack of them.
+Rule: a bracket whose meaning is decided by what follows it (`(`, `{`) has a kind of its own until then.
 """
 
 import enum
 
 
 class BracketKind(enum.Enum):
-    """What a bracket is."""
+    """What a bracket opens."""
 
     ARGUMENTS = enum.auto()
     SPREAD = enum.auto()
@@ -17,17 +16,17 @@ class BracketKind(enum.Enum):
     ARRAY = enum.auto()
     """A list, tuple or set."""
     PAREN = enum.auto()
-    """`(`: a tuple, or brackets around one value."""
+    """`(`: a tuple, or parentheses around one value."""
     BRACE = enum.auto()
     """`{`: a dict or a set."""
 
 
 ARGUMENTS, SPREAD, DICT, ARRAY, PAREN, BRACE = BracketKind
-"""Looked up once, since that takes as long as much of what a state does."""
+"""Module names, because an enum's attribute lookup costs about as much as a state's own work."""
 
 
 class OpenBracket:
-    """One open bracket; `closing` are its closer and those of what it stands in."""
+    """One open bracket; `closing_brackets` close it and the brackets around it, innermost first."""
 
     __slots__ = ("closer", "closing_brackets", "count", "expects_key", "expects_value", "kind")
 
@@ -37,6 +36,6 @@ class OpenBracket:
         self.closing_brackets = closer + enclosing
         self.count = 0
         self.expects_key = kind is DICT or kind is BRACE or kind is SPREAD
-        """True where a key is due, or may be."""
+        """True where the next item is, or may be, a key."""
         self.expects_value = False
-        """True where the value of a key that was read is due."""
+        """True where a key was read and its value comes next."""

@@ -1,13 +1,13 @@
-"""Read a body of one or more calls that is written in a language of its own: the life of the calls in it.
+"""Read a body of one or more calls in a syntax other than JSON: start, end, discard and abandon its calls.
 
-Theory of operation. A subclass walks the text, one method per state, and writes the arguments as strict JSON. A call
-that must not run, or is none, is walked to its end all the same (`dry`), so that a call inside its strings is not seen.
+Theory of operation. A subclass reads the text, one method per state, and writes the arguments as strict JSON. A call
+that must not run, and text that turns out not to be a call, is still read to its end with `_discarding` set: a call
+quoted inside its strings must not be found.
 
-    _begin --> (the language's states) --> _between --> ... --> _behind --> the end of the body
-               an error: _skip, up to the closing marker        _trailing: a remark before it
+    _before_first_call --> (states of the syntax) --> _between_calls --> ... --> _after_calls --> end of the body
+    on an error: _skip_to_end_marker or _skip_brackets          text before the end marker: _skip_trailing_text
 
-Rule: the start of a call is sent with its first argument, so that as much as possible can still be text.
-Neighbours: `ending` has what stands behind the calls, `body` the brackets of literals, `nest` what waits to be written.
+Rule: a call's start is sent with its first argument, because until then the body may turn out to be text.
 """
 
 import re
@@ -26,13 +26,13 @@ from fcshim.parse.sink import CallSink
 
 OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.write_key, TokenWriter.write_atom
 BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
-"""What a token may be."""
+"""The methods that write a token."""
 _BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
 
 
 class MalformedError(Exception):
-    """What stands at `pos` is not of the language, or not in its place."""
+    """The text at `pos` is not in the syntax, or not allowed there."""
 
     def __init__(self, message: str, pos: int) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class MalformedError(Exception):
 
 
 class PartialMarkerError(Exception):
-    """What stands at `pos` may be the beginning of a closing marker."""
+    """The text ends in the middle of what may be an end marker, which starts at `pos`."""
 
     def __init__(self, pos: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class PartialMarkerError(Exception):
 
 
 class LiteralCalls(LiteralTrailer):
-    """Reads one body; a subclass knows its language."""
+    """Reads the calls of one body; a subclass reads the syntax."""
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, sink, limits)
@@ -58,34 +58,34 @@ class LiteralCalls(LiteralTrailer):
         self._collects_trailing_text = False
         self._refused = False
         self._skip_depth = 0
-        """Brackets that are open in what is passed over."""
+        """Number of open brackets in the text that is skipped."""
         self._reset_call()
 
     def _reset_call(self) -> None:
         self._name: str | None = None
         self._is_call = False
-        """True when this can only be a call, though its body may be broken."""
+        """True once this can only be a call: from here on an error ends the call, and the body is not text again."""
         self._started = False
         self._discarding = self._refused
-        """True in a call that is none, or must not run: it is walked to its end without sending."""
+        """True in a call that must not run, or in text that is not a call: it is read to its end without sending."""
         self._is_text = self._refused
         self.in_content = False
         self._buffer.clear()
 
-    # The language.
+    # The syntax.
 
     @abstractmethod
     def _between_calls(self, text: str, pos: int) -> int:
-        """Read what stands between two calls, or behind the last."""
+        """Read the text between two calls or after the last one."""
 
     @abstractmethod
     def _open_depth(self) -> int:
-        """Give the number of open brackets."""
+        """Return the number of open brackets."""
 
     # Feeding.
 
     def feed(self, text: str, pos: int) -> int:
-        """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
+        """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
         if self._next_pending:
             self._next_pending = False
             self.status = BodyStatus.CALL_ENDED
@@ -101,7 +101,7 @@ class LiteralCalls(LiteralTrailer):
                 self._wait, pos = True, error.pos
             except MalformedError as error:
                 pos = error.pos
-                # What was held back as the beginning of something is none for want of more.
+                # At a truncated end a partial token is an error only because the rest of it is missing.
                 self._fail_and_skip("truncated" if self._was_truncated else "malformed", str(error))
             if self._wait or self.status is not reading:
                 break
@@ -114,14 +114,14 @@ class LiteralCalls(LiteralTrailer):
         return pos
 
     def refuse(self) -> None:
-        """Take the call that is being read for text, and all that follow it in this body: none of them counts."""
+        """Treat the current call, and all that follow it in this body, as text."""
         self._refused = True
         self._collects_trailing_text = False
         self._trailing_start = None
         self._discard_call()
 
     def dispose(self) -> None:
-        """Break the reference to itself, so that a body's memory is free at once."""
+        """Break the reference cycle through the bound state method, so that the body's memory is freed at once."""
         self._state = _disposed_state
 
     # Writing.
@@ -145,7 +145,7 @@ class LiteralCalls(LiteralTrailer):
             self._put(write, text)
 
     def _flush(self) -> bool:
-        """Send what was written; False where that ended the call with an error."""
+        """Send what was written; return False where a limit ended the call with an error."""
         try:
             self._writer.flush()
         except LimitError as error:
@@ -163,7 +163,7 @@ class LiteralCalls(LiteralTrailer):
     # Calls.
 
     def _select_tool(self, name: str) -> None:
-        """The name was read, and what shows that it is one."""
+        """Look up the tool of a name that was read together with its opening bracket."""
         self._collects_trailing_text = False
         self._trailing_start = None
         if self._refused:
@@ -175,7 +175,7 @@ class LiteralCalls(LiteralTrailer):
             self._is_call = not self._dialect.bare
 
     def _resolve(self, name: str) -> str | None:
-        """Give the tool of that name, which may stand behind others: `functions.f`, `default_api.f`."""
+        """Return the tool that a name means, with any namespaces removed (`functions.f`, `default_api.f`)."""
         while True:
             found = self._sink.resolve(name)
             _, dot, name = name.partition(".")
@@ -211,10 +211,10 @@ class LiteralCalls(LiteralTrailer):
         self._collects_trailing_text = not self._refused
         self._state = self._between_calls
 
-    # Not a call, or one that must not run.
+    # Not a call, or a call that must not run.
 
     def _discard_call(self) -> None:
-        """This call is none: walk to its end without sending."""
+        """Not a call: read to its end without sending."""
         self._sink.finish()
         self._discarding = self._is_text = True
         self.in_content = False
@@ -223,7 +223,7 @@ class LiteralCalls(LiteralTrailer):
             self.status = BodyStatus.NOT_A_CALL
 
     def _abandon_call(self, kind: CallErrorKind, message: str) -> None:
-        """This call must not run: end it with an error if it was meant, else it is text."""
+        """Stop the call: end it with an error if it can only be a call, else treat it as text."""
         if self._discarding:
             return
         if not self._is_call:
@@ -238,13 +238,13 @@ class LiteralCalls(LiteralTrailer):
         self._buffer.clear()
 
     def _fail_and_skip(self, kind: CallErrorKind, message: str) -> None:
-        """Give the call up, and pass over what is left of the body."""
+        """Abandon the call and skip the rest of the body."""
         self._abandon_call(kind, message)
         self._skip_depth = self._open_depth()
         self._state = self._skip_to_end_marker if self._dialect.closes_bodies else self._skip_brackets
 
     def _skip_to_end_marker(self, text: str, pos: int) -> int:
-        """Pass over what is left of a body that cannot be read, to its closing marker."""
+        """Skip the rest of a malformed body, to its end marker."""
         found = self._end_markers.search(text, pos)
         if found is not None:
             self._end_body()
@@ -254,15 +254,15 @@ class LiteralCalls(LiteralTrailer):
         return end
 
     def _skip_brackets(self, text: str, pos: int) -> int:
-        """Pass over what is left of a body without markers, to its last bracket or an empty line."""
+        """Skip the rest of a malformed body that no marker ends, to its last closing bracket or an empty line."""
         if not self._is_call:
             self._end_body()
             return pos
         found = _BRACKET_OR_EMPTY_LINE.search(text, pos)
         if found is None:
-            begun = None if self._final else _PARTIAL_EMPTY_LINE.search(text, max(pos, len(text) - 66))
-            self._wait = begun is not None
-            return begun.start() if begun else len(text)
+            partial = None if self._final else _PARTIAL_EMPTY_LINE.search(text, max(pos, len(text) - 66))
+            self._wait = partial is not None
+            return partial.start() if partial else len(text)
         self._skip_depth += 1 if found[0] in "[({" else -1
         if self._skip_depth == 0 or found[0][0] == "\n":
             self._end_body()

@@ -1,8 +1,7 @@
-"""What a reader of a literal notation cannot write yet, since some containers show only later what they are.
+"""Buffer of JSON tokens whose container is not decided yet.
 
-Rule: a key, and what stands in brackets that may still be a set, a dict, a tuple or nothing, is held until it is known;
-all else is written at once.
-Neighbours: `arguments.tokens` takes the tokens of strict JSON, `calls` asks here what waits.
+Rule: possible keys, and items of brackets that may still be a set, a dict, a tuple or plain parentheses, are buffered;
+everything else is written at once.
 """
 
 from collections.abc import Callable
@@ -13,39 +12,39 @@ from fcshim.parse.limits import Limits
 
 
 class ContainerBuffer:
-    """Keeps what is held."""
+    """A stack of token lists: `push` opens one, `pop` closes it."""
 
     def __init__(self, limits: Limits) -> None:
         self._max_size = limits.mend
         self.levels: list[list[Token]] = []
-        """What is held, since each `hold` that nothing has taken yet."""
+        """One list of tokens for each `push` without its `pop`."""
         self._size = 0
 
     def clear(self) -> None:
-        """Forget what is held."""
+        """Drop all tokens."""
         self.levels.clear()
         self._size = 0
 
     def add(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
-        """Hold a token. Raises `LimitError` for too much."""
+        """Buffer a token. Raises `LimitError` where the buffer is full."""
         self.levels[-1].append((write, text))
         self._size += len(text)
         if self._size > self._max_size:
-            raise LimitError(f"more than {self._max_size} characters before it is known what they are")
+            raise LimitError(f"more than {self._max_size} characters in a container of unknown kind")
 
     def push(self) -> None:
-        """Hold what comes, until `take`."""
+        """Begin a list of tokens, which ends with `pop`."""
         self.levels.append([])
 
     def pop(self) -> list[Token]:
-        """Give what was held since the last `hold`, to be written in its place."""
+        """Return and remove the tokens since the last `push`."""
         tokens = self.levels.pop()
         self._size -= sum(len(text) for _, text in tokens)
         return tokens
 
 
 def tokens_to_key(tokens: list[Token]) -> str | None:
-    """Give the key that these tokens spell, without its quotes; None where they are no string, number or literal."""
+    """Return the key that these tokens write, without quotes; None where they are not a string, number or literal."""
     if tokens[0][0] is TokenWriter.open:
         return None
     return "".join(text for write, text in tokens if write in _KEY_TOKENS)

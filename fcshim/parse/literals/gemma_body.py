@@ -1,14 +1,14 @@
-"""Read calls that are written as Gemma does: `call:f{key:<|"|>text<|"|>,n:5,list:[true,{a:1}]}`.
+"""Read calls in Gemma's syntax: `call:f{key:<|"|>text<|"|>,n:5,list:[true,{a:1}]}`.
 
-Theory of operation. Keys are bare words, strings stand between tokens and have no escapes, all else is as in JSON. Also
-read: keys and strings in ordinary quotes, and strings without any, up to the next comma or bracket.
+Theory of operation. Keys are bare words, strings are enclosed in quote tokens and have no escapes, everything else is
+as in JSON. Also accepted: keys and strings in ordinary quotes, and unquoted strings up to the next comma or bracket.
 
-    _begin --call:--> _named --{--> _item --word--> _word --:--> _item --token--> _in_string --> _after
-       ^                                                                                           |
-       +-----------------------------------------------------------------------------------}------+
+    _before_first_call --call:--> _read_name --{--> _before_item
+    _before_item       --word--> _read_word --> _after_item
+                       --quote token--> _in_string --> _after_item
+    _after_item        --: or ,--> _before_item    --}--> _between_calls
 
 Rule: every tolerance is named in `gemma_call.lark`.
-Neighbours: `body` has the brackets, `gemma_strings` and `python_strings` the strings, `atoms` the numbers.
 """
 
 import re
@@ -42,12 +42,12 @@ _NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 
 @dataclass(frozen=True, slots=True)
 class GemmaCalls:
-    """Calls as Gemma writes them; the dialect's `quote` is what stands around a string."""
+    """Calls in Gemma's syntax; the dialect's `quote` is the token around a string."""
 
     grammar: str = "gemma_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether `call:` stands here."""
+        """Say whether `call:` starts at `pos`; None while it may."""
         if _CALL.match(text, pos):
             return True
         return None if _PARTIAL_CALL.match(text, pos) else False
@@ -73,7 +73,7 @@ class GemmaBody(LiteralBody):
         return self._reject_or_wait(pos, _PARTIAL_CALL.match(text, pos))
 
     def _read_name(self, text: str, pos: int) -> int:
-        """The name of the tool, up to the bracket."""
+        """The name of the tool, up to the brace."""
         end = self._gather(_NAME, text, pos)
         if end == len(text) and self._fits_name:
             return end
@@ -87,7 +87,7 @@ class GemmaBody(LiteralBody):
         return end + 1
 
     def _between_calls(self, text: str, pos: int) -> int:
-        """Between two calls, or behind the last; brackets too many are passed over."""
+        """Between two calls or after the last one; surplus closing braces are skipped."""
         pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos
@@ -108,22 +108,22 @@ class GemmaBody(LiteralBody):
 
     # Items.
 
-    def _set_fast_key(self, frame: OpenBracket, key: str) -> None:
-        if frame.kind is ARGUMENTS:
+    def _set_fast_key(self, bracket: OpenBracket, key: str) -> None:
+        if bracket.kind is ARGUMENTS:
             self._put_argument_name(key)
         else:
             self._put(KEY, key)
-        frame.expects_value, frame.expects_key = True, False
+        bracket.expects_value, bracket.expects_key = True, False
 
     def _put_item_start(self, pos: int) -> None:
-        frame = self._brackets[-1]
-        if frame.kind is not ARGUMENTS:
+        bracket = self._brackets[-1]
+        if bracket.kind is not ARGUMENTS:
             super()._put_item_start(pos)
-        elif frame.expects_key:
+        elif bracket.expects_key:
             self._push_buffer()
 
     def _read_item(self, text: str, pos: int) -> int:
-        """Read the beginning of a value or a key."""
+        """Read the start of a value or a key."""
         char, quote = text[pos], self._dialect.quote
         if text.startswith(quote, pos):
             self._begin_string(GemmaString(quote, self._end_markers, self._limits), pos)
@@ -148,39 +148,39 @@ class GemmaBody(LiteralBody):
 
     def _make_quoted_string(self, quote: str) -> PythonString:
         """Make the reader of a string in ordinary quotes."""
-        frame = self._brackets[-1]
-        quotation = python_string_syntax("", quote, self._end_markers, self._dialect.quote)
-        return PythonString(quotation, frame.closing_brackets, self._limits, may_be_key=frame.expects_key)
+        bracket = self._brackets[-1]
+        syntax = python_string_syntax("", quote, self._end_markers, self._dialect.quote)
+        return PythonString(syntax, bracket.closing_brackets, self._limits, may_be_key=bracket.expects_key)
 
     # Words.
 
     def _read_word(self, text: str, pos: int) -> int:
-        """A key, a number, a literal, or a string without quotes."""
-        frame = self._brackets[-1]
-        end, ended = self._gather_word(_KEY if frame.expects_key else _VALUE, text, pos)
+        """A key, a number, a literal or an unquoted string."""
+        bracket = self._brackets[-1]
+        end, ended = self._gather_word(_KEY if bracket.expects_key else _VALUE, text, pos)
         if not ended:
             return end
         if text[end] == "<" and not self._is_end_of_word(text, end):
             return self._read_less_than(text, end)
-        self._end_word(frame, end)
+        self._end_word(bracket, end)
         return end
 
     def _is_end_of_word(self, text: str, pos: int) -> bool:
         return text.startswith(self._dialect.quote, pos) or bool(self._end_markers.marker_at(text, pos))
 
     def _read_less_than(self, text: str, pos: int) -> int:
-        """`<` that begins no token is part of the word."""
+        """Read a `<` that starts no token as part of the word."""
         quote = self._dialect.quote
-        begun = quote.startswith(text[pos : pos + len(quote)]) or self._end_markers.is_partial(text, pos)
-        if begun and not self._final:
+        partial = quote.startswith(text[pos : pos + len(quote)]) or self._end_markers.is_partial(text, pos)
+        if partial and not self._final:
             self._wait = True
             return pos
         return self._gather(_LESS_THAN, text, pos)
 
-    def _end_word(self, frame: OpenBracket, pos: int) -> None:
+    def _end_word(self, bracket: OpenBracket, pos: int) -> None:
         word = self._take_token().strip()
-        atom = None if frame.expects_key else atom_to_json(word)
-        if atom is None and not frame.expects_key and word.lstrip("+-").lower() in _NOT_A_NUMBER:
+        atom = None if bracket.expects_key else atom_to_json(word)
+        if atom is None and not bracket.expects_key and word.lstrip("+-").lower() in _NOT_A_NUMBER:
             raise MalformedError("expected a literal", pos)
         self._put_item_start(pos)
         if atom is not None:

@@ -1,7 +1,7 @@
-"""Read the content of one string between tokens that stand for quotation marks (`<|"|>`); it has no escapes.
+"""Read the content of one string between quote tokens (`<|"|>`); it has no escapes.
 
-Rule: behind a closing marker a token ends the string only if what follows it fits; else a token was forgotten.
-Neighbours: `gemma_body` reads with it, `quoted` holds back what stands behind a closing marker.
+Rule: after an end marker inside the string, a quote token closes the string only if a comma, bracket or end marker
+follows it; otherwise it opens the next string, and the closing token of this one is missing.
 """
 
 import functools
@@ -22,7 +22,7 @@ def _string_syntax(quote: str, end_markers: EndMarkers) -> QuotedStringSyntax:
 
 
 class GemmaString(QuotedString):
-    """One string, read from behind its opening token."""
+    """Reads one string, from after its opening token."""
 
     def __init__(self, quote: str, end_markers: EndMarkers, limits: Limits) -> None:
         super().__init__(_string_syntax(quote, end_markers), limits)
@@ -31,7 +31,7 @@ class GemmaString(QuotedString):
         self._quote_length = len(quote)
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
-        """Read `text[pos:]` up to the end of the string; `final` says that nothing comes behind the text."""
+        """Read `text[pos:]` up to the end of the string; `final` says that no more text follows."""
         self.wait = False
         while pos < len(text) and not (self.wait or self.closed or self.defect):
             found = self._quote_marker.search(text, pos)
@@ -49,11 +49,11 @@ class GemmaString(QuotedString):
         if not self.streams:
             found = _NEXT_CHARACTER.match(text, end)
             assert found is not None
-            behind = found.start(1)
-            if (behind == len(text) or self._following_markers.is_partial(text, behind)) and not final:
+            after = found.start(1)
+            if (after == len(text) or self._following_markers.is_partial(text, after)) and not final:
                 self.wait = True
                 return pos
-            if found[1] not in {"", ",", "}", "]", ":"} and not self._following_markers.marker_at(text, behind):
+            if found[1] not in {"", ",", "}", "]", ":"} and not self._following_markers.marker_at(text, after):
                 self.defect = "a string is not closed"
                 return pos
         self.close()

@@ -1,11 +1,10 @@
-"""Read calls that are written as Python: `[f(a=1), g(b='x')]`, or `f(a=1)` on a line of its own.
+"""Read calls in Python's syntax: `[f(a=1), g(b='x')]`, or `f(a=1)` on a line of its own.
 
-    _begin --[--> _between --word--> _named --> _open_call --(--> the arguments (`python_values`)
-                    ^                                                 |
-                    +--------------------------)----------------------+
+    _before_first_call --word--> _read_name --> _after_name --(--> the arguments (`python_values`)
+    the arguments      --)--> _between_calls
+    _between_calls     --word--> _read_name    --] or an end marker--> _after_calls or _after_list
 
-Rule: calls only, with a name and brackets; what stands in them is not this file's.
-Neighbours: `python_values` reads the arguments, `dialects.python_calls` has the rows.
+Rule: this module reads lists, names and parentheses; `python_values` reads the arguments.
 """
 
 import re
@@ -31,19 +30,19 @@ _PARTIAL_BARE_LIST_START = re.compile(r"\[[ \t\r\n]*+(?:[^\W\d][\w.-]*+[ \t]*+)?
 
 @dataclass(frozen=True, slots=True)
 class PythonCalls:
-    """Python calls, in a list or one after the other."""
+    """Python calls, in a list or in sequence."""
 
     bare: bool = False
-    """True where no marker surrounds them: then only a list is read."""
+    """True where no marker surrounds the calls: then only a list is accepted."""
     grammar: str = "python_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether a name and a bracket stand here, at the beginning of a list or alone."""
+        """Say whether a name and `(` start at `pos`, in a list or alone; None while they may."""
         end = pos + _LOOK_AHEAD
         if (_BARE_LIST_START if self.bare else _CALL_START).match(text, pos, end):
             return True
-        begun = _PARTIAL_BARE_LIST_START if self.bare else _PARTIAL_CALL_START
-        return None if len(text) < end and (begun.match(text, pos) or _PARTIAL_FENCE.match(text, pos)) else False
+        partial = _PARTIAL_BARE_LIST_START if self.bare else _PARTIAL_CALL_START
+        return None if len(text) < end and (partial.match(text, pos) or _PARTIAL_FENCE.match(text, pos)) else False
 
     def reader(self, dialect: Dialect, _opener: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
@@ -57,7 +56,7 @@ class PythonBody(PythonValues):
         super().__init__(dialect, sink, limits)
         self._bare = syntax.bare
         self._list_depth = 0
-        """Brackets that are open around the calls."""
+        """Number of open list brackets around the calls."""
 
     def _before_first_call(self, text: str, pos: int) -> int:
         pos = self._skip_space(text, pos)
@@ -75,7 +74,7 @@ class PythonBody(PythonValues):
         return pos
 
     def _skip_fence(self, text: str, pos: int) -> int:
-        """Pass over the line of a code fence inside the markers."""
+        """Skip the opening line of a code fence inside the markers."""
         found = _FENCE.match(text, pos)
         if found is not None:
             return found.end()
@@ -91,21 +90,21 @@ class PythonBody(PythonValues):
         return end
 
     def _after_name(self, text: str, pos: int) -> int:
-        """Behind the name."""
+        """After the name."""
         if text[pos] in " \t":
             return pos + 1
         if text[pos] != "(":
             return self._end_or_reject(pos)
         name = self._take_token()
         if name == "print" and not self._bare and self._sink.resolve(name) is None:
-            self._state = self._between_calls  # `print(f(a=1))` shows what the call gives
+            self._state = self._between_calls  # models write `print(f(a=1))` to show a call's result
             return pos + 1
         self._seen_keyword = False
         self._begin_call(name, ")", "]" * self._list_depth)
         return pos + 1
 
     def _end_or_reject(self, pos: int) -> int:
-        """A word that begins no call: there are no more calls, or there never was one."""
+        """Read a word that starts no call: trailing text after a call, else the body is not one."""
         if self.call_count and not self._bare:
             self._take_token()
             self._state = self._skip_trailing_text
@@ -115,7 +114,7 @@ class PythonBody(PythonValues):
         return pos
 
     def _between_calls(self, text: str, pos: int) -> int:
-        """Between two calls, or behind the last."""
+        """Between two calls or after the last one."""
         pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos
@@ -136,14 +135,14 @@ class PythonBody(PythonValues):
         return pos
 
     def _after_list(self, text: str, pos: int) -> int:
-        """Behind a list without markers: a bracket shows that it was the text of a link."""
+        """After a list without markers: `(` shows that the list was the text of a Markdown link."""
         if text[pos] == "(":
             self._sink.fail_truncated("a link, not a call")
         self._end_body()
         return pos
 
     def _after_calls(self, text: str, pos: int) -> int:
-        """Behind the last call: brackets too many, a fence, then the closing marker."""
+        """After the last call: surplus closing brackets, a code fence, then the end marker."""
         pos = self._skip_space(text, pos)
         if pos < len(text) and text[pos] in ")]":
             return self._continue_at(pos + 1)
@@ -153,7 +152,7 @@ class PythonBody(PythonValues):
         return self._list_depth + len(self._brackets)
 
     def _handle_unexpected(self, text: str, pos: int) -> int:
-        """Meet the end of the list where that of the call is missing, or something that does not belong here."""
+        """Close the call at the `]` of its list where its `)` is missing, or handle other unexpected text."""
         if text[pos] == "]" and self._list_depth and len(self._brackets) == 1 and not self._brackets[0].expects_value:
             return self._close_bracket(pos) - 1
         return super()._handle_unexpected(text, pos)

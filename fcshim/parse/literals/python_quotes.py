@@ -1,11 +1,10 @@
-"""Which quote ends a Python string: models forget to escape (`'it's'`).
+"""Decide which quote ends a Python string, because models forget to escape quotes (`'it's'`).
 
-Theory of operation. A quote ends the string if what stands behind it could follow a string in Python. That includes
-operators and method calls, although nobody evaluates them: what Python reads as an expression must never be taken
-for another string. Any other quote is content.
+Theory of operation. A quote ends the string if the text after it can follow a string in Python. That includes
+operators and method calls, although they are never evaluated: an expression must be rejected, not read as a longer
+string with other content. Any other quote is content.
 
-Rule: decided by a bounded look ahead, the same however the text is cut; None while it is not known yet.
-Neighbours: `python_strings` asks at each quote.
+Rule: a bounded look-ahead decides, the same for every split of the text; the answer is None while more text is needed.
 """
 
 import re
@@ -13,29 +12,32 @@ import re
 from fcshim.parse.end_markers import EndMarkers
 
 LOOK_AHEAD = 64
-"""Characters of white space, and of a word, that are looked at; more white space than this stands between values."""
+"""Maximum characters of white space, or of a word, to look at; longer white space counts as space between values."""
 
 _SPACE = re.compile(rf"[ \t\r\n]{{0,{LOOK_AHEAD}}}")
 _WORD = re.compile(rf"[\w.-]{{1,{LOOK_AHEAD}}}")
 FAST_STRING_ENDS = (
     r"""(?P<comma>, ?(?:["'\[({]|-?[0-9]|(?:True|False|None)[,)\]}]|[^\W\d]\w{0,40}+=[^=]))|(?P<bracket>[)\]}]),"""
-    r"|(?P<begun>(?:, ?(?:[^\W\d]\w{0,40}+=?)?)?\Z)"
+    r"|(?P<partial>(?:, ?(?:[^\W\d]\w{0,40}+=?)?)?\Z)"
 )
-"""What usually follows a string: the next value or argument, the end of what it stands in, or the beginning of it."""
+"""Fast pattern for what usually follows a string's quote.
+
+The groups: `comma` (then the next value or argument), `bracket` (which may close the container), `partial` (the text
+ends too early to tell).
+"""
 _KEYWORDS = frozenset({"if", "for", "in", "not", "or", "and", "is", "else"})
 _LITERALS = frozenset({"True", "False", "None", "true", "false", "null"})
 _OPERATORS = (*"+-*/%@&|^<>([", "==", "!=")
 PREFIXES = frozenset({"r", "b", "f", "u", "rb", "br", "rf", "fr"})
-"""What may stand before a string, in small letters."""
+"""String prefixes, in lower case."""
 
 
 def ends_string(
     text: str, pos: int, closing_brackets: str, end_markers: EndMarkers, *, may_be_key: bool
 ) -> bool | None:
-    """Say whether the quote before `text[pos:]` ends its string.
+    """Say whether the quote before `text[pos:]` ends its string; None while more text is needed.
 
-    `closing` are the brackets that close what the string stands in, innermost first; `key` says that a colon may
-    follow.
+    `closing_brackets` close the containers of the string, innermost first; `may_be_key` allows a colon to follow.
     """
     at = _skip_space(text, pos)
     if at == len(text) or end_markers.is_partial(text, at):
@@ -57,7 +59,7 @@ def _skip_space(text: str, pos: int) -> int:
 
 
 def _is_expression(text: str, at: int) -> bool | None:
-    """Say whether what stands behind a string makes it part of an expression."""
+    """Say whether the text after a string makes the string part of an expression."""
     if text[at] in "=!" and at + 1 == len(text):
         return None
     if text[at] == ".":
@@ -66,7 +68,7 @@ def _is_expression(text: str, at: int) -> bool | None:
 
 
 def _is_attribute(text: str, pos: int) -> bool | None:
-    """Say whether a name stands behind a full stop: behind white space, one that is called."""
+    """Say whether an attribute name follows a full stop; after white space only a method call counts (`. upper(`)."""
     at = _skip_space(text, pos)
     word = _word_at(text, at)
     if at == len(text) or word is None:
@@ -78,7 +80,7 @@ def _is_attribute(text: str, pos: int) -> bool | None:
 
 
 def _word_at(text: str, at: int) -> str | None:
-    """Give the word that begins here, which may be none; None while it may be longer."""
+    """Return the word at `at`, which may be empty; None while it may continue."""
     found = _WORD.match(text, at)
     if found is None:
         return ""
@@ -88,7 +90,7 @@ def _word_at(text: str, at: int) -> str | None:
 
 
 def _is_operator_or_prefix(text: str, at: int) -> bool | None:
-    """Say whether a word behind a string makes it part of an expression, or is the prefix of a further string."""
+    """Say whether the word after a string is an operator (`if`, `in`, ...) or the prefix of another string."""
     word = _word_at(text, at)
     if word is None:
         return None
@@ -96,7 +98,7 @@ def _is_operator_or_prefix(text: str, at: int) -> bool | None:
 
 
 def _is_next_item(text: str, pos: int, closing_brackets: str, end_markers: EndMarkers) -> bool | None:
-    """Say whether behind this comma stands the next value, key or argument."""
+    """Say whether the next value, key or argument follows this comma."""
     at = _skip_space(text, pos)
     if at == len(text) or end_markers.is_partial(text, at):
         return None
@@ -111,14 +113,14 @@ def _is_next_item(text: str, pos: int, closing_brackets: str, end_markers: EndMa
 
 
 def _is_number_or_spread(text: str, at: int) -> bool | None:
-    """Say whether a number, or `**`, begins here."""
+    """Say whether a signed number, a number such as `.5`, or `**` starts at `at`."""
     if at + 1 == len(text):
         return None
     return text[at + 1] == "*" if text[at] == "*" else text[at + 1].isdigit() or text[at + 1] == "."
 
 
 def _is_next_name(text: str, at: int, closing_brackets: str) -> bool | None:
-    """Say whether a word behind a comma is an argument's name, a key, a literal, or a lone name at the end."""
+    """Say whether the word after a comma is an argument name, a key, a literal or a last name before the bracket."""
     word = _word_at(text, at)
     if not word:
         return None if word is None else False
@@ -136,7 +138,7 @@ def _is_next_name(text: str, at: int, closing_brackets: str) -> bool | None:
 
 
 def _closes_brackets(text: str, at: int, closing_brackets: str, end_markers: EndMarkers) -> bool | None:
-    """Say whether these brackets close what the string stands in, and what follows fits what is left open."""
+    """Say whether these brackets close the string's containers and the text after them fits the one that stays open."""
     depth = 0
     while at < len(text) and text[at] == closing_brackets[depth]:
         depth += 1

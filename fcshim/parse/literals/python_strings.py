@@ -1,8 +1,7 @@
 r"""Read the content of one Python string literal: quotes, triple quotes, prefixes, escapes.
 
-Rule: what Python reads is read the same; what it does not (raw newlines, `it's`, broken escapes) is taken as it is
-written, where that is the only sense it makes.
-Neighbours: `python_quotes` says which quote ends a string, `quoted` holds back what stands behind a closing marker.
+Rule: a valid literal has its Python value; raw newlines, unescaped quotes (`it's`) and invalid escapes are taken
+literally, where only one reading is possible.
 """
 
 import functools
@@ -28,7 +27,7 @@ _PARTIAL_ESCAPE = re.compile(
 )
 _ONE_LETTER_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\r": "", "\n": ""}
 _JSON_ESCAPES = {"\\'": "'", '\\"': '\\"', "\\\\": "\\\\", "\\n": "\\n", "\\t": "\\t", "\\b": "\\b", "\\f": "\\f"}
-"""Escapes of one letter that are usual, with JSON's spelling."""
+"""Frequent escapes, each with the JSON for its character."""
 _LOW_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _PARTIAL_LOW_SURROGATE = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
 _REPLACEMENT = "\ufffd"
@@ -37,7 +36,10 @@ Matcher: TypeAlias = Callable[[str, int], "re.Match[str] | None"]
 
 
 class PythonStringSyntax(QuotedStringSyntax):
-    """How one kind of literal is written: its prefix, its quotes, what may end the body in it or follow it."""
+    """Compiled patterns for the literals with one prefix and one kind of quotes.
+
+    `extra_marker` is a token that may follow a literal, besides the end markers.
+    """
 
     def __init__(self, prefix: str, quote: str, markers: EndMarkers, extra_marker: str) -> None:
         flags = prefix.lower()
@@ -49,27 +51,26 @@ class PythonStringSyntax(QuotedStringSyntax):
         if not self.is_raw:
             strict, piece = (rf'{run}(?:\\[\\"nrtbf]{run}){{0,{MAX_RUNS}}}' for run in (strict, piece))
         self.match_content: Matcher = re.compile(f"[^{special}]++").match
-        """Matches content."""
+        """Matches content other than quotes, escapes and braces of an f-string."""
         self.match_json_content: Matcher = re.compile(strict).match
-        """Matches content that JSON spells the same."""
+        """Matches content that needs no JSON escape."""
         ends = f"(?:{quote}(?:{FAST_STRING_ENDS}))?" if len(quote) == 1 else ""
         self.match_run: Matcher = re.compile(f"(?P<run>{piece}){ends}").match
-        """Matches the same where no marker can begin, perhaps with a quote behind it, and what usually follows one."""
+        """Matches such content, without a possible start of an end marker, and then the quote with a usual ending."""
         plain_piece = re.compile(f"[^{special}{markers.first_chars}]++")
         super().__init__(markers, re.compile(piece).fullmatch, plain_piece.fullmatch)
 
 
 @functools.lru_cache(maxsize=256)
 def python_string_syntax(prefix: str, quote: str, markers: EndMarkers, extra_marker: str = "") -> PythonStringSyntax:
-    """Give the quotation with this prefix and these quotes; `also` is a further token that may follow it."""
+    """Return the syntax for this prefix and these quotes (cached)."""
     return PythonStringSyntax(prefix, quote, markers, extra_marker)
 
 
 class PythonString(QuotedString):
-    """One literal, read from behind its opening quote.
+    """Reads one literal, from after its opening quote.
 
-    `closing` are the brackets that close what the string stands in, innermost first; `key` says that it may be a key of
-    a dict.
+    `closing_brackets` close the containers of the string, innermost first; `may_be_key` says that it may be a dict key.
     """
 
     syntax: PythonStringSyntax
@@ -82,7 +83,7 @@ class PythonString(QuotedString):
         self._may_be_key = may_be_key
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
-        """Read `text[pos:]` up to the end of the string; `final` says that nothing comes behind the text."""
+        """Read `text[pos:]` up to the end of the string; `final` says that no more text follows."""
         self.wait = False
         run, size = self.syntax.match_run, len(text)
         while pos < size and not (self.wait or self.closed or self.defect):
@@ -96,14 +97,14 @@ class PythonString(QuotedString):
             if follows == "comma" or (follows == "bracket" and found["bracket"] == self._closing_brackets[0]):
                 self.close()
                 pos += 1
-            elif follows == "begun" and not final:
+            elif follows == "partial" and not final:
                 self.wait = True
             elif pos < size:
                 pos = self._read_special(text, pos, final=final)
         return pos
 
     def _read_special(self, text: str, pos: int, *, final: bool) -> int:
-        """Read what is no content or may be none, content in which a marker may begin or that JSON spells otherwise."""
+        """Read what the fast run stops at: a quote, an escape, a brace, a control character or a possible marker."""
         if text[pos] == self.syntax.quote[0]:
             return self._read_quote(text, pos, final=final)
         if text[pos] == "\\":
@@ -140,7 +141,7 @@ class PythonString(QuotedString):
         return pos + 1
 
     def _read_brace(self, text: str, pos: int, *, final: bool) -> int:
-        """In an f-string only doubled braces are content."""
+        """Read a brace of an f-string: only doubled braces are content."""
         if pos + 1 == len(text) and not final:
             self.wait = True
             return pos
@@ -170,7 +171,7 @@ class PythonString(QuotedString):
         return found.end()
 
     def _read_raw_escape(self, text: str, pos: int, *, final: bool) -> int:
-        """Take a backslash as it is; it keeps a quote behind it from ending the string."""
+        """Read a backslash of a raw string as content, with the quote after it, which then does not end the string."""
         if pos + 1 == len(text) and not final:
             self.wait = True
             return pos
@@ -179,7 +180,7 @@ class PythonString(QuotedString):
         return pos + 2 if quoted else pos + 1
 
     def _read_utf16_escape(self, text: str, pos: int, end: int, *, final: bool) -> int:
-        r"""Join `\ud83d\ude42`, as JSON writes it; half of a pair is lost."""
+        r"""Read `\uXXXX`; join a surrogate pair written as in JSON (`\ud83d\ude42`), replace a lone surrogate."""
         unit = int(text[pos + 2 : end], 16)
         if not 0xD800 <= unit < 0xE000:
             self._add_decoded(text[pos:end], chr(unit))
@@ -197,7 +198,7 @@ class PythonString(QuotedString):
 
 
 def _decode_escape(escape: str) -> str:
-    """Give what an escape stands for."""
+    """Return the character that an escape means."""
     kind = escape[1]
     if kind in _ONE_LETTER_ESCAPES:
         return _ONE_LETTER_ESCAPES[kind]

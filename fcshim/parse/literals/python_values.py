@@ -1,12 +1,12 @@
-"""Read the arguments of a Python call: literals, transcoded to strict JSON while they come.
+"""Read the arguments of a Python call: literals, transcoded to strict JSON as they arrive.
 
 Names, operators, calls and comprehensions are never evaluated: they end the call with `error: malformed`.
 
-    _item --word--> _word --> _behind_word --=--> _item
-      | --quote--> _in_string --> _after_string --> _after
+    _before_item --word--> _read_word --> _after_word --=--> _before_item
+                                                      --otherwise--> _after_item
+                 --quote--> _in_string --> _after_string --> _after_item
 
-Rule: what Python reads as a literal means the same here; every tolerance beyond it is named in `python_call.lark`.
-Neighbours: `body` has the brackets, `python_strings` the strings, `atoms` the numbers, `python_body` the calls.
+Rule: a Python literal has its Python value; every tolerance beyond Python is named in `python_call.lark`.
 """
 
 import re
@@ -27,7 +27,7 @@ _SPACE = re.compile(r"[ \t\r\n\f]*+")
 _COMMENT = re.compile(r"[^\n]*+")
 _WORD = re.compile(r"[\w.+-]*+")
 _KEY = re.compile(r"[^\W\d][\w-]*+")
-# What is usual between two values, read in one search where that gives the same as the states.
+# Fast patterns for what usually stands between two values: one match instead of several states, with the same result.
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 _FAST_VALUE = value_pattern(_LITERALS, value_starts=r"\"'\[({", after_atom=r",)\]}")
 _MEMBER = rf"""(?:(?P<quote>['"])(?P<key>[\w -]{{0,40}})(?:(?P=quote) ?(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)|\Z)"""
@@ -36,7 +36,7 @@ _FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
 
 
 class PythonValues(LiteralBody):
-    """Reads calls whose arguments are Python's literals."""
+    """Reads calls whose arguments are Python literals."""
 
     _next_value_pattern = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}")
     _next_member_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
@@ -45,12 +45,12 @@ class PythonValues(LiteralBody):
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, sink, limits)
         self._seen_keyword = False
-        """True behind an argument with a name: none without one may follow."""
+        """True after a keyword argument: no positional argument may follow."""
 
     # White space.
 
     def _skip_space(self, text: str, pos: int) -> int:
-        """Pass over white space and comments; a comment ends at a closing marker, too."""
+        """Skip white space and comments; an end marker, too, ends a comment."""
         if pos < len(text) and text[pos] > "#" and not self._in_comment:
             return pos
         while True:
@@ -77,20 +77,20 @@ class PythonValues(LiteralBody):
 
     # Items.
 
-    def _set_fast_key(self, frame: OpenBracket, key: str) -> None:
-        if frame.kind is not ARGUMENTS:
+    def _set_fast_key(self, bracket: OpenBracket, key: str) -> None:
+        if bracket.kind is not ARGUMENTS:
             self._put(KEY, key)
-            frame.expects_key = False
+            bracket.expects_key = False
         else:
             self._argument_name = key
             self._seen_keyword = self._is_call = True
-        frame.expects_value = True
+        bracket.expects_value = True
 
     def _fast_atom_to_json(self, atom: str) -> str:
         return _LITERALS.get(atom, atom)
 
     def _read_item(self, text: str, pos: int) -> int:
-        """Read the beginning of a value, a key or an argument."""
+        """Read the start of a value, a key or an argument."""
         char = text[pos]
         if char in "\"'":
             return self._open_string(text, pos, "")
@@ -106,19 +106,19 @@ class PythonValues(LiteralBody):
         return pos
 
     def _read_brace(self, text: str, pos: int) -> int:
-        """A dict or a set; as the only argument without a name, where no object fits, it holds the arguments."""
-        frame = self._brackets[-1]
-        if frame.kind is ARGUMENTS and self._argument_name is None and not self._admits_object(frame):
+        """A dict or a set; as a positional argument where no object fits, it is read as a dict of the arguments."""
+        bracket = self._brackets[-1]
+        if bracket.kind is ARGUMENTS and self._argument_name is None and not self._admits_object(bracket):
             return self._open_spread(pos + 1)
         return self._open_brace(BRACE, _FIRST_MEMBER, text, pos)
 
-    def _admits_object(self, frame: OpenBracket) -> bool:
+    def _admits_object(self, bracket: OpenBracket) -> bool:
         if self._discarding or self._name is None:
             return True
         names = self._sink.parameter_names(self._name)
-        if frame.count >= len(names):
-            return bool(frame.count)
-        expectation = self._sink.expectation_of(self._name).member(names[frame.count])
+        if bracket.count >= len(names):
+            return bool(bracket.count)
+        expectation = self._sink.expectation_of(self._name).member(names[bracket.count])
         return expectation.admits("object", {})
 
     def _read_star(self, text: str, pos: int) -> int:
@@ -136,14 +136,14 @@ class PythonValues(LiteralBody):
         self._push_bracket(SPREAD, "}")
         return pos
 
-    def _positional_name(self, frame: OpenBracket, pos: int) -> str:
-        """Give the name that the tool's schema gives to an argument in this place."""
+    def _positional_name(self, bracket: OpenBracket, pos: int) -> str:
+        """Return the parameter name at this position in the tool's schema."""
         if self._discarding or self._name is None:
             return ""
         names = self._sink.parameter_names(self._name)
-        if self._seen_keyword or frame.count >= len(names):
+        if self._seen_keyword or bracket.count >= len(names):
             raise MalformedError("an argument without a name", pos)
-        return names[frame.count]
+        return names[bracket.count]
 
     # Words.
 
@@ -161,26 +161,26 @@ class PythonValues(LiteralBody):
         pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos
-        frame = self._brackets[-1]
-        if text[pos] in "=:" and frame.kind is ARGUMENTS and self._argument_name is None:
+        bracket = self._brackets[-1]
+        if text[pos] in "=:" and bracket.kind is ARGUMENTS and self._argument_name is None:
             return self._read_argument_name(text, pos)
         token = self._take_token()
         atom = atom_to_json(token)
-        if text[pos] == ":" and frame.expects_key and atom is None and _KEY.fullmatch(token):
+        if text[pos] == ":" and bracket.expects_key and atom is None and _KEY.fullmatch(token):
             return self._end_bare_key(json_escape(token), pos)
         if atom is None:
             raise MalformedError("expected a literal, found a name or an expression", pos)
         return self._end_atom(atom, pos)
 
     def _end_atom(self, atom: str, pos: int) -> int:
-        """A whole number or literal, which ends at `pos`."""
+        """Write a complete number or literal, which ends at `pos`."""
         self._put_item_start(pos)
         self._put(ATOM, atom)
         self._state = self._after_item
         return pos
 
     def _end_bare_key(self, key: str, pos: int) -> int:
-        """A key without quotes, which ends at `pos`."""
+        """Write an unquoted key, which ends at `pos`."""
         self._put_item_start(pos)
         self._put_string(key)
         self._state = self._after_item
@@ -202,7 +202,7 @@ class PythonValues(LiteralBody):
     # Strings.
 
     def _open_string(self, text: str, pos: int, prefix: str) -> int:
-        """A string begins: with one quote, or with three."""
+        """Begin a string with one quote or three."""
         string, end = self._make_string(text, pos, prefix)
         if string is None:
             if prefix:
@@ -214,16 +214,16 @@ class PythonValues(LiteralBody):
         return end
 
     def _make_string(self, text: str, pos: int, prefix: str) -> tuple[PythonString | None, int]:
-        """Make the reader of the string that begins at `pos`; None while it may have one quote or three."""
-        quotes, behind = text[pos], text[pos + 1 : pos + 2]
-        if behind == quotes or not behind:
+        """Make the reader of the string that starts at `pos`; None while it may have one quote or three."""
+        quotes, following = text[pos], text[pos + 1 : pos + 2]
+        if following == quotes or not following:
             rest = text[pos : pos + 3]
             if len(rest) < 3 and pos + len(rest) == len(text) and not self._final:
                 return None, pos
             quotes = rest if rest == quotes * 3 else quotes
-        frame = self._brackets[-1]
-        quotation = python_string_syntax(prefix, quotes, self._end_markers)
-        return PythonString(quotation, frame.closing_brackets, self._limits, may_be_key=frame.expects_key), pos + len(
+        bracket = self._brackets[-1]
+        syntax = python_string_syntax(prefix, quotes, self._end_markers)
+        return PythonString(syntax, bracket.closing_brackets, self._limits, may_be_key=bracket.expects_key), pos + len(
             quotes
         )
 
@@ -234,7 +234,7 @@ class PythonValues(LiteralBody):
         return pos
 
     def _after_string(self, text: str, pos: int) -> int:
-        """Behind a string another one may stand, which goes on with it."""
+        """After a string: an adjacent string literal continues it."""
         pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos

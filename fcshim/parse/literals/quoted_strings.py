@@ -1,10 +1,10 @@
-"""Read the content of one quoted string while it comes, in a format where markers inside strings do not close a call.
+"""Read the content of one quoted string as it arrives, in a syntax where an end marker inside a string is content.
 
-Theory of operation. A closing marker inside a string is content if the string is closed later. Until then what comes
-is held back; if the reply ends first, or the string looks as if a quote had been forgotten, the marker closed the call.
+Theory of operation. From an end marker inside a string on, the content is held as pending. If the string is closed
+later, the marker was content. If the reply ends first, or the string has an unescaped quote (so a closing quote may be
+missing), the marker ended the call.
 
-Rule: nothing is read twice but what stands behind a marker that turned out to close the call.
-Neighbours: `python_strings` and `gemma_body` read their strings with it, `body` asks what became of it.
+Rule: no text is read twice, except the text after a marker that turned out to end the call.
 """
 
 import json
@@ -17,13 +17,14 @@ from fcshim.parse.limits import Limits
 
 _NEEDS_NO_ESCAPE = re.compile(r'[^"\\\x00-\x1f]*+').fullmatch
 FullMatcher: TypeAlias = Callable[[str], "re.Match[str] | None"]
-"""Matches a text wholly or not at all."""
+"""A pattern's `fullmatch`."""
 
 
 class QuotedStringSyntax:
-    """What strings of one kind have in common; `piece` matches content that JSON spells the same, `plain_piece` any.
+    """Compiled patterns for one kind of string.
 
-    Neither matches anything that may begin a marker.
+    `fullmatch_json_content` matches content that needs no JSON escape, `fullmatch_content` any content. Neither
+    matches text that may start an end marker.
     """
 
     def __init__(
@@ -34,15 +35,15 @@ class QuotedStringSyntax:
 
 
 class QuotedString:
-    """What is common to strings; `closed` says that the end was read, `wait` that more text must be seen."""
+    """Base of the string readers; `closed` says that the closing quote was read, `wait` that more text is needed."""
 
-    # Strings are many and short: what most of them never change stands here.
+    # Strings are many and short: class attributes save setting in each string what most of them never change.
     closed = False
     wait = False
     defect = ""
-    """Why this is no string that can be read, or empty."""
+    """Why the string cannot be read; empty while it can."""
     repaired = False
-    """True where a quote that nobody escaped was taken for content."""
+    """True where an unescaped quote was taken for content."""
     _marker = ""
     _pending: list[str] | None = None
     _pending_size = 0
@@ -57,15 +58,15 @@ class QuotedString:
 
     @property
     def streams(self) -> bool:
-        """True while its content is sent as it comes."""
+        """True while the content is sent as it arrives, that is, no end marker is pending."""
         return self._pending is None
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
-        """Read `text[pos:]` up to the end of the string; `final` says that nothing comes behind the text."""
+        """Read `text[pos:]` up to the end of the string; `final` says that no more text follows."""
         raise NotImplementedError
 
     def take(self) -> str:
-        """Give the content that was read since the last time, as JSON spells it."""
+        """Return the content read since the last call of `take`, JSON-escaped."""
         out = self._out
         if not out:
             return ""
@@ -74,18 +75,21 @@ class QuotedString:
         return piece
 
     def text_after_marker(self) -> str | None:
-        """Give what was read behind a closing marker that is not known to be content; None where there was none."""
+        """Return the text after a pending end marker; None where no marker is pending."""
         if self._pending is None:
             return None
         return "".join(self._pending_source)[len(self._marker) :]
 
     def close(self) -> None:
-        """Note that the closing quote was read."""
+        """Record that the closing quote was read: a pending marker is content."""
         self.closed = True
         self._release_pending()
 
     def _add_content(self, text: str, start: int, end: int, *, strict: bool = False) -> int:
-        """Take content, plain or spelled as in JSON; gives the place to go on, which may be before `end`."""
+        """Add `text[start:end]` up to an end marker; return where to continue, which may be before `end`.
+
+        `strict` says that the content needs no JSON escape.
+        """
         marker = None
         if self._end_markers is not None and self._pending is None:
             marker = self._end_markers.search(text, start, end)
@@ -107,7 +111,11 @@ class QuotedString:
         return at + len(marker)
 
     def _add_unescaped_quote(self, quote: str) -> None:
-        """Take a quote that nobody escaped for content: such a string is not believed to hold a marker."""
+        """Take an unescaped quote for content.
+
+        Such a string must not contain an end marker: its closing quote is then probably missing, and the marker ended
+        the call.
+        """
         self.repaired = True
         if self._pending is not None:
             self.defect = "a string is not closed"
@@ -115,7 +123,7 @@ class QuotedString:
             self._add_decoded(quote)
 
     def _add_decoded(self, source: str, content: str | None = None) -> None:
-        """Take content, which is written as `source`."""
+        """Add content that the body writes as `source`."""
         self._add_escaped(source, json_escape(source if content is None else content))
 
     def _add_escaped(self, source: str, escaped: str) -> None:
@@ -126,7 +134,7 @@ class QuotedString:
         self._pending_source.append(source)
         self._pending_size += len(source)
         if self._pending_size > self._limits.mend:
-            # Nothing closed the string for so long: the marker is content, as in a file that is being written.
+            # No quote closed the string for this long, so the marker is content (a file that quotes it, for example).
             self._release_pending()
             self._end_markers = None
 
@@ -137,5 +145,5 @@ class QuotedString:
 
 
 def json_escape(content: str) -> str:
-    """Spell content as it stands inside a JSON string."""
+    """Escape content for the inside of a JSON string."""
     return content if _NEEDS_NO_ESCAPE(content) is not None else json.dumps(content, ensure_ascii=False)[1:-1]

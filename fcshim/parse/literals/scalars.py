@@ -1,7 +1,6 @@
-"""Read the words and strings of a literal notation.
+"""Read the words and strings inside literal arguments.
 
-Rule: a word is kept until it has ended; the content of a string is sent while it comes.
-Neighbours: `quoted` is what strings have in common, `body` says where they stand, the languages how they are written.
+Rule: a word is collected until its end; the content of a string is sent as it arrives.
 """
 
 import re
@@ -14,7 +13,7 @@ _MAX_NAME_LENGTH = 256
 
 
 class LiteralScalars(LiteralCalls):
-    """Reads what is not in brackets."""
+    """Reads words and strings; a subclass reads the brackets around them."""
 
     def _reset_call(self) -> None:
         super()._reset_call()
@@ -24,16 +23,16 @@ class LiteralScalars(LiteralCalls):
 
     @abstractmethod
     def _put_item_start(self, pos: int) -> None:
-        """Write what stands before an item; it begins, or ended, at `pos`."""
+        """Write what precedes an item (an argument name), or buffer the item where it may be a key."""
 
     @abstractmethod
     def _after_item(self, text: str, pos: int) -> int:
-        """Behind a value or a key."""
+        """After a value or a key."""
 
     # Words.
 
     def _gather(self, pattern: re.Pattern[str], text: str, pos: int) -> int:
-        """Keep a part of a word, as far as the pattern matches; gives its end."""
+        """Collect the part of a word that the pattern matches; return its end."""
         found = pattern.match(text, pos)
         assert found is not None
         self._token.append(found[0])
@@ -41,7 +40,7 @@ class LiteralScalars(LiteralCalls):
         return found.end()
 
     def _gather_word(self, pattern: re.Pattern[str], text: str, pos: int) -> tuple[int, bool]:
-        """Keep a part of a word of the arguments; gives where it ends, and whether what follows it can be seen."""
+        """Collect a part of a word; return its end and whether the word is complete (text follows it)."""
         end = self._gather(pattern, text, pos)
         if self._token_size > self._limits.number:
             self._fail_and_skip("limit", f"a word of more than {self._limits.number} characters")
@@ -50,7 +49,7 @@ class LiteralScalars(LiteralCalls):
 
     @property
     def _fits_name(self) -> bool:
-        """Whether what was gathered is short enough for a tool's name: what is longer is no call."""
+        """Whether the collected word is short enough for a tool name; a longer one is not a call."""
         return self._token_size <= _MAX_NAME_LENGTH
 
     def _take_token(self) -> str:
@@ -69,13 +68,13 @@ class LiteralScalars(LiteralCalls):
         self._state = self._in_string
 
     def _put_string(self, content: str) -> None:
-        """Write a whole string, as JSON spells its content."""
+        """Write a complete string; `content` is JSON-escaped."""
         self._put(BEGIN, '"')
         self._put(CONTENT, content)
         self._put(END, '"')
 
     def send_string_piece(self, text: str) -> bool:
-        """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
+        """Send `text` if it lies wholly inside a string of the arguments (the fast path); else return False."""
         string = self._string
         assert string is not None
         if string.syntax.fullmatch_json_content(text) is None:
@@ -114,12 +113,12 @@ class LiteralScalars(LiteralCalls):
         return pos
 
     def _reject_string(self, string: QuotedString, pos: int) -> None:
-        """Give the call up; if a closing marker stood in the string, the body ended there."""
-        behind = string.text_after_marker()
-        if behind is None:
+        """Abandon the call. If the string contains an end marker, the body ended at that marker."""
+        after_marker = string.text_after_marker()
+        if after_marker is None:
             raise MalformedError(string.defect, pos)
         self._abandon_call("malformed", string.defect)
-        self.unread = "" if self._is_text else behind
+        self.unread = "" if self._is_text else after_marker
         self._end_at_once()
 
     def _text_after_end_marker(self) -> str | None:

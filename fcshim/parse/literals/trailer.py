@@ -1,7 +1,7 @@
-"""What may stand behind the calls of a literal notation: the closing marker, a remark; and the end of the reply.
+"""Read what follows the calls of a literal body (trailing text, the end marker), and close the body.
 
-Rule: once a body is complete only a short remark may delay its end; without a marker behind it, it is text again.
-Neighbours: `calls` reads the calls, `remark` what does not belong there; `stream` acts on `status`.
+Rule: after the last call only short trailing text may precede the end marker; without a marker after it, that text is
+ordinary text again.
 """
 
 from abc import abstractmethod
@@ -22,10 +22,10 @@ _NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", 
 
 
 class LiteralTrailer(TrailingTextReader):
-    """Ends a body; a subclass reads the calls in it."""
+    """Reads the end of a body; a subclass reads the calls in it."""
 
     _is_text: bool
-    """True in a call that is text, and was given as such."""
+    """True where the current call is not a call, so that its text was returned as text."""
 
     def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         self.status = BodyStatus.READING
@@ -40,46 +40,46 @@ class LiteralTrailer(TrailingTextReader):
         self._state: State = self._before_first_call
         self._wait = False
         self._final = False
-        """True when the reply is over: nothing comes behind the text."""
+        """True when the reply is over, so that no more text follows."""
         self._was_truncated = False
-        """True when it did not end by itself."""
+        """True when the reply was cut off (a token limit, an error) instead of ending by itself."""
         self._trailing_text = TrailingText(self._end_markers, self._markers)
-        """What was read behind the last call, while no other has begun."""
+        """The text after the last call, while no further call has started."""
         self._trailing_start: int | None = None
-        """Where in this piece of text what is not yet in the remark begins; None where no remark can."""
+        """Start of the trailing text in the current piece that is not in `_trailing_text` yet; None inside a call."""
 
     @abstractmethod
     def _before_first_call(self, text: str, pos: int) -> int:
-        """Read what stands before the first call."""
+        """Read the text before the first call."""
 
     @abstractmethod
     def _abandon_call(self, kind: CallErrorKind, message: str) -> None:
-        """This call must not run: end it with an error if it was meant, else it is text."""
+        """Stop the call: end it with an error if it can only be a call, else treat it as text."""
 
     @abstractmethod
     def _skip_space(self, text: str, pos: int) -> int:
-        """Give the place of what comes next, or the end of the text."""
+        """Return the end of the white space (and comments) at `pos`."""
 
     @abstractmethod
     def _in_call(self) -> bool:
-        """Say whether a call is open: its name was read."""
+        """Say whether a call is open, that is, its name was read."""
 
     def _text_after_end_marker(self) -> str | None:
-        """Give what stands behind a closing marker in a string that is open; None where there is none."""
+        """Return the text after an end marker inside the open string; None where there is no such marker."""
         return None
 
     def _is_complete(self) -> bool:
-        """Say whether the body has its own end, so that no marker is missed."""
+        """Say whether the body is complete by its own syntax, without an end marker."""
         return False
 
     def _has_trailing_text(self) -> bool:
-        """Say whether something stands behind the last call that does not belong there."""
+        """Say whether unexpected text follows the last call."""
         return self._state == self._skip_trailing_text
 
     # The end of the body.
 
     def _reject_or_wait(self, pos: int, partial: object) -> int:
-        """No body begins at `pos`, unless what has `begun` there goes on so that one does."""
+        """Report that no body starts at `pos`, or wait where a partial match may become one."""
         if partial and not self._final:
             self._wait = True
         else:
@@ -87,12 +87,12 @@ class LiteralTrailer(TrailingTextReader):
         return pos
 
     def _end_body(self) -> None:
-        """The body is over, and what it holds counts."""
+        """End the body and accept its last call."""
         self._sink.finish()
         self.status = BodyStatus.ENDED
 
     def _end_at_once(self) -> None:
-        """The body is over, whatever was found in it last."""
+        """End the body now, or at the next `feed` where another status must be reported first."""
         self._state = self._ended
         if self.status is BodyStatus.READING:
             self._end_body()
@@ -102,14 +102,14 @@ class LiteralTrailer(TrailingTextReader):
         return pos
 
     def _continue_at(self, pos: int) -> int:
-        """Go on at `pos`: what stands before it is the body's own, a bracket or a comma, and no remark."""
+        """Return `pos` after a bracket or comma that belongs to the body and is therefore not trailing text."""
         self._trailing_text.clear()
         if self._trailing_start is not None:
             self._trailing_start = pos
         return pos
 
     def _after_calls(self, text: str, pos: int) -> int:
-        """Behind the last call."""
+        """After the last call."""
         pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos
@@ -123,7 +123,7 @@ class LiteralTrailer(TrailingTextReader):
         return end or pos
 
     def _skip_trailing_text(self, text: str, pos: int) -> int:
-        """Look for the closing marker behind something that does not belong there."""
+        """Look for the end marker after unexpected text."""
         if self._trailing_start is not None:
             self._trailing_text.add(text[self._trailing_start : pos])
         end = self._trailing_start = self._read_trailing_text(text, pos)
@@ -132,7 +132,7 @@ class LiteralTrailer(TrailingTextReader):
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
+        """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
         natural = stop_reason in _NATURAL_STOPS
         self._was_truncated = not natural
         if (
@@ -155,7 +155,7 @@ class LiteralTrailer(TrailingTextReader):
             self.status = BodyStatus.ENDED
 
     def _read_tail(self, tail: str) -> int:
-        """Read what is left, now that nothing comes behind it."""
+        """Read the tail, after which no more text follows; return where reading stopped."""
         self._final = True
         pos, self._wait = 0, False
         while pos < len(tail) and not self._wait and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
@@ -163,18 +163,18 @@ class LiteralTrailer(TrailingTextReader):
         return pos
 
     def _close_incomplete(self) -> None:
-        """The reply ended inside a call: one that was meant was cut off, any other is text."""
-        behind = self._text_after_end_marker()
-        if behind is not None:
+        """The reply ended inside a call: end it with an error, or treat it as text if it may not be a call."""
+        after_marker = self._text_after_end_marker()
+        if after_marker is not None:
             self._abandon_call("malformed", "a string is not closed")
-            self.unread = "" if self._is_text else behind
+            self.unread = "" if self._is_text else after_marker
         else:
             self._abandon_call("truncated", "the reply ended inside the call")
 
     def _close_complete(self, tail: str, *, natural: bool) -> None:
-        remarks = self._has_trailing_text()
-        self.unread = (self._trailing_text.text() if remarks else "") + tail
-        if natural or remarks or self._is_complete():
+        has_trailing = self._has_trailing_text()
+        self.unread = (self._trailing_text.text() if has_trailing else "") + tail
+        if natural or has_trailing or self._is_complete():
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")
