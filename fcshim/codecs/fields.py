@@ -1,7 +1,6 @@
-"""Reading a client's JSON: values are taken out by type, and what is wrong is said with its place.
+"""Typed access to the fields of a client's JSON.
 
-Rule: a message names the field, what was expected and what came; null counts as absent.
-Neighbours: the request readers of the codecs.
+Rule: an error message names the field, the expected type and the value that came; null counts as absent.
 """
 
 from typing import TypeVar
@@ -24,7 +23,7 @@ _EXCERPT_CHARS = 40
 
 
 def read_object(body: bytes) -> dict[str, JSON]:
-    """Read the body of a request. Raises `RequestError` unless it is one JSON object."""
+    """Decode the body of a request. Raises `RequestError` unless it is one JSON object."""
     try:
         value = msgspec.json.decode(body)
     except RecursionError:
@@ -35,27 +34,30 @@ def read_object(body: bytes) -> dict[str, JSON]:
 
 
 def expect(value: JSON, kind: type[T], path: str, *, param: str | None = "") -> T:
-    """Give `value` if it is of that kind (true and false are no integers). Raises `RequestError`."""
+    """Return `value` if it has that type (true and false are not integers), else raise `RequestError`.
+
+    `param` is the field name in the error; by default it is `path`.
+    """
     if isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
     raise field_error(value, _TYPE_NAMES[kind], path, param=param)
 
 
 def field_error(value: JSON, expected: str, path: str, *, param: str | None = "") -> RequestError:
-    """Make the error for a value at `place` that is not what was expected."""
+    """Create the error for a value at `path` that is not what was expected."""
     return RequestError(
         f"{path}: expected {expected}, got {describe_value(value)}", param=path if param == "" else param
     )
 
 
 def read_field(source: dict[str, JSON], name: str, kind: type[T], default: T, prefix: str = "") -> T:
-    """Take a field of that kind; `default` where it is absent or null."""
+    """Read a field of that type; `default` where it is absent or null. `prefix` is the path of `source` and a dot."""
     value = source.get(name)
     return default if value is None else expect(value, kind, f"{prefix}{name}")
 
 
 def read_number(source: dict[str, JSON], name: str, prefix: str = "") -> float | None:
-    """Take a number."""
+    """Read a number; None where it is absent or null."""
     value = source.get(name)
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
@@ -65,7 +67,7 @@ def read_number(source: dict[str, JSON], name: str, prefix: str = "") -> float |
 def read_integer(
     source: dict[str, JSON], name: str, *, minimum: int, maximum: int | None = None, prefix: str = ""
 ) -> int | None:
-    """Take an integer within bounds."""
+    """Read an integer within bounds; None where it is absent or null."""
     value = source.get(name)
     if value is None:
         return None
@@ -77,7 +79,7 @@ def read_integer(
 
 
 def describe_value(value: JSON) -> str:
-    """Say what a JSON value is, with a short excerpt."""
+    """Describe a JSON value by its type, or by an excerpt of at most 40 characters."""
     if isinstance(value, str):
         return f"the string {value[:_EXCERPT_CHARS]!r}"
     if isinstance(value, list | dict):

@@ -1,7 +1,7 @@
-"""How much a client may ask of us: limits on what a request carries, alike for every codec.
+"""Limits on what a request may contain, shared by all codecs.
 
-Rule: whatever a client can make grow has a limit here, with a default and its reason.
-Neighbours: the codecs' request readers; the server limits the size of the body itself.
+Rule: whatever a client can make grow has a limit here, with a default and its reason. The server limits the size of the
+body itself.
 """
 
 from collections.abc import Sequence
@@ -13,20 +13,20 @@ from fcshim.messages import Tool
 from fcshim.schema.limits import exceeds_depth
 
 MAX_NOTES = 8
-"""Lines about one request in the log: it is for people, and a request can hold thousands of such things."""
+"""Log lines about one request: the log is read by people, and a request can cause thousands of notes."""
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one request."""
 
     tools: int = 128
-    """What OpenAI's own API allows; small models are lost long before."""
+    """The limit of OpenAI's own API; small models fail with far fewer."""
     schema_bytes: int = 256 * 1024
-    """All schemas of a request together: some 64,000 tokens of prompt. Schema bombs are larger."""
+    """All tool definitions of a request together: about 64,000 tokens of prompt. Schema bombs are larger."""
     schema_depth: int = 32
-    """Levels of nesting in one schema; real ones stay under 15. Deep ones aim at recursive readers."""
+    """Levels of nesting in one schema; real ones stay under 15. Deeper ones attack recursive readers."""
     choices: int = 128
-    """What OpenAI's own API allows for `n`; each choice has a parser of its own."""
+    """The limit of OpenAI's own API for `n`; each choice has a parser of its own."""
 
 
 DEFAULT_LIMITS = RequestLimits()

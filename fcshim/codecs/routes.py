@@ -1,8 +1,7 @@
-"""All APIs that clients may speak, and the addresses at which they speak them: data.
+"""The table of client APIs and their routes.
 
-Rule: an API is a row of `APIS`; no address and no header of one is known anywhere else. A route that asks for headers
-comes before one that does not.
-Neighbours: the codecs are the rows; `server.app` asks `find_route` for every request.
+Rule: an API is a row of `APIS`; its paths and headers are known nowhere else. A route that requires a header comes
+before one for the same path that does not.
 """
 
 import re
@@ -19,13 +18,13 @@ from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.codecs.reply_store import ReplyStore
 
 Operation = Literal["reply", "count", "models", "model", "describe", "local"]
-"""What is served there: a reply of the model; a count of tokens (`Api.counter`); the list of models, or one of them
-(`Api.catalogue`), or more about them (`Api.describer`); an answer of the codec's own (`Api.local`)."""
+"""What a route serves: a reply of the model; a token count (`Api.counter`); the list of models or one model
+(`Api.catalogue`); descriptions of models (`Api.describer`); a response of the codec's own (`Api.local`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One address: a path whose `{name}` parts stand for one or more characters; `headers`: only with one of them."""
+    """One route. A `{name}` in `path` matches one or more characters; with `headers`, one of them must be present."""
 
     method: str
     path: str
@@ -35,9 +34,9 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API. Where no route fits, `prefixes` and `headers` tell who is speaking, so that errors are understood.
+    """One API. Where no route matches, `prefixes` and `headers` identify the client's API, for the form of the error.
 
-    `remembers`: its clients refer to earlier replies, so that one server has to give all of them.
+    `stateful`: clients refer to earlier replies by id, so that all replies have to come from the same server.
     """
 
     codec: Codec
@@ -53,9 +52,9 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class RouteMatch:
-    """Who speaks at an address, and what is served there; `operation` is null where nothing is for that method.
+    """The API and the operation at a path; `operation` is None where the path or the method is not served.
 
-    `methods` are those that are served at this path.
+    `allowed_methods` are the methods of the path where only the method did not match.
     """
 
     api: Api
@@ -66,12 +65,12 @@ class RouteMatch:
     def make_target(
         self, path: str, query: bytes, reply_store: ReplyStore | None = None, *, stored_upstream: bool = False
     ) -> RequestTarget:
-        """Give the address as codecs read it, with what is remembered of earlier replies."""
+        """Create the request target for the codec, with the store of earlier replies."""
         return RequestTarget(path, query.decode("latin-1"), self.path_params, reply_store, stored_upstream)
 
 
 OPENAI = Api(OPENAI_CHAT, (Route("POST", "/v1/chat/completions", "reply"),))
-"""Whatever else stands below `/v1` is relayed to upstreams of this API; unknown clients hear of errors in its form."""
+"""Other paths below `/v1` are relayed to upstreams of this API; unknown clients get errors in its form."""
 
 _ANTHROPIC_CLIENT = (b"anthropic-version",)
 _GOOGLE_CLIENT = (b"x-goog-api-key",)
@@ -145,18 +144,18 @@ OPENAI_MODEL_LISTS = Api(
     (Route("GET", "/v1/models", "models"), Route("GET", "/v1/models/{model}", "model")),
     catalogue=OPENAI_CHAT,
 )
-"""What is served of OpenAI's other API where the upstream has none of it."""
+"""OpenAI's model endpoints, served here where the upstream does not have them."""
 
 CODECS: dict[str, Codec] = {api.codec.name: api.codec for api in APIS}
 """The codecs by name."""
 
 
 _PARAM_PATTERNS = {"version": "v1|v1beta|v1beta1|v1alpha", "beta": "v1beta|v1beta1|v1alpha"}
-"""Parts of a path that are one of a few words: the versions that Google has had."""
+"""Patterns of parameters with a fixed set of values: the versions of Google's API. Others match anything."""
 
 
 def _compile_path(path: str) -> re.Pattern[str]:
-    """Make a pattern of a route's path."""
+    """Compile a route's path to a pattern with a group for each parameter."""
     return re.compile(
         re.sub(r"\\{(\w+)\\}", lambda match: f"(?P<{match[1]}>{_PARAM_PATTERNS.get(match[1], '.+')})", re.escape(path))
     )
@@ -174,16 +173,16 @@ _MODEL_LIST_ROUTES = _compile_routes(OPENAI_MODEL_LISTS)
 
 
 def find_route(method: str, path: str, headers: Collection[bytes] = (), *, model_lists: bool = False) -> RouteMatch:
-    """Find who serves a path; `headers` are the names of those that came, in lower case.
+    """Find the route of a request; `headers` are the names of its headers, in lower case.
 
-    `lists`: OpenAI's lists of models are to be served too.
+    `model_lists`: also serve OpenAI's model endpoints.
     """
-    fitting = list(_matching_routes(path, headers, _ROUTES + _MODEL_LIST_ROUTES if model_lists else _ROUTES))
-    for match, route, api in fitting:
+    matching = list(_matching_routes(path, headers, _ROUTES + _MODEL_LIST_ROUTES if model_lists else _ROUTES))
+    for match, route, api in matching:
         if route.method == method:
             return RouteMatch(api, route.operation, match.groupdict(), ())
-    if fitting:
-        return RouteMatch(fitting[0][2], None, {}, tuple(route.method for _, route, _ in fitting))
+    if matching:
+        return RouteMatch(matching[0][2], None, {}, tuple(route.method for _, route, _ in matching))
     return RouteMatch(_guess_api(path, headers), None, {}, ())
 
 
@@ -196,7 +195,7 @@ def _matching_routes(
 
 
 def _guess_api(path: str, headers: Collection[bytes]) -> Api:
-    """Tell whose client asks for a path that nobody serves."""
+    """Guess the client's API for a path that is not served, by its prefix or headers."""
     for api in APIS:
         if path.startswith(api.prefixes or ("\0",)) or any(name in headers for name in api.headers):
             return api

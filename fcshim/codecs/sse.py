@@ -1,32 +1,31 @@
-"""Server-sent events without I/O: bytes cut anywhere become data payloads, payloads become bytes.
+"""Server-sent events without I/O: bytes split anywhere become data payloads, and payloads become bytes.
 
-Rule: lines end at LF, CRLF or CR and nowhere else; no byte is looked at twice; event names, ids and comments are
-dropped.
-Neighbours: every codec that streams over SSE reads and writes through this file.
+Rule: lines end only at LF, CRLF or CR (`str.splitlines` also splits at U+2028, which JSON strings may contain); no byte
+is scanned twice; event names, ids and comments are dropped.
 """
 
 from fcshim.errors import UpstreamError
 
 LINE_BYTES = 16 * 1024 * 1024
-"""The default limit of one event: a whole reply of 4 million tokens fits, an endless line does not fill the memory."""
+"""The default limit of one event: a whole reply of 4 million tokens fits, and an endless line cannot fill memory."""
 
 PING = b": ping\n\n"
-"""A comment: it keeps a connection alive and means nothing."""
+"""A comment, which keeps the connection alive and which clients ignore."""
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
-"""The media type of such a body."""
+"""The media type of the body."""
 
 _BOM = b"\xef\xbb\xbf"
-_LINE_COST = 50  # bytes of memory that a line takes beside its text: many short lines are no way around the limit
+_LINE_COST = 50  # bytes that a line takes in memory beside its text, so that many short lines cannot evade the limit
 
 
 def write_data(payload: bytes) -> bytes:
-    """Give the event that carries `payload`, which must hold no line break (JSON from msgspec never does)."""
+    """Return the event for `payload`, which must not contain a line break (JSON from msgspec never does)."""
     return b"data: " + payload + b"\n\n"
 
 
 class SSESplitter:
-    """Splits one body into the data of its events."""
+    """Splits one body into the data payloads of its events."""
 
     __slots__ = ("_after_cr", "_at_start", "_data", "_data_bytes", "_limit", "_line", "_overflow")
 
@@ -40,20 +39,24 @@ class SSESplitter:
         self._overflow = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; give the data of the events that they complete.
+        """Take the next bytes; return the data of the events that they complete.
 
-        Raises `UpstreamError` when an event grows beyond the limit (what was complete before is given first).
+        Raises `UpstreamError` when an event exceeds the limit; events completed by the same bytes are returned first,
+        and the next call raises.
         """
         if self.is_plain_event(data):
             return [data[6:-2]]
         return self._split_lines(self._normalize_line_ends(data))
 
     def close(self) -> list[bytes]:
-        """The body has ended; give the data of an event whose closing blank line is missing."""
+        """Handle the end of the body; return the data of an event whose closing blank line is missing."""
         return self._split_lines(b"\n\n")
 
     def is_plain_event(self, data: bytes) -> bool:
-        """Tell whether `data` is one event of one line (its data is `data[6:-2]`), as nearly every read is."""
+        """Tell whether `data` is exactly one event of one line, so that its payload is `data[6:-2]`.
+
+        Nearly every read from an engine is; `feed` then skips the line buffer.
+        """
         return (
             data.startswith(b"data: ")
             and data.find(b"\n") == len(data) - 2
@@ -64,7 +67,7 @@ class SSESplitter:
         )
 
     def _normalize_line_ends(self, data: bytes) -> bytes:
-        """Strip the byte order mark and make every line end an LF; the LF of a last CR may come with the next bytes."""
+        """Strip the byte order mark and replace every line end by LF; a CRLF may be split between two calls."""
         if self._at_start:
             data = self._strip_bom(data)
         if self._after_cr and data:
@@ -101,7 +104,7 @@ class SSESplitter:
         return payloads
 
     def _is_too_long(self) -> bool:
-        """Tell whether the event that is being read is beyond the limit; once it was, all that follows is."""
+        """Tell whether the current event exceeds the limit; the splitter does not recover from that."""
         self._overflow = self._overflow or len(self._line) + self._data_bytes > self._limit
         return self._overflow
 

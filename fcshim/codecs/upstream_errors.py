@@ -1,8 +1,8 @@
-"""What upstreams say when something is wrong, read from whatever form it has.
+"""Reading the error responses of upstreams, whatever their form.
 
-Rule: the client is never told that its own key is wrong when the upstream refused ours; a prompt that is too long is
-always `context_length_exceeded`, whatever the engine calls it; nothing of a refused key's message is repeated.
-Neighbours: decoders use `problem_in` for errors inside a reply, codecs the rest; each API writes its own errors.
+Rule: an upstream that rejects the proxy's key gives a 502, because the client's own key is not at fault, and the
+upstream's message, which may repeat the key, is dropped. A prompt that is too long is always
+`context_length_exceeded`, whatever the engine calls it.
 """
 
 import json
@@ -27,7 +27,7 @@ _TOO_LONG = re.compile(
 
 
 def read_error(status: int, headers: Mapping[str, str], body: bytes) -> UpstreamError:  # noqa: ARG001  # contract
-    """Read an upstream's error answer: JSON of some form, plain text, HTML or nothing."""
+    """Read an upstream's error response: JSON of some form, plain text, HTML or nothing."""
     if status in (401, 403):
         return UpstreamError(f"the upstream refused the proxy's credentials (HTTP {status})", status=502)
     found = find_error_message(_parse_json(body)) or excerpt(body)
@@ -37,19 +37,19 @@ def read_error(status: int, headers: Mapping[str, str], body: bytes) -> Upstream
 
 
 def client_status(status: int) -> int:
-    """Give the status that the client sees: the upstream's where it concerns the client, else 502."""
-    if status == 422:
+    """Return the status for the client: the upstream's own where the client can act on it, else 502."""
+    if status == 422:  # FastAPI reports an invalid request as 422, OpenAI's API as 400
         return 400
     return status if status in _FORWARDED_STATUSES else 502
 
 
 def error_kind(message: str) -> str:
-    """Give the kind for an error with this message."""
+    """Return the error kind for a message: `context_length_exceeded`, or the default of `UpstreamError`."""
     return CONTEXT_LENGTH if _TOO_LONG.search(message) else UpstreamError.kind
 
 
 def find_error_message(value: JSON) -> str:
-    """Find the error message in a JSON document of an upstream; empty where it holds none.
+    """Return the error message in a JSON document of an upstream; empty where it has none.
 
     Forms: `{"error": {"message", "type", "code"}}` (OpenAI, llama-server, llama-cpp-python), `{"error": "text"}`
     (Ollama), `{"object": "error", "message"}` (vLLM, SGLang), `{"detail": ...}` (FastAPI).
@@ -69,12 +69,12 @@ def find_error_message(value: JSON) -> str:
 def _format_error(error: dict[str, JSON]) -> str:
     message = error.get("message") or error.get("detail") or error
     text = message if isinstance(message, str) else json.dumps(message)
-    words = [word for word in (error.get("code"), error.get("type")) if isinstance(word, str) and word not in text]
-    return (text[:_EXCERPT_CHARS] + (f" ({', '.join(words)})" if words else "")) if text else ""
+    labels = [label for label in (error.get("code"), error.get("type")) if isinstance(label, str) and label not in text]
+    return (text[:_EXCERPT_CHARS] + (f" ({', '.join(labels)})" if labels else "")) if text else ""
 
 
 def excerpt(body: bytes) -> str:
-    """Give the beginning of a body in one line; of a web page, its title."""
+    """Return the beginning of a body on one line, or the title of a web page."""
     if body.lstrip()[:1] == b"<":
         title = _TITLE.search(body[:4096])
         return f"a web page, {_one_line(title.group(1))!r}" if title else "a web page"

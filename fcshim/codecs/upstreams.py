@@ -1,7 +1,6 @@
-"""All APIs that upstreams may speak: data.
+"""The table of upstream APIs.
 
-Rule: an API is a row of `UPSTREAMS`; whatever differs between them, apart from their wire formats, stands here.
-Neighbours: `upstream` sends as a row says; the configuration and the client name rows.
+Rule: an API is a row of `UPSTREAMS`; whatever differs between upstreams apart from their wire formats stands here.
 """
 
 from dataclasses import dataclass
@@ -17,8 +16,9 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 
 ToolSupportSource = Literal["always", "props", "show"]
-"""`always`: every model does; `props`: llama-server's template tells, and who has no such page may be tried; `show`:
-Ollama's list of capabilities."""
+"""How to find out whether a model has native tools. `always`: every model of this API has them; `props`: from the
+chat template in llama-server's `/props`, and a server without that endpoint may be tried; `show`: from the list of
+capabilities in Ollama's `/api/show`."""
 UpstreamApi = Literal["openai", "responses", "anthropic", "gemini", "ollama", "llamacpp"]
 
 
@@ -29,10 +29,11 @@ OPENAI_NAME_RULES = NameRules()
 class UpstreamKind:
     """One kind of upstream.
 
-    `version` is appended to an address that names none. `key_header` is the header of a key, and what stands before it;
-    `headers` go with every question. `names` are those that a tool may have. `openai`: the rest of OpenAI's API is
-    there as well. `faithful`: clients may have its replies verbatim; imitations get indexes, ids and arguments wrong,
-    so theirs are read and written again. `claims`: how it says whether a model calls tools by itself.
+    `version` is appended to a base URL that names none. `key_header` is the header for the key and the prefix of its
+    value; `headers` are sent with every request. `name_rules` apply to tool names. `full_openai_api`: the upstream also
+    serves the other endpoints of OpenAI's API. `allows_verbatim`: replies may be relayed verbatim to clients of the
+    same API; imitations of an API get indexes, ids and arguments wrong, so that their replies are decoded and encoded
+    again. `tool_support_source`: how to find out whether a model has native tools.
     """
 
     name: UpstreamApi
