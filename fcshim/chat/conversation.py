@@ -33,10 +33,10 @@ class ChatConversation:
         Raises `UpstreamError`, and `ModelOutputError` if the model does not stop calling tools.
         """
         before = self.session.messages
-        asked = self.session.messages = (*before, UserMessage((TextPart(text),)))
+        with_question = self.session.messages = (*before, UserMessage((TextPart(text),)))
         unfinished: list[str] = []
         try:
-            async with aclosing(self._agent.run(asked)) as events:
+            async with aclosing(self._agent.run(with_question)) as events:
                 async for event in events:
                     if isinstance(event, Text):
                         unfinished.append(event.text)
@@ -47,7 +47,7 @@ class ChatConversation:
         finally:
             if unfinished:
                 self.session.messages += (AssistantMessage((TextPart("".join(unfinished)),)),)
-            elif self.session.messages is asked:
+            elif self.session.messages is with_question:
                 self.session.messages = before
 
     def _stream_reply(self, messages: tuple[Message, ...], tools: tuple[Tool, ...]) -> EventStream:

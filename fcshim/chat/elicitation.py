@@ -23,39 +23,39 @@ _MAX_ATTEMPTS = 3
 
 async def fill_form(form: "ElicitationForm", prompt: PromptLine) -> Mapping[str, JSON] | None:
     """Ask for every field of a form; return None if the user declines or gives invalid answers too often."""
-    asked = " ".join(form.message.split())
-    agreed = await prompt(f"  a server asks: {asked}\n  answer it? [y]es, [n]o: ")
-    if agreed not in ("y", "yes"):
+    question = " ".join(form.message.split())
+    answer = await prompt(f"  a server asks: {question}\n  answer it? [y]es, [n]o: ")
+    if answer not in ("y", "yes"):
         return None
-    wrong = ""
+    error_line = ""
     for _ in range(_MAX_ATTEMPTS):
-        given = await _ask_fields(form, prompt, wrong)
-        if given is None:
+        values = await _ask_fields(form, prompt, error_line)
+        if values is None:
             return None
         try:
-            return read_arguments(Tool(name="the answer", parameters=form.schema), json.dumps(given))
+            return read_arguments(Tool(name="the answer", parameters=form.schema), json.dumps(values))
         except ToolError as error:
-            wrong = f"  {error.message}\n"
+            error_line = f"  {error.message}\n"
     return None
 
 
 async def _ask_fields(form: "ElicitationForm", prompt: PromptLine, error: str) -> dict[str, str] | None:
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     properties = form.schema.get("properties")
     for name, schema in (properties if isinstance(properties, dict) else {}).items():
-        said = await prompt(f"{error}  {name}{_field_hint(schema)}: ")
+        line = await prompt(f"{error}  {name}{_field_hint(schema)}: ")
         error = ""
-        if said is None:
+        if line is None:
             return None
-        if said:
-            given[name] = said
-    return given
+        if line:
+            values[name] = line
+    return values
 
 
 def _field_hint(schema: JSON) -> str:
     if not isinstance(schema, dict):
         return ""
-    kinds = schema.get("enum") or [schema.get("type", "")]
-    words = [str(schema.get("description") or ""), " | ".join(map(str, kinds))]
-    shown = "; ".join(filter(None, words))
-    return f" ({' '.join(shown.split())})" if shown else ""
+    choices = schema.get("enum") or [schema.get("type", "")]
+    parts = [str(schema.get("description") or ""), " | ".join(map(str, choices))]
+    hint = "; ".join(filter(None, parts))
+    return f" ({' '.join(hint.split())})" if hint else ""

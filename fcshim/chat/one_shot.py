@@ -19,18 +19,18 @@ from fcshim.reply import total_usage
 
 async def print_text(conversation: ChatConversation, prompt: str, screen: Screen) -> None:
     """Stream the model's text to stdout, and everything else to the screen. Raises `FcshimError`."""
-    made_fit = sanitize if sys.stdout.isatty() else str
+    clean = sanitize if sys.stdout.isatty() else str
     last = "\n"
     async with aclosing(conversation.send(prompt)) as events:
         async for event in events:
             screen.show(event)
             if isinstance(event, Text):
-                _write(made_fit(event.text))
+                _write(clean(event.text))
                 last = event.text
             elif isinstance(event, RoundEnded):
                 if event.answer and event.answer != event.reply.text:  # a tool's final result, which was not streamed
                     last = event.answer
-                    _write(made_fit(last))
+                    _write(clean(last))
                 if not last.endswith("\n"):
                     _write("\n")
                 last = "\n"

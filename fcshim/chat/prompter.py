@@ -51,8 +51,8 @@ class Prompter:
 
     async def sample(self, messages: tuple[Message, ...], max_tokens: int) -> Reply:
         """Ask the model on behalf of a server, if the user agrees. Raises `ToolError` if not."""
-        asked = text_of(messages[-1].content) if messages else ""
-        if self.user is None or not await self.user.confirm(f"a server asks the model: {asked[:_EXCERPT]}"):
+        question = text_of(messages[-1].content) if messages else ""
+        if self.user is None or not await self.user.confirm(f"a server asks the model: {question[:_EXCERPT]}"):
             raise ToolError("the user does not let servers ask the model")
         sampling: dict[str, JSON] = {"max_tokens": max_tokens}
         if self._session.model:

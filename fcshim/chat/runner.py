@@ -126,9 +126,9 @@ def _open_session(settings: ChatSettings, store: SessionStore) -> ChatSession:
         session = store.load(settings.resume)
         session.model, session.url = settings.model or session.model, settings.url or session.url
         return session
-    told = (SystemMessage((TextPart(settings.system),)),) if settings.system else ()
+    messages = (SystemMessage((TextPart(settings.system),)),) if settings.system else ()
     name = f"{datetime.now().astimezone():%Y-%m-%d-%H%M%S}-{os.getpid()}"
-    return ChatSession(name, settings.url, settings.model, told)
+    return ChatSession(name, settings.url, settings.model, messages)
 
 
 def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
@@ -140,8 +140,8 @@ def _rules(settings: ChatSettings) -> tuple[PermissionRule, ...]:
 
 def _full_rule_name(rule: str) -> str:
     """Replace `server:tool` by the name that the model has for the tool."""
-    found = _QUALIFIED_RULE.fullmatch(rule)
-    return rule if found is None else PREFIX + server_prefix(found[1]) + found[2]
+    match = _QUALIFIED_RULE.fullmatch(rule)
+    return rule if match is None else PREFIX + server_prefix(match[1]) + match[2]
 
 
 @asynccontextmanager

@@ -61,10 +61,10 @@ class Terminal:
         self._screen = screen
         self._save = save
         self._commands = SlashCommands(conversation, screen, store)
-        kept: History = InMemoryHistory() if history is None else FileHistory(str(history))
-        words: Completer = WordCompleter([f"/{name}" for name in COMMANDS], sentence=True)
+        typed_lines: History = InMemoryHistory() if history is None else FileHistory(str(history))
+        completer: Completer = WordCompleter([f"/{name}" for name in COMMANDS], sentence=True)
         self._prompt_session: PromptSession[str] = PromptSession(
-            history=kept, completer=words, complete_while_typing=False
+            history=typed_lines, completer=completer, complete_while_typing=False
         )
         self._question_session: PromptSession[str] = PromptSession()
         self._prompt_lock = asyncio.Lock()  # one question at a time
@@ -109,12 +109,12 @@ class Terminal:
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Ask the user whether a call may run; ctrl-C ends the turn."""
         arguments = json.dumps(request.arguments, ensure_ascii=False)
-        shown = arguments[:_EXCERPT] + ("…" if len(arguments) > _EXCERPT else "")
+        excerpt = arguments[:_EXCERPT] + ("…" if len(arguments) > _EXCERPT else "")
         hint = " (its server says that it only reads)" if request.traits.reads_only else ""
-        said = await self._read_line(f"  run {request.name} {shown}{hint}?\n  {_CHOICES}")
-        if said is None:
+        answer = await self._read_line(f"  run {request.name} {excerpt}{hint}?\n  {_CHOICES}")
+        if answer is None:
             return PermissionDecision(allowed=False)
-        return _DECISIONS.get(said.lower()) or PermissionDecision(allowed=False, reason=f"The user refused: {said}")
+        return _DECISIONS.get(answer.lower()) or PermissionDecision(allowed=False, reason=f"The user refused: {answer}")
 
     async def confirm(self, action: str) -> bool:
         """Ask the user about an action other than a call."""

@@ -134,20 +134,22 @@ class _ServerFields:
                     env=self._read_string_map("env"),
                     cwd=self._read_string("cwd", "a folder") if "cwd" in self._fields else None,
                 )
-            case way:
+            case http_type:
                 oauth = bool(self._read_typed("oauth", bool | dict, "true, false or an object", default=False))
-                return HttpTransport(url=self._read_url(), headers=self._read_headers(), sse=way == "sse", oauth=oauth)
+                return HttpTransport(
+                    url=self._read_url(), headers=self._read_headers(), sse=http_type == "sse", oauth=oauth
+                )
 
     def _read_type(self) -> str:
         if "type" not in self._fields:
-            for field, told in _IMPLIED_TYPES.items():
+            for field, implied in _IMPLIED_TYPES.items():
                 if field in self._fields:
-                    return told
+                    return implied
             raise self._error("type", f"one of {', '.join(TYPE_ALIASES)}, or a command, package or url")
-        written = self._fields["type"]
-        if not isinstance(written, str) or written not in TYPE_ALIASES:
-            raise self._error("type", f"one of {', '.join(TYPE_ALIASES)}", written)
-        return TYPE_ALIASES[written]
+        value = self._fields["type"]
+        if not isinstance(value, str) or value not in TYPE_ALIASES:
+            raise self._error("type", f"one of {', '.join(TYPE_ALIASES)}", value)
+        return TYPE_ALIASES[value]
 
     def _read_package(self) -> str:
         package = self._read_string("package", "an npm package")
@@ -198,8 +200,8 @@ class _ServerFields:
 
     def _read_seconds(self, field: str, default: float, *, zero: bool = False) -> float:
         value = self._fields.get(field, default)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if not number or not (value > 0 or (zero and value == 0)):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not is_number or not (value > 0 or (zero and value == 0)):
             raise self._error(field, "a number of seconds" + ("" if zero else " above 0"), value)
         return float(value)
 

@@ -171,7 +171,7 @@ class Connection:
             self._active_calls -= 1
 
     async def _call(self, tool: str, arguments: dict[str, JSON], listener: "ProgressFnT | None") -> CallToolResult:
-        for number in range(1, _MAX_SENDS + 1):
+        for attempt in range(1, _MAX_SENDS + 1):
             client, link = await self._wait_connected()
             if self._changed_tools:
                 raise ToolError(self.unavailable_message(tool))
@@ -184,7 +184,7 @@ class Connection:
                     self._drop_link(link)
                 if error.code == CONNECTION_CLOSED and not unsent:
                     raise ToolError(f"{self.server.name} was lost during the call, which may have been done") from error
-                if not unsent or number == _MAX_SENDS:
+                if not unsent or attempt == _MAX_SENDS:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -194,12 +194,12 @@ class Connection:
             failures = self._failures
             self._reconnect_now.set()
 
-            def decided() -> bool:
-                gone = self._now() - self._last_ready > self._timeouts.reconnect
-                return self._client is not None or self._closing or (gone and self._failures > failures)
+            def is_settled() -> bool:
+                is_overdue = self._now() - self._last_ready > self._timeouts.reconnect
+                return self._client is not None or self._closing or (is_overdue and self._failures > failures)
 
             with anyio.move_on_after(self._timeouts.reconnect):
-                await self._wait_until(decided)
+                await self._wait_until(is_settled)
         if self._client is None or self._link is None:
             raise ToolError(self.unavailable_message(""))
         return self._client, self._link
@@ -208,17 +208,17 @@ class Connection:
         """Connect, and stay until the connection is lost."""
         self._set_state(ConnectionState.CONNECTING)
         link = Link(self.server, self._guard, self._logins, on_open=self._on_open)
-        fault: BaseException = TimeoutError()
+        failure: BaseException = TimeoutError()
         try:
             with anyio.CancelScope(deadline=anyio.current_time() + self._connect_seconds()) as self._scope:
                 await self._hold_connection(link)
-                fault = ConnectionError("the connection was lost")
+                failure = ConnectionError("the connection was lost")
         except Exception as error:  # noqa: BLE001 - any error of the SDK means that this attempt failed
-            fault = error
+            failure = error
         finally:
             self._drop_link(link)
         if not self._closing:
-            self.error = describe_error(fault, link.diagnostics())
+            self.error = describe_error(failure, link.diagnostics())
 
     async def _hold_connection(self, link: Link) -> None:
         watch = ConnectionMonitor(
@@ -240,9 +240,9 @@ class Connection:
                 self._scope.deadline = math.inf
             self._client, self._link, self.error = client, link, ""
             self._set_state(ConnectionState.READY)
-            began = self._now()
+            ready_since = self._now()
             await watch.run(client)
-            if self._now() - began > _STABLE_SECONDS:
+            if self._now() - ready_since > _STABLE_SECONDS:
                 self._backoff.reset()
 
     def _on_open(self) -> None:
@@ -282,8 +282,8 @@ class Connection:
         moved, self._state_changed = self._state_changed, asyncio.Event()
         moved.set()
 
-    async def _wait_until(self, decided: Callable[[], bool]) -> None:
-        while not decided():
+    async def _wait_until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
             await self._state_changed.wait()
 
     @staticmethod
@@ -295,7 +295,7 @@ def _progress_callback(report: Callable[[ToolProgress], None] | None) -> "Progre
     if report is None:
         return None
 
-    async def heard(progress: float, total: float | None, message: str | None) -> None:
+    async def callback(progress: float, total: float | None, message: str | None) -> None:
         report(ToolProgress(progress, total, message or ""))
 
-    return heard
+    return callback

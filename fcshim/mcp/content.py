@@ -25,14 +25,14 @@ from fcshim.tools.result import ToolResult
 _NO_MESSAGE = "The tool failed and did not say why."
 
 
-def to_tool_result(answer: CallToolResult) -> ToolResult:
+def to_tool_result(result: CallToolResult) -> ToolResult:
     """Convert a server's result; adjacent texts are joined by a line feed."""
-    parts = [_part(block) for block in answer.content]
-    if answer.structured_content is not None and not _is_in_text(answer.structured_content, parts):
-        parts.append(TextPart(_json(answer.structured_content)))
-    if answer.is_error and not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):
+    parts = [_part(block) for block in result.content]
+    if result.structured_content is not None and not _is_in_text(result.structured_content, parts):
+        parts.append(TextPart(_json(result.structured_content)))
+    if result.is_error and not any(isinstance(part, MediaPart) or part.text.strip() for part in parts):
         parts = [TextPart(_NO_MESSAGE)]
-    return ToolResult(_join_texts(parts), is_error=answer.is_error, structured=answer.structured_content)
+    return ToolResult(_join_texts(parts), is_error=result.is_error, structured=result.structured_content)
 
 
 def _part(block: ContentBlock) -> Part:
@@ -42,8 +42,8 @@ def _part(block: ContentBlock) -> Part:
         case ImageContent() | AudioContent():
             return MediaPart(block.mime_type, data=block.data)
         case ResourceLink():
-            words = [f"[Resource: {block.uri}]", block.title or block.name, block.description or ""]
-            return TextPart(" ".join(filter(None, words)))
+            fields = [f"[Resource: {block.uri}]", block.title or block.name, block.description or ""]
+            return TextPart(" ".join(filter(None, fields)))
         case EmbeddedResource(resource=TextResourceContents() as resource):
             return TextPart(f"[Resource: {resource.uri}]\n{resource.text}")
         case EmbeddedResource(resource=BlobResourceContents() as resource):

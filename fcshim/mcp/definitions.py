@@ -87,15 +87,15 @@ def _is_valid_tool(tool: JSON) -> bool:
 def list_parameters(schema: dict[str, JSON]) -> Iterator[Parameter]:
     """Yield the parameters that a schema describes; one without a type is a string."""
     required = schema.get("required") or ()
-    for name, said in (schema.get("properties") or {}).items():
-        about = said if isinstance(said, dict) else {}
+    for name, property_schema in (schema.get("properties") or {}).items():
+        schema_fields = property_schema if isinstance(property_schema, dict) else {}
         yield Parameter(
             name=name,
-            type=_type_label(about),
-            description=str(about.get("description", "")),
+            type=_type_label(schema_fields),
+            description=str(schema_fields.get("description", "")),
             required=name in required,
-            enum=about.get("enum"),
-            default=about.get("default", msgspec.UNSET),
+            enum=schema_fields.get("enum"),
+            default=schema_fields.get("default", msgspec.UNSET),
         )
 
 

@@ -76,16 +76,16 @@ class Gateway:
         tool = self._tools.registry.get(params.name)
         if tool is None or not self._visible(tool):
             return _to_mcp_result(ToolResult((TextPart(f"There is no tool named {params.name}."),), is_error=True))
-        written = json.dumps(params.arguments or {})
-        made = ToolCallEnd(str(context.request_id), params.name, written, 0)
+        arguments = json.dumps(params.arguments or {})
+        call = ToolCallEnd(str(context.request_id), params.name, arguments, 0)
         async with asyncio.TaskGroup() as group:
 
-            def tell(event: CallEvent) -> None:
+            def report_progress(event: CallEvent) -> None:
                 if isinstance(event, CallProgressed):
                     done = event.progress
                     group.create_task(context.session.report_progress(done.done, done.total, done.message or None))
 
-            return _to_mcp_result(await self._tools.call(made, tell))
+            return _to_mcp_result(await self._tools.call(call, report_progress))
 
     def _input_schema(self, name: str) -> dict[str, JSON] | None:
         tool = self._tools.registry.get(name)

@@ -40,10 +40,10 @@ _CURRENT_SEND: ContextVar[SendStatus | None] = ContextVar("sending", default=Non
 @contextlib.contextmanager
 def track_send() -> Iterator[SendStatus]:
     """Track the request that is sent in the block."""
-    made = SendStatus()
-    token = _CURRENT_SEND.set(made)
+    status = SendStatus()
+    token = _CURRENT_SEND.set(status)
     try:
-        yield made
+        yield status
     finally:
         _CURRENT_SEND.reset(token)
 
@@ -63,9 +63,9 @@ class McpHttpClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: JSON) -> httpx2.Response:
         """Send a request; a POST always gets a response."""
-        watching = _CURRENT_SEND.get()
-        if watching is not None:
-            request.extensions["trace"] = watching.trace
+        status = _CURRENT_SEND.get()
+        if status is not None:
+            request.extensions["trace"] = status.trace
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError as error:
@@ -108,5 +108,5 @@ def _is_event_stream(response: httpx2.Response) -> bool:
 
 def _error_response(request: httpx2.Request, message: str, *, data: str | None = None) -> httpx2.Response:
     """Return a response that fails one request."""
-    fault = {"code": INTERNAL_ERROR, "message": message, "data": data}
-    return httpx2.Response(503, json={"jsonrpc": "2.0", "id": None, "error": fault}, request=request)
+    error = {"code": INTERNAL_ERROR, "message": message, "data": data}
+    return httpx2.Response(503, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)

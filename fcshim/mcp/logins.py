@@ -44,10 +44,10 @@ class OAuthLogins:
             if not grants.has_tokens:
                 raise OAuthFlowError("nobody has logged in")
             return OAuthClientProvider(url, _metadata("http://127.0.0.1/callback"), grants)
-        answer = _RedirectListener(grants.redirect_port)
-        if answer.port != grants.redirect_port:
+        listener = _RedirectListener(grants.redirect_port)
+        if listener.port != grants.redirect_port:
             grants.forget_client()  # it was registered with a redirect port that is taken now
-        return OAuthClientProvider(url, _metadata(answer.redirect_uri), grants, self._show, answer.wait_for_code)
+        return OAuthClientProvider(url, _metadata(listener.redirect_uri), grants, self._show, listener.wait_for_code)
 
 
 def default_login_folder(env: Mapping[str, str]) -> Path:
@@ -120,26 +120,26 @@ class _RedirectListener:
 
     async def wait_for_code(self) -> AuthorizationCodeResult:
         """Return the code of the redirect. Raises `OAuthFlowError` if the user refused, or took too long."""
-        came: asyncio.Future[dict[str, list[str]]] = asyncio.get_running_loop().create_future()
+        received: asyncio.Future[dict[str, list[str]]] = asyncio.get_running_loop().create_future()
 
         async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
                 target = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode("ascii", "replace")
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + _DONE_PAGE)
                 await writer.drain()
-                asked = parse_qs(urlsplit(target).query)
-                if not came.done() and ("code" in asked or "error" in asked):
-                    came.set_result(asked)
+                query = parse_qs(urlsplit(target).query)
+                if not received.done() and ("code" in query or "error" in query):
+                    received.set_result(query)
             writer.close()
 
         server = await asyncio.start_server(handle, "127.0.0.1", self.port, limit=_HEAD_LIMIT)
         async with server:
             try:
                 async with asyncio.timeout(_LOGIN_SECONDS):
-                    asked = await came
+                    query = await received
             except TimeoutError:
                 raise OAuthFlowError("nobody came back from logging in") from None
-        if "code" not in asked:
-            raise OAuthFlowError(f"the login was refused: {asked['error'][0][:200]}")
-        first = {name: values[0] for name, values in asked.items() if name in ("code", "state", "iss")}
+        if "code" not in query:
+            raise OAuthFlowError(f"the login was refused: {query['error'][0][:200]}")
+        first = {name: values[0] for name, values in query.items() if name in ("code", "state", "iss")}
         return AuthorizationCodeResult(**first)

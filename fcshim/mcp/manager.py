@@ -76,14 +76,14 @@ class Manager:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._index: dict[str, McpTool] | None = None
         self._timeouts = timeouts
-        kept = pins or Pins()
+        pin_store = pins or Pins()
         for server in servers:
             if server.name in self._connections:
                 raise ConfigError(f"there are two MCP servers named {server.name!r}")
             self._connections[server.name] = Connection(
                 server,
                 guard=self._guard,
-                pins=kept,
+                pins=pin_store,
                 random=random,
                 timeouts=timeouts,
                 on_change=self._on_tools_changed,

@@ -95,8 +95,8 @@ def default_pin_file(env: Mapping[str, str]) -> Path:
 
 def digest(tool: "Tool") -> str:
     """Return a digest of a tool's whole definition, except its icons and metadata."""
-    said: JSON = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"icons", "meta"})
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    definition: JSON = tool.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"icons", "meta"})
+    return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()
 
 
 def _stat_file(path: Path | None) -> tuple[int, int, int] | None:

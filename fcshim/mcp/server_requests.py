@@ -50,7 +50,7 @@ _STOP_REASONS = {"max_tokens": "maxTokens", "stop_sequence": "stopSequence"}
 def sampling_callback(ask: AskModel, *, model: str = "fcshim") -> SamplingFnT:
     """Return the SDK callback through which servers ask the model."""
 
-    async def answer(
+    async def handle(
         context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by this name
         params: CreateMessageRequestParams,
     ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
@@ -68,13 +68,13 @@ def sampling_callback(ask: AskModel, *, model: str = "fcshim") -> SamplingFnT:
             stop_reason=_STOP_REASONS.get(reply.stop_reason or "", "endTurn"),
         )
 
-    return answer
+    return handle
 
 
 def elicitation_callback(ask: AskUser) -> ElicitationFnT:
     """Return the SDK callback through which servers ask the user; it supports forms only."""
 
-    async def answer(
+    async def handle(
         context: ClientRequestContext,  # noqa: ARG001 - the SDK passes it by this name
         params: ElicitRequestParams,
     ) -> ElicitResult | ErrorData:
@@ -85,7 +85,7 @@ def elicitation_callback(ask: AskUser) -> ElicitationFnT:
             return ElicitResult(action="decline")
         return ElicitResult(action="accept", content=dict(values))
 
-    return answer
+    return handle
 
 
 def _message(message: SamplingMessage) -> Message:

@@ -24,7 +24,7 @@ class StdioTransport(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
 
     def __repr__(self) -> str:
-        return f"Command({self.command!r}, {len(self.args)} args)"
+        return f"StdioTransport({self.command!r}, {len(self.args)} args)"
 
 
 class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class NpmTransport(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str | None = None
 
     def __repr__(self) -> str:
-        return f"Package({self.package!r}, {len(self.args)} args)"
+        return f"NpmTransport({self.package!r}, {len(self.args)} args)"
 
 
 class HttpTransport(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class HttpTransport(msgspec.Struct, frozen=True, kw_only=True):
     oauth: bool = False
 
     def __repr__(self) -> str:
-        return f"Endpoint({'sse' if self.sse else 'http'})"
+        return f"HttpTransport({'sse' if self.sse else 'http'})"
 
 
 class InProcessTransport(msgspec.Struct, frozen=True, kw_only=True):

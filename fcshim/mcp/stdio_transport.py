@@ -115,9 +115,9 @@ async def _start_process(
     command: str, args: tuple[str, ...], env: Mapping[str, str], cwd: str | None, guard: ProcessGuard
 ) -> ServerProcess:
     mark = guard.new_mark()
-    more = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
-    whole = {**get_default_environment(), **more, **env, **mark_environment(mark)}
-    child = await start_child((command, *args), cwd=cwd, env=whole)
+    passed = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
+    environment = {**get_default_environment(), **passed, **env, **mark_environment(mark)}
+    child = await start_child((command, *args), cwd=cwd, env=environment)
     guard.add_group(child.group_id)
     return ServerProcess(child, mark)
 
@@ -152,8 +152,8 @@ def _oversized_error(line: OversizedLine, limit: int) -> SessionMessage | None:
     found = _ID_AT_HEAD.match(line.head) or _ID_AT_TAIL.search(line.tail)
     if found is None:
         return None
-    number = found[1].decode(errors="replace")
-    request_id = int(number) if number.isdecimal() else number.strip('"')
+    raw_id = found[1].decode(errors="replace")
+    request_id = int(raw_id) if raw_id.isdecimal() else raw_id.strip('"')
     message = f"the answer is longer than {limit} bytes"
     return _error_message(request_id, ErrorData(code=INTERNAL_ERROR, message=message))
 

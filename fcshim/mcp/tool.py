@@ -52,12 +52,12 @@ class McpTool:
     async def call(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> ToolResult:
         """Call the server, or return a cached result; a failure is a result with `is_error`."""
         cache = self._connection.cache
-        trusted = self.traits.reads_only and not self._connection.changed_tools
-        kept = cache.get(self.name, arguments) if trusted else None
-        if kept is not None:
-            return kept
+        cacheable = self.traits.reads_only and not self._connection.changed_tools
+        cached = cache.get(self.name, arguments) if cacheable else None
+        if cached is not None:
+            return cached
         result = await self._call_server(arguments, context)
-        if trusted:
+        if cacheable:
             cache.put(self.name, arguments, result)
         return result
 

@@ -26,8 +26,8 @@ def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
     """Decode, repair and check arguments; empty text means `{}`. Raises `ToolError` that names every violation."""
     value = parse_strict_json(text or "{}")
     if isinstance(value, dict) and tool.parameters:
-        mended = coerce(_compiled_schema(json.dumps(tool.parameters)), value, text or "{}")
-        value = value if mended is None else json.loads(mended.text)
+        repaired = coerce(_compiled_schema(json.dumps(tool.parameters)), value, text or "{}")
+        value = value if repaired is None else json.loads(repaired.text)
     if not isinstance(value, dict):
         raise ToolError("The arguments are not a JSON object.")
     check_arguments(tool, value)
@@ -36,11 +36,11 @@ def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
 
 def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> None:
     """Check arguments against the tool's schema. Raises `ToolError` that names every violation."""
-    faults = list(
-        dict.fromkeys(said for fault in find_violations(tool.parameters, arguments) for said in _messages(fault))
+    messages = list(
+        dict.fromkeys(message for fault in find_violations(tool.parameters, arguments) for message in _messages(fault))
     )
-    if faults:
-        raise ToolError(f"Wrong arguments for {tool.name}:\n" + "\n".join(f"- {fault}" for fault in faults))
+    if messages:
+        raise ToolError(f"Wrong arguments for {tool.name}:\n" + "\n".join(f"- {fault}" for fault in messages))
 
 
 @lru_cache(maxsize=256)

@@ -100,11 +100,11 @@ class Executor:
 
     async def _execute(self, call: ToolCallEnd, listener: CallListener) -> ToolMessage:
         clock = asyncio.get_running_loop().time
-        began = clock()
+        started = clock()
         listener(CallStarted(call))
         result = await self.call(call, listener)
         outcome = "failed" if result.is_error else "done"
-        logger.info("%s %s: %s in %.3f s", call.tool_call_name, call.tool_call_id, outcome, clock() - began)
+        logger.info("%s %s: %s in %.3f s", call.tool_call_name, call.tool_call_id, outcome, clock() - started)
         content = _with_hint(result.content) if result.is_error else result.content
         message = ToolMessage(call.tool_call_id, content, call.tool_call_name, result.is_error)
         listener(CallFinished(message, result.final))

@@ -92,11 +92,11 @@ def mark_environment(mark: str) -> dict[str, str]:
 
 async def end_group(group_id: int, mark: str, grace: float) -> None:
     """End a group and the marked processes outside it: SIGTERM, wait up to `grace` seconds, SIGKILL."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        left = await _survivors(group_id, mark)
-        if not left:
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        remaining = await _survivors(group_id, mark)
+        if not remaining:
             return
-        reaper.send_signal([group_id], left, number)
+        reaper.send_signal([group_id], remaining, signal_number)
         await _wait_until_gone(group_id, mark, grace)
 
 

@@ -35,11 +35,11 @@ def convert_tools(tools: Iterable[Tool], tool_format: ToolFormat) -> list[dict[s
         case "anthropic":
             return [_name_and_description(tool) | {"input_schema": _schema(tool)} for tool in tools]
         case "gemini":
-            made = [
+            declarations = [
                 _name_and_description(tool) | {"parameters": _GeminiSchemaWriter(_schema(tool)).write(_schema(tool))}
                 for tool in tools
             ]
-            return [{"functionDeclarations": made}]
+            return [{"functionDeclarations": declarations}]
 
 
 def _name_and_description(tool: Tool) -> dict[str, JSON]:

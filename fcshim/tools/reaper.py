@@ -34,8 +34,8 @@ def main(mark: str, parent: int) -> None:
     groups, orderly = _read_groups(parent)
     if orderly and not survivors(groups, mark):
         return
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        send_signal(groups, survivors(groups, mark), number)
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
+        send_signal(groups, survivors(groups, mark), signal_number)
         _wait_until_gone(groups, mark)
     for _ in range(_FINAL_SWEEPS):
         time.sleep(_SWEEP_PAUSE)

@@ -34,12 +34,12 @@ class Registry:
 
     def register(self, tool: AnyTool | Callable[..., JSON]) -> AnyTool:
         """Add a tool, or a function as a tool; return the tool."""
-        made = tool if isinstance(tool, AnyTool) else FunctionTool(tool)
-        name = made.definition.name
+        added = tool if isinstance(tool, AnyTool) else FunctionTool(tool)
+        name = added.definition.name
         if name in self._tools:
             raise ConfigError(f"there are two tools named {name!r}")
-        self._tools[name] = made
-        return made
+        self._tools[name] = added
+        return added
 
     def register_all(self, tools: Iterable[AnyTool | Callable[..., JSON]]) -> int:
         """Add tools; return how many."""

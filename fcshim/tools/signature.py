@@ -34,30 +34,30 @@ class ToolSignature:
     def __init__(self, function: Callable[..., JSON], name: str, descriptions: Mapping[str, str]) -> None:
         self._name = name
         self._signature = _resolve_signature(function, name)
-        whole = self._signature.parameters.values()
-        self._context_names = [each.name for each in whole if each.annotation is CallContext]
-        self._parameters = {each.name: each for each in whole if each.name not in self._context_names}
+        parameters = self._signature.parameters.values()
+        self._context_names = [each.name for each in parameters if each.annotation is CallContext]
+        self._parameters = {each.name: each for each in parameters if each.name not in self._context_names}
         for parameter in self._parameters.values():
             if parameter.kind in _VARIADIC_PREFIXES:
-                written = f"{_VARIADIC_PREFIXES[parameter.kind]}{parameter.name}"
-                raise ConfigError(f"tool {name!r}: {written} has no schema; name each parameter of a tool")
+                notation = f"{_VARIADIC_PREFIXES[parameter.kind]}{parameter.name}"
+                raise ConfigError(f"tool {name!r}: {notation} has no schema; name each parameter of a tool")
         self._types = {each.name: _type_of(each) for each in self._parameters.values()}
         self.schema: dict[str, JSON] = self._schema(descriptions)
 
     def bind(self, arguments: Mapping[str, JSON], context: CallContext = NO_CONTEXT) -> inspect.BoundArguments:
         """Convert JSON values to the function's arguments. Raises `ToolError` that names every mistake."""
         values: dict[str, JSON] = dict.fromkeys(self._context_names, context)
-        faults = [self._unknown_parameter(name) for name in arguments if name not in self._parameters]
+        mistakes = [self._unknown_parameter(name) for name in arguments if name not in self._parameters]
         for name, parameter in self._parameters.items():
             if name not in arguments:
-                faults += [f"{name}: missing"] if parameter.default is parameter.empty else []
+                mistakes += [f"{name}: missing"] if parameter.default is parameter.empty else []
                 continue
             try:
                 values[name] = msgspec.convert(arguments[name], self._types[name])
             except msgspec.ValidationError as error:
-                faults.append(_validation_message(name, str(error), self.schema["properties"][name]))
-        if faults:
-            raise ToolError(f"Wrong arguments for {self._name}:\n" + "\n".join(f"- {fault}" for fault in faults))
+                mistakes.append(_validation_message(name, str(error), self.schema["properties"][name]))
+        if mistakes:
+            raise ToolError(f"Wrong arguments for {self._name}:\n" + "\n".join(f"- {mistake}" for mistake in mistakes))
         bound = inspect.BoundArguments(self._signature, values)
         bound.apply_defaults()
         return bound
@@ -132,6 +132,6 @@ def _validation_message(name: str, message: str, schema: dict[str, JSON]) -> str
     """Convert msgspec's "Expected `int`, got `str` - at `$.x[0]`" to "point.x[0]: expected integer, got string"."""
     what, _, where = message.partition(" - at ")
     path = where.strip("`").removeprefix("$")
-    said = _TYPE_NAME.sub(lambda found: _JSON_TYPES[found[1]], what).replace("`", "")
+    problem = _TYPE_NAME.sub(lambda found: _JSON_TYPES[found[1]], what).replace("`", "")
     allowed = f" (allowed: {json.dumps(schema['enum'], ensure_ascii=False)[1:-1]})" if "enum" in schema else ""
-    return f"{name}{path}: {said[0].lower()}{said[1:]}{allowed}"
+    return f"{name}{path}: {problem[0].lower()}{problem[1:]}{allowed}"

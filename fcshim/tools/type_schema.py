@@ -26,9 +26,9 @@ def schemas_of(types: Sequence[JSON]) -> tuple[list[dict[str, JSON]], dict[str, 
     except TypeError as error:
         raise ConfigError(str(error).strip().splitlines()[-1]) from error
     bare = {name: _without_title(schema) for name, schema in components.items()}
-    kept = {name for name in bare if name in _reachable(name, bare)}
-    inlined = [_inline(schema, bare, kept) for schema in schemas]
-    definitions = {name: _inline(bare[name], bare, kept) for name in sorted(kept)}
+    recursive = {name for name in bare if name in _reachable(name, bare)}
+    inlined = [_inline(schema, bare, recursive) for schema in schemas]
+    definitions = {name: _inline(bare[name], bare, recursive) for name in sorted(recursive)}
     return inlined, definitions
 
 
@@ -39,11 +39,11 @@ def _without_title(schema: dict[str, JSON]) -> dict[str, JSON]:
 def _reachable(name: str, components: dict[str, JSON]) -> set[str]:
     """Return the names of all definitions that this one refers to, directly or not."""
     found: set[str] = set()
-    waiting = [components[name]]
-    while waiting:
-        for reference in _references(waiting.pop()) - found:
+    pending = [components[name]]
+    while pending:
+        for reference in _references(pending.pop()) - found:
             found.add(reference)
-            waiting.append(components[reference])
+            pending.append(components[reference])
     return found
 
 
@@ -57,12 +57,14 @@ def _references(schema: JSON) -> set[str]:
     return set().union(*(_references(value) for key, value in schema.items() if key not in _DATA_KEYWORDS))
 
 
-def _inline(schema: JSON, components: dict[str, JSON], kept: set[str]) -> JSON:
+def _inline(schema: JSON, components: dict[str, JSON], recursive: set[str]) -> JSON:
     if isinstance(schema, list | tuple):
-        return [_inline(item, components, kept) for item in schema]
+        return [_inline(item, components, recursive) for item in schema]
     if not isinstance(schema, dict):
         return schema
     name = schema.get("$ref", "").removeprefix(_PREFIX)
-    if name and name not in kept:
-        return _inline(components[name], components, kept)
-    return {key: value if key in _DATA_KEYWORDS else _inline(value, components, kept) for key, value in schema.items()}
+    if name and name not in recursive:
+        return _inline(components[name], components, recursive)
+    return {
+        key: value if key in _DATA_KEYWORDS else _inline(value, components, recursive) for key, value in schema.items()
+    }

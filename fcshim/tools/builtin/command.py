@@ -41,8 +41,8 @@ async def run_command(
     """Run a command, standard error merged into standard output. Raises `OSError` if it cannot be started."""
     async with ProcessGuard() as guard:
         mark = guard.new_mark()
-        whole = dict(os.environ if env is None else env) | mark_environment(mark)
-        child = await start_child(command, cwd=cwd, env=whole, stderr=STDOUT)
+        full_env = dict(os.environ if env is None else env) | mark_environment(mark)
+        child = await start_child(command, cwd=cwd, env=full_env, stderr=STDOUT)
         guard.add_group(child.group_id)
         output = _OutputBuffer(max_output)
         try:

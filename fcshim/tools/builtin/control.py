@@ -53,9 +53,9 @@ class Control:
             args: what stands behind it
         """
         head, text = _split_front_matter(await asyncio.to_thread(self._read_command, command.removeprefix("/")))
-        whole = text.replace("$ARGUMENTS", args) if "$ARGUMENTS" in text else f"{text}\n{args}".rstrip()
+        filled = text.replace("$ARGUMENTS", args) if "$ARGUMENTS" in text else f"{text}\n{args}".rstrip()
         allowed = _ALLOWED_TOOLS.search(head)
-        return f"{whole}\n(Use only these tools: {allowed[1].strip()})" if allowed else whole
+        return f"{filled}\n(Use only these tools: {allowed[1].strip()})" if allowed else filled
 
     def _read_command(self, name: str) -> str:
         assert self._commands is not None
@@ -79,6 +79,6 @@ async def notify_desktop(title: str, body: str) -> None:
     program = shutil.which("notify-send")
     if program is None:
         raise ToolError("There is no desktop here to show a notification on.")
-    done = await run_command([program, "--", title, body], cwd=Path("/"), seconds=_NOTIFY_SECONDS, max_output=1_000)
-    if done.code != 0:
-        raise ToolError(f"The notification was not shown: {done.output.decode(errors='replace')}")
+    result = await run_command([program, "--", title, body], cwd=Path("/"), seconds=_NOTIFY_SECONDS, max_output=1_000)
+    if result.code != 0:
+        raise ToolError(f"The notification was not shown: {result.output.decode(errors='replace')}")

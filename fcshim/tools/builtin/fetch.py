@@ -77,10 +77,10 @@ def _check_url(url: str, *, allow_private: bool) -> None:
 
 async def _read_body(response: aiohttp.ClientResponse) -> bytes:
     """Read and decompress up to the limit: a small body can decompress to gigabytes."""
-    unpacker = _decompressor(response.headers.get("Content-Encoding", ""))
+    decompressor = _decompressor(response.headers.get("Content-Encoding", ""))
     body = bytearray()
     async for data in response.content.iter_any():
-        body += data if unpacker is None else unpacker.decompress(data, SIZE_LIMIT + 1 - len(body))
+        body += data if decompressor is None else decompressor.decompress(data, SIZE_LIMIT + 1 - len(body))
         if len(body) > SIZE_LIMIT:
             raise ToolError(f"{response.url} is larger than {SIZE_LIMIT} bytes.")
     return bytes(body)

@@ -159,14 +159,14 @@ def _match_line_endings(text: str, old: str, new: str) -> tuple[str, str]:
 def _write_atomically(file: Path, data: bytes) -> None:
     """Write a temporary file beside the target and rename it, with the target's permissions."""
     mode = file.stat().st_mode & 0o7777 if file.exists() else 0o666 & ~_umask()
-    handle, beside = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name[:100]}.")
     try:
-        with os.fdopen(handle, "wb") as new:
-            new.write(data)
-        Path(beside).chmod(mode)
-        Path(beside).replace(file)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(file)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
 
 

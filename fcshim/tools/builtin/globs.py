@@ -25,16 +25,16 @@ class GlobPattern:
 
 
 def _expand_braces(pattern: str) -> list[str]:
-    waiting, done = [pattern], []
-    while waiting:
-        text = waiting.pop()
+    pending, done = [pattern], []
+    while pending:
+        text = pending.pop()
         closed = text.find("}", text.find("{") + 1)
         opened = text.rfind("{", 0, max(closed, 0))
         if opened < 0 or closed < 0:
             done.append(text)
         else:
-            waiting += [text[:opened] + each + text[closed + 1 :] for each in text[opened + 1 : closed].split(",")]
-        if len(waiting) + len(done) > _MAX_PATTERNS:
+            pending += [text[:opened] + each + text[closed + 1 :] for each in text[opened + 1 : closed].split(",")]
+        if len(pending) + len(done) > _MAX_PATTERNS:
             raise ToolError(f"The pattern stands for more than {_MAX_PATTERNS} patterns.")
     return done
 

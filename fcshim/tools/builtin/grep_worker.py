@@ -14,14 +14,14 @@ _LINE_LIMIT = 500
 
 def main() -> None:
     """Search until there are `most` matches."""
-    asked = json.load(sys.stdin)
-    pattern = re.compile(asked["pattern"])
-    left = asked["most"]
-    for path in asked["files"]:
+    request = json.load(sys.stdin)
+    pattern = re.compile(request["pattern"])
+    remaining = request["most"]
+    for path in request["files"]:
         for number, line in _matches(path, pattern):
             print(json.dumps([path, number, line[:_LINE_LIMIT]]), flush=True)  # noqa: T201 - this is its output
-            left -= 1
-            if not left:
+            remaining -= 1
+            if not remaining:
                 return
 
 

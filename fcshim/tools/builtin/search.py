@@ -60,18 +60,18 @@ class Search:
         except (re.error, RecursionError, OverflowError) as error:
             raise ToolError(f"The pattern is no regular expression: {error}") from error
         files = await asyncio.to_thread(self._files_to_search, path, include)
-        matches, ended = await self._run_grep(pattern, files)
+        matches, finished = await self._run_grep(pattern, files)
         lines = [f"{self._workspace.display_path(Path(file))}:{number}: {line}" for file, number, line in matches]
         if len(matches) >= _MAX_MATCHES:
             lines.append(f"(the first {_MAX_MATCHES} matches)")
-        if not ended:
+        if not finished:
             lines.append(f"(stopped after {_SECONDS:g} seconds)")
         return "\n".join(lines) or f"Nothing matches {pattern} in {len(files)} files."
 
     def _find_files(self, pattern: str, path: str) -> list[Path]:
-        folder, wanted = self._workspace.existing_folder(path), GlobPattern(pattern)
+        folder, glob_pattern = self._workspace.existing_folder(path), GlobPattern(pattern)
         found = files_under(folder, self._workspace.root)
-        return [file for file in found if wanted.matches(file.relative_to(folder).as_posix())]
+        return [file for file in found if glob_pattern.matches(file.relative_to(folder).as_posix())]
 
     def _files_to_search(self, path: str, include: str | None) -> list[str]:
         target = self._workspace.resolve(path)
@@ -80,13 +80,13 @@ class Search:
         return [str(file) for file in self._find_files(include or "*", path)]
 
     async def _run_grep(self, pattern: str, files: list[str]) -> tuple[list[tuple[str, int, str]], bool]:
-        asked = json.dumps({"pattern": pattern, "files": files, "most": _MAX_MATCHES})
-        done = await run_command(
+        request = json.dumps({"pattern": pattern, "files": files, "most": _MAX_MATCHES})
+        result = await run_command(
             [sys.executable, "-I", "-S", str(Path(grep_worker.__file__))],
             cwd=self._workspace.root,
-            stdin=asked.encode(),
+            stdin=request.encode(),
             seconds=_SECONDS,
             max_output=_MAX_MATCHES * 4_096,
         )
-        whole = done.output[: done.output.rfind(b"\n") + 1]
-        return [tuple(json.loads(line)) for line in whole.splitlines()], done.code is not None
+        complete_lines = result.output[: result.output.rfind(b"\n") + 1]
+        return [tuple(json.loads(line)) for line in complete_lines.splitlines()], result.code is not None

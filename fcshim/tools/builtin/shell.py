@@ -34,11 +34,11 @@ class Shell:
 
     async def bash(self, command: Annotated[str, "what to run, in the workspace"]) -> str:
         """Run a shell command. What it leaves running in the background is ended with it."""
-        danger = inspect_command(command, self._workspace.root)
-        if danger.refusal:
-            raise ToolError(f"The command was not run: {danger.refusal}.")
+        risks = inspect_command(command, self._workspace.root)
+        if risks.refusal:
+            raise ToolError(f"The command was not run: {risks.refusal}.")
         try:
-            done = await run_command(
+            result = await run_command(
                 [self._shell, "-c", command],
                 cwd=self._workspace.root,
                 seconds=self._seconds,
@@ -47,8 +47,8 @@ class Shell:
             )
         except (OSError, ValueError) as error:
             raise ToolError(f"The command cannot be run: {error}") from error
-        text = "".join(f"[Warning: it {warning}]\n" for warning in danger.warnings) + self._format_output(done)
-        if done.code != 0:
+        text = "".join(f"[Warning: it {warning}]\n" for warning in risks.warnings) + self._format_output(result)
+        if result.code != 0:
             raise ToolError(text)
         return text
 
