@@ -1,7 +1,7 @@
-"""Which kinds of servers there are, how each is known, and how it holds a model to calls: data.
+"""The table of backends: how each kind of server is detected, and which constraints and prefills it supports.
 
-Rule: others imitate the pages of rows further down, so order counts; nothing is sent that a server may not know.
-Neighbours: `detection` looks for the signs, `shim` and `retry` do as a row says, the configuration names rows.
+Rule: a backend never gets a field that it may not know. The order of the rows matters: some servers also serve the
+pages of rows further down, for compatibility.
 """
 
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from fcshim.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A page by which a server is known: at `path`, JSON that has `member` (`data.0.id`: a way down, lists by index).
+    """A page that identifies a server: the JSON at `path` has `member` (a dotted path; lists by index).
 
-    A page that a server does not have may come with status 200 all the same, so only a member counts.
+    The status is no evidence: LM Studio answers 200 for paths that it does not serve.
     """
 
     path: str
@@ -24,18 +24,19 @@ class Fingerprint:
 
 
 Prefill = Literal["plain", "continue_final_message"]
-"""`plain`: a last message of the assistant's is gone on with. `continue_final_message`: that field says so."""
+"""How a server continues a last assistant message. `plain`: without being asked. `continue_final_message`: when that
+field of the request is true."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One kind of server, and how it holds a model to a grammar: in which `form`, None where it cannot.
+    """One kind of server. `form` is the kind of constraint that it accepts; None for none.
 
-    `says` are the words by which its list of models tells who owns them; where that says nothing, its `signs` are
-    looked for. `text_or_call`: also where a call is free, one that a reply makes is held to the grammar; `lazy`: which
-    begins no sooner than where a call may, for which the prompt is asked for first and then completed. `formats`: a
-    `response_format` may be changed so that it lets calls through. `api` is the one that tells most of its models.
-    `prefill`: how it is told to go on with the assistant's last message.
+    `owned_by`: values of that field in its list of models that identify it; `fingerprints` are checked if none matches.
+    `constrains_auto_choice`: calls are constrained with `tool_choice` "auto", too. `lazy`: that grammar starts only
+    when a call may begin, which takes llama-server's `/completion`, after its `/apply-template` has written the prompt.
+    `rewrites_response_format`: a client's `response_format` may be replaced by one that also admits calls. `api`: of
+    its APIs, the one that reports most about its models. `prefill`: how it continues a last assistant message.
     """
 
     name: str
@@ -52,12 +53,12 @@ class Backend:
 
 GENERIC = Backend(
     name="generic",
-    summary="any other server: nothing is sent that it may not know",
+    summary="any other server: it gets no field that it may not know",
     owned_by=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
 )
 
-OFF = Backend(name="off", summary="nothing is sent but what the client sent", rewrites_response_format=False)
-"""What is done where constraints are switched off, or were refused; no kind of server."""
+OFF = Backend(name="off", summary="no constraint: only the fields that the client sent", rewrites_response_format=False)
+"""Stands in for the backend if constraints are switched off or were refused; not a kind of server."""
 
 BACKENDS: dict[str, Backend] = {
     row.name: row
@@ -73,7 +74,7 @@ BACKENDS: dict[str, Backend] = {
         ),
         Backend(
             name="llama-server-eager",
-            summary="the same, also where the model may choose: a call that a reply begins is a valid one",
+            summary="the same, also with tool_choice auto: the reply may be text, but a call in it is valid",
             form="gbnf",
             constrains_auto_choice=True,
             api="llamacpp",
@@ -81,7 +82,7 @@ BACKENDS: dict[str, Backend] = {
         ),
         Backend(
             name="llama-server-lazy",
-            summary="the same, by /completion: the grammar waits until a call may begin",
+            summary="the same, through /completion: the grammar starts when a call may begin",
             form="gbnf",
             constrains_auto_choice=True,
             lazy=True,
@@ -90,7 +91,7 @@ BACKENDS: dict[str, Backend] = {
         ),
         Backend(
             name="llama-cpp-python",
-            summary="llama-cpp-python's server: a grammar, which must be right, or the process dies",
+            summary="llama-cpp-python's server: a grammar; an invalid one kills the process",
             form="gbnf",
             owned_by=("me",),
         ),
@@ -107,7 +108,7 @@ BACKENDS: dict[str, Backend] = {
         ),
         Backend(
             name="lmstudio",
-            summary="LM Studio: a schema, so without tags",
+            summary="LM Studio: a JSON Schema, so calls without tags",
             form="json_schema",
             owned_by=("organization_owner", "organization-owner"),
             fingerprints=(
@@ -128,7 +129,7 @@ BACKENDS: dict[str, Backend] = {
         ),
         Backend(
             name="ollama",
-            summary="Ollama: a schema, so without tags",
+            summary="Ollama: a JSON Schema, so calls without tags",
             form="json_schema",
             owned_by=("library",),
             fingerprints=(Fingerprint("//api/version", "version"),),
@@ -149,23 +150,23 @@ BACKENDS: dict[str, Backend] = {
 
 
 def unconstrained(backend: Backend) -> Backend:
-    """Give the row of a server that takes no constraint, and is otherwise the same."""
+    """Return the backend without its constraints."""
     return replace(backend, form=None, rewrites_response_format=False)
 
 
 def get_backend(name: str) -> Backend:
-    """Give the row of that name. Raises `ConfigError` naming the known ones."""
+    """Return the backend of that name. Raises `ConfigError`, which names the known ones."""
     if name in BACKENDS:
         return BACKENDS[name]
     raise ConfigError(f"unknown kind of server {name!r:.80}. Known are {', '.join(BACKENDS)}")
 
 
 def backend_of_owner(owner: str) -> Backend | None:
-    """Give the row for the owner that a server's list of models names."""
+    """Return the backend whose list of models names that owner; None if it is unknown."""
     return next((row for row in BACKENDS.values() if owner in row.owned_by), None)
 
 
 def backend_of_api(api: UpstreamApi) -> Backend | None:
-    """Give the row whose own API that is; None where many speak it."""
-    own = (row for row in BACKENDS.values() if row.api == api)
-    return None if api == GENERIC.api else next(own, None)
+    """Return the backend that this API belongs to; None for the OpenAI API, which many speak, and for other APIs."""
+    rows = (row for row in BACKENDS.values() if row.api == api)
+    return None if api == GENERIC.api else next(rows, None)

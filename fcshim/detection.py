@@ -1,7 +1,6 @@
-"""Which kind of server an endpoint is: asked of its list of models, then of the pages that only one kind has.
+"""Detects an endpoint's backend: by the owner in its list of models, else by pages that only one backend serves.
 
-Rule: the table in `servers` says what to look for; a page that hangs, is missing or is no JSON says nothing.
-Neighbours: `enforcement` and the doctor ask here and remember the answer.
+Rule: `backends` holds the owners and fingerprints; a page that hangs, is missing or is not JSON matches nothing.
 """
 
 import asyncio
@@ -15,12 +14,12 @@ from fcshim.events import JSON
 from fcshim.upstream import Upstream
 
 PAGE_TIMEOUT = 3.0
-"""Seconds for one page; a server that is alive answers each of them from memory."""
+"""Seconds for one page. A live server answers each of these pages from memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The kind of server that was found, and in words by what; `document` is what its list of models says."""
+    """The detected backend, the evidence as a phrase for the user, and the list of models as parsed JSON."""
 
     backend: Backend
     evidence: str
@@ -28,30 +27,30 @@ class Detection:
 
 
 async def detect(upstream: Upstream) -> Detection:
-    """Find out what kind of server `upstream` is: one request where its list tells, else one for each page.
+    """Detect the backend of `upstream`: with one request if the list of models names a known owner, else one per page.
 
-    Raises `UpstreamError` where it is away.
+    Raises `UpstreamError` if the upstream cannot be reached.
     """
-    listed = await _fetch_page(upstream, upstream.kind.codec.models_path)
-    owner = lookup(listed, "data.0.owned_by")
-    said = backend_of_owner(owner) if isinstance(owner, str) else None
-    if said is not None:
-        return Detection(said, f"its models are owned by {owner!r:.60}", listed)
-    signs = [(row, sign) for row in BACKENDS.values() for sign in row.fingerprints]
-    documents = await asyncio.gather(*(_try_fetch_page(upstream, sign.path) for _, sign in signs))
-    for (row, sign), document in zip(signs, documents, strict=True):
-        if matches(document, sign):
-            return Detection(row, f"{sign.path.lstrip('/')} has {sign.member!r}", listed)
-    return Detection(GENERIC, "nothing tells what kind of server it is", listed)
+    model_list = await _fetch_page(upstream, upstream.kind.codec.models_path)
+    owner = lookup(model_list, "data.0.owned_by")
+    backend = backend_of_owner(owner) if isinstance(owner, str) else None
+    if backend is not None:
+        return Detection(backend, f"its models are owned by {owner!r:.60}", model_list)
+    candidates = [(row, fingerprint) for row in BACKENDS.values() for fingerprint in row.fingerprints]
+    documents = await asyncio.gather(*(_try_fetch_page(upstream, fingerprint.path) for _, fingerprint in candidates))
+    for (row, fingerprint), document in zip(candidates, documents, strict=True):
+        if matches(document, fingerprint):
+            return Detection(row, f"{fingerprint.path.lstrip('/')} has {fingerprint.member!r}", model_list)
+    return Detection(GENERIC, "nothing tells what kind of server it is", model_list)
 
 
 def matches(document: JSON, fingerprint: Fingerprint) -> bool:
-    """Tell whether a page has what the sign is about."""
+    """Return whether a page has the fingerprint's member."""
     return lookup(document, fingerprint.member) is not None
 
 
 def lookup(document: JSON, path: str) -> JSON:
-    """Follow `way` (`data.0.id`) down a JSON document; None where it does not lead anywhere."""
+    """Return the value at a dotted path (`data.0.id`; lists by index) in a JSON document; None if there is none."""
     for step in path.split("."):
         if isinstance(document, dict):
             document = document.get(step)
@@ -63,7 +62,7 @@ def lookup(document: JSON, path: str) -> JSON:
 
 
 async def _fetch_page(upstream: Upstream, path: str) -> JSON:
-    """Ask for JSON; None where there is none, or nothing comes in time. Raises `UpstreamError`."""
+    """Fetch a page as JSON; None if it is missing, is not JSON, or does not come in time. Raises `UpstreamError`."""
     try:
         async with asyncio.timeout(PAGE_TIMEOUT):
             status, body = await upstream.fetch("GET", path)

@@ -1,7 +1,6 @@
-"""One request with its answer: the upstream's bytes in, the client's events out.
+"""One request with its reply: the upstream's bytes in, the client's events out.
 
-Rule: no I/O and no clock; whoever reads the upstream feeds what came, and stops reading when it is `finished`.
-Neighbours: the upstream's codec and the shim do the work; `client` hands the events on, `answer` writes them.
+Rule: no I/O and no clock. The caller feeds the bytes it reads from the upstream, and stops when `finished` is true.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,16 +19,16 @@ Batch = list[tuple[int, Event]]
 
 
 class Exchange:
-    """Drive one request through the upstream's codec and a stage: the shim, or what native tools need.
+    """Drive one request through the upstream's codec and a transform, if there is one.
 
-    `outgoing` is what to send. Give every read of the upstream's body to `feed`, its end to `close`, its failure to
-    `fail`. Per choice the events end with one `Stop`, or the whole exchange ends with one `Error`, kept in `error`.
-    `Usage` comes once, on choice 0, before the stops; where the upstream sends none it is estimated at four characters
-    a token, from the text of the prompt that was sent and the text that came back.
+    Send `upstream_request`. Then pass every read of the upstream's body to `feed`; call `close` at its end, or `fail`
+    if it failed. The events of each choice end with one `Stop`, or the whole exchange ends with one `Error`, which
+    `error` keeps. `Usage` comes once, on choice 0, before the stops; if the upstream sends none it is estimated at four
+    characters a token from the text of prompt and reply.
     """
 
     wants_retry = False
-    """An exchange asks once; `retry.Tries` may ask again."""
+    """An exchange sends one request; only a `RetryingExchange` may want a retry."""
     __slots__ = (
         *(
             "_output_size",
@@ -48,47 +47,47 @@ class Exchange:
     def __init__(self, request: Request, *, upstream: UpstreamCodec, transform: Transform | None = None) -> None:
         sent = request if transform is None else transform.prepare()
         self.constraint_key = "" if transform is None else transform.constraint_key
-        """What tells the constraint apart that was sent, should the upstream refuse it."""
+        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
         codec = upstream if transform is None or transform.codec is None else transform.codec
         self.upstream_request = codec.encode_request(sent)
         self._decoder = codec.decoder()
         self._transform = transform
         self._request = sent
         self._choices: dict[int, _ChoiceState] = {}
-        self._text_feeders: dict[int, Callable[[str], list[Event]]] = {}  # of the choices that go on, for the short way
+        self._text_feeders: dict[int, Callable[[str], list[Event]]] = {}  # of open choices, for the fast path of `feed`
         self._choice_count = max(request.n, 1)
         self._usage: Usage | None = None
         self._output_size = 0
         self._ended = False
         self.finished = False
-        """Whether every choice is over: nothing that the upstream may still send changes the reply."""
+        """Whether every choice has ended, so that nothing the upstream may still send changes the reply."""
         self.error: Error | None = None
 
     def feed(self, data: bytes) -> Batch:
-        """Take the next bytes of the upstream's body; give the events that they complete."""
+        """Take the next bytes of the upstream's body; return the events that they complete."""
         if self._ended:
             return []
         decoded = self._decoder.feed(data)
         if len(decoded) == 1:
             index, event = decoded[0]
-            read = self._text_feeders.get(index)
-            if read is not None and type(event) is Text:  # nearly every read of a live stream
+            feed_text = self._text_feeders.get(index)
+            if feed_text is not None and type(event) is Text:  # nearly every read of a live stream
                 self._output_size += len(event.text)
-                events = read(event.text)
+                events = feed_text(event.text)
                 if len(events) == 1 and type(events[0]) is not Stop:
                     return [(index, events[0])]
                 return self._update_finished([(index, event) for event in self._choices[index].without_stop(events)])
         return self._process(decoded)
 
     def close(self) -> Batch:
-        """Take note that the body has ended, or that reading stopped because the exchange was finished."""
+        """Take note that the body has ended, or that the caller stopped reading since the exchange was finished."""
         if self._ended:
             return []
         events = [] if self.finished else self._process(self._decoder.close())
         return events if self._ended else events + self._end()
 
     def fail(self, error: FcshimError) -> Batch:
-        """Take note that the upstream was lost. A reply that was already complete stays complete."""
+        """Take note that the upstream failed. A reply that was already complete stays complete."""
         if self._ended:
             return []
         if self._choices and all(choice.stopped for choice in self._choices.values()):
@@ -108,7 +107,7 @@ class Exchange:
         return self._update_finished(events)
 
     def _update_finished(self, events: Batch) -> Batch:
-        """Take note of which choices are over, and give `events` on."""
+        """Update `finished` and the fast path after `events`; return `events`."""
         self._text_feeders = {
             index: choice.feed_text
             for index, choice in self._choices.items()
@@ -149,7 +148,7 @@ class Exchange:
 
 
 class _ChoiceState:
-    """One choice on its way through its own shim stream; its stop is kept back until the usage is known."""
+    """One choice and its event transform. Its `Stop` is held back until the usage is known, which comes before it."""
 
     __slots__ = ("_closed", "_stream", "feed_text", "stop", "stopped")
 
@@ -172,18 +171,18 @@ class _ChoiceState:
         return self.without_stop([event] if self._stream is None else self._stream.feed(event))
 
     def close(self) -> list[Event]:
-        """Give what the shim still holds."""
+        """Return the events that the transform held back."""
         if self._stream is None or self._closed:
             return []
         self._closed = True
         return self.without_stop(self._stream.close())
 
     def abandon(self) -> list[Event]:
-        """Give what the shim still holds, knowing that the reply broke: nothing unfinished may pass for a call."""
+        """Return the events that the transform held back; the reply failed, so an open call ends with an error."""
         return self.feed(Stop(stop_reason="error")) + self.close()
 
     def without_stop(self, events: list[Event]) -> list[Event]:
-        """Keep the stop back where `events` end with it."""
+        """Return `events` without the `Stop` at their end, which is kept in `stop`."""
         if events and type(events[-1]) is Stop:
             self.stop = events[-1]
             return events[:-1]

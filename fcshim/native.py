@@ -1,8 +1,8 @@
-"""Tools that the upstream's model calls by itself: what is left to do for them.
+"""The transform for native tools.
 
-Rule: events pass as they are. Tool names that the upstream's API does not admit are others there and the client's own
-here; only one call passes where only one is allowed; media that the upstream does not take are told of in a line.
-Neighbours: `shim` is the other stage; `codecs.upstreams` says which names an API admits.
+Rule: events pass unchanged, with three exceptions: tool names that the upstream's API does not admit are mapped there
+and back; without parallel calls the reply ends after the first call; media that the upstream refuses become a line of
+text.
 """
 
 import msgspec
@@ -23,7 +23,7 @@ _replace = msgspec.structs.replace
 
 
 class Native:
-    """One request for an upstream with tools of its own."""
+    """One request for an upstream with native tools."""
 
     constraint_key = ""
     codec = None
@@ -35,7 +35,7 @@ class Native:
         self._media = media
 
     def prepare(self) -> Request:
-        """Give the request for the upstream."""
+        """Return the request for the upstream."""
         request = self._request
         return _replace(
             request,
@@ -45,9 +45,9 @@ class Native:
         )
 
     def stream(self) -> "NativeStream":
-        """Make the way back for one choice."""
-        back = {there: name for name, there in self._names.items() if there != name}
-        return NativeStream(back, parallel=self._request.parallel_tool_calls)
+        """Make the event transform of one choice."""
+        client_names = {upstream: name for name, upstream in self._names.items() if upstream != name}
+        return NativeStream(client_names, parallel=self._request.parallel_tool_calls)
 
     def _upstream_name(self, name: str) -> str:
         return self._names.get(name, name)
@@ -66,7 +66,7 @@ class Native:
 
 
 class NativeStream:
-    """One choice on its way back."""
+    """Transform the events of one choice. `names` maps the upstream's tool names to the client's, where they differ."""
 
     def __init__(self, names: dict[str, str], *, parallel: bool) -> None:
         self.finished = False
@@ -75,7 +75,7 @@ class NativeStream:
         self._ended = False
 
     def feed(self, event: Event) -> list[Event]:
-        """Take the upstream's next event; give the client's."""
+        """Take the upstream's next event; return the client's events."""
         if self._ended:
             return [event] if isinstance(event, Usage) else []
         match event:
@@ -88,11 +88,11 @@ class NativeStream:
         return [event]
 
     def feed_text(self, text: str) -> list[Event]:
-        """Take the upstream's next piece of text."""
+        """Do what `feed(Text(text))` does."""
         return [Text(text)]
 
     def close(self) -> list[Event]:
-        """The upstream has ended; nothing is held back."""
+        """Take note that the upstream has ended; nothing was held back."""
         self._ended = True
         return []
 

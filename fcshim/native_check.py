@@ -1,8 +1,8 @@
-"""Whether an upstream that claims tools of its own really has them: what comes back is looked at, and not changed.
+"""Checks whether an upstream that claims native tools really has them, without changing its events.
 
-Rule: a call that stands in the text (the upstream mangles what its model writes) and a call that was demanded and did
-not come (it ignores tools) are noticed. Text stays text: nothing here was neutralised, so a call in it may be an echo.
-Neighbours: `native` is the stage that is looked at; who notices takes the prompt from then on (`inquiry.Aptitude`).
+Rule: two failures are reported: a call in the text (the upstream did not parse what its model wrote), and no call
+although one was required (the upstream ignores tools). A call in the text stays text: this path escapes nothing in the
+prompt, so the model may only have quoted a call from it.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,11 +14,11 @@ from fcshim.parse.stream import StreamParser
 from fcshim.transform import Transform, TransformStream
 
 ReportFailure = Callable[[str], None]
-"""Is told, in words, why the upstream's tools are not to be trusted."""
+"""Receives the reason, as a phrase for the log, why the upstream's native tools do not work."""
 
 
 class CheckedNative:
-    """A stage whose replies are looked at."""
+    """A transform that passes everything through another one and reports failures of native tools."""
 
     constraint_key = ""
     codec = None
@@ -29,18 +29,18 @@ class CheckedNative:
         self._report = report
 
     def prepare(self) -> Request:
-        """Give the request for the upstream."""
+        """Return the request for the upstream."""
         return self._prepared
 
     def stream(self) -> "CheckedNativeStream":
-        """Make the way back for one choice."""
+        """Make the event transform of one choice."""
         parser = StreamParser(AUTO, self._prepared.tools)
-        demanded = self._prepared.tool_choice.mode == "required"
-        return CheckedNativeStream(self._transform.stream(), parser, self._report, call_required=demanded)
+        call_required = self._prepared.tool_choice.mode == "required"
+        return CheckedNativeStream(self._transform.stream(), parser, self._report, call_required=call_required)
 
 
 class CheckedNativeStream:
-    """One choice on its way back."""
+    """Pass the events of one choice through, and report a failure at most once."""
 
     def __init__(
         self, stream: TransformStream, parser: StreamParser, report: ReportFailure, *, call_required: bool
@@ -57,7 +57,7 @@ class CheckedNativeStream:
         return self._stream.finished
 
     def feed(self, event: Event) -> list[Event]:
-        """Take the upstream's next event; give the client's."""
+        """Take the upstream's next event; return the client's events."""
         match event:
             case Text():
                 return self.feed_text(event.text)
@@ -74,7 +74,7 @@ class CheckedNativeStream:
         return self._stream.feed_text(text)
 
     def close(self) -> list[Event]:
-        """The upstream has ended; give what is held back."""
+        """Take note that the upstream has ended; return the events that were held back."""
         return self._stream.close()
 
     def _check(self, events: Iterable[Event]) -> None:

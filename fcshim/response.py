@@ -1,8 +1,7 @@
-"""The client's side of an exchange: the client's events to the bytes of its API, streamed or whole.
+"""The response body of an exchange: events to the bytes of the client's API, streamed or buffered.
 
-Rule: no I/O; the events of one upstream read become one piece of bytes; nothing is written before there is something
-to say, so that a reply which breaks at once can still be answered with an HTTP error.
-Neighbours: `exchange` makes the events, the client's codec writes them, `server` sends them.
+Rule: no I/O. The events of one upstream read become one `bytes`. Nothing is written before the first event, so that a
+reply which fails at once can still get an HTTP error status.
 """
 
 import itertools
@@ -18,39 +17,39 @@ from fcshim.messages import Request
 from fcshim.reply import Reply, fold
 
 DEFAULT_MAX_REPLY = 64 * 2**20
-"""Characters of a whole reply: a model that never stops must not fill the memory; the largest contexts in use
-(a million tokens) come to 4 MB."""
+"""Characters of a reply that is not streamed: a model that never stops must not fill the memory. The largest contexts
+in use (a million tokens) come to 4 MB."""
 
 _choice_of = itemgetter(0)
 
 
 class ClientResponse(Protocol):
-    """What is written of one exchange."""
+    """Writes the response body of one exchange."""
 
     content_type: str
     started: bool
-    """Whether bytes were given out: from then on an error can only be told in them."""
+    """Whether bytes were returned: the HTTP status is sent then, so a later error goes into the body."""
 
     def feed(self, events: Batch) -> bytes:
-        """Take the events of one upstream read; give the bytes to send now, often none.
+        """Take the events of one upstream read; return the bytes to send now, often none.
 
-        Raises `UpstreamError` where the reply broke before anything was said.
+        Raises `UpstreamError` if the reply failed before its first event.
         """
         ...
 
     def close(self) -> bytes:
-        """Give the bytes that end the answer. Raises `UpstreamError` where a whole reply cannot be written."""
+        """Return the last bytes of the body. Raises `UpstreamError` if a buffered reply cannot be written."""
         ...
 
     def ping(self) -> bytes:
-        """Give bytes that keep the connection alive, none where the API has no such thing."""
+        """Return bytes that keep the connection alive; none if the API has no such bytes."""
         ...
 
 
 def response_for(
     request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
 ) -> ClientResponse:
-    """Make the answer that `request` asks for, streamed or whole."""
+    """Make the response that `request` asks for, streamed or buffered."""
     if request.stream:
         return StreamedResponse(request, identity, codec)
     return BufferedResponse(request, identity, codec, max_reply=max_reply)
@@ -67,7 +66,7 @@ class StreamedResponse:
         self.started = False
 
     def feed(self, events: Batch) -> bytes:
-        """Give the bytes for `events`. Raises `UpstreamError` for an error that comes before everything else."""
+        """Return the bytes for `events`. Raises `UpstreamError` if the first event of the reply is an error."""
         if len(events) == 1 and self.started:  # nearly every read of a live stream
             choice, event = events[0]
             return self._encoder.encode(choice, (event,))
@@ -79,11 +78,11 @@ class StreamedResponse:
         return b"".join([self._encoder.encode(choice, run) for choice, run in _runs(events)])
 
     def close(self) -> bytes:
-        """Give the clean end of the stream; none after an error."""
+        """Return the regular end of the stream; nothing after an error."""
         return self._encoder.close()
 
     def ping(self) -> bytes:
-        """Give a ping; with it the answer has begun."""
+        """Return a ping; the response has started then."""
         self.started = True
         return self._encoder.ping()
 
@@ -114,14 +113,14 @@ class BufferedResponse:
         return b""
 
     def close(self) -> bytes:
-        """Give the whole reply."""
+        """Return the whole reply."""
         replies: list[Reply] = [fold(self._choices[choice]) for choice in sorted(self._choices)]
         body = self._codec.encode_reply(self._request, self._identity, replies)
         self.started = True
         return body
 
     def ping(self) -> bytes:
-        """Give nothing: the status of a whole reply stays open until its end."""
+        """Return nothing: the status of a buffered reply is open until its end."""
         return b""
 
 
@@ -131,7 +130,7 @@ def _raise_if_error(event: Event) -> None:
 
 
 def _runs(events: Batch) -> Iterable[tuple[int, list[Event]]]:
-    """Group neighbours of one choice: almost always all of them."""
+    """Group adjacent events of one choice. Almost always one group, which needs no `groupby`."""
     first = events[0][0]
     if len(events) == 1 or all(choice == first for choice, _ in events):
         yield first, [event for _, event in events]

@@ -1,7 +1,7 @@
-"""The shim: tools become prompt on the way to the upstream, text becomes calls on the way back.
+"""The shim: writes tools into the prompt on the way to the upstream, and parses calls from the reply's text.
 
-Rule: events in, events out, no I/O; between the two everything is neutralised, the client sees its own characters only.
-Neighbours: `prompt` writes, `parse` reads, the exchange drives one `Shim` per request and one `ShimStream` per choice.
+Rule: no I/O. The prompt escapes markers in what the client sent; `ShimStream` unescapes them in the reply, so that the
+client only sees its own spelling.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,14 +31,14 @@ from fcshim.prompt.signature import ToolsStyle
 from fcshim.stop_sequences import StopSearch
 
 WHITE_SPACE_LIMIT = 4_096
-"""White space around calls that is held back to be dropped; beyond it, all of it is text."""
+"""Characters of white space around calls that are held back, and dropped if a call follows; longer runs are text."""
 
 
 class Shim:
-    """One request for an upstream without tools of its own.
+    """One request for an upstream without native tools.
 
-    `dialect`, `profile`, `tools_style` and `room` say how the prompt is written, `server` what the reply may be held to
-    calls by; the other options are the parser's.
+    `dialect`, `profile`, `tools_style` and `budget` say how the prompt is written, `backend` which constraint the
+    upstream accepts; the other options are the parser's.
     """
 
     def __init__(  # noqa: PLR0913 - settings by name, all with defaults
@@ -57,24 +57,24 @@ class Shim:
         backend: Backend = OFF,
         budget: PromptBudget = DEFAULT_BUDGET,
     ) -> None:
-        """Write the prompt; where `server` can hold the model to calls or to a form of text, say so in the request.
+        """Write the prompt, and build the constraint if the request needs one that `backend` accepts.
 
-        Raises `RequestError` where the choice names no offered tool or a schema is too deep.
+        Raises `RequestError` if `tool_choice` names a tool that is not offered, or a schema is too deep.
         """
         row = find_dialect(dialect)
-        self.escape = neutralise = Escaper()
-        tools = _escaped_tools(request, neutralise)
+        self.escape = escape = Escaper()
+        tools = _escaped_tools(request, escape)
         self.tools = _callable_tools(request, tools)
-        """The tools that may be called, as the model knows them."""
+        """The tools that may be called, with the escaped names and schemas that the model sees."""
         if self.tools and request.tool_choice.mode == "required":
-            request = without_format(request)
+            request = without_format(request)  # the client's format would forbid the required call
         constraint = _choose_constraint(request, self.tools, row, backend, in_reasoning)
         self.dialect = row if constraint is None else constraint.dialect
         prompt = compose(
             request,
             tools,
-            _escaped_choice(request, neutralise),
-            neutralise,
+            _escaped_choice(request, escape),
+            escape,
             dialect=self.dialect,
             profile=get_profile(profile),
             style=tools_style,
@@ -93,11 +93,11 @@ class Shim:
             if constraint is not None and constraint.lazy
             else None
         )
-        """By what the upstream is asked, where that is not its API's codec."""
+        """The codec to use instead of that of the upstream's API; None for the API's own."""
         self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
-        """What of the tools' schemas the reply is not held to, and what the prompt had no room for."""
+        """What of the tools' schemas the constraint does not enforce, and what the prompt budget left out."""
         self.schema_enforced = constraint is not None and constraint.covers_all_calls
-        """Whether the model can only make calls that are valid."""
+        """Whether the constraint lets the model write only calls that are valid against their schemas."""
         self.request = request
         self.backend = backend
         self.in_reasoning = in_reasoning
@@ -120,7 +120,10 @@ class Shim:
         self._new_parser = new_parser
 
     def prepare(self) -> Request:
-        """Give the request for the upstream: text messages, no tools; stop sequences only where no tool is offered."""
+        """Return the request for the upstream: text messages and no tools.
+
+        Stop sequences only if no tool is offered: the upstream would also stop inside a call. The shim searches them.
+        """
         return self._upstream_request
 
     def stream(
@@ -131,9 +134,10 @@ class Shim:
         schema_enforced: bool | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> "ShimStream":
-        """Make the way back for one choice, in another dialect or with other arguments where that is wanted.
+        """Make the event transform of one choice; None takes the shim's own dialect, arguments and `schema_enforced`.
 
-        `hear` gets every text as the model said it; what was meant as a call and is none is then marked.
+        `on_text` receives the model's text as it came. With it, the stream also contains a `CallDefect` for each text
+        that was meant as a call and could not be accepted.
         """
         return ShimStream(
             self._new_parser(
@@ -150,7 +154,7 @@ class Shim:
 
 
 def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
-    """Give the tools that are offered. The model and the parser know them by their neutralised names and schemas."""
+    """Return the offered tools with escaped names and schemas, as the model and the parser know them."""
     if request.tool_choice.mode == "none":
         return ()
     try:
@@ -174,8 +178,8 @@ def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]
     unknown = set(names) - {tool.name for tool in request.tools}
     if unknown:
         raise RequestError(f"tool_choice: there is no tool named {min(unknown)!r}", param="tool_choice")
-    offered = zip(request.tools, tools, strict=False)  # with tool_choice none, none is offered
-    return tuple(tool for own, tool in offered if not names or own.name in names)
+    pairs = zip(request.tools, tools, strict=False)  # with tool_choice none, `tools` is empty
+    return tuple(tool for original, tool in pairs if not names or original.name in names)
 
 
 def _choose_constraint(
@@ -191,9 +195,9 @@ def _choose_constraint(
             lazy=backend.lazy and LlamaCompletion.supports(request),
             in_reasoning=in_reasoning,
         )
-    # A server that heeds the client's format takes one that lets calls through as well as one that does not.
-    formatted = backend.rewrites_response_format and requested_schema(request) is not None
-    return constraint_for("json_schema", dialect, tools, request) if formatted else None
+    # A server that supports `response_format` accepts one that also admits calls as well as the client's own.
+    needs_format = backend.rewrites_response_format and requested_schema(request) is not None
+    return constraint_for("json_schema", dialect, tools, request) if needs_format else None
 
 
 def _escaped_choice(request: Request, escape: Escaper) -> ToolChoice:
@@ -208,10 +212,10 @@ def _without_tools(request: Request, messages: tuple[Message, ...], *, stop: tup
 
 
 class ShimStream:
-    """One choice on its way back. Exactly one `Stop` or `Error` ends it; after that only `Usage` passes.
+    """Transform the events of one choice. Exactly one `Stop` or `Error` ends them; after that only `Usage` passes.
 
-    `finished` becomes true where the reply ended before the upstream did (an invented tool result, a stop sequence, the
-    one call that was allowed): the upstream may be cancelled.
+    `finished` becomes true if the reply ends before the upstream does: at a tool result that the model invents, at a
+    stop sequence, or after the only call that is allowed. The upstream may then be cancelled.
     """
 
     __slots__ = (
@@ -246,13 +250,13 @@ class ShimStream:
         self._passthrough = unescape is None and self._stop_search is None
         self._parallel = parallel
         self._ended = False
-        self._white_space = ""  # white space that is dropped if a call follows it or came before it
-        self._in_text = False  # text has come since the start or the last call
+        self._white_space = ""  # held back: dropped if a call follows or came before
+        self._in_text = False  # text other than white space has come since the start or the last call
         self._saw_call = False
         self._accepted_call = False  # a call has ended without error
 
     def feed(self, event: Event) -> list[Event]:
-        """Take the upstream's next event; give the client's."""
+        """Take the upstream's next event; return the client's events."""
         if self._ended:
             return [event] if isinstance(event, Usage) else []
         if type(event) is Text:
@@ -267,18 +271,18 @@ class ShimStream:
                 return self._transform([event])
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
-        """The upstream has ended; where it gave no reason, `stop_reason` is taken for it."""
+        """Take note that the upstream has ended; `stop_reason` applies if no `Stop` came. Return the last events."""
         return [] if self._ended else self._end(stop_reason)
 
     def feed_text(self, text: str) -> list[Event]:
-        """Take the upstream's next piece of text, as `feed` does; not to be called once the choice has ended."""
+        """Do what `feed(Text(text))` does, without making the event. Must not be called after the choice has ended."""
         if self._on_text is not None:
             self._on_text(text)
         events = self._parser.feed(text)
         if self._parser.finished:
             events = self._transform(events)
             return events if self._ended else events + self._finish("complete")
-        if self._passthrough and len(events) == 1:  # nearly always; a tenth of the way below
+        if self._passthrough and len(events) == 1:  # nearly always, at a tenth of the cost of `_transform`
             kind = type(events[0])
             if kind is ToolCallChunk or (kind is Text and self._in_text):
                 return events
@@ -346,11 +350,11 @@ class ShimStream:
         return [event, Stop("tool_use")]
 
     def _end_reply(self, event: Stop) -> list[Event]:
-        blank = [] if self._saw_call else self._search_stops(self._white_space)
-        if self._ended:
-            return blank
+        white_space = [] if self._saw_call else self._search_stops(self._white_space)
+        if self._ended:  # at a stop sequence of white space
+            return white_space
         self._ended = True
-        return [*blank, *self._flush_stop_search(), event]
+        return [*white_space, *self._flush_stop_search(), event]
 
     def _flush_stop_search(self) -> list[Event]:
         return [] if self._stop_search is None else _text_events(self._stop_search.flush())

@@ -1,15 +1,14 @@
-"""Stop sequences, searched in streaming text.
+"""Searches stop sequences in streaming text.
 
-Rule: the match that ends first counts (so did an engine that looks after each token), however the text is cut; held
-back is only what may still become a stop sequence.
-Neighbours: the shim cuts the reply's text where one is found; calls are never searched.
+Rule: the match that ends first wins, as in an engine that checks after each token, however the text is split. Only
+text that may still become a stop sequence is held back. The shim searches text, never calls.
 """
 
 from collections.abc import Sequence
 
 
 class StopSearch:
-    """Search the stop sequences of a request in one choice's text. Linear time: no character is compared again."""
+    """Search the stop sequences of a request in one choice's text, in linear time (Knuth-Morris-Pratt)."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._needles = [_Needle(stop) for stop in stops if stop]
@@ -17,21 +16,21 @@ class StopSearch:
         self.found = False
 
     def feed(self, text: str) -> str:
-        """Take the next piece; give what comes before a stop sequence for certain. At a hit `found` becomes true."""
+        """Take the next text; return what cannot be part of a stop sequence. At a match `found` becomes true."""
         if self.found:
             return ""
-        ends = [(end, -len(needle.word)) for needle in self._needles if (end := needle.feed(text))]
-        text, held = self._buffer + text, len(self._buffer)
-        if ends:
-            end, size = min(ends)
+        matches = [(end, -len(needle.word)) for needle in self._needles if (end := needle.feed(text))]
+        text, buffered = self._buffer + text, len(self._buffer)
+        if matches:
+            end, negative_size = min(matches)  # of two that end at the same place, the longer one
             self.found, self._buffer = True, ""
-            return text[: held + end + size]
+            return text[: buffered + end + negative_size]
         kept = len(text) - max((needle.matched for needle in self._needles), default=0)
         self._buffer = text[kept:]
         return text[:kept]
 
     def flush(self) -> str:
-        """The run of text has ended (a call begins, or the reply is over): give what was held back."""
+        """Return the text that was held back: no match can continue, since a call begins or the reply has ended."""
         rest, self._buffer = self._buffer, ""
         for needle in self._needles:
             needle.matched = 0
@@ -39,7 +38,7 @@ class StopSearch:
 
 
 class _Needle:
-    """One stop sequence by Knuth, Morris and Pratt; `matched` characters of it end what was fed so far."""
+    """One stop sequence; the text that was fed so far ends with its first `matched` characters."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -47,7 +46,7 @@ class _Needle:
         self._borders = _borders(word)
 
     def feed(self, text: str) -> int:
-        """Give where in `text` the first match ends, or 0."""
+        """Return the position in `text` where the first match ends, or 0."""
         at = 0
         while at < len(text):
             if not self.matched:
@@ -67,7 +66,7 @@ class _Needle:
 
 
 def _borders(word: str) -> list[int]:
-    """Give for each beginning of `word` how long its longest proper beginning is that is also its end."""
+    """Return, for each prefix of `word`, the length of its longest proper prefix that is also a suffix of it."""
     borders = [0] * len(word)
     size = 0
     for at in range(1, len(word)):
