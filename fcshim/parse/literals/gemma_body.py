@@ -52,7 +52,7 @@ class GemmaCalls:
             return True
         return None if _PARTIAL_CALL.match(text, pos) else False
 
-    def reader(self, dialect: Dialect, _opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, _start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
         return GemmaBody(dialect, sink, limits)
 

@@ -44,7 +44,7 @@ class PythonCalls:
         partial = _PARTIAL_BARE_LIST_START if self.bare else _PARTIAL_CALL_START
         return None if len(text) < end and (partial.match(text, pos) or _PARTIAL_FENCE.match(text, pos)) else False
 
-    def reader(self, dialect: Dialect, _opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, _start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
         return PythonBody(self, dialect, sink, limits)
 

@@ -1,16 +1,17 @@
-"""Read the body of calls whose parameters each stand in a tag: `<function=f><parameter=k>v</parameter></function>`.
+"""Read a body of calls with one tag per parameter: `<function=f><parameter=k>v</parameter></function>`.
 
-Theory of operation. Each state knows what may stand at its place; tags are read whole, values while they are written.
+Theory of operation. A tag is read when it is complete, a value as it arrives. The states around the calls:
 
-    _lead      behind a marker with a header                 the header; else the body is none
-    _begin     behind the marker that opened the body        a call's opening; else the body is none
-    _between   between calls                                 a call's opening, the body's end
-    _inside    in a call (`inside`)                          the end of the call or of the body
-    _behind    behind a call that no marker surrounds        the marker that ends a body, which may follow it
-    _trailer   behind what does not belong between           a call's opening, the body's end, too much of it
+    state                position                               what it expects
+    _before_header       after a start marker with a header     the header; else there is no body
+    _before_first_call   after the start marker                 a call's opening tag; else there is no body
+    _between_calls       between calls                          a call's opening tag or the end of the body
+    _in_trailing_text    after unexpected text between calls    the same; too much of it ends the body as text
+    _after_call          after a call without outer marker      an optional end marker
 
-Rule: what is no call is walked to its end all the same, so that a call inside its values is not seen.
-Neighbours: `inside` reads what a call is made of, `tags` reads tags; `stream` acts on `status`.
+`call_content` has the states inside a call.
+
+Rule: text that turns out not to be a call is still read to its end, so that a call inside its values is not found.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
 from fcshim.parse.tagged.tags import BodyHeader, Tags
 
 _MAX_OPENING_LENGTH = 1_600
-"""Characters in which a call's opening is told, white space and what follows it included."""
+"""Characters to look at for a call's opening tag, including white space and what must follow the tag."""
 _MAX_ESCAPE_LENGTH = 6
 _NATURAL_STOPS = frozenset({"complete", "stop_sequence", "tool_use"})
 
@@ -33,16 +34,16 @@ class TaggedBody(CallContentReader):
     """Reads one body."""
 
     def __init__(
-        self, tags: Tags, header: BodyHeader | None, dialect: Dialect, opener: str, sink: CallSink, limits: Limits
+        self, tags: Tags, header: BodyHeader | None, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits
     ) -> None:
-        super().__init__(tags, dialect, opener, sink, limits)
+        super().__init__(tags, dialect, start_marker, sink, limits)
         self._header = header
-        headed = header is not None and opener.endswith(header.marker_end)
+        headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
         self._stray_text: list[str] = []
 
     def feed(self, text: str, pos: int) -> int:
-        """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
+        """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
         reading = self.status = BodyStatus.READING
         self._wait = False
         size = len(text)
@@ -53,19 +54,19 @@ class TaggedBody(CallContentReader):
         return pos
 
     def send_string_piece(self, text: str) -> bool:
-        """Send `text` at once if it lies wholly inside a value that is text; else do nothing. The quick way."""
+        """Send `text` if it lies wholly inside a string value (the fast path); else return False."""
         if self._compiled.plain_text.fullmatch(text) is None or not self._sink.fits(_MAX_ESCAPE_LENGTH * len(text)):
             return False
         self._writer.write_text(text)
         return True
 
     def refuse(self) -> None:
-        """Take the call that is being read for text, and all that follow it in this body: none of them counts."""
+        """Treat the current call, and all that follow it in this body, as text."""
         self._refused = True
         self._discard_call()
 
     def dispose(self) -> None:
-        """Break the reference to itself, so that a body's memory is free at once."""
+        """Break the reference cycle through the bound state method, so that the body's memory is freed at once."""
         self._state = _disposed_state
 
     # Between calls.
@@ -83,17 +84,17 @@ class TaggedBody(CallContentReader):
         return end
 
     def _before_first_call(self, text: str, pos: int) -> int:
-        """The call's opening follows the marker, or is it."""
-        lead = "" if self._has_outer_marker else self._opener
+        """After the start marker, which a call's opening tag follows, or which is that tag."""
+        prefix = "" if self._has_outer_marker else self._start_marker
         read = (
             self._compiled.read_call
             if self._has_outer_marker and self._tags.call.head
             else self._compiled.read_confirmed_call
         )
-        found = read(lead + text[pos : pos + _MAX_OPENING_LENGTH], 0)
+        found = read(prefix + text[pos : pos + _MAX_OPENING_LENGTH], 0)
         if found is False:
             self.status = BodyStatus.NO_BODY
-        return self._begin_call(found, pos - len(lead), pos)
+        return self._begin_call(found, pos - len(prefix), pos)
 
     def _between_calls(self, text: str, pos: int) -> int:
         at = self._compiled.skip_space(text, pos)
@@ -104,7 +105,7 @@ class TaggedBody(CallContentReader):
             return self._begin_call(found, 0, pos)
         if kind in {"close", "open"}:
             self._end_body()
-        if kind in {"close", "call_close"}:  # the call's own may be doubled
+        if kind in {"close", "call_close"}:  # models write the call's closing tag twice
             return self._compiled.end_of_marker(text, pos)
         if kind is None or kind == "open":
             return pos
@@ -113,7 +114,7 @@ class TaggedBody(CallContentReader):
         return pos + 1
 
     def _in_trailing_text(self, text: str, pos: int) -> int:
-        """Look for what goes on, or ends the body, behind something that does not belong there."""
+        """Look for the next call or the end of the body after unexpected text."""
         found = self._compiled.markers.search(text, pos, pos + _MAX_OPENING_LENGTH)
         end = found.start() if found else self._compiled.markers.partial_start(text, pos)
         self._stray_text.append(text[pos:end])
@@ -131,7 +132,7 @@ class TaggedBody(CallContentReader):
         return end
 
     def _after_call(self, text: str, pos: int) -> int:
-        """Behind a call that is a body of its own: a marker that ends a body may follow."""
+        """After a call without outer marker, which an end marker may still follow."""
         at = self._compiled.skip_space(text, pos)
         kind = self._marker_kind(text, at)
         if kind is None:
@@ -142,7 +143,7 @@ class TaggedBody(CallContentReader):
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
+        """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
         natural = stop_reason in _NATURAL_STOPS
         if self._state == self._in_value:
             self._close_value(tail, natural=natural)
@@ -181,9 +182,9 @@ class TaggedBody(CallContentReader):
         self._report_start()
 
     def _without_partial_marker(self, tail: str) -> str:
-        """Give the tail, unless it is the beginning of a marker."""
-        behind = self._compiled.skip_space(tail, 0)
-        return "" if self._compiled.markers.is_partial(tail, behind) and behind < len(tail) - 1 else tail
+        """Return the tail, or an empty string where it is a partial marker."""
+        start = self._compiled.skip_space(tail, 0)
+        return "" if self._compiled.markers.is_partial(tail, start) and start < len(tail) - 1 else tail
 
 
 def _disposed_state(_text: str, _pos: int) -> int:

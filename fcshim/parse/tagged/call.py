@@ -1,10 +1,9 @@
-"""One call of a body of tagged parameters, as it is sent: its start, its arguments, how it ends.
+"""Send one call with tagged parameters: its start, its arguments and its end.
 
-Theory of operation. A call to a tool that was not offered, and one that must not run, is `dry`: its body is read to the
-end all the same, and nothing of it is sent.
+A call to a tool that was not offered, and one that must not run, is discarded: its body is still read to the end, but
+nothing of it is sent.
 
-Rule: the start is sent with the first parameter, so that as much as possible can still be text.
-Neighbours: `body` reads the tags and says what they mean for the call, `arguments.writer` writes the JSON.
+Rule: the start is sent with the first parameter, because until then the body may turn out to be text.
 """
 
 import json
@@ -26,19 +25,19 @@ _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class TaggedCall:
-    """Sends one call, or nothing."""
+    """Sends one call, or nothing while `discarding`."""
 
     def __init__(self, name: str | None, compiled: CompiledTags, writer: ArgumentWriter, sink: CallSink) -> None:
-        """Take the tool's name, None where it is none that was offered."""
+        """Prepare a call; `name` is None where the tool was not offered."""
         self.name = name
         self.discarding = name is None
         self.started = False
         self.seen_keys: dict[str, None] = {}
-        """The keys of the parameters so far, in order."""
+        """The keys of the parameters so far, in order (a dict serves as an ordered set)."""
         self.has_object = False
-        """True where all arguments came as one object."""
+        """True where all arguments are written as one JSON object instead of parameters."""
         self.object_invalid = False
-        """True where that object was no JSON."""
+        """True where that object is not strict JSON."""
         self._compiled = compiled
         self._writer = writer
         self._sink = sink
@@ -46,11 +45,11 @@ class TaggedCall:
 
     @property
     def has_arguments(self) -> bool:
-        """True where the call has arguments."""
+        """True where at least one parameter or the object was read."""
         return bool(self.seen_keys) or self.has_object
 
     def begin_parameter(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
-        """Begin a parameter; gives the reader of its value."""
+        """Begin a parameter and return the reader of its value."""
         if not self.discarding and (tag.name in self.seen_keys or self.has_object):
             self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
         self._write_key(tag.name)
@@ -71,11 +70,11 @@ class TaggedCall:
         self._start_call()
         try:
             self._writer.write(("{" if not self.seen_keys else ", ") + _encode_json(key) + ": ")
-        except (LimitError, NotStrictError) as fault:
-            self.fail_with(fault)
+        except (LimitError, NotStrictError) as error:
+            self.fail_with(error)
 
     def read_object(self, text: str, pos: int, limits: Limits) -> int:
-        """Read all arguments as one JSON object, strict, up to its end or the text's; gives the place."""
+        """Read all arguments as one strict JSON object; return the position after its end, or where more is needed."""
         if self._object is None:
             self.has_object = True
             if not self.discarding:
@@ -83,18 +82,18 @@ class TaggedCall:
             self._object = _DiscardedObject(limits) if self.discarding else self._writer
         try:
             return self._object.read_available(text, pos)
-        except (LimitError, NotStrictError) as fault:
-            self.fail_with(fault)
+        except (LimitError, NotStrictError) as error:
+            self.fail_with(error)
             self.object_invalid = True
             return max(pos, self._object.position) + 1
 
     @property
     def object_ended(self) -> bool:
-        """True where the object is whole, or broken."""
+        """True where the object is complete or invalid."""
         return self._object is not None and (self._object.is_complete or self.object_invalid)
 
     def close(self) -> None:
-        """The call is whole: it ends well when its surroundings do."""
+        """Complete the arguments. The call is accepted when the body ends or the next call starts."""
         if self.discarding:
             return
         self._start_call()
@@ -102,11 +101,11 @@ class TaggedCall:
             if not self.has_object:
                 self._writer.write("}" if self.seen_keys else "{}")
             self._writer.complete()
-        except (LimitError, NotStrictError) as fault:
-            self.fail_with(fault)
+        except (LimitError, NotStrictError) as error:
+            self.fail_with(error)
 
     def fail_with(self, error: LimitError | NotStrictError) -> None:
-        """End the call with the error that this fault is."""
+        """End the call with the error that corresponds to an exception."""
         if isinstance(error, LimitError):
             self.fail("limit", str(error))
         else:
@@ -126,7 +125,7 @@ class TaggedCall:
 
 
 class _DiscardedObject(StrictJsonReader):
-    """Walks through an object that nobody wants."""
+    """Reads an object to its end without sending it."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(compile_end_markers(()), limits)

@@ -1,12 +1,12 @@
-"""Read what stands in a call whose parameters each stand in a tag.
+"""Read the content of a call with one tag per parameter.
 
-    _inside    between parameters                            a parameter, the end of the call or of the body
-    _in_value  in a value                                    its end, which `value` finds
-    _in_object in all arguments as one JSON object           its end
-    _beside    behind what does not belong inside            any marker
+    state                 position                                     what it expects
+    _between_parameters   between parameters                           a parameter, the end of the call or of the body
+    _in_value             in a value                                   the value's end, which `value` or `nested` finds
+    _in_object            in all arguments, written as a JSON object   the object's end
+    _in_stray_text        in unexpected text between parameters        any marker
 
-Rule: a call whose end is missing ends where another begins, or with the body.
-Neighbours: `body` reads what is around calls, `tags` reads tags, `value` values, `call` sends.
+Rule: a call without its closing tag ends where another call starts, or with the body.
 """
 
 from abc import abstractmethod
@@ -24,23 +24,23 @@ from fcshim.parse.tagged.tags import MarkerKind, TagMatch, Tags, compile_tags
 from fcshim.parse.tagged.value import TaggedValue
 
 MAX_STRAY_TEXT = 200
-"""Characters that do not belong there which are passed over: a remark before a parameter or a closing marker."""
+"""Characters of unexpected text to skip: models write a few words before a parameter or an end marker."""
 
 
 class CallContentReader(BodyReader):
-    """Reads one call after the other, each from behind its opening."""
+    """Reads one call after the other, each from after its opening tag."""
 
     _state: Callable[[str, int], int]
 
-    def __init__(self, tags: Tags, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> None:
+    def __init__(self, tags: Tags, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         self.status = BodyStatus.READING
         self.unread = ""
         self.call_count = 0
         self._tags = tags
         self._compiled = compile_tags(tags, dialect.openers(), dialect.closers())
-        self._opener = opener
-        self._has_outer_marker = not (tags.call.head and opener.startswith(tags.call.head))
-        """False where the opening marker is a call's own tag."""
+        self._start_marker = start_marker
+        self._has_outer_marker = not (tags.call.head and start_marker.startswith(tags.call.head))
+        """False where the start marker is a call's own opening tag."""
         self._sink = sink
         self._limits = limits
         self._writer = ArgumentWriter(sink, limits)
@@ -54,11 +54,11 @@ class CallContentReader(BodyReader):
 
     @abstractmethod
     def _between_calls(self, text: str, pos: int) -> int:
-        """Read what stands between calls."""
+        """Read the text between calls."""
 
     @abstractmethod
     def _after_call(self, text: str, pos: int) -> int:
-        """Read what stands behind a call that is a body of its own."""
+        """Read the text after a call without outer marker."""
 
     # In a call.
 
@@ -103,7 +103,7 @@ class CallContentReader(BodyReader):
         return tag.end
 
     def _begin_call(self, found: TagMatch, offset: int, pos: int) -> int:
-        """A call's opening was read, or more of it must be seen."""
+        """Begin the call of an opening tag, or wait where the tag is not complete; `offset` locates the tag's end."""
         if not found:
             self._wait = found is None
             return pos
@@ -114,13 +114,13 @@ class CallContentReader(BodyReader):
         return offset + found.end
 
     def _begin_stray_text(self, pos: int) -> int:
-        """Something that does not belong between parameters begins."""
+        """Skip the first character of unexpected text between parameters."""
         self._stray_size += 1
         self._state = self._in_stray_text
         return pos + 1
 
     def _in_stray_text(self, text: str, pos: int) -> int:
-        """Pass over what does not belong between parameters, up to a marker."""
+        """Skip unexpected text between parameters, up to a marker; too much of it fails or discards the call."""
         found = self._compiled.markers.search(text, pos)
         end = found.start() if found else self._compiled.markers.partial_start(text, pos)
         self._wait = found is None and end < len(text)
@@ -135,7 +135,7 @@ class CallContentReader(BodyReader):
         return end
 
     def _yield_to_next_body(self, pos: int) -> int:
-        """Another body begins where this one has just said a name."""
+        """Discard a call after whose name another body starts, and end this body before that one."""
         if self._call.discarding:
             self.status = BodyStatus.ENDED
         else:
@@ -143,7 +143,7 @@ class CallContentReader(BodyReader):
         return pos
 
     def _in_object(self, text: str, pos: int) -> int:
-        """All arguments are written as one JSON object."""
+        """In arguments that are written as one JSON object."""
         end = self._call.read_object(text, pos, self._limits)
         self._report_start()
         if self._call.object_ended:
@@ -165,7 +165,7 @@ class CallContentReader(BodyReader):
             self._state = self._between_parameters
         return pos
 
-    # What becomes of the call.
+    # The state of the call.
 
     def _new_call(self, name: str | None) -> TaggedCall:
         self._stray_size = 0
@@ -190,7 +190,7 @@ class CallContentReader(BodyReader):
             self.status = BodyStatus.STARTED
 
     def _close_call(self) -> None:
-        """The call is whole: it ends well when the body does, at once where no marker surrounds it."""
+        """Complete the call. It is accepted when the body ends, or at once where it has no outer marker."""
         self._call.close()
         self._report_start()
         if self._has_outer_marker:
@@ -201,12 +201,12 @@ class CallContentReader(BodyReader):
             self._state = self._after_call
 
     def _end_body(self) -> None:
-        """The body is over, and what it holds counts."""
+        """End the body and accept its last call."""
         self._sink.finish()
         self.status = BodyStatus.ENDED
 
     def _discard_call(self) -> None:
-        """This call is none: walk to its end without sending."""
+        """Not a call: read to its end without sending."""
         self._sink.finish()
         self._call.discarding = True
         if self._value is not None:

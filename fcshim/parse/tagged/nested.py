@@ -1,11 +1,10 @@
-"""One parameter's value that is written as elements in elements: objects by their keys, arrays as items, leaves raw.
+"""Read a parameter's value that is written as nested elements: one per object key or array item, with raw leaves.
 
-Theory of operation. Every tag of the format begins with a word that nothing else has, so tags without it are content.
-An element with elements in it is an object or an array: the schema says which, else the first child's name does. Any
-other is a leaf. In a leaf only a closing tag counts: its own, one of an element around it, or the call's end.
+Theory of operation. Every tag of the format starts with a reserved token, so tags without it are content. An element
+with child elements is an object or an array: the schema decides which, else the first child's name does. Any other
+element is a leaf. In a leaf only closing tags count: its own, that of an element around it, or the call's.
 
-Rule: what an element means is said as soon as its first child or its first character is seen.
-Neighbours: `call` makes it, `untyped` takes the leaves, `value` is the same for values without elements.
+Rule: the kind of an element is decided at its first child or its first character that is not white space.
 """
 
 import json
@@ -21,7 +20,7 @@ from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.schema.expect import Expectation
 
 _MAX_LEADING_SPACE = 256
-"""White space at the beginning of an element behind which its first child may follow."""
+"""White space at the start of an element after which its first child may still follow."""
 _MAX_TAG_LENGTH = 300
 _TAG = re.compile(r"(/?)([^<>\s/]{1,256})>")
 _PARTIAL_TAG = re.compile(r"/?[^<>\s/]{0,256}\Z")
@@ -31,7 +30,7 @@ _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(slots=True)
 class _Element:
-    """An element that is open; it is a leaf or undecided where `kind` is empty."""
+    """An open element; where `kind` is empty it is a leaf or not decided yet."""
 
     name: str
     expected: Expectation
@@ -39,10 +38,9 @@ class _Element:
     kind: Literal["", "object", "array"] = ""
     child_count: int = 0
     leading_space: str = ""
-    """White space, while it is undecided."""
+    """White space at its start, while it is not decided."""
     leaf: UntypedValue | None = None
     is_leaf: bool = False
-    """True where it is a leaf."""
 
 
 class NestedValue:
@@ -51,31 +49,31 @@ class NestedValue:
     def __init__(
         self, compiled: CompiledTags, writer: ArgumentWriter | None, name: str, expected: Expectation, limits: Limits
     ) -> None:
-        """Take the parameter's name, and what the schema expects of it; without a writer the value is dropped."""
+        """Read the value of the parameter `name`, with the schema's expectation; without a writer it is discarded."""
         self.wait = False
         self.ended = False
         self.error: LimitError | NotStrictError | None = None
-        """Why the value could not be taken."""
+        """Why the value is invalid."""
         self._compiled = compiled
         self._head = compiled.tags.parameter.head
         self._writer = writer
         self._limits = limits
         self._open_elements = [_Element(name, expected, (name,))]
         self._quoted_depth = 0
-        """Calls, and bodies of calls, that a leaf quotes and that are not closed yet."""
+        """Number of open calls and call bodies that a leaf quotes."""
 
     @property
     def streams(self) -> bool:
-        """True where text without a marker is sent as it comes."""
+        """True where text without a marker is sent as it arrives."""
         leaf = None if self.ended else self._open_elements[-1].leaf
         return self._writer is not None and leaf is not None and leaf.is_text
 
     def discard(self) -> None:
-        """Send nothing any more."""
+        """Stop sending."""
         self._writer = None
 
     def feed(self, text: str, pos: int) -> int:
-        """Read up to the value's end or the text's; gives the place."""
+        """Read up to the end of the value or of the text; return the position."""
         self.wait = False
         found = self._compiled.value_markers.search(text, pos)
         at = found.start() + (found[0][0] == "\n") if found else self._compiled.value_markers.partial_start(text, pos)
@@ -88,29 +86,29 @@ class NestedValue:
         return at if end is None else end
 
     def close(self, _tail: str) -> str | None:
-        """The reply ended by itself here: an element is never complete without its closing tag."""
+        """Return None at the end of the reply: an element is never complete without its closing tag."""
         return None
 
     # Tags.
 
     def _read_tag(self, text: str, at: int) -> int | None:
-        """Read the tag at `at`: gives where to go on, None where more text must be seen."""
+        """Read the tag at `at`; return the position after it, None where more text is needed."""
         kind = self._compiled.kind_at(text, at)
         if kind is None:
             return None
         if kind != "parameter":
             return self._read_outer_tag(kind in {"call", "open"}, text, at)
-        behind = at + len(self._head)
-        found = _TAG.match(text, behind)
-        if found is None and len(text) - behind < _MAX_TAG_LENGTH and _PARTIAL_TAG.match(text, behind):
+        after = at + len(self._head)
+        found = _TAG.match(text, after)
+        if found is None and len(text) - after < _MAX_TAG_LENGTH and _PARTIAL_TAG.match(text, after):
             return None
         if found is None or not (self._close_element(found[2]) if found[1] else self._open_element(found[2])):
-            self._add_text(text[at:behind])
-            return behind
+            self._add_text(text[at:after])
+            return after
         return found.end()
 
     def _read_outer_tag(self, opens: bool, text: str, at: int) -> int:  # noqa: FBT001  # which of two tags it is
-        """A tag of a call, or of the body: the value quotes it, or it is over."""
+        """Read a tag of a call or of the body: a leaf quotes it, or it ends the value."""
         leaf = self._open_elements[-1].is_leaf
         if leaf and (opens or self._quoted_depth):
             self._quoted_depth += 1 if opens else -1
@@ -158,7 +156,7 @@ class NestedValue:
         else:
             self._write(_empty_element_to_json(element.expected, element.leading_space))
 
-    # What is said.
+    # Writing.
 
     def _add_text(self, text: str) -> None:
         element = self._open_elements[-1]
@@ -188,16 +186,16 @@ class NestedValue:
                 element.leaf.add(text)
             if last:
                 element.leaf.end()
-        except (LimitError, NotStrictError) as fault:
-            self._fail(fault)
+        except (LimitError, NotStrictError) as error:
+            self._fail(error)
 
     def _write(self, text: str) -> None:
         if self._writer is None:
             return
         try:
             self._writer.write(text)
-        except (LimitError, NotStrictError) as fault:
-            self._fail(fault)
+        except (LimitError, NotStrictError) as error:
+            self._fail(error)
 
     def _fail(self, error: LimitError | NotStrictError) -> None:
         if self._writer is not None:
@@ -206,7 +204,7 @@ class NestedValue:
 
 
 def _container_kind(expected: Expectation, child: str) -> Literal["object", "array"]:
-    """Say what an element with such a child in it is."""
+    """Return the kind of an element whose first child has this name."""
     is_object, is_array = expected.admits("object", {}), expected.admits("array", [])
     if is_object != is_array:
         return "object" if is_object else "array"
@@ -214,7 +212,7 @@ def _container_kind(expected: Expectation, child: str) -> Literal["object", "arr
 
 
 def _empty_element_to_json(expected: Expectation, text: str) -> str:
-    """Give the JSON of an element with nothing in it."""
+    """Return the JSON of an element without content; `text` is its white space."""
     if expected.admits("string", text):
         return expected.text_to_json(text)
     if expected.admits("array", []):

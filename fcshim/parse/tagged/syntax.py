@@ -1,7 +1,6 @@
-"""The language of tagged parameters, as a row of the dialect table says it.
+"""The body syntax with one tag per parameter, as a row of the dialect table gives it.
 
-Rule: data, and what begins here; nothing is read.
-Neighbours: `tags` are its words, `body` is its reader, `dialects.tagged` has the rows.
+Rule: data and a bounded look-ahead only; `body` reads the calls.
 """
 
 import re
@@ -19,22 +18,22 @@ _NAME_AND_SPACE = re.compile(r"[^<>\n]{0,256}>?[ \t\r\n]{0,64}")
 
 @dataclass(frozen=True, slots=True)
 class TaggedCalls:
-    """Calls and parameters in tags; `header` is what some of the dialect's opening markers begin."""
+    """Calls and parameters in tags; `header` follows those start markers that end with its `marker_end`."""
 
     tags: Tags
     header: BodyHeader | None = None
     grammar: str = "tagged_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether a call with tagged parameters can begin here."""
+        """Say whether a call with tagged parameters can start at `pos`; None while more text is needed."""
         if self.header is not None and text.startswith(self.header.marker_end, pos - len(self.header.marker_end)):
             end = self.header.find_end(text, pos)
             return None if end is None else end > 0
         head = self.tags.call.head
         found = compile_tags(self.tags, (), ())
         if not head:
-            whole = found.read_confirmed_call(text, pos)
-            return None if whole is None else bool(whole)
+            call = found.read_confirmed_call(text, pos)
+            return None if call is None else bool(call)
         at = found.skip_space(text, pos)
         if text.startswith(head, at):
             return True
@@ -42,13 +41,16 @@ class TaggedCalls:
             return None
         return text.startswith(head, max(0, pos - len(head))) and _marker_begins_call(text, pos)
 
-    def reader(self, dialect: Dialect, opener: str, sink: CallSink, limits: Limits) -> BodyReader:
+    def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
-        return TaggedBody(self.tags, self.header, dialect, opener, sink, limits)
+        return TaggedBody(self.tags, self.header, dialect, start_marker, sink, limits)
 
 
 def _marker_begins_call(text: str, pos: int) -> bool | None:
-    """The opening marker is itself the call's tag: Functionary's looks the same, but JSON follows it."""
-    named = _NAME_AND_SPACE.match(text, pos)
-    assert named is not None
-    return text[named.end()] != "{" if named.end() < len(text) else None
+    """Say whether a start marker that is itself the call's tag starts such a call, by the text after the name.
+
+    Functionary's start marker looks the same (`<function=`), but JSON follows the name.
+    """
+    name = _NAME_AND_SPACE.match(text, pos)
+    assert name is not None
+    return text[name.end()] != "{" if name.end() < len(text) else None

@@ -1,7 +1,6 @@
-"""The markers inside a body of tagged parameters, as data, and how a tag is found and read.
+"""The tags of a body with one tag per parameter, as data, and how a tag is found and read.
 
-Rule: only a whole tag counts; what a tag may hold is bounded, and nothing here remembers anything of a body.
-Neighbours: rows of `dialects.tagged` are made of `Tags`; `body` and `value` read by their `Spelling`.
+Rule: only a complete tag counts; the length of a tag is bounded; nothing here keeps state of a body.
 """
 
 import functools
@@ -15,13 +14,13 @@ from fcshim.parse.markers import MarkerSet
 
 _MAX_NAME_LENGTH = 256
 _MAX_TAG_LENGTH = 600
-"""Characters of one opening tag: a name, and a few attributes."""
+"""Characters of one opening tag: a name and a few attributes."""
 _MAX_HEADER_LENGTH = 320
 _MAX_ATTRIBUTES = 8
 _MAX_QUOTES = 16
-"""Quotation marks in an attribute's value, its own included."""
+"""Quotation marks in an attribute's value, including the two around it."""
 _MAX_SPACE = 256
-"""White space between two tags that is looked through at once."""
+"""White space between two tags that one match skips."""
 _SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
 _ATTRIBUTE = re.compile(r"[ \t]{1,16}([\w.:-]{1,64})[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
 _WORD = re.compile(r"[^\s<]*+")
@@ -37,26 +36,26 @@ _TYPE_NAMES: dict[type, str] = {
 }
 
 MarkerKind = Literal["parameter", "call", "call_close", "close", "open", "value_close"]
-"""What a marker inside a body is; `open` and `close` surround the body itself."""
+"""The kind of a marker inside a body; `open` and `close` enclose the body itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """An opening tag that says a name: `head`, the name (all that stands there, or one attribute), `end`."""
+    """An opening tag with a name: `head`, the name (everything between, or one attribute), `end`."""
 
     head: str
     end: str = ">"
     attribute: str = ""
     type_attribute: str = ""
-    """The attribute that says a value's type, where the format has one."""
+    """The attribute for a value's type, where the format has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """What surrounds calls, parameters and values.
+    """The tags around calls, parameters and values.
 
-    A call without a tag of its own (`call.head` is empty) is named by the body's first words, up to `call.end` or the
-    first parameter, and ends with the body: `call_close` is then the body's own closer.
+    Where a call has no tag of its own (`call.head` is empty), the body starts with the name, up to `call.end` or the
+    first parameter, and the call ends with the body: `call_close` is then the body's end marker.
     """
 
     call: Tag
@@ -64,34 +63,34 @@ class Tags:
     parameter: Tag
     parameter_close: str
     type_open: str = ""
-    """What opens a value's type, where it may have a tag of its own behind the key. It is read, not asked for."""
+    """The opening tag of a value's type, where the type may have its own tag after the key. Read, but never written."""
     type_close: str = ""
     value_open: str = ""
-    """What opens the value, where it is not the parameter's own tag."""
+    """The opening tag of the value, where it is not the parameter's own tag."""
     quote_open: str = ""
-    """What may surround a value that holds markers: inside it nothing but `quote_close` counts."""
+    """The start of quotes around a value that contains markers: inside them only `quote_close` counts."""
     quote_close: str = ""
     nested: bool = False
-    """True where the key is the parameter's own tag, and values are elements in elements."""
+    """True where the parameter's tag is its key, and values are nested elements."""
     lines: bool = False
-    """True where one line break behind the tag that opens a value, and one before its closing tag, are layout."""
+    """True where one line break after a value's opening tag, and one before its closing tag, are not content."""
     text_types: tuple[str, ...] = ("string",)
-    """What a value's type says when the value is text."""
+    """The type names of a value that is text; the first one is written."""
     other_type: str = ""
-    """What it says for any other value; by default JSON's own name of its type."""
+    """The type name of any other value; by default the JSON type's name."""
     entities: bool = False
-    """True where attributes write `&quot;` and `&amp;`."""
+    """True where attributes are escaped with `&quot;` and `&amp;`."""
     twice: bool = False
-    """True where a call's name may be written twice, with a full stop between."""
+    """True where a call's name may be doubled (`f.f`)."""
     counter: str = ""
     """The attribute that numbers the calls, where the format has one."""
     gap: str = "\n"
-    """What is written between tags."""
+    """The text written between tags."""
     several: bool = False
-    """True where one body is written for all calls of a turn."""
+    """True where one body holds all calls of a turn."""
 
     def __post_init__(self) -> None:
-        """Refuse tags with which nothing could be found. Raises `ConfigError`."""
+        """Raise `ConfigError` where a tag that the search needs is empty."""
         needed = {
             "call_close": self.call_close,
             "parameter": self.parameter.head,
@@ -99,17 +98,17 @@ class Tags:
         }
         for name, marker in (*needed.items(), ("parameter's end", self.parameter.end)):
             if not marker:
-                raise ConfigError(f"tags of parameters: {name} is empty")
+                raise ConfigError(f"parameter tags: {name} must not be empty")
 
     def call_opening(self, name: str, number: int) -> str:
-        """Write what opens a call, the `number`th of its turn."""
-        counted = f' {self.counter}="{number}"' if self.counter else ""
-        return self._format_tag(self.call, name, counted)
+        """Write the opening tag of the `number`th call of a turn."""
+        counter = f' {self.counter}="{number}"' if self.counter else ""
+        return self._format_tag(self.call, name, counter)
 
     def parameter_opening(self, key: str, value: JSON) -> str:
-        """Write what opens a parameter, up to where its value begins."""
-        said = self._type_of(value)
-        typed = f' {self.parameter.type_attribute}="{said}"' if self.parameter.type_attribute else ""
+        """Write the opening of a parameter, up to its value."""
+        type_name = self._type_of(value)
+        typed = f' {self.parameter.type_attribute}="{type_name}"' if self.parameter.type_attribute else ""
         value_tag = f"{self.gap}{self.value_open}" if self.value_open else ""
         return self._format_tag(self.parameter, key, typed) + value_tag
 
@@ -127,14 +126,14 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class BodyHeader:
-    """What stands before a body where its opening marker ends with `mark`: a word, a marker, the body's own opening."""
+    """The text between a start marker that ends with `marker_end` and the body: a word and further markers."""
 
     marker_end: str
     pattern: str
     """A regular expression without unbounded repetition, over at most two line ends."""
 
     def find_end(self, text: str, pos: int) -> int | None:
-        """Give where the header at `pos` ends: -1 where there is none, None where more text must be seen."""
+        """Return the end of the header at `pos`: -1 where there is none, None where more text is needed."""
         found = re.compile(self.pattern).match(text, pos)
         if found is not None:
             return found.end()
@@ -153,11 +152,11 @@ class NamedTag(NamedTuple):
 
 
 TagMatch = NamedTag | Literal[False] | None
-"""A tag; False where there is none; None where more text must be seen."""
+"""A tag, False where there is none, None where more text is needed."""
 
 
 class CompiledTags:
-    """The markers of one dialect's bodies, compiled."""
+    """The tags and markers of one dialect's bodies, compiled for searching."""
 
     def __init__(self, tags: Tags, start_markers: tuple[str, ...], end_markers: tuple[str, ...]) -> None:
         self.tags = tags
@@ -172,43 +171,43 @@ class CompiledTags:
         kinds[tags.parameter.head] = "parameter"
         self.marker_kinds = kinds
         self.markers = MarkerSet(kinds)
-        """What may stand between parameters, or behind the last one."""
+        """The markers that may stand between parameters or after the last one."""
         value = {marker: kind for marker, kind in kinds.items() if kind != "open" or not nesting}
         value[tags.parameter_close] = "value_close"
         self.value_marker_kinds = value
         broken = [marker for marker in value if tags.lines or value[marker] != "value_close"]
         self.value_markers = MarkerSet([*value, *("\n" + marker for marker in broken)])
-        """What may end a value, with the line break before it."""
+        """The markers that may end a value, also with the line break before them."""
         self.quote_markers = MarkerSet([tags.quote_close] if tags.quote_close else [])
         leads = re.escape("".join(sorted({"\n", *tags.quote_close[:1], *(marker[0] for marker in value)})))
         self.plain_text = re.compile(f"[^{leads}]*+")
-        """Matches text of a value in which nothing can begin to end it."""
+        """Matches text of a value without any character that may start such a marker."""
 
     def skip_space(self, text: str, pos: int) -> int:
-        """Give the end of the white space at `pos`."""
+        """Return the end of the white space at `pos`."""
         found = _SPACE.match(text, pos)
         assert found is not None
         return found.end()
 
     def kind_at(self, text: str, pos: int) -> MarkerKind | Literal[False] | None:
-        """Say which marker stands at `pos`: False for none, None where more text must be seen."""
+        """Return the kind of the marker at `pos`: False for none, None where more text is needed."""
         found = self.markers.match(text, pos)
         if found is not None and not self.markers.is_partial(text, pos):
             return self.marker_kinds[found[0]]
         return None if pos == len(text) or self.markers.is_partial(text, pos) else False
 
     def end_of_marker(self, text: str, pos: int) -> int:
-        """Give the end of the marker that stands at `pos`."""
+        """Return the end of the marker at `pos`."""
         found = self.markers.match(text, pos)
         assert found is not None
         return found.end()
 
     def kind_after_space(self, text: str, pos: int) -> MarkerKind | Literal[False] | None:
-        """Say the same of what follows the white space at `pos`."""
+        """Return the same for the text after the white space at `pos`."""
         return self.kind_at(text, self.skip_space(text, pos))
 
     def read_call(self, text: str, pos: int) -> TagMatch:
-        """Read what opens a call, at `pos` or behind white space."""
+        """Read a call's opening at `pos` or after white space."""
         pos, head = self.skip_space(text, pos), self.tags.call.head
         if not text.startswith(head, pos):
             return None if head.startswith(text[pos:]) else False
@@ -216,7 +215,7 @@ class CompiledTags:
         return found and found._replace(name=self._decode(found.name))
 
     def read_confirmed_call(self, text: str, pos: int) -> TagMatch:
-        """Read the same where it may be something else: a parameter or the call's end must follow it."""
+        """Read a call's opening in ambiguous text: only one that a parameter or the call's end follows counts."""
         found = self.read_call(text, pos)
         if not found:
             return found
@@ -231,17 +230,17 @@ class CompiledTags:
         if not ends:
             return None if len(text) - start < _MAX_NAME_LENGTH else False
         end = min(ends)
-        name = text[start:end].strip().removesuffix("\\n")  # Ling 3 may write the line break's escape
+        name = text[start:end].strip().removesuffix("\\n")  # Ling 3 may write `\n` for the line break
         separator = self.tags.call.end
-        behind = self.skip_space(text, end)
-        if separator and text.startswith(separator, behind):
-            behind += len(separator)
-        elif separator and separator.startswith(text[behind:]):
+        after = self.skip_space(text, end)
+        if separator and text.startswith(separator, after):
+            after += len(separator)
+        elif separator and separator.startswith(text[after:]):
             return None
-        return NamedTag(name, "", behind) if name and name[0] not in "{[\"'`" else False
+        return NamedTag(name, "", after) if name and name[0] not in "{[\"'`" else False
 
     def read_parameter(self, text: str, pos: int) -> TagMatch:
-        """Read a parameter's opening, up to where its value begins."""
+        """Read a parameter's opening, up to its value."""
         tags = self.tags
         found = _read_tag(tags.parameter, text, pos)
         if not found or not tags.value_open:
@@ -255,8 +254,8 @@ class CompiledTags:
             kind, at = typed.name, self.skip_space(text, typed.end)
         if text.startswith(tags.value_open, at):
             return NamedTag(found.name, kind, at + len(tags.value_open))
-        begun = any(mark.startswith(text[at:]) for mark in (tags.value_open, tags.type_open) if mark)
-        return None if begun else NamedTag(found.name, kind, at)  # the tag that opens the value is missing
+        partial = any(mark.startswith(text[at:]) for mark in (tags.value_open, tags.type_open) if mark)
+        return None if partial else NamedTag(found.name, kind, at)  # the tag that opens the value is missing
 
     def _decode(self, name: str) -> str:
         return name.replace("&quot;", '"').replace("&amp;", "&") if self.tags.entities else name
@@ -264,7 +263,7 @@ class CompiledTags:
 
 @functools.lru_cache(maxsize=256)
 def compile_tags(tags: Tags, start_markers: tuple[str, ...], end_markers: tuple[str, ...]) -> CompiledTags:
-    """Give the compiled markers, made once."""
+    """Return the compiled tags (cached)."""
     return CompiledTags(tags, start_markers, end_markers)
 
 
@@ -286,7 +285,7 @@ def _read_name(tag: Tag, text: str, start: int) -> TagMatch:
 
 
 def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
-    """Read attributes one by one, all on one line."""
+    """Read a tag's attributes, which must be on one line."""
     line, newline, _ = text[start : start + _MAX_TAG_LENGTH].partition("\n")
     found: dict[str, str] = {}
     pos = 0
@@ -310,7 +309,11 @@ def _tag_end(tag: Tag, line: str, pos: int) -> int:
 
 
 def _read_attribute_value(tag: Tag, line: str, attribute: re.Match[str]) -> tuple[str, int] | None:
-    """Give a value and where it ends: at a quotation mark behind which the tag ends or another attribute begins."""
+    """Return a value and its end.
+
+    A quoted value ends at the first quotation mark that the tag's end or another attribute follows, because models do
+    not always escape quotation marks.
+    """
     quote, start = attribute[0][-1], attribute.end()
     if quote not in "\"'":
         bare = _UNQUOTED_VALUE.match(line, start)

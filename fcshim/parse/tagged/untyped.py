@@ -1,10 +1,10 @@
-"""Write one value that comes as plain text, typed by the tool's schema, as strict JSON.
+"""Write one value, given as plain text without a type, as strict JSON of the type that the tool's schema expects.
 
-Theory of operation. What can only be a string is sent while it comes. All else is collected, and read by the schema
-when it is whole. A value too long to be collected is sent as JSON if that is what it is so far, else as a string.
+Theory of operation. A value that can only be a string is sent as it arrives. Any other is collected, and converted by
+the schema when it is complete. A value too long to collect is sent as JSON if it is a valid prefix of JSON, else as a
+string.
 
-Rule: nothing of a value is lost, and nothing that was sent is taken back.
-Neighbours: `value` says what the value is, `arguments.writer` takes it, `schema.expect` knows its type.
+Rule: no part of a value is lost, and nothing that was sent is revoked.
 """
 
 import json
@@ -22,12 +22,12 @@ _JSON_STARTS = frozenset("[{-0123456789")
 _JSON_WORDS = ("true", "false", "null")
 _SPACE = " \t\r\n"
 _PREFIX_LENGTH = 8
-"""First characters of a value by which JSON of another kind than string is told: more than each of the words has."""
+"""Characters that decide whether a value may be JSON other than a string; longer than any of `_JSON_WORDS`."""
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class UntypedValue:
-    """Takes one value's text in pieces; its key was written before."""
+    """Writes one value from pieces of its text; the key is already written."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class UntypedValue:
         *,
         is_text: bool = False,
     ) -> None:
-        """Take what is expected, and the value's place in the arguments; `is_text` is what the format says of it."""
+        """Prepare the value at `path` in the arguments; `is_text` is True where the format types it as text."""
         self._path = path
         self._writer = writer
         self._expected = expected
@@ -52,11 +52,11 @@ class UntypedValue:
 
     @property
     def is_text(self) -> bool:
-        """True where the value is a string that is sent as it comes."""
+        """True where the value is a string that is sent as it arrives."""
         return self._mode == "text"
 
     def add(self, text: str) -> None:
-        """Take a further piece. Raises `LimitError`, `NotStrictError`."""
+        """Add a piece. Raises `LimitError`, `NotStrictError`."""
         if self._mode == "text":
             self._writer.write_text(text)
         elif self._mode == "json":
@@ -65,7 +65,7 @@ class UntypedValue:
             self._collect(text)
 
     def end(self) -> None:
-        """The value is whole. Raises `LimitError`, `NotStrictError`."""
+        """Complete the value. Raises `LimitError`, `NotStrictError`."""
         if self._mode == "text":
             self._writer.write('"')
         elif self._mode == "collect":
@@ -100,12 +100,12 @@ class UntypedValue:
 
 
 def _may_be_json(prefix: str) -> bool:
-    """Say whether a value with these first characters may be JSON of another kind than string."""
+    """Say whether a value with these first characters may be JSON other than a string."""
     return prefix[0] in _JSON_STARTS or any(word.startswith(prefix.rstrip(_SPACE)) for word in _JSON_WORDS)
 
 
 class _JsonPrefix(StrictJsonReader):
-    """Reads the beginning of a value, to see whether it is strict JSON."""
+    """Checks whether a text is a prefix of strict JSON."""
 
     def matches(self, text: str) -> bool:
         pos = 0

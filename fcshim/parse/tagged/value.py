@@ -1,15 +1,14 @@
-"""Where one parameter's value ends, which is written raw between its tags.
+"""Find the end of one parameter's value, which is written raw between its tags.
 
-Theory of operation. What looks like the closing tag may be content: the value ends where something follows that can
-only follow a value, that is another parameter or the call's end. What stands inside a whole call that the value quotes
-never ends it. A parameter or a call's end may also follow without the closing tag, where that is unmistakable. A marker
-that ends the whole body pauses the value: if nothing else ends it, that marker did, unless the value quotes a call.
+Theory of operation. A closing tag may be content of the value. It ends the value only if another parameter or the end
+of the call follows. Markers inside a complete call that the value quotes never end it. Where the closing tag is
+missing, another parameter or the call's end also ends the value, if it is unambiguous. A marker that ends the whole
+body pauses the value: if nothing else ends the value later, that marker did, unless the value quotes a call.
 
-What cannot be told: a quoted closing tag behind which, but for white space, another parameter or the call's end is
-quoted, too, without the opening tag of that call.
+Known limit: the value ends too early at a quoted closing tag if another parameter or the call's end is quoted directly
+after it, without the opening tag of that call.
 
-Rule: what a marker means depends on the text behind it alone, never on how the text was cut.
-Neighbours: `body` reads what is between values, `tags` finds the markers, `untyped` takes the value.
+Rule: the role of a marker depends only on the text after it, never on how the text was split.
 """
 
 from collections.abc import Set as AbstractSet
@@ -22,11 +21,11 @@ from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.schema.expect import ANY, Expectation
 
 MarkerRole = Literal["end", "before", "content", "pause"]
-"""What a marker does: it closes the value, it stands behind the value, it is content, it may end the whole body."""
+"""What a marker does: it closes the value, it follows the value, it is content, or it may end the whole body."""
 
 
 class TaggedValue:
-    """Finds the end of one value; `value` takes its text, None drops it."""
+    """Finds the end of one value; `value` writes its text, None discards it."""
 
     def __init__(
         self,
@@ -36,10 +35,10 @@ class TaggedValue:
         seen_keys: AbstractSet[str],
         limits: Limits,
     ) -> None:
-        """Take what is expected of the call's arguments, and the keys of those that were given."""
+        """Read one value; `arguments` is the expectation of the call's arguments, `seen_keys` are the keys so far."""
         self._value = value
         self.error: LimitError | NotStrictError | None = None
-        """Why the value could not be taken."""
+        """Why the value is invalid."""
         self.wait = False
         self.ended = False
         self._compiled = compiled
@@ -51,16 +50,16 @@ class TaggedValue:
         self._in_quote = False
         self._is_empty = True
         self._quoted_depth = 0
-        """Whole calls that are quoted and not closed yet."""
+        """Number of open calls that the value quotes."""
         self._quotes_call = False
         self._pending: list[str] | None = None
-        """What follows a marker that may have ended the body, beginning with the marker."""
+        """The text from a marker on that may have ended the body; None while there is no such marker."""
         self._pending_size = 0
         self._may_pause = True
 
     @property
     def streams(self) -> bool:
-        """True where text without a marker is sent as it comes."""
+        """True where text without a marker is sent as it arrives."""
         return (
             self._value is not None
             and self._value.is_text
@@ -69,11 +68,11 @@ class TaggedValue:
         )
 
     def discard(self) -> None:
-        """Send nothing any more."""
+        """Stop sending."""
         self._value = None
 
     def feed(self, text: str, pos: int) -> int:
-        """Read up to the value's end or the text's; gives the place."""
+        """Read up to the end of the value or of the text; return the position."""
         self.wait = False
         if self._may_skip_line_break:
             self._may_skip_line_break = False
@@ -90,11 +89,11 @@ class TaggedValue:
             self.wait = end < len(text)
             return end
         self._add_text(text[pos : found.start()])
-        verdict = self._classify(text, found.start(), found[0], found.end())
-        if verdict is None:
+        role = self._classify(text, found.start(), found[0], found.end())
+        if role is None:
             self.wait = True
             return found.start()
-        return self._apply_role(verdict, found[0], found.start(), found.end())
+        return self._apply_role(role, found[0], found.start(), found.end())
 
     def _read_open_quote(self, text: str, pos: int) -> int:
         quote = self._compiled.tags.quote_open
@@ -106,41 +105,41 @@ class TaggedValue:
         return pos + len(quote) if self._in_quote else pos
 
     def _read_quoted(self, text: str, pos: int) -> int:
-        """The value's closing tag must follow the closing quote, or the quote is content."""
+        """Read quoted content; a closing quote that the value's closing tag does not follow is content."""
         found = self._compiled.quote_markers.search(text, pos)
         end = found.start() if found else self._compiled.quote_markers.partial_start(text, pos)
         self._add_text(text[pos:end])
         if found is None:
             self.wait = end < len(text)
             return end
-        closer = self._compiled.tags.parameter_close
-        behind = self._compiled.skip_space(text, found.end())
-        if text.startswith(closer, behind):
+        closing_tag = self._compiled.tags.parameter_close
+        after = self._compiled.skip_space(text, found.end())
+        if text.startswith(closing_tag, after):
             self._end_value()
-            return behind + len(closer)
-        self.wait = closer.startswith(text[behind:])
+            return after + len(closing_tag)
+        self.wait = closing_tag.startswith(text[after:])
         if self.wait:
             return end
         self._add_text(found[0])
         return found.end()
 
     def close(self, tail: str) -> str | None:
-        """The reply ended by itself here: give what is to be read as text, or None if the value is not closed."""
+        """End the value at the end of the reply: return the text after its call, or None if the value is not closed."""
         if self._in_quote:
             return None
         found = self._compiled.value_markers.match(tail)
         if found is not None and not self._quoted_depth:
-            behind = self._compiled.kind_after_space(tail, found.end())
+            next_kind = self._compiled.kind_after_space(tail, found.end())
             kind = self._compiled.value_marker_kinds[found[0].lstrip("\n")]
             unmistakable = kind == "value_close" or (kind in {"call_close", "close"} and not self._quotes_call)
-            if behind is None and unmistakable:
+            if next_kind is None and unmistakable:
                 self._end_value()
                 return ""
         if self._pending is None or self._quotes_call:
             return None
-        held, self._pending = self._pending, None
+        pending, self._pending = self._pending, None
         self._end_value()
-        return "".join(held[1:]) + tail
+        return "".join(pending[1:]) + tail
 
     def _apply_role(self, role: MarkerRole, marker: str, start: int, end: int) -> int:
         match role:
@@ -155,7 +154,7 @@ class TaggedValue:
         self._add_text(marker)
         return end
 
-    # What a marker means.
+    # The role of a marker.
 
     def _classify(self, text: str, start: int, marker: str, end: int) -> MarkerRole | None:
         if self._compiled.value_markers.is_partial(text, start):
@@ -194,7 +193,11 @@ class TaggedValue:
         return "content"
 
     def _classify_parameter(self, text: str, at: int, *, on_new_line: bool) -> MarkerRole | None:
-        """Another parameter begins where this one was not closed: on a line of its own, one that the tool knows."""
+        """Classify another parameter's opening tag where this value's closing tag is missing.
+
+        It ends the value if it starts a line (or the value is empty) and names a parameter of the tool that was not
+        given yet.
+        """
         found = self._compiled.read_parameter(text, at)
         if found is None:
             return None
@@ -203,7 +206,7 @@ class TaggedValue:
         known = self._arguments is ANY or self._arguments.member(found.name) is not ANY
         return "before" if known else "content"
 
-    # What is said.
+    # Writing.
 
     def _add_text(self, text: str) -> None:
         if not text:
@@ -215,14 +218,14 @@ class TaggedValue:
         self._pending.append(text)
         self._pending_size += len(text)
         if self._pending_size > self._limits.mend:
-            # Nothing ended the value for so long: the marker is content, as in a file that is being written.
+            # No marker ended the value for this long, so the pending one is content (of a file, for example).
             self._may_pause = False
             self._flush()
 
     def _flush(self) -> None:
         if self._pending is not None:
-            held, self._pending = self._pending, None
-            self._write("".join(held))
+            pending, self._pending = self._pending, None
+            self._write("".join(pending))
 
     def _write(self, text: str, *, last: bool = False) -> None:
         if self._value is None:
@@ -232,8 +235,8 @@ class TaggedValue:
                 self._value.add(text)
             if last:
                 self._value.end()
-        except (LimitError, NotStrictError) as fault:
-            self.error = fault
+        except (LimitError, NotStrictError) as error:
+            self.error = error
             self._value = None
 
     def _end_value(self) -> None:
