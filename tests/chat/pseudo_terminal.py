@@ -1,7 +1,6 @@
-"""A terminal without a screen: runs a command in it, types, and waits for what is shown.
+"""A pseudo-terminal that runs a command, types into it and waits for output.
 
-Rule: everything has a limit in time; the process is gone at the end of the block, with all that it started.
-Neighbours: `test_terminal` talks to `fcshim chat` through it.
+Rule: every wait has a time limit; the process and everything it started have ended at the end of the block.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from pathlib import Path
 CTRL_C, CTRL_D, ENTER = "\x03", "\x04", "\r"
 _TIMEOUT = 20.0
 _ESCAPE_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_=>])")
-"""What a terminal obeys instead of showing it."""
+"""What a terminal interprets instead of showing it."""
 _PROGRAM = """
 import fcntl, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # or ctrl-C would signal nobody
@@ -41,11 +40,11 @@ class PseudoTerminal:
 
     @property
     def output(self) -> str:
-        """All that was shown so far, without colours and the like."""
+        """All output so far, without escape sequences."""
         return _ESCAPE_CODES.sub("", self.raw.decode(errors="replace")).replace("\r\n", "\n")
 
     def type(self, text: str) -> None:
-        """Type, without the return key."""
+        """Type text, without the return key."""
         os.write(self._master, text.encode())
 
     def enter(self, text: str) -> None:
@@ -53,7 +52,7 @@ class PseudoTerminal:
         self.type(text + ENTER)
 
     async def expect(self, text: str) -> str:
-        """Wait until something new is shown; give all that was new before it, and itself."""
+        """Wait until new output contains the text; return the new output up to its end."""
         try:
             async with asyncio.timeout(_TIMEOUT):
                 while (at := self.output.find(text, self._seen)) < 0:
@@ -66,11 +65,11 @@ class PseudoTerminal:
         return new
 
     async def wait_exit(self) -> int:
-        """Wait until the command has ended; give its exit code."""
+        """Wait until the command has ended; return its exit code."""
         return await asyncio.wait_for(asyncio.to_thread(self.process.wait), _TIMEOUT)
 
     def read(self) -> None:
-        """Take what has come."""
+        """Read the available output."""
         with contextlib.suppress(OSError):
             self.raw += os.read(self._master, 65536)
         self._new_output.set()

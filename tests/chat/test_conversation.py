@@ -1,4 +1,4 @@
-"""What a turn leaves behind, whole or not."""
+"""The history after a turn, whether complete or interrupted."""
 
 import contextlib
 
@@ -34,14 +34,14 @@ async def talking(*scripts, max_rounds=4):
 
 
 async def heard(conversation, text):
-    return [event async for event in conversation.say(text)]
+    return [event async for event in conversation.send(text)]
 
 
 def kinds(conversation):
     return [type(message) for message in conversation.session.messages]
 
 
-async def test_a_turn_leaves_question_calls_results_and_answer():
+async def test_a_turn_adds_question_calls_results_and_answer():
     async with talking(text_reply(SHOUT), text_reply("HEY it is.")) as (conversation, _):
         await heard(conversation, "Hi")
 
@@ -49,7 +49,7 @@ async def test_a_turn_leaves_question_calls_results_and_answer():
     assert (TextPart("HEY"),) == conversation.session.messages[2].content
 
 
-async def test_a_turn_that_is_left_keeps_the_text_that_had_come():
+async def test_an_interrupted_turn_keeps_the_received_text():
     async with talking(Script((ROLE, text_chunk("Once"), HANG))) as (conversation, upstream):
         async with contextlib.aclosing(conversation.send("Hi")) as events:
             async for event in events:
@@ -60,7 +60,7 @@ async def test_a_turn_that_is_left_keeps_the_text_that_had_come():
     assert (UserMessage((TextPart("Hi"),)), AssistantMessage((TextPart("Once"),))) == conversation.session.messages
 
 
-async def test_a_question_of_which_nothing_came_back_was_not_asked():
+async def test_a_question_without_any_reply_is_removed():
     async with talking(Script((b"{}",), status=500)) as (conversation, _):
         with pytest.raises(UpstreamError):
             await heard(conversation, "Hi")
@@ -68,7 +68,7 @@ async def test_a_question_of_which_nothing_came_back_was_not_asked():
     assert () == conversation.session.messages
 
 
-async def test_whole_rounds_stay_when_a_later_one_breaks():
+async def test_complete_rounds_stay_when_a_later_one_fails():
     async with talking(text_reply(SHOUT), Script((ROLE, CUT))) as (conversation, _):
         with pytest.raises(UpstreamError):
             await heard(conversation, "Hi")

@@ -1,4 +1,4 @@
-"""What a server wants to know, asked field by field."""
+"""A server's form, asked field by field."""
 
 import pytest
 
@@ -29,7 +29,7 @@ class Person:
         return next(self._lines)
 
 
-async def test_values_become_what_the_schema_wants():
+async def test_values_are_converted_to_the_types_of_the_schema():
     person = Person("y", "Ada", "36", "L")
 
     assert {"name": "Ada", "age": 36, "size": "L"} == await fill_form(FORM, person)
@@ -41,11 +41,11 @@ async def test_values_become_what_the_schema_wants():
     ] == person.asked
 
 
-async def test_what_is_left_empty_is_not_sent():
+async def test_empty_fields_are_not_sent():
     assert {"name": "Ada"} == await fill_form(FORM, Person("yes", "Ada", "", ""))
 
 
-async def test_wrong_answers_are_told_and_asked_for_again():
+async def test_invalid_answers_are_reported_and_asked_for_again():
     person = Person("y", "Ada", "old", "M", "Ada", "36", "L")
 
     assert {"name": "Ada", "age": 36, "size": "L"} == await fill_form(FORM, person)
@@ -54,10 +54,10 @@ async def test_wrong_answers_are_told_and_asked_for_again():
 
 
 @pytest.mark.parametrize("lines", [("n",), ("",), (None,), ("y", None), ("y", *["", "", ""] * 3)])
-async def test_who_does_not_want_to_answer_need_not(lines):
+async def test_the_user_may_decline(lines):
     assert await fill_form(FORM, Person(*lines)) is None
 
 
 @pytest.mark.parametrize("schema", [{}, {"properties": []}, {"type": "object", "properties": {}}])
-async def test_a_form_without_fields_is_answered_with_nothing(schema):
+async def test_a_form_without_fields_gets_an_empty_answer(schema):
     assert {} == await fill_form(ElicitationForm("Go on?", schema), Person("y"))

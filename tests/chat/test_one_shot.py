@@ -94,7 +94,7 @@ async def test_every_event_is_a_line_of_json_with_the_answer_last(friendly, tmp_
         (("--mode", "read_only", "--allow", "f:fail"), False),
     ],
 )
-async def test_nobody_is_asked(options, runs, friendly, tmp_path):
+async def test_the_user_is_not_asked(options, runs, friendly, tmp_path):
     async with upstream_and_chat(tmp_path, FAIL, "Well.", servers=friendly) as (chat, upstream):
         code, out, _ = await chat("-p", "Go", *options)
 
@@ -109,7 +109,7 @@ async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
     assert (0, "That is all.\n") == (code, out)
 
 
-async def test_our_own_tools_work_in_the_folder_that_is_named(tmp_path):
+async def test_built_in_tools_work_in_the_given_folder(tmp_path):
     (tmp_path / "a.txt").write_text("a secret")
     async with upstream_and_chat(tmp_path, call_text("Read", path="a.txt"), "Read it.") as (chat, upstream):
         code, out, _ = await chat("-p", "Read a.txt", "--root", str(tmp_path))
@@ -118,7 +118,7 @@ async def test_our_own_tools_work_in_the_folder_that_is_named(tmp_path):
     assert "a secret" in prompts(upstream)[1]
 
 
-async def test_a_script_goes_on_with_the_last_session(tmp_path):
+async def test_a_script_resumes_the_last_session(tmp_path):
     async with upstream_and_chat(tmp_path, "One.", "Two.", "Three.") as (chat, upstream):
         await chat("-p", "First", "--system", "Be brief.")
         await chat("-p", "Second", "--resume")
@@ -154,7 +154,7 @@ async def test_an_upstream_that_breaks_is_a_failure(tmp_path):
         (("-p", "x", "--max-rounds", "0"), "expected a whole number from 1"),
     ],
 )
-def test_a_mistake_in_the_arguments_is_told(arguments, message, tmp_path):
+def test_a_mistake_in_the_arguments_is_reported(arguments, message, tmp_path):
     done = fcshim("chat", "http://127.0.0.1:9", *arguments, env={**os.environ, "XDG_STATE_HOME": str(tmp_path)})
 
     assert (2, "") == (done.code, done.out)

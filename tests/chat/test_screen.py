@@ -1,4 +1,4 @@
-"""A turn, laid out."""
+"""The rendering of a turn."""
 
 import io
 import re
@@ -51,7 +51,7 @@ def test_text_and_calls_have_lines_of_their_own():
     assert 'Let me see.\n● f {"a": 1}\n  ⎿ done\nSo.\n' == paper.text
 
 
-def test_what_a_model_thinks_and_what_is_wrong_with_a_call_is_shown():
+def test_reasoning_and_call_errors_are_shown():
     error = CallError("malformed", "two keys", "{")
     paper = Paper().show(Reasoning("Hm."), *call(error=error))
 
@@ -72,7 +72,7 @@ def test_results_are_folded(content, shown):
     assert shown == Paper().show(result(*content)).text
 
 
-def test_a_result_can_be_unfolded():
+def test_a_whole_result_can_be_shown():
     paper = Paper().show(result(TextPart("1\n2\n3\n4\n5"), MediaPart("image/png")))
     before = len(paper.text)
     paper.screen.show_full_result(1)
@@ -80,7 +80,7 @@ def test_a_result_can_be_unfolded():
     assert "1\n2\n3\n4\n5\n[image/png]\n" == paper.text[before:]
 
 
-def test_progress_stands_in_one_line_until_the_next_thing():
+def test_progress_stays_on_one_line_until_the_next_output():
     steps = [CallProgressed("1", ToolProgress(number, 3, f"at {number}")) for number in (1, 2)]
     paper = Paper(terminal=True).show(*steps, result(TextPart("ok")))
     passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", paper.text).split("\r")
@@ -88,7 +88,7 @@ def test_progress_stands_in_one_line_until_the_next_thing():
     assert ["  ⋯ 1/3 at 1", "  ⋯ 2/3 at 2", "  ⎿ ok\n"] == [each for each in passages if each.strip()]
 
 
-def test_what_is_awaited_is_shown_until_it_comes():
+def test_waiting_is_shown_until_the_next_output():
     paper = Paper(terminal=True)
     paper.screen.show_waiting()
     paper.show(Text("Hi."), *call(), CallStarted(call()[-1]), result(TextPart("ok")), RoundEnded(Reply(), (), None))
@@ -97,11 +97,11 @@ def test_what_is_awaited_is_shown_until_it_comes():
     assert ["⋯", 'Hi.\n● f {"a": 1}\n  ⋯ f', "  ⎿ ok\n⋯"] == passages
 
 
-def test_progress_is_nothing_to_a_file():
+def test_progress_is_not_written_to_a_file():
     assert "" == Paper().show(CallProgressed("1", ToolProgress(1))).text
 
 
-def test_texts_may_be_left_to_somebody_else():
+def test_model_text_can_be_left_out():
     paper = Paper(texts=False).show(Text("a"), *call())
 
     assert '● f {"a": 1}\n' == paper.text
@@ -113,20 +113,20 @@ def test_long_lines_are_not_broken_and_markup_is_text():
     assert text == Paper().show(Text(text)).text
 
 
-def test_where_there_are_several_calls_a_result_says_which_it_is_of():
+def test_with_several_calls_each_result_names_its_tool():
     paper = Paper().show(*call(), *call("g"), result(TextPart("a\nb")), Usage(), Stop("tool_use"))
 
     assert '● f {"a": 1}\n● g {"a": 1}\n  ⎿ f: a\n    b\n' == paper.text
 
 
-def test_an_answer_that_is_a_tool_s_is_shown_and_one_that_was_streamed_is_not():
+def test_a_tools_final_answer_is_shown_and_a_streamed_answer_is_not():
     paper = Paper().show(Text("Hi."), RoundEnded(Reply(text="Hi."), (), "Hi."))
     paper.show(RoundEnded(Reply(), (), "That is all."))
 
     assert "Hi.\nThat is all.\n" == paper.text
 
 
-def test_our_own_words_have_lines_of_their_own():
+def test_notes_have_lines_of_their_own():
     paper = Paper().show(Text("a"))
     paper.screen.note("b")
     paper.screen.error("c\x1b[2J")

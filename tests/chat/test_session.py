@@ -1,4 +1,4 @@
-"""Sessions in files."""
+"""Sessions saved in files."""
 
 import os
 
@@ -24,7 +24,7 @@ MESSAGES = (
 )
 
 
-def test_a_session_comes_back_as_it_was(tmp_path):
+def test_a_session_is_loaded_as_it_was_saved(tmp_path):
     store = SessionStore(tmp_path / "sessions")
     session = ChatSession("one", "http://h/", "m", MESSAGES)
     store.save(session)
@@ -33,7 +33,7 @@ def test_a_session_comes_back_as_it_was(tmp_path):
     assert ["one.json"] == [file.name for file in (tmp_path / "sessions").iterdir()]
 
 
-def test_without_a_name_the_one_used_last_comes_back(tmp_path):
+def test_without_a_name_the_last_session_is_loaded(tmp_path):
     store = SessionStore(tmp_path)
     for age, name in ((2, "a"), (1, "c"), (3, "b")):
         os.utime(store.save(ChatSession(name)), (1_000 - age, 1_000 - age))
@@ -41,7 +41,7 @@ def test_without_a_name_the_one_used_last_comes_back(tmp_path):
     assert "c" == store.load().id
 
 
-def test_a_session_may_lie_in_a_file_of_its_own(tmp_path):
+def test_a_session_can_be_saved_to_a_given_file(tmp_path):
     store = SessionStore(tmp_path / "sessions")
     file = store.save(ChatSession("one"), tmp_path / "folder" / "kept.json")
 
@@ -57,7 +57,7 @@ def test_a_file_that_is_no_session_is_named(content, message, tmp_path):
         SessionStore(tmp_path).load(str(file))
 
 
-def test_a_session_that_is_not_there_is_told_with_those_that_are(tmp_path):
+def test_the_error_for_an_unknown_session_lists_the_known_ones(tmp_path):
     store = SessionStore(tmp_path)
     with pytest.raises(ConfigError, match="there is no session to resume"):
         store.load()
@@ -66,5 +66,5 @@ def test_a_session_that_is_not_there_is_told_with_those_that_are(tmp_path):
         store.load("two")
 
 
-def test_the_usual_folder_is_the_user_s_state(tmp_path):
+def test_the_default_folder_is_in_the_users_state(tmp_path):
     assert tmp_path / "fcshim" / "sessions" == default_session_folder({"XDG_STATE_HOME": str(tmp_path)})

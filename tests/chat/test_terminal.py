@@ -1,4 +1,4 @@
-"""`fcshim chat` as a person uses it, through a pseudo-terminal."""
+"""`fcshim chat` as a user sees it, through a pseudo-terminal."""
 
 import asyncio
 import contextlib
@@ -102,7 +102,7 @@ async def test_a_call_is_shown_while_its_arguments_arrive(friendly, tmp_path):
         ("use add instead", "was not executed. The user refused: use add instead"),
     ],
 )
-async def test_a_call_that_may_do_harm_is_asked_for(typed, learned, friendly, tmp_path):
+async def test_a_call_that_may_do_harm_needs_approval(typed, learned, friendly, tmp_path):
     async with chatting(tmp_path, FAIL, "Well.", servers=friendly) as (screen, upstream):
         screen.enter("Go")
         asked = await screen.expect("what to do instead:")
@@ -115,7 +115,7 @@ async def test_a_call_that_may_do_harm_is_asked_for(typed, learned, friendly, tm
 
 
 @pytest.mark.parametrize(("typed", "learned"), [("a", "boom"), ("never", "The user refused.")])
-async def test_an_answer_may_be_for_good(typed, learned, friendly, tmp_path):
+async def test_a_decision_can_be_remembered_for_the_conversation(typed, learned, friendly, tmp_path):
     async with chatting(tmp_path, FAIL, FAIL, "Well.", servers=friendly) as (screen, upstream):
         screen.enter("Go")
         await screen.expect("what to do instead:")
@@ -175,7 +175,7 @@ async def test_progress_and_folded_results_are_shown(friendly, tmp_path):
         ("ask_model", [("let it?", "n")], "the user does not let servers ask the model"),
     ],
 )
-async def test_a_server_may_ask_the_person(name, typed, learned, tmp_path):
+async def test_a_server_may_ask_the_user(name, typed, learned, tmp_path):
     servers = {"f": {**stdio_server("friendly"), "handshake": True, "allow": ["ask_*"]}}
     async with chatting(tmp_path, call_text(f"mcp__f__{name}", question="Who?"), "So.", servers=servers) as (
         screen,
@@ -190,7 +190,7 @@ async def test_a_server_may_ask_the_person(name, typed, learned, tmp_path):
     assert learned in prompts(up)[1].rpartition("</function_call>")[2]
 
 
-async def test_a_server_may_ask_the_model_if_the_person_agrees(tmp_path):
+async def test_a_server_may_ask_the_model_if_the_user_agrees(tmp_path):
     servers = {"f": {**stdio_server("friendly"), "handshake": True, "allow": ["ask_*"]}}
     call = call_text("mcp__f__ask_model", question="Who?")
     async with chatting(tmp_path, call, "It is me.", "So.", servers=servers) as (screen, upstream):
@@ -225,7 +225,7 @@ async def test_a_tool_may_end_the_turn_with_its_answer(tmp_path):
     assert 1 == len(upstream.requests)
 
 
-async def test_plan_refuses_what_acts(friendly, tmp_path):
+async def test_plan_mode_refuses_tools_that_act(friendly, tmp_path):
     async with chatting(tmp_path, FAIL, "A plan.", servers=friendly) as (screen, upstream):
         screen.enter("/plan")
         await screen.expect("plan ›")
@@ -285,7 +285,7 @@ async def test_a_session_is_saved_and_resumed(friendly, tmp_path):
     assert 0o600 == file.stat().st_mode & 0o777
 
 
-async def test_nothing_that_the_model_writes_commands_the_terminal(tmp_path):
+async def test_model_text_cannot_control_the_terminal(tmp_path):
     async with chatting(tmp_path, "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\u202ed.") as (screen, _):
         screen.enter("Hi")
         await screen.expect("a␛]52;c;ZXZpbA==␇b␛[2Jc\ufffdd.")
@@ -305,7 +305,7 @@ async def test_an_upstream_that_fails_ends_the_turn_with_a_line(tmp_path):
     assert "user: Ho" == prompts(upstream)[1]
 
 
-async def test_a_line_is_edited_and_ctrl_c_at_the_prompt_begins_anew(tmp_path):
+async def test_a_line_can_be_edited_and_ctrl_c_at_the_prompt_clears_it(tmp_path):
     async with chatting(tmp_path, "Ok.") as (screen, upstream):
         screen.type("never mind")
         await screen.expect("never mind")

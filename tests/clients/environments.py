@@ -1,7 +1,6 @@
-"""The environments of the agent frameworks, one each, because what they need contradicts one another.
+"""The environments of the agent frameworks: one each, because their requirements conflict.
 
-Rule: everything lies in `.cache/clients`; a second run finds what the first has made.
-Neighbours: `test_frameworks` runs the programs in them; `make test-clients` runs this and then the tests.
+Rule: everything is in `.cache/clients`; a second run reuses what the first one made.
 """
 
 import shutil
@@ -19,7 +18,7 @@ NODE = 18
 
 @dataclass(frozen=True)
 class Environment:
-    """What a framework needs, and which client APIs its program speaks."""
+    """The packages that a framework needs, and the client APIs that its program uses."""
 
     packages: tuple[str, ...]
     apis: tuple[str, ...]
@@ -42,7 +41,7 @@ ENVIRONMENTS = {
 
 
 def main() -> None:
-    """Make what is missing."""
+    """Create the missing environments."""
     for name, environment in ENVIRONMENTS.items():
         if missing(name):
             sys.stdout.write(f"{name}: {' '.join(environment.packages) or 'npm packages'}\n")
@@ -50,14 +49,14 @@ def main() -> None:
 
 
 def missing(name: str) -> str:
-    """Say what an environment lacks; nothing where it is complete."""
+    """Return what an environment lacks; empty if it is complete."""
     if not ENVIRONMENTS[name].packages and _node_version() < NODE:
         return f"{name}: there is no Node of at least {NODE}"
     return "" if (CACHE / name / "complete").exists() else f"{name}: python -m tests.clients.environments"
 
 
 def command_for(name: str) -> list[str]:
-    """Give the command that runs a framework's program; its arguments follow."""
+    """Return the command that runs a framework's program, without its arguments."""
     if ENVIRONMENTS[name].packages:
         return [str(CACHE / name / "bin" / "python"), "-m", f"tests.clients.frameworks.{name}"]
     return ["node", str(CACHE / name / f"{name}.mjs")]
@@ -71,7 +70,7 @@ def _make_python(name: str, environment: Environment) -> None:
 
 
 def _make_node(name: str) -> None:
-    """Install beside a copy of the program: Node looks for packages where the file is."""
+    """Install packages beside a copy of the program, because Node searches for them in the file's folder."""
     if _node_version() < NODE:
         return
     folder = CACHE / name

@@ -1,4 +1,4 @@
-"""The official Anthropic SDK against a running fcshim in front of an endpoint that knows nothing but text."""
+"""The official Anthropic SDK with a running fcshim in front of an endpoint that supports text only."""
 
 import asyncio
 import json

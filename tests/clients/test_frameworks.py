@@ -1,4 +1,4 @@
-"""Agent frameworks as clients of a running fcshim in front of an endpoint that knows nothing but text.
+"""Agent frameworks as clients of a running fcshim in front of an endpoint that supports text only.
 
 Each runs in an environment of its own, made by `python -m tests.clients.environments` (`make test-clients`); without
 it, its tests are skipped.
@@ -18,11 +18,11 @@ from tests.server.proxy import CALL, running_proxy
 CASES = [(name, api) for name, environment in ENVIRONMENTS.items() for api in environment.apis]
 FINAL = '<function_call>\n{"name": "final_answer", "arguments": {"answer": "It is 3."}}\n</function_call>'
 NAMES = {"streamed": "PartialSum", "whole": "Sum"}
-"""What instructor calls the tool that fills in `Sum`."""
+"""The name of the tool by which instructor has the model fill in `Sum`."""
 
 
 def replies(name: str, mode: str) -> list[str]:
-    """Give what the model writes, reply by reply: mostly a call, and then an answer."""
+    """Return the model's replies: usually a call, then an answer."""
     match name:
         case "smolagents":
             return ["Let me. " + CALL, FINAL]
@@ -38,12 +38,12 @@ def cut(text: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _slow_clients(monkeypatch):
-    """Give programs that import half a world the time for it."""
+    """Allow more time for programs with slow imports."""
     monkeypatch.setattr("tests.server.proxy.LIMIT", 120.0)
 
 
 async def converse(name, api, mode, *scripts):
-    """Let a framework's program have its conversation; give its status, its last line, its errors, and the upstream."""
+    """Run a framework's program; return its status, its last line, its errors, and the upstream."""
     if problem := missing(name):
         pytest.skip(problem)
     async with scripted_upstream(*scripts, listing=model_list("m")) as upstream, running_proxy(upstream.url) as url:

@@ -1,4 +1,4 @@
-"""The official Google Gen AI SDK against a running fcshim in front of an endpoint that knows nothing but text."""
+"""The official Google Gen AI SDK with a running fcshim in front of an endpoint that supports text only."""
 
 import asyncio
 import json

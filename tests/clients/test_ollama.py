@@ -1,4 +1,4 @@
-"""The official Ollama client against a running fcshim in front of an upstream that can only write text."""
+"""The official Ollama client with a running fcshim in front of an upstream that supports text only."""
 
 import asyncio
 import contextlib

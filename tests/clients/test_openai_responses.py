@@ -1,4 +1,4 @@
-"""The official client of the Responses API against a running fcshim in front of an upstream that only writes text."""
+"""The official client of the Responses API with a running fcshim in front of an upstream that supports text only."""
 
 import asyncio
 import contextlib

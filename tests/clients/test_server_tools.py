@@ -1,4 +1,4 @@
-"""The providers' SDKs in front of a fcshim that has tools of its own: an agent for clients that know of none."""
+"""The providers' SDKs with a fcshim that runs tools itself: an agent for clients without tools."""
 
 import json
 

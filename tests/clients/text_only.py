@@ -1,4 +1,4 @@
-"""What an endpoint that knows nothing but text must be sent, whatever the client's API."""
+"""Checks that requests upstream use only text, whatever the client's API."""
 
 import itertools
 
@@ -8,7 +8,7 @@ KNOWN = {"model", "messages", "stream", "stream_options", "max_tokens", "tempera
 
 
 def check_text_only(upstream: ScriptedUpstream) -> list[dict]:
-    """Give the bodies that came, each of which such an endpoint accepts."""
+    """Return the bodies that the upstream got; assert that an endpoint without tools accepts each of them."""
     bodies = [asked.body for asked in upstream.requests]
     for body in bodies:
         assert set(body) <= KNOWN

@@ -1,7 +1,6 @@
-"""Starts the servers of these tests, each as a program of its own.
+"""Starts the servers of these tests, each as a process of its own.
 
-Rule: what is started here is gone at the end of the block.
-Neighbours: `servers` has the programs.
+Rule: what is started here has ended at the end of the block.
 """
 
 import asyncio
@@ -23,17 +22,17 @@ TIMEOUTS = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=30.0)
 
 
 def stdio_transport(name: str, *args: str) -> StdioTransport:
-    """Give the command of one of the servers, over stdio."""
+    """Return the transport of one of the servers, over stdio."""
     return StdioTransport(command=sys.executable, args=(str(SERVERS / f"{name}.py"), *args))
 
 
 def server(name: str = "friendly", *args: str, called: str = "f", **settings) -> McpServerConfig:
-    """Give the settings of one of the servers, over stdio."""
+    """Return the settings of one of the servers, over stdio."""
     return McpServerConfig(name=called, transport=stdio_transport(name, *args), **settings)
 
 
 def manager(*servers: McpServerConfig, **settings) -> Manager:
-    """Give a manager whose jitter is not random."""
+    """Return a manager without random jitter."""
     return Manager(servers, **({"timeouts": TIMEOUTS, "random": lambda: 0.0} | settings))
 
 
@@ -51,14 +50,14 @@ def serve_over_http(way: str, port: int | None = None, name: str = "friendly") -
 
 
 async def eventually(true: Callable[[], object], seconds: float = 5.0) -> None:
-    """Wait until something is true. Raises `TimeoutError`."""
+    """Wait until a condition is true. Raises `TimeoutError`."""
     async with asyncio.timeout(seconds):
         while not true():  # noqa: ASYNC110 - what other processes do sets no event
             await asyncio.sleep(0.01)
 
 
 def is_running(process: int) -> bool:
-    """Tell whether a process runs; a dead one that nobody buried does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

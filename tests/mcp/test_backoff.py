@@ -1,9 +1,9 @@
-"""How long to wait before the next try."""
+"""The delays between attempts to connect."""
 
 from fcshim.mcp.backoff import FIRST_DELAY, Backoff
 
 
-def test_delays_double_up_to_the_slowest():
+def test_delays_double_up_to_the_maximum():
     backoff = Backoff(1.0, lambda: 1.0)
 
     assert [0.1, 0.2, 0.4, 0.8, 1.0, 1.0] == [backoff.next_delay() for _ in range(6)]
@@ -13,7 +13,7 @@ def test_jitter_takes_up_to_a_half():
     assert FIRST_DELAY / 2 == Backoff(1.0, lambda: 0.0).next_delay()
 
 
-def test_a_success_begins_anew():
+def test_a_success_resets_the_delay():
     backoff = Backoff(1.0, lambda: 1.0)
     backoff.next_delay()
     backoff.next_delay()
@@ -22,7 +22,7 @@ def test_a_success_begins_anew():
     assert FIRST_DELAY == backoff.next_delay()
 
 
-def test_a_thousand_failures_are_no_matter():
+def test_a_thousand_failures_do_not_overflow():
     backoff = Backoff(30.0, lambda: 1.0)
 
     assert 30.0 == [backoff.next_delay() for _ in range(2_000)][-1]

@@ -1,4 +1,4 @@
-"""Results that may be given again. Requirement 30."""
+"""Cached results. Requirement 30."""
 
 from fcshim.mcp.cache import ResultCache
 from fcshim.tools.result import failed, succeeded
@@ -13,7 +13,7 @@ class Clock:
         return self.now
 
 
-def test_a_result_holds_for_a_while():
+def test_a_result_is_cached_for_its_lifetime():
     clock = Clock()
     cache = ResultCache(10.0, clock)
     cache.put("t", {"a": 1, "b": 2}, RESULT)
@@ -26,21 +26,21 @@ def test_a_result_holds_for_a_while():
     assert cache.get("t", {"a": 1, "b": 2}) is None
 
 
-def test_a_failure_is_not_kept():
+def test_a_failure_is_not_cached():
     cache = ResultCache(10.0, Clock())
     cache.put("t", {}, failed("no"))
 
     assert cache.get("t", {}) is None
 
 
-def test_nothing_is_kept_unless_asked_for():
+def test_the_cache_is_off_by_default():
     cache = ResultCache(0.0, Clock())
     cache.put("t", {}, RESULT)
 
     assert cache.get("t", {}) is None
 
 
-def test_the_oldest_goes_first():
+def test_the_oldest_result_is_evicted_first():
     cache = ResultCache(10.0, Clock())
     for number in range(300):
         cache.put("t", {"n": number}, RESULT)

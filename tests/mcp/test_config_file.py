@@ -1,4 +1,4 @@
-"""The file of servers."""
+"""The servers file."""
 
 import json
 
@@ -22,7 +22,7 @@ def fault(**fields):
     return caught.value.message
 
 
-def test_a_desktop_client_s_file_is_read(tmp_path):
+def test_a_desktop_clients_file_is_read(tmp_path):
     file = tmp_path / "servers.json"
     servers = {
         "files": {"command": "npx", "args": ["-y", "pkg", "${HOME}/docs"], "env": {"KEY": "${TOKEN}"}},
@@ -54,12 +54,12 @@ def test_a_desktop_client_s_file_is_read(tmp_path):
         ({"command": "${env:HOME}/x"}, StdioTransport(command="/home/me/x")),
     ],
 )
-def test_every_way_to_reach_a_server(fields, reach):
+def test_every_transport_is_read(fields, reach):
     """Requirement 31."""
     assert reach == read(**fields).transport
 
 
-def test_what_holds_for_all_ways():
+def test_fields_that_all_transports_share_are_read():
     server = read(command="a", timeout=5, allow=["read_*"], cache=60, handshake=True)
 
     assert (
@@ -106,7 +106,7 @@ def test_fields_of_other_clients_are_ignored():
         ({"url": "http://a", "headers": {"a": "b\r\nc: d"}}, ".headers: expected 'a' to be a header's name"),
     ],
 )
-def test_a_fault_names_the_file_the_server_the_field_and_what_was_expected(fields, expected):
+def test_an_error_names_the_file_the_server_the_field_and_what_was_expected(fields, expected):
     assert f"file.json: mcpServers.s{expected}" in fault(**fields)
 
 
@@ -117,7 +117,7 @@ def test_a_document_without_servers_is_refused(document):
 
 
 @pytest.mark.parametrize("name", ["", " ", "a:b"])
-def test_a_name_that_could_not_be_found_again_is_refused(name):
+def test_a_name_that_is_empty_or_has_a_colon_is_refused(name):
     with pytest.raises(ConfigError, match="a name without colon"):
         read_servers({"mcpServers": {name: {"command": "a"}}}, {})
 

@@ -1,4 +1,4 @@
-"""What a server says of its tools, made fit for every model."""
+"""Servers' tool definitions, converted for every model."""
 
 import pytest
 from mcp.types import Tool as ServerTool
@@ -11,7 +11,7 @@ SERVER = McpServerConfig(name="files", transport=StdioTransport(command="a"))
 EMPTY = {"type": "object", "properties": {}}
 
 
-def test_a_tool_keeps_what_it_says():
+def test_a_definition_is_unchanged_except_for_the_prefix():
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "$defs": {"a": {}}}
     tool = ServerTool(name="read", description="Read a file.", input_schema=schema)
 
@@ -41,7 +41,7 @@ def test_a_tool_without_description_gets_one():
         ({"type": "string"}, {"type": "object", "properties": {"value": {"type": "string"}}, "required": ["value"]}),
     ],
 )
-def test_every_schema_becomes_an_object_s(schema, expected):
+def test_every_schema_becomes_one_of_an_object(schema, expected):
     """Requirement 17."""
     assert expected == object_schema(schema)
 
@@ -64,14 +64,14 @@ def deep(levels):
         None,
     ],
 )
-def test_a_tool_that_would_break_or_fill_a_prompt_is_left_out(bad):
+def test_a_tool_that_is_invalid_or_too_long_is_left_out(bad):
     listing = {"tools": [bad, {"name": "good", "inputSchema": {"properties": {"a": deep(20)}}}]}
     repair_tool_list(listing)
 
     assert ["good"] == [tool["name"] for tool in listing["tools"]]
 
 
-def test_parameters_are_read_for_people():
+def test_parameters_are_listed_for_display():
     """Requirement 20: a missing type means string; `required`, `enum` and `default` are carried."""
     schema = {
         "properties": {

@@ -1,4 +1,4 @@
-"""What went wrong, in one line."""
+"""A server's failure in one line."""
 
 import pytest
 from mcp import MCPError
@@ -18,11 +18,11 @@ from fcshim.mcp.error_text import describe_error
         (ExceptionGroup("many", [ExceptionGroup("more", [OSError("x")])]), "OSError: x"),
     ],
 )
-def test_the_innermost_cause_speaks(error, expected):
+def test_the_root_cause_is_described(error, expected):
     assert expected == describe_error(error)
 
 
-def test_what_was_written_is_quoted():
+def test_the_programs_output_is_quoted():
     assert "no; it wrote: a key is missing" == describe_error(MCPError(-1, "no"), "it wrote: a key is missing")
 
 

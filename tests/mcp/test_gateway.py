@@ -1,4 +1,4 @@
-"""A registry as an MCP server, in this process. Requirements 29 and 39."""
+"""An executor's tools as an MCP server, in this process. Requirements 29 and 39."""
 
 import asyncio
 
@@ -51,7 +51,7 @@ async def test_tools_are_listed_and_called(mode):
     assert not result.is_error
 
 
-async def test_arguments_are_mended_and_checked(mode):
+async def test_arguments_are_repaired_and_checked(mode):
     async with Client(offering(add).server, mode=mode) as client:
         mended = await client.call_tool("add", {"a": "1", "b": 2})
         wrong = await client.call_tool("add", {"a": "x"})
@@ -61,7 +61,7 @@ async def test_arguments_are_mended_and_checked(mode):
     assert "- a: expected integer, got string\n- b: missing" in wrong.content[0].text
 
 
-async def test_content_of_every_kind_goes_through(mode):
+async def test_content_of_every_kind_is_passed_on(mode):
     async with Client(offering(shown).server, mode=mode) as client:
         result = await client.call_tool("shown", {})
 
@@ -70,7 +70,7 @@ async def test_content_of_every_kind_goes_through(mode):
     assert {"a": 1} == result.structured_content
 
 
-async def test_progress_goes_through(mode):
+async def test_progress_is_passed_on(mode):
     heard = []
 
     async def listen(progress, total, message):
@@ -84,7 +84,7 @@ async def test_progress_goes_through(mode):
     assert [(0, 3, "at 0"), (1, 3, "at 1"), (2, 3, "at 2")] == sorted(heard)
 
 
-async def test_what_would_have_to_be_asked_for_does_not_run(mode):
+async def test_a_call_that_needs_approval_is_refused(mode):
     async with Client(offering(add, permissions=Permissions()).server, mode=mode) as client:
         result = await client.call_tool("add", {"a": 1, "b": 2})
 
@@ -92,7 +92,7 @@ async def test_what_would_have_to_be_asked_for_does_not_run(mode):
     assert "nobody to ask" in result.content[0].text
 
 
-async def test_what_is_not_visible_is_not_there(mode):
+async def test_an_invisible_tool_does_not_exist(mode):
     gateway = Gateway(Executor([add, shown]), visible=lambda tool: tool.definition.name == "add")
     async with Client(gateway.server, mode=mode) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
@@ -123,7 +123,7 @@ async def test_cancelling_a_call_cancels_the_work(mode):
             await ended.wait()
 
 
-async def test_a_manager_reaches_it_in_process_and_hears_of_changes():
+async def test_a_manager_connects_in_process_and_is_notified_of_changes():
     """Requirement 39: built-in servers are in process, and like any other."""
     registry = Registry([add])
     gateway = Gateway(Executor(registry))

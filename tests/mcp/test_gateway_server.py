@@ -1,4 +1,4 @@
-"""A gateway over HTTP. Requirement 39, and the threats of addresses and keys."""
+"""A gateway over HTTP: requirement 39, address checks and keys."""
 
 import asyncio
 import contextlib
@@ -67,7 +67,7 @@ async def test_web_pages_and_rebound_names_are_refused(headers, status):
 
 
 @pytest.mark.parametrize("given", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "s3cret"}])
-async def test_without_the_key_nobody_gets_in(given):
+async def test_requests_without_the_key_are_refused(given):
     async with served(key=Secret("s3cret")) as url:
         async with httpx.AsyncClient() as client:
             response = await client.post(url, json={}, headers=given)
@@ -78,7 +78,7 @@ async def test_without_the_key_nobody_gets_in(given):
     assert ConnectionState.READY is not status.state
 
 
-async def test_with_the_key_one_does():
+async def test_requests_with_the_key_are_served():
     async with served(key=Secret("s3cret")) as url:
         reach = HttpTransport(url=url, headers={"Authorization": "Bearer s3cret"})
         async with manager(McpServerConfig(name="f", transport=reach)) as servers:
@@ -88,7 +88,7 @@ async def test_with_the_key_one_does():
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.1", "example.com"])
-def test_beyond_this_machine_a_key_is_needed(host):
+def test_a_public_address_needs_a_key(host):
     with pytest.raises(ConfigError, match="expected an API key"):
         http_app(Gateway(Executor([add])), host=host)
 

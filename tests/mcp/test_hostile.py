@@ -1,4 +1,4 @@
-"""Servers that behave badly: the call fails or works, the server is gone or stays, and nothing else is hurt."""
+"""Misbehaving servers: the call fails or works, the server is lost or kept, and no other server is affected."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.mcp.server_programs import eventually, is_running, manager, server
 
 
 async def outcome(manner, **settings):
-    """Call the tool of a server with this manner, beside a good one that must not notice."""
+    """Call the tool of a misbehaving server, beside a good one that must not be affected."""
     bad, good = server("raw", manner, called="bad", **settings), server("raw", called="good")
     async with manager(bad, good) as servers:
         result = await servers.call("bad:work", {})
@@ -23,7 +23,7 @@ async def outcome(manner, **settings):
 
 
 @pytest.mark.parametrize("manner", ["garbage", "long-line", "noisy", "good"])
-async def test_what_can_be_survived_is(manner):
+async def test_unusual_but_readable_output_is_survived(manner):
     """Lines that are no messages, a message of ten megabytes, a flood on standard error."""
     result, after, status = await outcome(manner)
 
@@ -41,7 +41,7 @@ async def test_an_answer_beyond_the_limit_fails_its_call_alone(manner):
     assert ConnectionState.READY is status.state
 
 
-async def test_a_line_that_does_not_end_costs_no_memory_and_no_session():
+async def test_an_endless_line_fails_the_call_and_keeps_the_session():
     result, _, status = await outcome("endless-line", timeout=1.0)
 
     assert "gave no result within 1 seconds" in result.text
@@ -69,13 +69,13 @@ async def test_content_of_an_unknown_kind_fails_the_call():
     assert "gave no valid result" in result.text
 
 
-async def test_an_error_is_told():
+async def test_a_servers_error_is_reported():
     result, _, _ = await outcome("error")
 
     assert "The MCP server bad failed: it broke" == result.text
 
 
-async def test_a_failure_without_words_gets_some():
+async def test_a_failure_without_a_message_gets_one():
     """Requirement 22."""
     result, _, _ = await outcome("no-words")
 
@@ -98,14 +98,14 @@ async def test_all_pages_are_read_and_a_name_that_comes_twice_counts_once():
     assert ["work", "more"] == names
 
 
-async def test_a_list_that_does_not_end_is_a_fault():
+async def test_a_tool_list_that_does_not_end_is_an_error():
     async with manager(server("raw", "endless-pages")) as servers:
         (status,) = servers.status()
 
     assert "its list of tools does not end" in status.error
 
 
-async def test_one_tool_that_is_not_valid_does_not_cost_the_others():
+async def test_an_invalid_tool_does_not_hide_the_others():
     """Requirement 17, where the SDK would refuse the whole list."""
     async with manager(server("raw", "odd-tools")) as servers:
         schemas = {tool.name: tool.definition.parameters for tool in servers.tools()}
@@ -116,7 +116,7 @@ async def test_one_tool_that_is_not_valid_does_not_cost_the_others():
     assert not result.is_error
 
 
-async def test_a_list_that_is_none_is_a_fault():
+async def test_a_tool_list_that_is_no_list_is_an_error():
     async with manager(server("raw", "no-list")) as servers:
         (status,) = servers.status()
 
@@ -124,7 +124,7 @@ async def test_a_list_that_is_none_is_a_fault():
     assert "its answer is not valid: tools: " in status.error
 
 
-async def test_a_server_that_says_nothing_does_not_hold_up_the_start():
+async def test_a_silent_server_does_not_delay_the_start():
     timeouts = ConnectionTimeouts(connect=0.5, reconnect=0.5, ping=30.0)
     async with manager(server("raw", "silent", called="bad"), server("raw", called="good"), timeouts=timeouts) as made:
         bad, good = made.status()
@@ -133,7 +133,7 @@ async def test_a_server_that_says_nothing_does_not_hold_up_the_start():
     assert ConnectionState.READY is good.state
 
 
-async def test_an_idle_server_that_does_not_answer_is_started_again(monkeypatch):
+async def test_an_idle_server_that_misses_pings_is_restarted(monkeypatch):
     monkeypatch.setattr("fcshim.mcp.monitor._PING_SECONDS", 0.1)
     timeouts = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=0.1)
     async with manager(server("raw", "deaf"), timeouts=timeouts) as servers:
@@ -144,7 +144,7 @@ async def test_an_idle_server_that_does_not_answer_is_started_again(monkeypatch)
     assert first.text != second.text
 
 
-async def test_an_idle_server_that_answers_stays():
+async def test_an_idle_server_that_answers_pings_is_kept():
     timeouts = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=0.05)
     async with manager(server("raw")) as servers, manager(server("raw"), timeouts=timeouts) as asked:
         first = await asked.call("f:work", {})
@@ -157,7 +157,7 @@ async def test_an_idle_server_that_answers_stays():
 
 
 @pytest.mark.parametrize("manner", ["child", "daemon"])
-async def test_what_a_server_started_ends_with_it(manner, tmp_path):
+async def test_a_servers_child_processes_end_with_it(manner, tmp_path):
     """Requirement 27: the group, and what left it."""
     file = tmp_path / "children"
     async with manager(server("raw", manner, str(file))):
@@ -187,7 +187,7 @@ async def test_a_server_that_ends_by_itself_is_not_waited_for():
     assert took < 1.0
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing():
+async def test_a_cancelled_start_leaves_no_process():
     made = manager(server("raw", "silent"))
     start = asyncio.create_task(made.__aenter__())
     await asyncio.sleep(0.3)

@@ -1,4 +1,4 @@
-"""Servers that behave badly over HTTP, and secrets that must not show."""
+"""Misbehaving servers over HTTP, and secrets that must not be shown."""
 
 import asyncio
 import contextlib

@@ -12,7 +12,7 @@ def builtin():
     return FunctionTool(lambda: "x", name="Builtin", traits=Traits(source="builtin:test"))
 
 
-async def test_tools_come_in_their_order(tmp_path):
+async def test_tools_are_registered_in_order(tmp_path):
     (tmp_path / "a.py").write_text(CUSTOM)
     async with ToolHub([builtin()], custom=CustomTools(tmp_path), manager=manager(server("raw"))) as hub:
         names = hub.registry.get_names()
@@ -20,7 +20,7 @@ async def test_tools_come_in_their_order(tmp_path):
     assert ["Builtin", "mine", "mcp__f__work"] == names
 
 
-async def test_a_server_that_learns_is_noticed():
+async def test_a_servers_new_tool_is_registered():
     hub = ToolHub([builtin()], manager=manager(server()))
     changes = []
     hub.set_change_listener(lambda: changes.append(1))
@@ -32,7 +32,7 @@ async def test_a_server_that_learns_is_noticed():
         assert changes
 
 
-async def test_a_custom_file_that_changes_is_noticed(tmp_path, monkeypatch):
+async def test_a_changed_custom_file_is_reloaded(tmp_path, monkeypatch):
     monkeypatch.setattr("fcshim.mcp.hub._POLL_SECONDS", 0.02)
     (tmp_path / "a.py").write_text(CUSTOM)
     async with ToolHub(custom=CustomTools(tmp_path)) as hub:
@@ -42,7 +42,7 @@ async def test_a_custom_file_that_changes_is_noticed(tmp_path, monkeypatch):
         await eventually(lambda: not hub.registry.has("mine"))
 
 
-async def test_a_bad_server_leaves_the_others():
+async def test_a_failing_server_does_not_affect_the_others():
     async with ToolHub([builtin()], manager=manager(server("raw", "dead", called="bad"), server("raw"))) as hub:
         assert ["Builtin", "mcp__f__work"] == hub.registry.get_names()
 

@@ -1,4 +1,4 @@
-"""Bytes to lines."""
+"""Bytes split into lines."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ def cut(pieces, limit):
 
 
 @given(st.lists(st.binary(max_size=20)))
-def test_lines_are_the_same_however_they_are_cut(pieces):
+def test_chunk_boundaries_do_not_change_the_lines(pieces):
     whole = b"".join(pieces)
 
     assert whole.split(b"\n")[:-1] == cut(pieces, 10_000)
@@ -20,7 +20,7 @@ def test_lines_are_the_same_however_they_are_cut(pieces):
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 30))
-def test_a_line_beyond_the_limit_is_dropped_and_the_next_one_is_not(pieces, limit):
+def test_an_oversized_line_is_discarded_and_the_next_one_is_kept(pieces, limit):
     whole = b"".join(pieces).split(b"\n")[:-1]
     lines = cut(pieces, limit)
 
@@ -29,7 +29,7 @@ def test_a_line_beyond_the_limit_is_dropped_and_the_next_one_is_not(pieces, limi
     ]
 
 
-def test_a_dropped_line_keeps_its_ends():
+def test_an_oversized_line_keeps_its_ends():
     (line,) = cut([b"head", b"x" * 1000, b"tail\n"], 100)
 
     assert isinstance(line, OversizedLine)
@@ -37,7 +37,7 @@ def test_a_dropped_line_keeps_its_ends():
     assert line.tail.endswith(b"tail")
 
 
-def test_what_is_dropped_is_not_kept():
+def test_discarded_bytes_use_no_memory():
     splitter = BoundedLineSplitter(100)
     for _ in range(1000):
         splitter.feed(b"x" * 1000)

@@ -1,4 +1,4 @@
-"""The tools of servers for one request, and servers of one session."""
+"""The servers' tools for one request, and the servers of one session."""
 
 import logging
 
@@ -18,7 +18,7 @@ async def test_disabled_or_unset_means_no_tools(enabled):
         assert load_tools(servers, enabled=enabled) is None
 
 
-async def test_no_tools_at_all_are_nothing():
+async def test_without_tools_the_result_is_none():
     """Requirement 16."""
     async with manager(server("raw", "dead")) as servers, manager() as none:
         assert load_tools(servers, enabled=True) is None
@@ -28,7 +28,7 @@ async def test_no_tools_at_all_are_nothing():
 @pytest.mark.parametrize(
     ("form", "key"), [("openai", "function"), ("anthropic", "input_schema"), ("gemini", "functionDeclarations")]
 )
-async def test_tools_come_converted_and_raw_and_are_logged_by_server(form, key, caplog):
+async def test_tools_are_returned_converted_and_raw_and_are_logged_by_server(form, key, caplog):
     """Requirements 12, 15 and 16."""
     caplog.set_level(logging.INFO, "fcshim.mcp.loading")
     async with manager(server("raw", called="one"), server("raw", "pages", called="two")) as servers:

@@ -1,4 +1,4 @@
-"""Logging in to remote servers by OAuth."""
+"""Logins to remote servers by OAuth."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ class Browser:
             assert (await client.get(url)).status_code == 200
 
 
-async def test_without_a_login_a_server_is_not_reached(guarded, tmp_path):
+async def test_without_a_login_the_server_is_not_connected(guarded, tmp_path):
     async with manager(guarded, logins=OAuthLogins(tmp_path)) as servers:
         (status,) = servers.status()
 
@@ -45,7 +45,7 @@ async def test_without_a_login_a_server_is_not_reached(guarded, tmp_path):
     assert "it needs a login (nobody has logged in); run: fcshim tools login" == status.error
 
 
-async def test_who_logs_in_once_is_known_from_then_on(guarded, tmp_path):
+async def test_a_login_is_stored(guarded, tmp_path):
     browser = Browser()
     async with manager(guarded, logins=OAuthLogins(tmp_path / "logins", show=browser)) as servers:
         first = await servers.call("far:secret", {})
@@ -59,7 +59,7 @@ async def test_who_logs_in_once_is_known_from_then_on(guarded, tmp_path):
     assert {"client", "tokens"} == set(json.loads(file.read_text()))
 
 
-async def test_a_token_that_is_not_taken_any_more_needs_a_login(guarded, tmp_path):
+async def test_a_rejected_token_needs_a_new_login(guarded, tmp_path):
     async with manager(guarded, logins=OAuthLogins(tmp_path, show=Browser())) as servers:
         await servers.call("far:secret", {})
     (file,) = tmp_path.iterdir()
@@ -99,18 +99,18 @@ async def brought(query):
     return await waiting
 
 
-async def test_the_page_brings_a_code():
+async def test_the_redirect_carries_the_code():
     result = await brought("code=c&state=s&iss=i&other=x")
 
     assert ("c", "s", "i") == (result.code, result.state, result.iss)
 
 
-async def test_a_refusal_is_told():
+async def test_a_refused_login_is_reported():
     with pytest.raises(OAuthFlowError, match="the login was refused: access_denied"):
         await brought("error=access_denied")
 
 
-async def test_who_never_comes_back_is_not_waited_for(monkeypatch):
+async def test_a_login_times_out(monkeypatch):
     monkeypatch.setattr("fcshim.mcp.logins._LOGIN_SECONDS", 0.05)
     with pytest.raises(OAuthFlowError, match="nobody came back"):
         await _RedirectListener(0).wait_for_code()

@@ -1,4 +1,4 @@
-"""Servers made with the SDK, over every transport and in both eras of the protocol."""
+"""Servers made with the SDK, over every transport and both generations of the protocol."""
 
 import asyncio
 import contextlib
@@ -57,7 +57,7 @@ async def test_every_transport_lists_and_calls(way, handshake):
         ]
 
 
-async def test_one_bad_server_does_not_hurt_the_others():
+async def test_one_failing_server_does_not_affect_the_others():
     """Requirement 18."""
     bad = McpServerConfig(name="bad", transport=StdioTransport(command="/there/is/no/such/program"))
     async with manager(bad, server()) as servers:
@@ -71,7 +71,7 @@ async def test_one_bad_server_does_not_hurt_the_others():
     assert "'bad' is not connected: there is no /there/is/no/such/program" in missing.text
 
 
-async def test_content_of_every_kind_comes_through():
+async def test_content_of_every_kind_is_converted():
     """Requirement 21."""
     async with manager(server()) as servers:
         result = await servers.call("f:mixed", {})
@@ -96,7 +96,7 @@ async def test_a_failing_tool_is_a_failed_result():
 
 
 @pytest.mark.parametrize("name", ["mcp__f__a__b", "f:a__b", "f__a__b"])
-async def test_all_three_names_lead_to_a_tool(name):
+async def test_a_tool_is_found_by_all_three_names(name):
     """Requirement 19: a tool's name may hold the separator."""
     async with manager(server()) as servers:
         result = await servers.call(name, {})
@@ -104,7 +104,7 @@ async def test_all_three_names_lead_to_a_tool(name):
     assert "found" == result.text
 
 
-async def test_tools_of_one_name_live_side_by_side():
+async def test_two_servers_may_have_tools_of_one_name():
     """Requirement 19."""
     async with manager(server(called="one"), server(called="two")) as servers:
         first, second = [await servers.call(f"{name}:process", {}) for name in ("one", "two")]
@@ -112,7 +112,7 @@ async def test_tools_of_one_name_live_side_by_side():
     assert first.text != second.text
 
 
-async def test_the_switches_of_a_request_choose_the_servers():
+async def test_a_requests_settings_select_the_servers():
     """Requirements 15 and 16."""
     async with manager(server(called="one"), server(called="two")) as servers:
         everything = {tool.server for tool in servers.tools(mode=None)}
@@ -157,7 +157,7 @@ async def test_a_cancelled_call_leaves_the_server_usable():
     assert "3" == result.text
 
 
-async def test_a_server_that_dies_in_a_call_fails_it_and_comes_back():
+async def test_a_server_that_dies_in_a_call_fails_the_call_and_is_restarted():
     """Requirement 32."""
     async with manager(server()) as servers:
         before = await servers.call("f:process", {})
@@ -170,7 +170,7 @@ async def test_a_server_that_dies_in_a_call_fails_it_and_comes_back():
     assert before.text != after.text
 
 
-async def test_a_server_that_is_killed_while_idle_comes_back_by_itself():
+async def test_a_server_that_is_killed_while_idle_is_restarted():
     """Requirement 32: a lost connection is opened again."""
     async with manager(server()) as servers:
         os.kill(int((await servers.call("f:process", {})).text), signal.SIGKILL)
@@ -180,7 +180,7 @@ async def test_a_server_that_is_killed_while_idle_comes_back_by_itself():
 
 @pytest.mark.parametrize("handshake", ERAS)
 @pytest.mark.parametrize("way", ["http", "stateless", "sse"])
-async def test_a_call_made_while_the_server_is_away_is_not_lost(way, handshake):
+async def test_a_call_waits_for_a_restarting_server(way, handshake):
     """A restarted server has forgotten the session (404) or refuses for a while; what was not sent waits for it."""
     port = free_port()
     with contextlib.ExitStack() as first:
@@ -201,7 +201,7 @@ async def test_a_call_made_while_the_server_is_away_is_not_lost(way, handshake):
 
 @pytest.mark.parametrize("way", ["http", "stateless"])
 @pytest.mark.parametrize("handshake", ERAS)
-async def test_a_session_that_was_forgotten_is_begun_anew(way, handshake):
+async def test_a_lost_session_is_replaced_by_a_new_one(way, handshake):
     """The server restarts between two calls: 404 for the old session, no connection lost."""
     port = free_port()
     with contextlib.ExitStack() as first:
@@ -218,7 +218,7 @@ async def test_a_session_that_was_forgotten_is_begun_anew(way, handshake):
 
 @pytest.mark.parametrize("handshake", ERAS)
 @pytest.mark.parametrize("way", ["stdio", "http"])
-async def test_new_tools_are_noticed(way, handshake):
+async def test_new_tools_are_listed(way, handshake):
     changes = []
     with reached(way) as reach:
         settings = McpServerConfig(name="f", transport=reach, handshake=handshake)
@@ -233,7 +233,7 @@ async def test_new_tools_are_noticed(way, handshake):
 
 
 @pytest.mark.parametrize("handshake", ERAS)
-async def test_a_server_that_changes_a_tool_is_kept_apart_until_it_is_approved(handshake):
+async def test_a_changed_tool_disables_the_server_until_approval(handshake):
     async with manager(server(handshake=handshake)) as servers:
         await servers.call("f:turn", {})
         await eventually(lambda: servers.status()[0].changed_tools)
@@ -248,7 +248,7 @@ async def test_a_server_that_changes_a_tool_is_kept_apart_until_it_is_approved(h
     assert "5" == after.text
 
 
-async def test_an_approval_by_another_program_is_noticed(tmp_path):
+async def test_an_approval_by_another_process_takes_effect(tmp_path):
     file, friend = tmp_path / "pins.json", server()
     async with manager(friend, pins=Pins(file)) as servers:
         await servers.call("f:turn", {})
@@ -264,7 +264,7 @@ async def test_an_approval_by_another_program_is_noticed(tmp_path):
     assert "add" in [tool.name for tool in found]
 
 
-async def test_servers_are_started_side_by_side():
+async def test_servers_are_started_concurrently():
     """Twenty servers that take half a second each do not take ten seconds."""
     many = [server("raw", "late", called=f"s{number}") for number in range(20)]
     began = asyncio.get_running_loop().time()
@@ -276,7 +276,7 @@ async def test_servers_are_started_side_by_side():
     assert took < 3.0
 
 
-async def test_a_slow_server_does_not_hold_up_the_others():
+async def test_a_slow_server_does_not_delay_the_others():
     """It comes when it is there."""
     timeouts = ConnectionTimeouts(start=0.3)
     changes = []

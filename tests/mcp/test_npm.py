@@ -1,4 +1,4 @@
-"""A server from npm's registry, as most people run one. Requirement 31."""
+"""A server from npm's registry, the usual case. Requirement 31."""
 
 import shutil
 import subprocess

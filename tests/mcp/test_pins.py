@@ -1,4 +1,4 @@
-"""What each tool was when it was first seen."""
+"""Pinned tool definitions."""
 
 import pytest
 from mcp.types import Tool
@@ -13,7 +13,7 @@ def tool(name="t", description="Do.", **properties):
     return Tool(name=name, description=description, input_schema={"type": "object", "properties": properties})
 
 
-def test_a_tool_is_taken_as_it_first_comes():
+def test_a_tool_is_pinned_when_first_seen():
     pins = Pins()
 
     assert () == pins.check(SERVER, [tool()])
@@ -21,7 +21,7 @@ def test_a_tool_is_taken_as_it_first_comes():
 
 
 @pytest.mark.parametrize("other", [tool(description="Do evil."), tool(key={"type": "string"})])
-def test_a_tool_that_says_something_else_is_told(other):
+def test_a_changed_tool_is_reported(other):
     pins = Pins()
     pins.check(SERVER, [tool()])
 
@@ -29,7 +29,7 @@ def test_a_tool_that_says_something_else_is_told(other):
     assert ("t",) == pins.check(SERVER, [other])
 
 
-def test_a_tool_that_goes_away_and_returns_changed_is_told():
+def test_a_removed_tool_that_returns_changed_is_reported():
     pins = Pins()
     pins.check(SERVER, [tool()])
 
@@ -37,7 +37,7 @@ def test_a_tool_that_goes_away_and_returns_changed_is_told():
     assert ("t",) == pins.check(SERVER, [tool(description="Do evil.")])
 
 
-def test_a_new_tool_is_taken_but_not_beside_a_changed_one():
+def test_a_new_tool_is_pinned_unless_another_has_changed():
     pins = Pins()
     pins.check(SERVER, [tool()])
 
@@ -46,7 +46,7 @@ def test_a_new_tool_is_taken_but_not_beside_a_changed_one():
     assert ("t",) == pins.check(SERVER, [tool(description="Do evil."), tool("newer", "Help it.")])
 
 
-def test_approval_takes_the_tools_as_they_are():
+def test_approval_pins_the_current_tools():
     pins = Pins()
     pins.check(SERVER, [tool()])
     pins.approve(SERVER, [tool(description="Do more.")])
@@ -55,7 +55,7 @@ def test_approval_takes_the_tools_as_they_are():
     assert ("t",) == pins.check(SERVER, [tool()])
 
 
-def test_another_program_begins_anew():
+def test_another_program_starts_without_pins():
     pins = Pins()
     pins.check(SERVER, [tool()])
 
@@ -64,7 +64,7 @@ def test_another_program_begins_anew():
     )
 
 
-def test_a_file_remembers(tmp_path):
+def test_pins_are_kept_in_the_file(tmp_path):
     file = tmp_path / "state" / "pins.json"
     Pins(file).check(SERVER, [tool()])
 
@@ -73,14 +73,14 @@ def test_a_file_remembers(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', "\udcff"])
-def test_a_file_that_cannot_be_read_is_no_reason_to_forget(tmp_path, text):
+def test_an_unreadable_file_is_an_error(tmp_path, text):
     file = tmp_path / "pins.json"
     file.write_text(text, errors="surrogateescape")
     with pytest.raises(ConfigError, match="not a file of pinned tools"):
         Pins(file)
 
 
-def test_a_file_that_cannot_be_written_is_no_reason_to_fail(tmp_path, caplog):
+def test_an_unwritable_file_is_only_a_warning(tmp_path, caplog):
     (tmp_path / "file").write_text("")
     pins = Pins(tmp_path / "file" / "pins.json")
 
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_written_is_no_reason_to_fail(tmp_path, caplog):
     assert "are not remembered" in caplog.text
 
 
-def test_what_another_program_approves_counts_here(tmp_path):
+def test_another_processs_approval_takes_effect(tmp_path):
     here, there = Pins(tmp_path / "pins.json"), Pins(tmp_path / "pins.json")
     here.check(SERVER, [tool()])
     there.approve(SERVER, [tool(description="Do more.")])
@@ -97,7 +97,7 @@ def test_what_another_program_approves_counts_here(tmp_path):
     assert () == here.check(SERVER, [tool(description="Do more.")])
 
 
-def test_what_another_program_wrote_is_not_overwritten(tmp_path):
+def test_another_processs_pins_are_not_overwritten(tmp_path):
     other = McpServerConfig(name="o", transport=StdioTransport(command="o"))
     here, there = Pins(tmp_path / "pins.json"), Pins(tmp_path / "pins.json")
     there.check(other, [tool()])
@@ -107,7 +107,7 @@ def test_what_another_program_wrote_is_not_overwritten(tmp_path):
     assert ("t",) == Pins(tmp_path / "pins.json").check(SERVER, [tool(description="Do evil.")])
 
 
-def test_a_file_that_was_spoilt_meanwhile_changes_nothing(tmp_path, caplog):
+def test_a_file_that_becomes_invalid_changes_nothing(tmp_path, caplog):
     pins = Pins(tmp_path / "pins.json")
     pins.check(SERVER, [tool()])
     (tmp_path / "pins.json").write_text("{")

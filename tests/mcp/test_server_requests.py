@@ -1,4 +1,4 @@
-"""What servers ask of us: the model and the user."""
+"""Servers' requests to the model and to the user."""
 
 import pytest
 
@@ -28,7 +28,7 @@ async def test_a_server_asks_the_model():
     assert "3 (maxTokens)" == result.text
 
 
-async def test_a_model_that_fails_is_told_to_the_server():
+async def test_a_model_failure_is_an_error_for_the_server():
     async def ask(messages, most):
         raise UpstreamError("it broke")
 
@@ -37,7 +37,7 @@ async def test_a_model_that_fails_is_told_to_the_server():
     assert result.is_error
 
 
-async def test_without_somebody_to_ask_nobody_is():
+async def test_without_callbacks_servers_get_no_answer():
     async with manager(server(handshake=True)) as servers:
         model = await servers.call("f:ask_model", {"question": "x"})
         user = await servers.call("f:ask_user", {"question": "x"})

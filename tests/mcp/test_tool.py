@@ -24,7 +24,7 @@ async def test_a_registry_executes_servers_tools():
     assert "- b: expected integer, got string" in wrong
 
 
-async def test_servers_tools_ask_unless_the_settings_allow_them():
+async def test_servers_tools_need_approval_unless_the_settings_allow_them():
     """Requirement 37."""
     async with manager(server(allow=("a*",))) as servers:
         permissions = Permissions()
@@ -36,7 +36,7 @@ async def test_servers_tools_ask_unless_the_settings_allow_them():
     assert "It needs permission" in asked
 
 
-async def test_what_a_server_says_of_its_tools_is_a_hint():
+async def test_a_servers_annotations_are_only_hints():
     async with manager(server()) as servers:
         traits = {tool.name: tool.traits for tool in servers.tools()}
 
@@ -46,7 +46,7 @@ async def test_what_a_server_says_of_its_tools_is_a_hint():
     assert {"mcp:f"} == {each.source for each in traits.values()}
 
 
-async def test_a_tool_that_only_reads_is_asked_once_where_the_settings_say_so():
+async def test_results_of_read_only_tools_are_cached_if_configured():
     """Requirement 30."""
     async with manager(server(cache=60.0), server(called="g")) as servers:
         tool = servers.find("f:add")

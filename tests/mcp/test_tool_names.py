@@ -1,4 +1,4 @@
-"""Names for tools of many servers. Requirement 19."""
+"""Tool names that are unique over many servers. Requirement 19."""
 
 import re
 
@@ -11,24 +11,24 @@ PROVIDERS = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 names = st.text(min_size=1, max_size=80) | st.from_regex(r"[a-c_-]{1,5}", fullmatch=True)
 
 
-def test_plain_names_are_put_together():
+def test_valid_names_are_joined():
     assert "mcp__files__read_file" == full_name("files", "read_file")
     assert "files__read_file" == direct_name("files", "read_file")
     assert "files:read_file" == qualified_name("files", "read_file")
 
 
-def test_a_tool_may_hold_the_separator():
+def test_a_tools_name_may_contain_the_separator():
     assert "mcp__a__b__c" == full_name("a", "b__c")
     assert full_name("a__b", "c") != full_name("a", "b__c")
 
 
-def test_what_no_provider_takes_is_replaced_and_kept_apart():
+def test_invalid_names_are_replaced_and_stay_distinct():
     assert re.fullmatch(r"mcp__my_server-[0-9a-f]{6}__get_x-[0-9a-f]{6}", full_name("my server", "get.x"))
     assert full_name("my server", "t") != full_name("my.server", "t")
 
 
 @given(st.lists(st.tuples(names.filter(lambda name: ":" not in name), names), min_size=1, unique=True))
-def test_every_name_leads_back_to_its_tool(offered):
+def test_every_name_identifies_one_tool(offered):
     for at, form in enumerate((full_name, qualified_name, direct_name)):
         index = {all_names(*pair)[at]: pair for pair in offered}
 

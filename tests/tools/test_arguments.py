@@ -1,4 +1,4 @@
-"""A call's arguments, read, mended and checked."""
+"""A call's arguments: parsing, repair and checks."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def faults(text, schema=SCHEMA):
     return caught.value.message
 
 
-def test_what_fits_is_not_touched():
+def test_valid_arguments_are_unchanged():
     assert {"path": "5", "size": 2.5, "either": None} == read('{"path": "5", "size": 2.5, "either": null}')
 
 
@@ -46,7 +46,7 @@ def test_what_fits_is_not_touched():
         ('{"path": "a", "where": {"x": "1"}}', {"path": "a", "where": {"x": 1}}),
     ],
 )
-def test_usual_slips_are_mended(text, expected):
+def test_common_mistakes_are_repaired(text, expected):
     """Requirement 35."""
     assert expected == read(text)
 
@@ -67,20 +67,20 @@ def test_usual_slips_are_mended(text, expected):
         ('{"path": "a", "zzzzzz": 1}', "zzzzzz: no such parameter (there are: path, size, deep"),
     ],
 )
-def test_each_fault_has_its_message(text, fault):
+def test_each_mistake_has_its_message(text, fault):
     """Requirement 24."""
     assert f"Wrong arguments for t:\n- {fault}" in faults(text)
 
 
-def test_all_faults_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     assert 3 == faults('{"size": "big", "deep": 5}').count("\n- ")
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "5", '{"a": NaN}', "[" * 100_000])
-def test_what_is_no_object_is_refused(text):
+def test_arguments_that_are_no_object_are_refused(text):
     assert "The arguments are not a JSON object." == faults(text)
 
 
 @pytest.mark.parametrize("schema", [None, {}, {"type": 5}])
-def test_a_schema_that_says_nothing_admits_everything(schema):
+def test_an_empty_schema_accepts_everything(schema):
     assert {"a": 1} == read('{"a": 1}', schema)

@@ -1,4 +1,4 @@
-"""A process that we start, under both event loops."""
+"""Child processes under both event loops."""
 
 import asyncio
 import sys
@@ -41,7 +41,7 @@ def test_it_reads_writes_and_ends(run):
     assert (b"HELLO", True, 3) == run(outcome(program, b"hello"))
 
 
-def test_its_output_ends_although_a_child_of_it_holds_the_pipe(run):
+def test_its_output_ends_even_while_its_child_holds_the_pipe(run):
     program = "import subprocess; print('begun', flush=True); subprocess.Popen(['sleep', '3'])"
     output, ended, code = run(outcome(program))
 
@@ -54,12 +54,12 @@ def test_it_leads_a_group_of_its_own(run):
     assert b"True\n" == run(outcome(program))[0]
 
 
-def test_what_cannot_be_started_is_told(run):
+def test_a_failed_start_raises(run):
     with pytest.raises(FileNotFoundError):
         run(start_child(("/there/is/no/such/program",)))
 
 
-def test_waiting_has_an_end(run):
+def test_waiting_has_a_limit(run):
     async def wait():
         child = await start_child(python("import time; time.sleep(5)"))
         ended = await child.wait_exit(0.05)

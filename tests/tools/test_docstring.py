@@ -1,4 +1,4 @@
-"""Docstrings, taken apart."""
+"""Descriptions from docstrings."""
 
 import functools
 
@@ -61,7 +61,7 @@ def function_with(docstring):
 
 
 @pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, SPHINX])
-def test_the_three_styles_say_the_same(docstring):
+def test_the_three_styles_have_the_same_result(docstring):
     expected = DocstringParts(
         summary="Look up the weather.\n\nWorldwide.",
         parameters={"city": "The city's English name.", "days": "How many days."},

@@ -1,4 +1,4 @@
-"""Calls to results."""
+"""The execution of calls."""
 
 import asyncio
 
@@ -77,7 +77,7 @@ async def test_an_unknown_tool_gives_a_hint_and_the_names():
     assert "There is no tool named ad. Did you mean add? Available: add, subtract." == text_of(message)
 
 
-async def test_a_call_that_ended_with_an_error_is_told_and_not_executed():
+async def test_an_invalid_call_gets_an_error_and_is_not_executed():
     executed = []
     error = CallError("malformed", "a value is missing", '{"a": }')
     message = await result_of(call("note", error=error), FunctionTool(lambda: executed.append(1), name="note"))
@@ -141,7 +141,7 @@ def test_at_least_one_call_must_be_able_to_run():
         Executor([add], max_parallel=0)
 
 
-async def test_a_tool_that_must_not_run_beside_others_does_not():
+async def test_a_tool_that_is_not_parallel_runs_alone():
     running, most = 0, 0
 
     async def write() -> None:
@@ -157,7 +157,7 @@ async def test_a_tool_that_must_not_run_beside_others_does_not():
     assert 1 == most
 
 
-async def test_a_tool_s_own_timeout_goes_before_the_usual_one():
+async def test_a_tools_own_timeout_takes_precedence():
     async def forever():
         await asyncio.Event().wait()
 
@@ -192,12 +192,12 @@ async def test_pictures_are_kept():
     assert (TextPart("x" * 10 + "\n(truncated)"), picture, TextPart("\n(truncated)")) == message.content
 
 
-async def test_usual_slips_are_mended():
+async def test_common_mistakes_are_repaired():
     """Requirement 35: a number in a string."""
     assert "3" == text_of(await result_of(call("add", '{"a": "1", "b": 2.0}'), add))
 
 
-async def test_every_fault_has_its_message():
+async def test_every_mistake_has_its_message():
     """Requirement 24."""
     message = await result_of(call("add", '{"b": "x", "c": 1}'), add)
 
@@ -214,7 +214,7 @@ async def test_a_call_without_permission_is_not_executed():
     assert [] == executed
 
 
-async def test_waiting_for_a_person_does_not_count():
+async def test_waiting_for_approval_does_not_count_as_execution_time():
     async def ask(_):
         await asyncio.sleep(1.0)
         return PermissionDecision(allowed=True)
@@ -224,7 +224,7 @@ async def test_waiting_for_a_person_does_not_count():
     assert "3" == text_of(message)
 
 
-async def test_what_becomes_of_a_call_is_heard():
+async def test_the_listener_gets_the_events_of_a_call():
     heard = []
 
     async def work(context: CallContext) -> str:
@@ -261,7 +261,7 @@ async def test_cancelling_cancels_the_work():
     assert cancelled.is_set()
 
 
-async def test_a_registry_is_used_as_it_is():
+async def test_a_registry_is_used_directly():
     registry = Registry([add])
     executor = Executor(registry)
     registry.register(subtract)

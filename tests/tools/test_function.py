@@ -44,7 +44,7 @@ def raising(error):
     return FunctionTool(function)
 
 
-def test_the_model_is_told_name_docstring_and_schema():
+def test_name_description_and_schema_come_from_the_function():
     schema = {
         "type": "object",
         "properties": {
@@ -70,7 +70,7 @@ async def test_an_async_function_is_awaited():
     assert "42" == (await FunctionTool(double).call({"x": 21})).text
 
 
-async def test_a_sync_function_runs_beside_the_event_loop():
+async def test_a_sync_function_runs_in_a_thread():
     def where() -> bool:
         return threading.current_thread() is threading.main_thread()
 
@@ -121,7 +121,7 @@ async def test_an_exception_is_a_failed_result_with_a_short_message():
     assert 2_000 == len(result.text)
 
 
-async def test_a_tool_error_speaks_for_itself():
+async def test_the_message_of_a_tool_error_is_unchanged():
     assert ToolResult((TextPart("no such city"),), is_error=True) == await raising(ToolError("no such city")).call({})
 
 
@@ -137,7 +137,7 @@ async def test_cancelling_a_call_is_not_swallowed():
         await task
 
 
-async def test_the_context_of_the_call_is_not_the_model_s_business():
+async def test_the_call_context_is_hidden_from_the_model():
     """Requirement 33: a tool gets arguments and context."""
 
     def tell(context: CallContext, word: str) -> str:
@@ -149,7 +149,7 @@ async def test_the_context_of_the_call_is_not_the_model_s_business():
     assert "hello call_7" == (await tool.call({"word": "hello"}, CallContext("call_7"))).text
 
 
-async def test_a_result_is_taken_as_it_is():
+async def test_a_tool_result_is_returned_unchanged():
     made = ToolResult((MediaPart("image/png", data="iVBO"),))
 
     assert made is await FunctionTool(lambda: made, name="shot").call({})

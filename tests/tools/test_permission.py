@@ -1,4 +1,4 @@
-"""Whether a call may run. Requirements 36 and 37."""
+"""Permission for calls. Requirements 36 and 37."""
 
 import asyncio
 
@@ -66,7 +66,7 @@ async def test_the_table_of_modes(mode, traits, outcome):
     assert outcome == ("refuse" if refusal else "ask" if person.asked else "run")
 
 
-async def test_nobody_to_ask_means_no():
+async def test_without_a_user_the_call_is_refused():
     assert "nobody to ask" in await Permissions().refusal_reason(tool(MCP), {})
 
 
@@ -87,7 +87,7 @@ async def test_a_decision_can_be_remembered(allowed):
     assert {allowed} == {answer is None for answer in answers}
 
 
-async def test_what_is_remembered_of_a_command_is_its_very_words():
+async def test_a_remembered_command_must_match_exactly():
     person = Person(PermissionDecision(allowed=True, remember=True), NO)
     permissions = Permissions(ask=person)
     answers = [await permissions.refusal_reason(tool(BASH), {"command": words}) for words in ("ls", "ls", "rm x")]
@@ -95,14 +95,14 @@ async def test_what_is_remembered_of_a_command_is_its_very_words():
     assert [None, None, "The user refused."] == answers
 
 
-async def test_what_is_remembered_of_an_edit_holds_for_all_files():
+async def test_a_remembered_edit_applies_to_all_files():
     person = Person(PermissionDecision(allowed=True, remember=True))
     permissions = Permissions(ask=person)
 
     assert [None, None] == [await permissions.refusal_reason(tool(EDIT), {"path": path}) for path in ("a", "b")]
 
 
-async def test_people_are_asked_one_question_at_a_time():
+async def test_the_user_is_asked_one_question_at_a_time():
     person = Person(PermissionDecision(allowed=True, remember=True))
     permissions = Permissions(ask=person)
     answers = await asyncio.gather(*(permissions.refusal_reason(tool(MCP), {}) for _ in range(5)))
@@ -127,7 +127,7 @@ async def test_rules_refuse_ask_and_allow():
     assert "The user refused." == await permissions.refusal_reason(tool(SAFE, "Read"), {})
 
 
-async def test_a_rule_that_allows_does_not_lift_read_only():
+async def test_an_allow_rule_does_not_override_read_only():
     permissions = Permissions("read_only", rules=parse_rules("allow", ["*"]))
 
     assert "read-only" in await permissions.refusal_reason(tool(BASH), {})

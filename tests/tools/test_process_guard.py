@@ -1,4 +1,4 @@
-"""Nothing survives us, however we end: servers, and the commands of the built-in tools."""
+"""No child process outlives us, whatever our end: servers, and the commands of the built-in tools."""
 
 import asyncio
 import contextlib
@@ -52,7 +52,7 @@ def when_ready(parent, file):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-async def test_a_killed_parent_leaves_nobody(tmp_path, number):
+async def test_a_killed_parent_leaves_no_process(tmp_path, number):
     """`kill -9` included: servers, a stubborn one, a child of one, a daemon that left its group."""
     for attempt in range(ROUNDS if number == signal.SIGKILL else 1):
         file = tmp_path / f"{attempt}"
@@ -68,7 +68,7 @@ async def test_a_killed_parent_leaves_nobody(tmp_path, number):
             )
 
 
-async def test_a_parent_that_exits_without_closing_leaves_nobody(tmp_path):
+async def test_a_parent_that_exits_without_closing_leaves_no_process(tmp_path):
     """Requirement 27: the safety net."""
     file = tmp_path / "file"
     with running(PARENT.replace("{end}", "import os; os._exit(0)"), file) as parent:
@@ -87,7 +87,7 @@ asyncio.run(bash.call({"command": command}))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-async def test_a_killed_parent_leaves_no_command(tmp_path, number):
+async def test_a_killed_parent_leaves_no_command_running(tmp_path, number):
     """Not even one that has left its group."""
     with running(COMMAND, tmp_path) as parent:
         await eventually((tmp_path / "ready").exists, 30.0)
@@ -100,7 +100,7 @@ async def test_a_killed_parent_leaves_no_command(tmp_path, number):
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="without /proc only announced groups are found")
-async def test_a_parent_that_is_killed_while_it_starts_leaves_nobody(tmp_path):
+async def test_a_parent_killed_during_start_leaves_no_process(tmp_path):
     """At any moment of the start, which is when a server may not have been announced yet."""
     for attempt in range(ROUNDS):
         file = tmp_path / f"{attempt}"

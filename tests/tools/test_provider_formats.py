@@ -1,4 +1,4 @@
-"""Tools in the forms that providers take. Requirement 12."""
+"""Tools in the formats of the providers. Requirement 12."""
 
 from fcshim.messages import Tool
 from fcshim.tools.provider_formats import convert_tools
@@ -34,7 +34,7 @@ def test_a_tool_without_schema_gets_an_empty_one():
     assert {"type": "object", "properties": {}} == made["input_schema"]
 
 
-def test_gemini_gets_no_keywords_that_it_does_not_know():
+def test_keywords_that_gemini_rejects_are_left_out():
     written = {"type": "object", "$schema": "x", "additionalProperties": False, "properties": {"$id": {"const": 1}}}
 
     assert {"type": "object", "properties": {"$id": {"enum": [1]}}} == gemini(written)
@@ -46,7 +46,7 @@ def test_gemini_gets_one_type():
     assert {"anyOf": [{"type": "string"}]} == gemini({"oneOf": [{"type": "string", "$comment": "x"}]})
 
 
-def test_references_are_written_out_for_gemini():
+def test_references_are_inlined_for_gemini():
     schema = {
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/x", "description": "d"}, "b": {"$ref": "http://elsewhere"}},
@@ -59,7 +59,7 @@ def test_references_are_written_out_for_gemini():
     assert {} == properties["b"]
 
 
-def test_a_schema_that_contains_itself_many_times_ends():
+def test_a_recursive_schema_has_an_end():
     node = {"type": "object", "properties": {name: {"$ref": "#/$defs/node"} for name in "abcdefgh"}}
     schema = {"type": "object", "properties": {"root": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
     (made,) = convert_tools([Tool("t", "", schema)], "gemini")

@@ -1,4 +1,4 @@
-"""The tools that are at hand. Requirements 34, 36 and 38."""
+"""The registry of tools. Requirements 34, 36 and 38."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def tool(name, **traits):
     return FunctionTool(read, name=name, traits=Traits(**traits))
 
 
-def test_tools_come_and_go_by_name():
+def test_tools_are_added_and_removed_by_name():
     registry = Registry()
 
     assert 2 == registry.register_all([read, tool("write")])
@@ -34,7 +34,7 @@ def test_a_name_belongs_to_one_tool():
         registry.register(tool("read"))
 
 
-def test_definitions_are_those_of_openai():
+def test_definitions_have_the_format_of_openai():
     (definition,) = Registry([read]).get_definitions()
 
     assert "function" == definition["type"]
@@ -50,7 +50,7 @@ def test_a_filtered_registry_has_the_allowed_tools_only():
     assert ["Read", "Write", "mcp__a__b"] == registry.get_names()
 
 
-def test_a_plan_has_tools_that_read_only():
+def test_a_read_only_registry_has_no_tools_that_act():
     registry = Registry(
         [tool("Read", sensitivity="safe"), tool("Write", sensitivity="edit"), tool("m", reads_only=True)]
     )
@@ -71,7 +71,7 @@ def test_a_source_is_replaced_as_a_whole():
     assert ["Read", "b", "c"] == registry.get_names()
 
 
-def test_an_unknown_tool_is_told_with_what_there_is():
+def test_the_message_for_an_unknown_tool_lists_the_known_ones():
     """Requirement 35."""
     assert "There is no tool named raed. Did you mean read? Available: read." == Registry([read]).unknown_tool_message(
         "raed"

@@ -1,4 +1,4 @@
-"""What a tool gives back."""
+"""Tool results."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def test_a_string_stays_and_anything_else_becomes_json(value, text):
     assert ToolResult(content=(TextPart(text),)) == succeeded(value)
 
 
-def test_what_has_no_json_form_is_written_as_str_writes_it():
+def test_a_value_without_a_json_form_becomes_its_str():
     value = []
     value.append(value)
 
@@ -52,7 +52,7 @@ def test_the_text_leaves_media_out():
     assert "ab" == ToolResult(content=(TextPart("a"), MediaPart("image/png"), TextPart("b"))).text
 
 
-def test_all_of_it_can_be_said_in_words():
+def test_all_content_has_a_text_form():
     """Requirement 21."""
     content = (TextPart("a"), MediaPart("image/png"), MediaPart("audio/wav"), MediaPart("application/pdf"))
 

@@ -1,4 +1,4 @@
-"""Rules about tools."""
+"""Permission rules."""
 
 import pytest
 
@@ -42,16 +42,16 @@ def test_a_pattern_is_about_names(written, name, expected):
         ("gitk", False),
     ],
 )
-def test_what_is_allowed_is_allowed_for_each_command_of_a_line(command, expected):
+def test_an_allow_rule_must_match_each_command_of_a_line(command, expected):
     assert expected == matches("allow", "Bash(git *)", "Bash", command)
 
 
 @pytest.mark.parametrize("command", ["rm -rf x", "ls; rm -rf x", "ls && rm -r x", "true || rm x"])
-def test_what_is_refused_is_refused_anywhere_in_a_line(command):
+def test_a_deny_rule_matches_any_command_of_a_line(command):
     assert matches("deny", "Bash(rm *)", "Bash", command)
 
 
-def test_refusing_goes_before_asking_and_asking_before_allowing():
+def test_deny_takes_precedence_over_ask_and_ask_over_allow():
     rules = [*parse_rules("allow", ["*"]), *parse_rules("ask", ["B*"]), *parse_rules("deny", ["Bash(rm *)"])]
 
     assert "deny" == first_match(rules, "Bash", "rm x").verdict
@@ -65,6 +65,6 @@ def test_a_rule_is_a_name_and_a_subject():
 
 
 @pytest.mark.parametrize("written", ["", "  ", "Bash(", "a b", "(x)", "Bash()"])
-def test_anything_else_is_no_rule(written):
+def test_invalid_rules_are_refused(written):
     with pytest.raises(ConfigError, match="is no rule"):
         parse_rules("allow", [written])

@@ -1,4 +1,4 @@
-"""Signatures as contracts."""
+"""Python signatures as tool parameters."""
 
 import enum
 import functools
@@ -62,7 +62,7 @@ def test_a_function_without_parameters_has_an_empty_object_schema():
     assert {"type": "object", "properties": {}} == signature_of(lambda: None).schema
 
 
-def test_defaults_are_told_unless_they_are_none():
+def test_defaults_are_in_the_schema_unless_they_are_none():
     properties = signature_of(weather).schema["properties"]
 
     assert {"enum": ["c", "f"], "default": "c"} == properties["unit"]
@@ -76,7 +76,7 @@ def test_a_default_without_a_json_form_is_left_out():
     assert {} == signature_of(function).schema["properties"]["when"]
 
 
-def test_an_annotated_text_wins_over_the_docstring():
+def test_an_annotated_text_takes_precedence_over_the_docstring():
     properties = signature_of(weather, note="From the docstring.", city="A city.").schema["properties"]
 
     assert "A remark." == properties["note"]["description"]
@@ -110,7 +110,7 @@ def test_string_annotations_are_resolved():
         (dict, "signature cannot be read"),
     ],
 )
-def test_a_signature_that_cannot_be_asked_of_a_model_is_refused(function, message):
+def test_a_signature_without_a_schema_is_refused(function, message):
     with pytest.raises(ConfigError, match=f"tool 'weather'.*{message}"):
         signature_of(function)
 
@@ -164,11 +164,11 @@ def test_binding_respects_what_a_partial_has_fixed():
         ({"city": "Oslo", "Days": 2}, ["- Days: no such parameter, did you mean days?"]),
     ],
 )
-def test_each_fault_has_its_message(arguments, faults):
+def test_each_mistake_has_its_message(arguments, faults):
     assert faults == faults_of(weather, **arguments)
 
 
-def test_all_faults_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     faults = faults_of(weather, days="x", zebra=1)
 
     assert [

@@ -63,7 +63,7 @@ POINT = {
         (Options, {"type": "object", "properties": {"limit": {"type": "integer"}}, "required": []}),
     ],
 )
-def test_a_type_is_written_where_it_is_used(kind, expected):
+def test_a_type_is_inlined_where_it_is_used(kind, expected):
     assert ([expected], {}) == schemas_of([kind])
 
 
@@ -74,7 +74,7 @@ def test_a_type_used_twice_is_written_twice():
     assert [POINT, POINT] == schema["prefixItems"]
 
 
-def test_a_type_that_contains_itself_stays_behind_a_reference():
+def test_a_recursive_type_stays_behind_a_reference():
     ((schema,), definitions) = schemas_of([Node])
 
     assert {"$ref": "#/$defs/Node"} == schema

@@ -1,8 +1,7 @@
-"""What every framework's program does: read what it is asked, have one conversation, print what happened.
+"""What every framework's program does: read its arguments, have one conversation, print a report.
 
-Rule: the last line of the output is JSON: the final text, and the arguments with which the tool was called, also where
-the conversation ended with an error.
-Neighbours: `test_frameworks` runs the programs, each with the Python of its own environment.
+Rule: the last line of the output is JSON: the final text, and the arguments with which the tool was called, even if the
+conversation ended with an error.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A server with one tool, named so that the tiny model of the demo can write its name down. Over stdio."""
+"""A server with one tool, whose name the demo's tiny model can write. Over stdio."""
 
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations

@@ -1,7 +1,6 @@
-"""A server made with the SDK, with a tool of every kind: over stdio, or over HTTP where a port is given.
+"""A server made with the SDK, with a tool of every kind: over stdio, or over HTTP if a port is given.
 
-Rule: `friendly.py [stdio | http PORT | sse PORT | json PORT | stateless PORT]`, run as a program of its own.
-Neighbours: `tests.mcp.server_programs` starts it.
+Rule: `friendly.py [stdio | http PORT | sse PORT | json PORT | stateless PORT]`, run as a process of its own.
 """
 
 import asyncio

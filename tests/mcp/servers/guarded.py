@@ -1,7 +1,6 @@
-"""A server that lets nobody in without a login, and its own authorisation server: `guarded.py http PORT`.
+"""A server that requires a login, and its own authorisation server: `guarded.py http PORT`.
 
-Rule: everybody who comes to the login page is sent back with a code at once; tokens and clients live in memory.
-Neighbours: `tests.mcp.test_logins`.
+Rule: the login page redirects every visitor at once, with a code; tokens and clients are kept in memory.
 """
 
 import secrets

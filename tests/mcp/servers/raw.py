@@ -1,7 +1,6 @@
-"""A server of a few lines, without the SDK, that behaves as badly as it is told: `raw.py MANNER`.
+"""A minimal server without the SDK that misbehaves as its argument says: `raw.py MANNER`.
 
-Rule: it speaks the protocol of 2025 over stdio, starts in a few milliseconds, and every bad manner has a name.
-Neighbours: `tests.mcp.test_hostile` has a test for each.
+Rule: it speaks the protocol of 2025 over stdio and starts in a few milliseconds; every misbehaviour has a name.
 """
 
 import json
@@ -23,12 +22,12 @@ def write(**message) -> None:
 
 
 def text(said: str) -> dict:
-    """Make a result."""
+    """Return a result with this text."""
     return {"content": [{"type": "text", "text": said}]}
 
 
 def children(*, own_session: bool) -> None:
-    """Leave a process behind that outlives us, and tell its number."""
+    """Start a process that outlives this one, and write down its number."""
     program = "import time; time.sleep(600)"
     child = subprocess.Popen([sys.executable, "-S", "-c", program], start_new_session=own_session)
     with Path(sys.argv[2]).open("a") as file:
@@ -36,7 +35,7 @@ def children(*, own_session: bool) -> None:
 
 
 def tools(request: dict) -> dict:
-    """Give the list of tools."""
+    """Return the result of `tools/list`."""
     cursor = (request.get("params") or {}).get("cursor")
     if MANNER == "endless-pages":
         at = int(cursor or 0)
@@ -70,7 +69,7 @@ def call(request: dict) -> None:
 
 
 def say(words: str) -> None:
-    """Write what is no message."""
+    """Write text that is not a message."""
     sys.stdout.write(words)
     sys.stdout.flush()
 
@@ -88,7 +87,7 @@ SPEECHES = {
 
 
 def answer(request: dict) -> None:
-    """Answer a request; notifications have no answer."""
+    """Answer a request; notifications get no answer."""
     if "id" not in request:
         return
     match request["method"]:

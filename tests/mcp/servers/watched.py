@@ -1,4 +1,4 @@
-"""A server whose tools leave traces in files: what began, what was cancelled. Over stdio."""
+"""A server whose tools leave traces in files: which calls began, which were cancelled. Over stdio."""
 
 import asyncio
 from pathlib import Path

@@ -19,13 +19,13 @@ async def test_a_notification_is_shown():
     assert [("Done", "All of it.")] == shown
 
 
-async def test_without_a_desktop_it_is_told(monkeypatch):
+async def test_a_missing_desktop_is_an_error(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
 
     assert "no desktop" in await error_text(Control().tools(), "Notify", title="x")
 
 
-async def test_the_desktop_s_program_gets_words_and_no_options(tmp_path, monkeypatch):
+async def test_the_desktops_program_gets_arguments_and_no_options(tmp_path, monkeypatch):
     program = tmp_path / "notify-send"
     program.write_text(f'#!/bin/sh\nprintf "%s|" "$@" > {tmp_path}/said\n')
     program.chmod(0o755)
@@ -49,7 +49,7 @@ async def test_a_command_gives_its_text(tmp_path, command, args, expected):
 
 
 @pytest.mark.parametrize("command", ["nothing", "../secret", "", "/"])
-async def test_a_command_that_is_not_there_is_told(tmp_path, command):
+async def test_an_unknown_command_is_an_error(tmp_path, command):
     (tmp_path / "review.md").write_text("x")
     (tmp_path.parent / "secret.md").write_text("x")
 
@@ -58,7 +58,7 @@ async def test_a_command_that_is_not_there_is_told(tmp_path, command):
     )
 
 
-async def test_a_command_may_say_which_tools_it_wants(tmp_path):
+async def test_a_command_may_name_its_tools(tmp_path):
     """Requirement 36."""
     (tmp_path / "look.md").write_text("---\ndescription: Look\nallowed-tools: Read, Grep\n---\n\nLook at $ARGUMENTS.\n")
     tools = Control(commands=tmp_path).tools()

@@ -52,7 +52,7 @@ async def test_functions_of_files_are_tools(tmp_path):
     assert not custom.refresh()
 
 
-async def test_a_file_that_changes_is_loaded_anew(tmp_path):
+async def test_a_changed_file_is_reloaded(tmp_path):
     file = tmp_path / "a.py"
     file.write_text('def f() -> str:\n    """F."""\n    return "1"\n')
     custom = CustomTools(tmp_path)
@@ -82,7 +82,7 @@ async def test_a_file_that_does_not_load_keeps_its_old_tools(tmp_path):
     assert "ValueError: broken" == custom.errors["a.py"]
 
 
-def test_they_live_in_a_registry_as_a_source(tmp_path):
+def test_custom_tools_are_a_source_in_a_registry(tmp_path):
     (tmp_path / "time.py").write_text(TIME)
     custom = CustomTools(tmp_path)
     custom.refresh()

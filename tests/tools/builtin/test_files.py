@@ -14,7 +14,7 @@ def tools(tmp_path):
     return Files(Workspace(tmp_path)).tools()
 
 
-def test_the_tools_have_the_parameters_that_were_asked_for(tools):
+def test_the_tools_have_the_required_parameters(tools):
     asked = {
         "Read": ["path", "offset", "limit"],
         "Write": ["path", "content"],
@@ -50,7 +50,7 @@ async def test_a_part_of_a_file_can_be_read(tools, tmp_path, part, expected):
     assert expected == await result_text(tools, "Read", path="a", **part)
 
 
-async def test_reading_is_cut_beyond_128_kilobytes(tools, tmp_path):
+async def test_a_read_is_truncated_at_128_kilobytes(tools, tmp_path):
     (tmp_path / "a").write_text("x" * 99 + "\n" * 1 + ("y" * 99 + "\n") * 2_000)
     text = await result_text(tools, "Read", path="a")
 
@@ -58,13 +58,13 @@ async def test_reading_is_cut_beyond_128_kilobytes(tools, tmp_path):
     assert len(text) < 128 * 1024 + 100
 
 
-async def test_a_file_of_just_the_limit_is_whole(tools, tmp_path):
+async def test_a_file_of_exactly_the_limit_is_not_truncated(tools, tmp_path):
     (tmp_path / "a").write_text("x" * (128 * 1024 - 1) + "\n")
 
     assert 128 * 1024 == len(await result_text(tools, "Read", path="a"))
 
 
-async def test_beyond_10_megabytes_a_part_has_to_be_asked_for(tools, tmp_path):
+async def test_a_file_beyond_10_megabytes_is_read_in_parts(tools, tmp_path):
     (tmp_path / "a").write_text("line\n" * 2_200_000)
 
     assert "read a part of it with offset and limit" in await error_text(tools, "Read", path="a")
@@ -82,7 +82,7 @@ async def test_a_picture_is_shown(tools, tmp_path):
     ("path", "fault"),
     [("b", "There is no file b."), ("sub", "sub is a folder"), ("bin", "not a text file"), ("../x", "outside")],
 )
-async def test_what_cannot_be_read_is_told(tools, tmp_path, path, fault):
+async def test_an_unreadable_file_is_an_error_for_the_model(tools, tmp_path, path, fault):
     (tmp_path / "sub").mkdir()
     (tmp_path / "bin").write_bytes(b"a\0b")
 
@@ -107,7 +107,7 @@ async def test_writing_keeps_the_permissions(tools, tmp_path):
     assert 0o755 == file.stat().st_mode & 0o777
 
 
-async def test_writing_does_not_lead_out(tools, tmp_path):
+async def test_writing_outside_the_workspace_is_refused(tools, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path.parent / "outside")
 
     assert "outside the workspace" in await error_text(tools, "Write", path="link", content="x")
@@ -145,7 +145,7 @@ async def test_an_edit_keeps_carriage_returns(tools, tmp_path):
     assert b"1\r\n2\r\n" == (tmp_path / "a").read_bytes()
 
 
-async def test_what_is_not_text_is_not_edited(tools, tmp_path):
+async def test_a_binary_file_is_not_edited(tools, tmp_path):
     (tmp_path / "a").write_bytes(b"\xff")
 
     assert "not UTF-8" in await error_text(tools, "Edit", path="a", old_string="a", new_string="b")
@@ -161,7 +161,7 @@ async def test_a_folder_is_listed(tools, tmp_path):
     assert "a is not a folder" in await error_text(tools, "ListDir", path="a")
 
 
-async def test_a_long_folder_is_cut(tools, tmp_path):
+async def test_a_long_listing_is_truncated(tools, tmp_path):
     for number in range(1_005):
         (tmp_path / f"{number:04}").touch()
 

@@ -49,7 +49,7 @@ async def test_files_are_found_by_name(tools, pattern, path, expected):
     assert "\n".join(expected) == await result_text(tools, "Glob", pattern=pattern, path=path)
 
 
-async def test_nothing_found_is_said(tools):
+async def test_no_matching_file_is_reported(tools):
     assert "No file matches *.rs." == await result_text(tools, "Glob", pattern="*.rs")
 
 
@@ -67,11 +67,11 @@ async def test_lines_are_found(tools, asked, expected):
     assert "\n".join(expected) == await result_text(tools, "Grep", **asked)
 
 
-async def test_no_line_found_is_said(tools):
+async def test_no_matching_line_is_reported(tools):
     assert "Nothing matches goodbye in 8 files." == await result_text(tools, "Grep", pattern="goodbye")
 
 
-async def test_matches_have_an_end(tools, tmp_path):
+async def test_matches_have_a_limit(tools, tmp_path):
     (tmp_path / "many").write_text("hello\n" * 1_000)
     lines = (await result_text(tools, "Grep", pattern="hello", path="many")).splitlines()
 
@@ -79,7 +79,7 @@ async def test_matches_have_an_end(tools, tmp_path):
     assert "(the first 250 matches)" == lines[-1]
 
 
-async def test_a_pattern_that_takes_for_ever_is_ended(tools, tmp_path, monkeypatch):
+async def test_a_pattern_that_backtracks_forever_is_stopped(tools, tmp_path, monkeypatch):
     monkeypatch.setattr("fcshim.tools.builtin.search._SECONDS", 0.5)
     (tmp_path / "evil").write_text("a" * 64 + "!")
     began = asyncio.get_running_loop().time()
@@ -90,11 +90,11 @@ async def test_a_pattern_that_takes_for_ever_is_ended(tools, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "(?P<a>", "a{99999999999999}", "(" * 2_000])
-async def test_what_is_no_pattern_is_told(tools, pattern):
+async def test_an_invalid_pattern_is_an_error(tools, pattern):
     assert "no regular expression" in await error_text(tools, "Grep", pattern=pattern)
 
 
-async def test_searches_stay_inside(tools):
+async def test_searches_stay_inside_the_workspace(tools):
     assert "outside" in await error_text(tools, "Grep", pattern="x", path="..")
     assert "outside" in await error_text(tools, "Glob", pattern="*", path="/etc")
 

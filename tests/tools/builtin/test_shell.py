@@ -25,7 +25,7 @@ async def test_output_and_errors_come_together_with_the_exit_code(tools):
     assert "a\nb\n(exit code 3)" == await error_text(tools, "Bash", command="echo a; echo b >&2; exit 3")
 
 
-async def test_output_is_cut_beyond_100_kilobytes(tools):
+async def test_output_is_truncated_at_100_kilobytes(tools):
     text = await result_text(tools, "Bash", command="head -c 5000000 /dev/zero | tr '\\0' x")
 
     assert text.endswith("x\n(truncated: only the first 102400 bytes are shown)")
@@ -40,11 +40,11 @@ async def test_a_command_that_takes_too_long_is_ended_with_its_children(tmp_path
     await eventually(lambda: not is_running(int((tmp_path / "child").read_text())))
 
 
-async def test_two_minutes_are_the_usual_limit(tools):
+async def test_the_default_limit_is_two_minutes(tools):
     assert 130 == tools[0].traits.timeout
 
 
-async def test_what_is_left_in_the_background_does_not_hold_the_command_up(tools, tmp_path):
+async def test_background_processes_do_not_delay_the_result(tools, tmp_path):
     began = asyncio.get_running_loop().time()
     await result_text(tools, "Bash", command="sleep 100 & echo $! > child")
 
@@ -62,7 +62,7 @@ async def test_a_cancelled_command_is_ended(tools, tmp_path):
     await eventually(lambda: not is_running(int((tmp_path / "me").read_text())))
 
 
-async def test_it_reads_nothing_from_us(tools):
+async def test_its_standard_input_is_empty(tools):
     assert "(no output)" == await result_text(tools, "Bash", command="cat")
 
 
@@ -102,7 +102,7 @@ async def test_warnings_come_with_the_result(tools):
         "true " + "x" * 20_000,
     ],
 )
-async def test_what_nobody_can_mean_is_refused(tools, tmp_path, command):
+async def test_destructive_commands_are_refused(tools, tmp_path, command):
     assert inspect_command(command, tmp_path).refusal
     assert "The command was not run" in await error_text(tools, "Bash", command=command)
 
@@ -120,7 +120,7 @@ async def test_what_nobody_can_mean_is_refused(tools, tmp_path, command):
         ("gcc --output=/tmp/x", "outside the workspace: /tmp/x"),
     ],
 )
-def test_what_people_regret_is_pointed_out(tmp_path, command, warning):
+def test_risky_commands_get_a_warning(tmp_path, command, warning):
     danger = inspect_command(command, tmp_path)
 
     assert not danger.refusal
@@ -141,7 +141,7 @@ def test_what_people_regret_is_pointed_out(tmp_path, command, warning):
         "grep -r x .",
     ],
 )
-def test_ordinary_commands_are_let_alone(tmp_path, command):
+def test_ordinary_commands_get_no_warning(tmp_path, command):
     danger = inspect_command(command, tmp_path)
 
     assert ("", ()) == (danger.refusal, danger.warnings)

@@ -51,7 +51,7 @@ async def test_skills_are_listed_and_read(folder):
     assert await error_text(tools, "read_skill", name="../review")
 
 
-async def test_no_skills_are_no_fault(tmp_path):
+async def test_a_folder_without_skills_is_no_error(tmp_path):
     assert "There are no skills." == await result_text(Skills(tmp_path / "none").tools(), "list_skills")
 
 
@@ -64,7 +64,7 @@ async def test_a_skill_is_found_and_installed(folder):
     assert TEXT == (folder / "write" / "SKILL.md").read_text()
 
 
-async def test_installing_asks_and_reading_does_not(folder):
+async def test_installing_needs_approval_and_reading_does_not(folder):
     asking = {tool.definition.name: tool.traits.sensitivity for tool in offering(folder)}
 
     assert {
@@ -75,7 +75,7 @@ async def test_installing_asks_and_reading_does_not(folder):
     } == asking
 
 
-async def test_a_skill_that_is_not_what_the_index_says_is_not_installed(folder):
+async def test_a_skill_with_another_digest_is_not_installed(folder):
     tools = offering(folder, sha256="0" * 64)
 
     assert "digest differs" in await error_text(tools, "skillhub_install", skillId="write")
@@ -83,12 +83,12 @@ async def test_a_skill_that_is_not_what_the_index_says_is_not_installed(folder):
 
 
 @pytest.mark.parametrize("changes", [{"id": "../evil"}, {"id": ""}, {"id": "A b"}, {"url": 5}, {"sha256": None}])
-async def test_an_index_that_is_not_one_is_told(folder, changes):
+async def test_an_invalid_index_is_an_error(folder, changes):
     assert "index of skills cannot be read" in await error_text(
         offering(folder, **changes), "skillhub_search", query=""
     )
 
 
-async def test_what_cannot_be_loaded_is_told(folder):
+async def test_a_failed_download_is_an_error(folder):
     assert "404" in await error_text(offering(folder, url="mem:gone"), "skillhub_install", skillId="write")
     assert "no skill other to install" in await error_text(offering(folder), "skillhub_install", skillId="other")

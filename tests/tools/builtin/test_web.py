@@ -61,7 +61,7 @@ async def site():
     await asyncio.gather(*site.tasks, return_exceptions=True)
 
 
-async def test_an_article_comes_as_markdown(site):
+async def test_an_article_is_converted_to_markdown(site):
     pytest.importorskip("readability")
     site.page("/", PAGE)
     text = await result_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
@@ -74,19 +74,19 @@ async def test_an_article_comes_as_markdown(site):
     assert "evil" not in text
 
 
-async def test_a_raw_page_comes_as_it_is(site):
+async def test_a_raw_page_is_unchanged(site):
     site.page("/", PAGE)
 
     assert PAGE == await result_text(Web(allow_private=True).tools(), "WebFetch", url=site.url, raw=True)
 
 
-async def test_what_is_not_html_stays_as_it_is(site):
+async def test_text_that_is_not_html_is_unchanged(site):
     site.page("/", '{"a": 1}', Content_Type="application/json")
 
     assert '{"a": 1}' == await result_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
 
 
-async def test_a_long_page_is_summed_up(site):
+async def test_a_long_page_is_summarised(site):
     async def summarise(question, text):
         return f"{question[:4]} {len(text)}"
 
@@ -99,25 +99,25 @@ async def test_a_long_page_is_summed_up(site):
     assert "Who? 50" == await result_text(tools, "WebFetch", url=f"{site.url}/short", prompt="Who?")
 
 
-def test_a_page_without_article_is_written_whole():
+def test_a_page_without_article_is_converted_whole():
     pytest.importorskip("readability")
 
     assert "[a](/a)" in html_to_markdown("<html><body><ul><li><a href='/a'>a</a></li></ul></body></html>", "text/html")
 
 
-def test_broken_html_is_no_fault():
+def test_broken_html_is_no_error():
     pytest.importorskip("readability")
     for text in ("", "<", "<html", "<a" * 10_000, "\0"):
         html_to_markdown(text, "text/html")
 
 
-def test_html_that_is_nested_beyond_reason_is_told():
+def test_html_that_is_nested_too_deeply_is_an_error():
     pytest.importorskip("readability")
     with pytest.raises(ToolError, match="ask with raw"):
         html_to_markdown("<div>" * 3_000 + "x" * 1_000, "text/html")
 
 
-async def test_redirects_are_followed_a_little(site):
+async def test_a_few_redirects_are_followed(site):
     site.page("/a", "", status="302 Found", Location="/b")
     site.page("/b", "there", Content_Type="text/plain")
     site.page("/loop", "", status="302 Found", Location="/loop")
@@ -148,7 +148,7 @@ async def test_private_addresses_are_refused(url):
     assert "private address" in text or "not a canonical IPv4 address" in text
 
 
-async def test_a_redirect_does_not_lead_to_a_private_address(site, monkeypatch):
+async def test_a_redirect_to_a_private_address_is_refused(site, monkeypatch):
     site.page("/", "", status="302 Found", Location="http://169.254.169.254/")
     monkeypatch.setattr("fcshim.tools.builtin.fetch.is_public", lambda host: host == "127.0.0.1")
 
@@ -159,7 +159,7 @@ async def test_a_redirect_does_not_lead_to_a_private_address(site, monkeypatch):
 @pytest.mark.parametrize(
     "url", ["file:///etc/passwd", "ftp://a", "javascript:alert(1)", "x", "http://", "http://[", "http://a:b@c/"]
 )
-async def test_what_is_no_web_address_is_refused(url):
+async def test_other_urls_are_refused(url):
     await error_text(Web(allow_private=True).tools(), "WebFetch", url=url)
 
 
@@ -187,13 +187,13 @@ async def test_a_page_beyond_the_limit_is_refused(site):
     assert "is larger than 5242880 bytes" in await error_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
 
 
-async def test_a_page_that_unpacks_without_end_is_refused(site):
+async def test_a_decompression_bomb_is_refused(site):
     site.page("/", gzip.compress(b"\0" * 200 * 2**20), Content_Encoding="gzip")
 
     assert "is larger than 5242880 bytes" in await error_text(Web(allow_private=True).tools(), "WebFetch", url=site.url)
 
 
-async def test_a_packed_page_is_unpacked(site):
+async def test_a_compressed_page_is_decompressed(site):
     site.page("/", gzip.compress(b"hello"), Content_Encoding="gzip", Content_Type="text/plain")
 
     assert "hello" == (await fetch(site.url, allow_private=True)).text
@@ -208,13 +208,13 @@ async def test_a_packed_page_is_unpacked(site):
         ({"Content_Type": "text/html"}, b"\xff", "\ufffd"),
     ],
 )
-async def test_the_page_s_characters_are_read(site, headers, body, text):
+async def test_the_pages_charset_is_used(site, headers, body, text):
     site.page("/", body, **headers)
 
     assert text == (await fetch(site.url, allow_private=True)).text
 
 
-async def test_faults_are_told(site):
+async def test_failures_are_reported(site):
     site.answers["/silent"] = None
     tools = Web(allow_private=True).tools()
 
@@ -245,7 +245,7 @@ async def test_a_service_searches(site, kind, path, answer):
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"results": 5}', "no json"])
-async def test_a_service_that_fails_is_told(site, body):
+async def test_a_failing_service_is_an_error(site, body):
     site.page("/search?q=a&format=json", body)
     tools = Web(service=SearchService("searxng", url=site.url)).tools()
 

@@ -22,12 +22,12 @@ def root(tmp_path):
     "path",
     ["../secret", "sub/../../secret", "/etc/passwd", "link", "folder-link/secret", "../work-other", "~", "\0", "loop"],
 )
-def test_no_path_leads_out(root, path):
+def test_paths_outside_are_refused(root, path):
     with pytest.raises(ToolError):
         Workspace(root).resolve(path)
 
 
-def test_paths_inside_are_found(root):
+def test_paths_inside_are_resolved(root):
     workspace = Workspace(root)
 
     assert root / "sub" == workspace.resolve("sub/../sub/")
@@ -35,13 +35,13 @@ def test_paths_inside_are_found(root):
     assert "sub" == workspace.display_path(root / "sub")
 
 
-def test_the_operator_may_open_it(root):
+def test_the_operator_may_allow_paths_outside(root):
     assert (root.parent / "secret").read_text() == Workspace(root, restrict=False).existing_file(
         "../secret"
     ).read_text()
 
 
-def test_a_workspace_is_a_folder(tmp_path):
+def test_a_workspace_must_be_a_folder(tmp_path):
     (tmp_path / "file").write_text("")
     for path in ("nothing", "file"):
         with pytest.raises(ConfigError, match="folder"):

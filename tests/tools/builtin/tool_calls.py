@@ -12,14 +12,14 @@ async def call(tools: Iterable[AnyTool], name: str, /, **arguments) -> ToolResul
 
 
 async def result_text(tools: Iterable[AnyTool], name: str, /, **arguments) -> str:
-    """Call a tool that must succeed; give what it said."""
+    """Call a tool that must succeed; return its text."""
     result = await call(tools, name, **arguments)
     assert not result.is_error, result.text
     return result.text
 
 
 async def error_text(tools: Iterable[AnyTool], name: str, /, **arguments) -> str:
-    """Call a tool that must fail; give what it said."""
+    """Call a tool that must fail; return its text."""
     result = await call(tools, name, **arguments)
     assert result.is_error, result.text
     return result.text
