@@ -1,8 +1,8 @@
-"""One choice of an upstream's reply: its deltas become events in the unified order.
+"""Converting the deltas of one choice of an upstream's reply to events.
 
-Rule: one call at a time. A call that an upstream interleaves with another, or text that it sends inside one, waits
-until the open call is whole or the choice ends; what comes after the end of a choice, or of a call, is dropped.
-Neighbours: the decoder owns one reader per choice; `wire` has the types that it reads.
+Rule: only one call is open at a time. A call that the upstream interleaves with another, or text that it sends inside a
+call, is queued until the open call is complete or the choice ends. Deltas after the end of a choice or of a call are
+dropped.
 """
 
 from collections import deque
@@ -31,13 +31,13 @@ STOP_REASONS: dict[str, StopReason] = {
     "stop": "complete",
     "length": "max_tokens",
     "max_tokens": "max_tokens",
-    "tool_calls": "complete",  # becomes `tool_use` when a call really came
+    "tool_calls": "complete",  # becomes `tool_use` if the choice has a valid call
     "function_call": "complete",
     "content_filter": "content_filter",
     "error": "error",
     "abort": "error",
 }
-"""Finish reasons of OpenAI and of its imitators; any other means that the reply is complete."""
+"""Finish reasons of OpenAI and compatible servers; an unknown one means that the reply is complete."""
 
 _UNFINISHED_MESSAGES: dict[CallErrorKind, str] = {
     "truncated": "the reply was cut off inside the arguments",
@@ -48,7 +48,7 @@ _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class _NativeCall:
-    """A native call while its pieces come in."""
+    """A native call while its deltas arrive. `index` is -1 until its start event is emitted."""
 
     def __init__(self, call_id: str) -> None:
         self.id = call_id
@@ -63,7 +63,7 @@ class _NativeCall:
         return self.fragments[0]
 
     def is_complete(self) -> bool:
-        """Tell whether the arguments are one JSON object already."""
+        """Tell whether the arguments are already one JSON object."""
         return (
             bool(self.fragments)
             and self.join_arguments().rstrip().endswith("}")
@@ -72,7 +72,7 @@ class _NativeCall:
 
 
 class ChoiceReader:
-    """Turns the deltas of one choice into events; each method adds to `out`."""
+    """Converts the deltas of one choice to events; each method appends to `out`."""
 
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.started = False
@@ -89,25 +89,26 @@ class ChoiceReader:
 
     @property
     def accepts_text(self) -> bool:
-        """Whether text may pass as it comes: the choice goes on, and no native call is open."""
+        """Whether text is emitted at once: the choice has not ended, and no native call is open."""
         return not self.finished and self._open is None
 
     def read(self, delta: ChatDelta, out: list[Event], *, whole: bool = False) -> None:
-        """Read one delta, or the message of a `whole` reply, whose calls come without indexes."""
+        """Read one delta, or the message of a `whole` reply, whose calls have no indexes."""
         reasoning = delta.reasoning_content or delta.reasoning
         if reasoning and isinstance(reasoning, str):
             self.emit_text(Reasoning(reasoning), out)
         if delta.content or delta.refusal:
             self.emit_text(Text(_content_text(delta.content) + (delta.refusal or "")), out)
         if delta.tool_calls:
-            for position, piece in enumerate(delta.tool_calls):
-                key = position if whole and piece.index is None else piece.index
-                self._read_call_delta(key, piece.id or "", piece.function or FunctionDelta(), out)
+            for position, call_delta in enumerate(delta.tool_calls):
+                key = position if whole and call_delta.index is None else call_delta.index
+                self._read_call_delta(key, call_delta.id or "", call_delta.function or FunctionDelta(), out)
+        # llama-cpp-python repeats the call as a legacy `function_call`, which is ignored once a call has an id.
         elif delta.function_call and not self._ids - {"function_call"}:
             self._read_call_delta("function_call", "", delta.function_call, out)
 
     def finish(self, reason: str, stop_reason: JSON, out: list[Event]) -> None:
-        """End the choice with the upstream's finish reason; `stop_reason` is the stop string that matched."""
+        """End the choice with the upstream's finish reason; `stop_reason` is the stop string that matched, or null."""
         stop = STOP_REASONS.get(reason, "complete")
         self._end_all("malformed" if stop == "complete" else "truncated", out)
         if stop == "complete" and self._valid_calls:
@@ -122,7 +123,7 @@ class ChoiceReader:
         out.append(error)
 
     def emit_text(self, event: Text | Reasoning, out: list[Event]) -> None:
-        """Take a piece of text or reasoning; a signature alone is one too."""
+        """Emit text or reasoning, or queue it inside a call; a signature without reasoning text counts too."""
         if not (event.text or (isinstance(event, Reasoning) and event.signature)):
             return
         self.started = True
@@ -142,7 +143,7 @@ class ChoiceReader:
         call.name = call.name or name
         fragment = _arguments_text(function.arguments)
         call.size += len(fragment)
-        if call.size > self._call_chars:
+        if call.size > self._call_chars:  # dropped; `_check_arguments` reports the limit at the end of the call
             return
         if fragment:
             call.fragments.append(fragment)
@@ -150,12 +151,12 @@ class ChoiceReader:
             self._forward(call, fragment, out)
 
     def _find_call(self, key: int | str | None, call_id: str, name: str) -> _NativeCall | None:
-        """Find the call that a piece belongs to; None where it begins a new one."""
+        """Find the call that a delta belongs to; None where it begins a new call."""
         if key is None:
             return self._find_without_index(call_id, name)
         call = self._calls.get(key)
         if call is not None and call_id and name and call.name and call_id != call.id:
-            return None  # several whole calls under one index, as Gemini's imitation of this API sends them
+            return None  # Gemini's OpenAI-compatible endpoint sends several whole calls under one index
         return call
 
     def _find_without_index(self, call_id: str, name: str) -> _NativeCall | None:
@@ -180,7 +181,11 @@ class ChoiceReader:
         return call
 
     def _end_call_if_complete(self, out: list[Event]) -> None:
-        """End the open call if nothing can follow but white space; asked once, then whatever comes waits."""
+        """End the open call if its arguments are complete.
+
+        Checked only for the first item that arrives after the arguments; a failed check queues that item and all later
+        ones. Each check parses the arguments, so that one per item would be quadratic.
+        """
         if self._open is not None and not self._queue and self._open.is_complete():
             self._end_call(self._open, "malformed", out)
 
@@ -203,7 +208,7 @@ class ChoiceReader:
         if call.index < 0:
             self._emit_start(call, out)
         arguments = call.join_arguments()
-        if unfinished == "malformed" and call.name and not arguments.strip():
+        if unfinished == "malformed" and call.name and not arguments.strip():  # a call without arguments
             out.append(ToolCallChunk(call.id, "{}", call.index))
             arguments += "{}"
         error = self._check_arguments(call, arguments, unfinished)
@@ -236,7 +241,7 @@ class ChoiceReader:
 
 
 def _content_text(content: str | list[JSON] | None) -> str:
-    """Give the text of a content that some upstreams send as a list of parts."""
+    """Return the text of a message's content, which some upstreams send as a list of parts."""
     if isinstance(content, list):
         texts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(text for text in texts if isinstance(text, str))
@@ -254,5 +259,5 @@ def _is_strict_object(arguments: str) -> bool:
     try:
         _decode_object(arguments)
     except (ValueError, RecursionError):
-        return isinstance(parse_strict_json(arguments), dict)  # half surrogates are taken there, not by msgspec
+        return isinstance(parse_strict_json(arguments), dict)  # msgspec rejects lone surrogates; `json` accepts them
     return True

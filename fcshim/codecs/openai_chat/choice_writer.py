@@ -1,9 +1,9 @@
-"""One choice of the client's stream: each event becomes a chunk, spliced from templates that are made once.
+"""Writing one choice of the client's stream: each event becomes a chunk, spliced from byte templates made once.
 
-Rule: the last closing brace of a call is written only when the call has ended well, so that no client ever holds
-complete arguments of a call that must not run (the AI SDK runs a call once its arguments parse, before it has ended).
-A call that ends with an error is spoiled (see `held`); what its choice ends with is said in the package's docstring.
-Neighbours: the encoder owns one writer per choice.
+Rule: the last closing brace of a call is written only after the call has ended without error, so that no client ever
+holds complete arguments of a call that must not run (the AI SDK runs a call once its arguments parse, before the call
+has ended). The arguments of a call that ends with an error are invalidated (see `buffered_arguments`); the package's
+docstring says how its choice ends.
 """
 
 from typing import assert_never
@@ -34,11 +34,11 @@ _to_json = msgspec.json.encode
 
 
 class ChunkTemplates:
-    """The constant bytes around what changes from chunk to chunk."""
+    """The constant bytes around the variable part of each chunk."""
 
     def __init__(self, request: Request, identity: ReplyIdentity) -> None:
         self.legacy = read_client_options(request.style).functions
-        known = _to_json(
+        metadata = _to_json(
             {
                 "id": identity.id,
                 "object": "chat.completion.chunk",
@@ -46,17 +46,17 @@ class ChunkTemplates:
                 "model": identity.model,
             }
         )
-        self.head = b"data: " + known[:-1] + b","
+        self.head = b"data: " + metadata[:-1] + b","
         self.end = (b'],"usage":null}' if request.include_usage else b"]}") + b"\n\n"
         self.tail = b',"logprobs":null,"finish_reason":null}' + self.end
 
     def delta_prefix(self, choice: int) -> bytes:
-        """Give what stands before the delta of a chunk of that choice."""
+        """Return the bytes before the delta in a chunk of that choice."""
         return self.head + b'"choices":[{"index":%d,"delta":' % choice
 
 
 class _CallWriter(BufferedArguments):
-    """A call that is being written: its template, and what is held back of its end."""
+    """Writes the arguments of one call, spliced between constant bytes."""
 
     __slots__ = ("_after", "_before")
 
@@ -66,8 +66,8 @@ class _CallWriter(BufferedArguments):
         self._after = after
 
     def try_write_fragment(self, fragment: str) -> bytes | None:
-        """Write a fragment of which nothing is held back; None for any other."""
-        if self._buffered or fragment.rstrip()[-1:] in "}":
+        """Return the chunk for a fragment that needs no buffering; None for any other fragment."""
+        if self._buffered or fragment.rstrip()[-1:] in "}":  # also true of an empty fragment
             return None
         self._sent.append(fragment)
         try:
@@ -87,20 +87,18 @@ class _CallWriter(BufferedArguments):
 
 
 class ChoiceWriter:
-    """Writes the events of one choice; each method adds to `out`."""
+    """Writes the events of one choice; each method appends to `out`."""
 
     __slots__ = (
-        *(
-            "_after_text",
-            "_call_error",
-            "_before_text",
-            "_calls",
-            "_end",
-            "_valid_calls",
-            "_delta_prefix",
-            "_legacy",
-            "_tail",
-        ),
+        "_after_text",
+        "_before_text",
+        "_call_error",
+        "_calls",
+        "_delta_prefix",
+        "_end",
+        "_legacy",
+        "_tail",
+        "_valid_calls",
         "stopped",
     )
 
@@ -121,7 +119,10 @@ class ChoiceWriter:
         self._write_delta({"role": "assistant", "content": ""}, out)
 
     def try_write_chunk(self, event: Event) -> bytes | None:
-        """Write a piece of text, or of arguments that does not look like their end; None where `write` must do it."""
+        """Return the chunk for text, or for arguments that need no buffering; None where `write` must be used.
+
+        The fast path for nearly every event of a stream.
+        """
         if self.stopped:
             return None
         if type(event) is Text:
@@ -134,7 +135,7 @@ class ChoiceWriter:
         return None
 
     def write(self, event: Event, out: list[bytes]) -> Error | None:
-        """Write one event; give the error that must end the stream, if there is one."""
+        """Write one event; return the error with which the stream must end, or None."""
         data = self.try_write_chunk(event)
         if data is not None:
             out.append(data)
@@ -174,7 +175,7 @@ class ChoiceWriter:
         self._calls[event.index] = _CallWriter(before, b"}}]}" + self._tail)
 
     def _start_legacy_call(self, event: ToolCallStart, out: list[bytes]) -> None:
-        """Start the one call that the legacy form can say; further calls of the reply are left out."""
+        """Start the only call that the legacy form can express; further calls of the reply are left out."""
         if self._calls:
             return
         self._write_delta({"function_call": {"name": event.tool_call_name, "arguments": ""}}, out)
@@ -212,7 +213,7 @@ class ChoiceWriter:
 
 
 def _write_string(text: str) -> bytes:
-    """Write a JSON string; half surrogates, which UTF-8 cannot say, become U+FFFD."""
+    """Write a JSON string; lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
     try:
         return _to_json(text)
     except UnicodeEncodeError:

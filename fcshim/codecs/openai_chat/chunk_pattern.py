@@ -1,7 +1,10 @@
-"""What stands around the text in the chunks of one stream: nearly always the same bytes, by which a chunk is known.
+"""The constant bytes around the text in the chunks of one stream, which let the decoder skip parsing the chunk.
 
-Rule: a frame is proven before it is used: whatever JSON string stands in it, the chunk says that text and nothing else.
-Neighbours: the decoder looks for a frame in what it has read, and reads by it what comes next.
+In nearly every stream all chunks of text are equal except for the text. Once the prefix and suffix of two chunks in a
+row are equal, the decoder parses only the string between them.
+
+Rule: a pattern is verified before it is used: whatever JSON string stands between prefix and suffix, the chunk contains
+that text and nothing else.
 """
 
 import re
@@ -14,9 +17,9 @@ _CONTENT_FIELD = re.compile(rb'"content" ?: ?"')
 
 
 class ChunkPattern(msgspec.Struct, frozen=True, gc=False):
-    """`data[start:stop]` is the JSON string with the text if `data` begins with `before` and ends with `after`.
+    """`data[start:stop]` is the JSON string with the text if `data` starts with `prefix` and ends with `suffix`.
 
-    Both have their quotation mark, so that an overlap leaves no JSON string between them.
+    Prefix and suffix include the quotation marks, so that if they overlap in `data` the slice is no JSON string.
     """
 
     prefix: bytes
@@ -31,7 +34,7 @@ read_string = msgspec.json.Decoder(str).decode
 
 
 class ChunkPatternFinder:
-    """Finds the frame of one stream: it counts once two chunks in a row have had it."""
+    """Finds the pattern of one stream: two successive chunks with the same prefix and suffix."""
 
     __slots__ = ("_last_affixes", "_pattern")
 
@@ -40,29 +43,35 @@ class ChunkPatternFinder:
         self._pattern: ChunkPattern | None = None
 
     def find(self, data: bytes) -> ChunkPattern | None:
-        """Look at an event of one line; where its text has a quotation mark, the next one will do."""
+        """Look at an event of one line; return the pattern if it has the same prefix and suffix as the last event.
+
+        An escaped quotation mark inside the text gives a wrong suffix, which `_verify_pattern` rejects.
+        """
         found = _CONTENT_FIELD.search(data)
         end = data.find(b'"', found.end()) if found is not None else -1
         if found is None or end < 0:
             return None
-        around = data[: found.end()], data[end:]
-        if around != self._last_affixes:
-            self._last_affixes, self._pattern = around, None
+        affixes = data[: found.end()], data[end:]
+        if affixes != self._last_affixes:
+            self._last_affixes, self._pattern = affixes, None
         elif self._pattern is None:
-            self._pattern = _verify_pattern(*around, data[found.end() : end])
+            self._pattern = _verify_pattern(*affixes, data[found.end() : end])
         return self._pattern
 
 
 def _verify_pattern(prefix: bytes, suffix: bytes, text: bytes) -> ChunkPattern | None:
-    """Make the frame if with another text the chunk's content is another: then this string, and no other, is it."""
-    said, longer = _read_text_only(prefix + text + suffix), _read_text_only(prefix + text + b"." + suffix)
-    if said is None or longer is None or longer[1] != said[1] + ".":
+    """Create the pattern if a change of the string changes the chunk's content: then the string is the content.
+
+    This rejects a `content` field elsewhere in the chunk, and one that a repeated field overrides.
+    """
+    original, longer = _read_text_only(prefix + text + suffix), _read_text_only(prefix + text + b"." + suffix)
+    if original is None or longer is None or longer[1] != original[1] + ".":
         return None
-    return ChunkPattern(prefix, suffix, len(prefix) - 1, 1 - len(suffix), said[0])
+    return ChunkPattern(prefix, suffix, len(prefix) - 1, 1 - len(suffix), original[0])
 
 
 def _read_text_only(event: bytes) -> tuple[int, str] | None:
-    """Give choice and text of a chunk that holds nothing else."""
+    """Return choice index and text of a chunk that contains nothing else."""
     chunk = read_plain_chunk(event[6:-2])
     if chunk is None or len(chunk.choices) != 1:
         return None

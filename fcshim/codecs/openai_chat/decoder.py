@@ -1,8 +1,7 @@
-"""The upstream's reply: bytes of a stream, or of one JSON body, become events.
+"""Decoding the upstream's reply: the bytes of a stream, or of one JSON body, become events.
 
-Rule: a choice ends with one `Stop`, and only if its finish_reason came; else with one `Error`. The first significant
-byte tells what the body is: `{` is JSON (some upstreams ignore `stream`), `<` a web page, anything else a stream.
-Neighbours: `sse` splits, `wire` types, `choice` makes the events; the exchange drives it.
+Rule: a choice ends with one `Stop` if its finish_reason came, else with one `Error`. The first significant byte decides
+the format: `{` or `[` is JSON (some upstreams ignore `stream: true`), `<` a web page, anything else a stream.
 """
 
 from collections.abc import Callable
@@ -24,29 +23,27 @@ class DecoderLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one upstream reply."""
 
     line_bytes: int = LINE_BYTES
-    """One event of the stream, or one whole JSON body."""
+    """Bytes of one event of the stream, or of one whole JSON body."""
     call_chars: int = LINE_BYTES
-    """The arguments of one native call: as much as one event may carry."""
+    """Characters of the arguments of one native call: as many as one event may have."""
     choices: int = 128
-    """What OpenAI's own API allows for `n`."""
+    """The limit of OpenAI's own API for `n`."""
 
 
 class ChatDecoder:
-    """Reads one upstream reply, in pieces cut anywhere."""
+    """Decodes one upstream reply; its bytes may be split anywhere."""
 
     __slots__ = (
-        *(
-            "_body",
-            "_choices",
-            "_pattern",
-            "_pattern_finder",
-            "_head",
-            "_limits",
-            "_new_id",
-            "_done",
-            "_sse",
-            "_streaming",
-        ),
+        "_body",
+        "_choices",
+        "_done",
+        "_head",
+        "_limits",
+        "_new_id",
+        "_pattern",
+        "_pattern_finder",
+        "_sse",
+        "_streaming",
     )
 
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
@@ -62,15 +59,16 @@ class ChatDecoder:
         self._pattern: ChunkPattern | None = None
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
-        """Take the next bytes of the body; give the events that they complete, each with its choice."""
-        frame = self._pattern
-        if frame is not None and data.startswith(frame.prefix) and data.endswith(frame.suffix):
+        """Take the next bytes of the body; return the events that they complete, each with its choice index."""
+        # Fast path: nearly every read is one chunk of text that differs from the last one only in its text.
+        pattern = self._pattern
+        if pattern is not None and data.startswith(pattern.prefix) and data.endswith(pattern.suffix):
             try:
-                text = read_string(data[frame.start : frame.stop])
+                text = read_string(data[pattern.start : pattern.stop])
             except ValueError:
                 return self._feed(data)
             if text:
-                return [(frame.choice, Text(text))]
+                return [(pattern.choice, Text(text))]
         return self._feed(data)
 
     def _feed(self, data: bytes) -> list[tuple[int, Event]]:
@@ -87,7 +85,7 @@ class ChatDecoder:
         return out
 
     def close(self) -> list[tuple[int, Event]]:
-        """The body has ended; give what is left: an `Error` for each choice that it left unfinished."""
+        """Handle the end of the body; return the remaining events, an `Error` for each unfinished choice."""
         out: list[tuple[int, Event]] = []
         if self._done:
             return out
@@ -98,15 +96,15 @@ class ChatDecoder:
         return out
 
     def _find_pattern(self, data: bytes) -> ChunkPattern | None:
-        """Give the frame by which the next read may be taken for text alone, judging by this one."""
+        """Return the pattern by which `feed` may recognise the next read as text alone, judging by this read."""
         if self._done or not self._sse.is_plain_event(data):
             return None
-        frame = self._pattern_finder.find(data)
-        reader = None if frame is None else self._choices.get(frame.choice)
-        return frame if reader is not None and reader.accepts_text else None
+        pattern = self._pattern_finder.find(data)
+        reader = None if pattern is None else self._choices.get(pattern.choice)
+        return pattern if reader is not None and reader.accepts_text else None
 
     def _detect_format(self, data: bytes, out: list[tuple[int, Event]]) -> None:
-        """Look for the first significant byte and go on as it says."""
+        """Decide the format by the first significant byte, once it has come."""
         self._head += data
         start = bytes(self._head[:_HEAD_BYTES]).removeprefix(b"\xef\xbb\xbf").lstrip()
         if not start and len(self._head) < _HEAD_BYTES:
@@ -119,7 +117,7 @@ class ChatDecoder:
             self._streaming = True
             self._head.clear()
             self._feed_stream(data, out)
-        else:
+        else:  # a byte order mark that is split between two reads
             self._head = bytearray(data)
 
     def _buffer_body(self, data: bytes, out: list[tuple[int, Event]]) -> None:
@@ -154,7 +152,7 @@ class ChatDecoder:
             self._read_chunk(chunk, out)
 
     def _read_without_choices(self, chunk: ChatChunk, payload: bytes, out: list[tuple[int, Event]]) -> None:
-        """Read a chunk without choices: an error, a usage report, or a note that means nothing to us."""
+        """Read a chunk without choices: an error, a usage report, or an extension that is ignored."""
         problem = (
             find_error_message(msgspec.json.decode(payload))
             if _is_json(payload)
@@ -215,7 +213,7 @@ class ChatDecoder:
         self._done = True
 
     def _close_stream(self, out: list[tuple[int, Event]]) -> None:
-        """Read an event whose closing blank line is missing; half an event is a reply that broke off."""
+        """Read a last event whose closing blank line is missing; an incomplete event is dropped."""
         try:
             payloads = self._sse.close()
         except UpstreamError as error:
@@ -229,15 +227,15 @@ class ChatDecoder:
 
     def _end(self, out: list[tuple[int, Event]]) -> None:
         if not self._choices:
-            seen = excerpt(bytes(self._head))
+            head = excerpt(bytes(self._head))
             self._fail(
-                f"the upstream's reply holds no answer: {seen}" if seen else "the upstream's reply is empty", out
+                f"the upstream's reply holds no answer: {head}" if head else "the upstream's reply is empty", out
             )
         else:
             self._fail("the upstream's reply broke off: it ended without a finish_reason", out)
 
     def _fail(self, message: str, out: list[tuple[int, Event]], kind: str = UpstreamError.kind) -> None:
-        """End every choice that has not finished with an error; the reply is over."""
+        """End the reply: every unfinished choice ends with an error."""
         self._done = True
         error = Error(kind, message)
         if not self._choices:
@@ -250,7 +248,7 @@ class ChatDecoder:
 
 
 def read_usage(usage: dict[str, JSON]) -> Usage:
-    """Read token counts; whatever is missing or no number counts as 0."""
+    """Read token counts; a count that is missing or not a positive integer is 0."""
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return Usage(
         input_tokens=_token_count(usage, "prompt_tokens"),

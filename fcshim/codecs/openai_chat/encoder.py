@@ -1,8 +1,7 @@
-"""The client's stream: events become chunks of the Chat API.
+"""Encoding the client's stream: events become chunks of the Chat API.
 
-Rule: a role chunk opens a choice, choice 0 first; one delta per event; the finish_reason has a chunk of its own;
-usage and `[DONE]` come last, and only after every choice has ended well. Nothing follows an error.
-Neighbours: `choice_writer` writes one choice; the exchange drives it, one call and one write per upstream read.
+Rule: a role chunk opens a choice, choice 0 first; each event is one delta; the finish_reason has a chunk of its own;
+usage and `[DONE]` come last, and only if every choice has ended without error. Nothing follows an error.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ _UNFINISHED = Error("upstream_error", "the reply broke off before it was finishe
 
 
 class ChatEncoder:
-    """Writes one streamed reply for the client."""
+    """Encodes one streamed reply for the client."""
 
     __slots__ = ("_choices", "_done", "_include_usage", "_templates", "_usages")
     content_type = EVENT_STREAM
@@ -35,7 +34,7 @@ class ChatEncoder:
         self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
-        """Give the bytes for these events of one choice."""
+        """Return the bytes for these events of one choice."""
         if self._done or not events:
             return b""
         writer = self._choices.get(choice)
@@ -58,7 +57,7 @@ class ChatEncoder:
         return b"".join(out)
 
     def close(self) -> bytes:
-        """Give the bytes that end a stream cleanly; an error where a choice has not ended; nothing after an error."""
+        """Return the end of the stream: usage and `[DONE]`, an error if a choice is unfinished, nothing after one."""
         if self._done:
             return b""
         out: list[bytes] = []
@@ -73,11 +72,11 @@ class ChatEncoder:
         return b"".join(out)
 
     def ping(self) -> bytes:
-        """Give a comment."""
+        """Return an SSE comment."""
         return PING
 
     def _open_choice(self, choice: int, out: list[bytes]) -> ChoiceWriter:
-        """Open a choice, after choice 0: the official client cannot begin with another."""
+        """Open a choice, after choice 0: the official client fails on a stream that begins with another."""
         if choice and 0 not in self._choices:
             self._open_choice(0, out)
         writer = self._choices[choice] = ChoiceWriter(self._templates, choice)

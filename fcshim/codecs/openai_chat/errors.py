@@ -1,7 +1,6 @@
-"""Errors of the Chat API: ours written in its form.
+"""Writing errors in the form of the Chat API.
 
-Rule: the kind of a request's fault that is not the usual one is its `code`.
-Neighbours: `faults` reads those of upstreams.
+Rule: errors caused by the request have the type `invalid_request_error`; a more specific kind becomes the `code`.
 """
 
 import msgspec
@@ -11,9 +10,9 @@ from fcshim.errors import FcshimError, RequestError
 
 
 def write_error(error: FcshimError) -> bytes:
-    """Give the error body `{"error": {message, type, param, code}}`."""
-    asked_wrongly = isinstance(error, RequestError) or error.kind == CONTEXT_LENGTH
-    kind = RequestError.kind if asked_wrongly else error.kind
+    """Return the error body `{"error": {message, type, param, code}}`."""
+    caused_by_request = isinstance(error, RequestError) or error.kind == CONTEXT_LENGTH
+    kind = RequestError.kind if caused_by_request else error.kind
     code = error.kind if error.kind != kind else None
     param = error.param if isinstance(error, RequestError) else None
     return msgspec.json.encode({"error": {"message": error.message, "type": kind, "param": param, "code": code}})

@@ -1,7 +1,6 @@
-"""Lists of models, read and written.
+"""Reading and writing lists of models.
 
-Rule: only the names; what else engines tell of their models differs from one to the next.
-Neighbours: the codec.
+Rule: only the names are read; the other fields differ from engine to engine.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ class _ChatModelList(msgspec.Struct):
 
 
 def read_models(body: bytes) -> list[str]:
-    """Give the names in `{"data": [{"id": ...}, ...]}`; none where the body is something else."""
+    """Return the names in `{"data": [{"id": ...}, ...]}`; empty where the body is something else."""
     try:
         return [model.id for model in msgspec.json.decode(body, type=_ChatModelList).data]
     except (ValueError, RecursionError):
@@ -31,7 +30,7 @@ def read_models(body: bytes) -> list[str]:
 
 
 def write_models(names: Sequence[str], created: int) -> bytes:
-    """Write the list."""
+    """Write the list of all models."""
     return write_json({"object": "list", "data": [_model_object(name, created) for name in names]})
 
 
