@@ -1,7 +1,6 @@
 """fcshim gives native-grade tool calling to language models that have none.
 
-Rule: these names are what is promised; what needs a network library is imported when it is first named.
-Neighbours: `parse` reads calls out of text, `client` asks an endpoint, `server` stands in front of one.
+Rule: `__all__` is the public API; modules that need a network library are imported at the first use of their names.
 """
 
 from importlib import import_module
@@ -108,7 +107,7 @@ _LAZY_IMPORTS = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is expensive at its first use: `import fcshim` alone stays under 0.15 s."""
+    """Import expensive modules at their first use, so that `import fcshim` alone stays under 0.15 s."""
     if name == "__version__":
         return import_module("importlib.metadata").version("fcshim")
     if name not in _LAZY_IMPORTS:

@@ -1,8 +1,4 @@
-"""`python -m fcshim` is the `fcshim` command.
-
-Rule: nothing here but the hand-over.
-Neighbours: `cli`.
-"""
+"""`python -m fcshim` runs the `fcshim` command."""
 
 import sys
 

@@ -1,7 +1,6 @@
-"""The async client: an endpoint without tool calling, used as if it had it.
+"""The async client: tool calling with an endpoint that has none.
 
-Rule: before the reply begins, what goes wrong is raised; after that it is an `Error` event, as in every stream.
-Neighbours: `exchange` does the thinking and `upstream` the talking; `agent` is the loop behind `run`.
+Rule: an error before the first event is raised; after it, an error is an `Error` event, as in every stream.
 """
 
 import asyncio
@@ -45,29 +44,29 @@ from fcshim.tools import AnyTool, Executor, Registry
 from fcshim.upstream import Timeouts, Upstream
 
 Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
-"""What is said so far: one user's text, or messages, as objects or as the Chat API's dicts."""
+"""The conversation: the text of one user message, or messages as objects or as dicts of the Chat API."""
 Functions: TypeAlias = Executor | Registry | Iterable[AnyTool | Callable[..., JSON]]
-"""Tools that run here; an `Executor` where limits other than the usual ones are wanted."""
+"""Tools that run in this process; an `Executor` sets limits other than the defaults."""
 
 _NO_MODEL = "no model was given, and the upstream's list of models names none: Client(..., model=...)"
 _DEFAULT_TIMEOUTS = Timeouts()
 
 
 class Client:
-    """Ask the model at `url` (with or without `/v1`) for replies with tool calls. Use it as a context manager.
+    """Get replies with tool calls from the model at `url` (with or without `/v1`). Use it as a context manager.
 
-    `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `tools`: whose tool calling is used: the
-    `prompt`'s, the endpoint's own (`native`), or `auto`, native where the model claims it and until it refuses. Without
-    `model`, the first one that the endpoint lists. `dialect`: the format in which the model is asked to write its calls
-    (`None` is short for native tools). `profile`: what the model's template accepts. Both are by default chosen by the
-    model's name. `tools_style`: whether the prompt lists tools by schema or by signature. `rescue`, `reasoning`,
-    `in_reasoning`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: whether the endpoint holds
-    the model to calls that are demanded, where it can (`auto`), or not (`off`); the name of a kind of server says what
-    it takes. `max_retries`: how often the model is asked once more for a call that came to nothing. `max_tools`: tools
-    that the prompt describes, the others it names. `prompt_budget`: tokens that the prompt may take, estimated, before
-    old results and then tools get shorter. `max_result`: characters that it shows of a tool's result. 0 is no limit for
-    each of these.
-    Raises `ConfigError` for a `url` that is none, an unknown api, dialect, profile or kind of server.
+    `api`: the API that the endpoint speaks (a row of `codecs.upstreams`). `tools`: the `prompt` describes the tools, or
+    the endpoint's `native` tools are used, or `auto`: native if the endpoint claims to support them, until it refuses.
+    `model`: by default the first one that the endpoint lists. `dialect`: the format in which the model writes calls
+    (`None` is short for native tools). `profile`: what the model's template accepts. Both are chosen by the model's
+    name by default. `tools_style`: whether the prompt lists tools by schema or by signature. `rescue`, `reasoning`,
+    `in_reasoning`, `arguments`, `new_id`: as for `StreamParser`. `constrain`: `auto` lets the endpoint constrain
+    required calls to their schemas if it can, `off` does not; the name of a backend replaces detection. `max_retries`:
+    how often the model is asked again after a call that was missing or invalid. `max_tools`: the number of tools that
+    the prompt describes; it only names the others. `prompt_budget`: tokens (estimated) that the prompt may take before
+    old results and then tools are shortened. `max_result`: characters of each tool result in the prompt. 0 is no limit
+    for each of these three.
+    Raises `ConfigError` for an invalid `url`, or an unknown api, dialect, profile or backend.
     """
 
     def __init__(  # noqa: PLR0913 - settings by name, all with defaults
@@ -118,7 +117,7 @@ class Client:
             max_result=max_result,
             max_retries=max_retries,
         )
-        # What there is not is said now, not with the first question.
+        # Raises for unknown names now instead of at the first request.
         chosen_dialect(self._settings.dialect, "")
         chosen_profile(profile, "")
 
@@ -137,18 +136,18 @@ class Client:
     def stream(
         self, messages: Messages, tools: Sequence[Tool | dict[str, JSON]] | None = None, **sampling: JSON
     ) -> "EventStream":
-        """Ask for a reply and give its events as they come.
+        """Request a reply and return its events as they come.
 
         `sampling` are fields of the Chat API: `temperature`, `max_tokens`, `tool_choice`, `stop`, ... Raises
-        `RequestError` at once, and `UpstreamError` with the first event that is asked for; once there were events, an
-        upstream that breaks ends them with an `Error`.
+        `RequestError` at once, and `UpstreamError` when the first event is read; after that, an upstream that fails
+        ends the events with an `Error`.
         """
         return EventStream(self._events(read_request(messages, as_tools(tools), sampling)))
 
     async def complete(
         self, messages: Messages, tools: Sequence[Tool | dict[str, JSON]] | None = None, **sampling: JSON
     ) -> Reply:
-        """Ask for a reply and give it whole. Raises `RequestError` and `UpstreamError`."""
+        """Request a reply and return it whole. Raises `RequestError` and `UpstreamError`."""
         return await self._complete(read_request(messages, as_tools(tools), sampling))
 
     async def run(
@@ -160,15 +159,15 @@ class Client:
         on_event: Callable[[Event], None] | None = None,
         **sampling: JSON,
     ) -> Reply:
-        """Let the model call Python functions until it answers; give the answer, with the usage of all replies.
+        """Let the model call Python functions until it answers; return the answer, with the usage of all replies.
 
-        `on_event` sees every event of every reply. Raises as `complete` does, and `ModelOutputError` (kind
-        `max_rounds`) where the last allowed reply calls again.
+        `on_event` receives every event of every reply. Raises as `complete` does, and `ModelOutputError` (kind
+        `max_rounds`) if the last allowed reply still calls a tool.
         """
-        steps = [
+        results = [
             each async for each in self.rounds(messages, tools, max_rounds=max_rounds, on_event=on_event, **sampling)
         ]
-        return msgspec.structs.replace(steps[-1].reply, usage=total_usage(each.reply.usage for each in steps))
+        return msgspec.structs.replace(results[-1].reply, usage=total_usage(each.reply.usage for each in results))
 
     async def rounds(
         self,
@@ -179,7 +178,7 @@ class Client:
         on_event: Callable[[Event], None] | None = None,
         **sampling: JSON,
     ) -> AsyncIterator[Round]:
-        """Do what `run` does and give every round: the reply, and the conversation to go on with."""
+        """Do what `run` does, and yield every round: the reply, and the conversation including it."""
         executor = tools if isinstance(tools, Executor) else Executor(tools)
         first = read_request(messages, executor.definitions, sampling)
 
@@ -218,29 +217,29 @@ class Client:
                     yield event
 
     async def _batches(self, attempts: RequestAttempts) -> AsyncGenerator[Batch, None]:
-        """Ask the upstream: in another way where it refuses one, once more where it answers badly."""
-        asked = await attempts.first()
-        begun, more = False, True
+        """Send the request; fall back if the upstream refuses something, and retry if the reply needs it."""
+        exchange = await attempts.first()
+        started, more = False, True
         while more:
             try:
-                async with contextlib.aclosing(self._read(asked)) as batches:
+                async with contextlib.aclosing(self._read(exchange)) as batches:
                     async for batch in batches:
-                        begun = begun or bool(batch)
+                        started = started or bool(batch)
                         yield batch
             except UpstreamError as error:
-                other = await attempts.fallback(asked, error, response_started=begun)
-                if other is None:
-                    rest = asked.fail(error)
-                    if not begun and (not rest or isinstance(rest[-1][1], Error)):
+                fallback = await attempts.fallback(exchange, error, response_started=started)
+                if fallback is None:
+                    rest = exchange.fail(error)
+                    if not started and (not rest or isinstance(rest[-1][1], Error)):
                         raise
                     yield rest
                     return
-                asked = other
+                exchange = fallback
             else:
-                attempts.confirm(asked)
-                more = await attempts.retry(asked)
-        if asked.wants_retry:  # it was wanted, and could not be
-            yield asked.close()
+                attempts.confirm(exchange)
+                more = await attempts.retry(exchange)
+        if exchange.wants_retry:  # the retry could not be made, so the first attempt stands
+            yield exchange.close()
 
     async def _read(self, exchange: AnyExchange) -> AsyncGenerator[Batch, None]:
         async with self._upstream.send_request(exchange.upstream_request) as reply:
@@ -253,7 +252,7 @@ class Client:
             yield exchange.close()
 
     async def models(self) -> list[str]:
-        """Give the names of the endpoint's models. Raises `UpstreamError`."""
+        """Return the names of the endpoint's models. Raises `UpstreamError`."""
         names, _ = await list_models(self._upstream)
         return names
 
@@ -269,9 +268,9 @@ class Client:
 
 
 class EventStream:
-    """The events of one reply, as they come; leaving it (`async with`) or `aclose` stops the upstream too.
+    """The events of one reply, as they come. Leaving its `async with` block, or `aclose`, cancels the upstream, too.
 
-    Read it in the task that read its first event.
+    Read it only in the task that read its first event.
     """
 
     def __init__(self, events: AsyncGenerator[Event, None]) -> None:
@@ -292,18 +291,18 @@ class EventStream:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the stream; the upstream is told by the closed connection."""
+        """End the stream and close its connection to the upstream, which stops generating then."""
         await self._events.aclose()
 
 
 def read_request(messages: Messages, tools: Sequence[Tool], sampling: dict[str, JSON]) -> Request:
-    """Make a request of what the caller gave: the Chat API's fields are read as its codec reads them.
+    """Make a request from messages, tools and fields of the Chat API, which the Chat API's codec validates.
 
     Raises `RequestError`.
     """
-    listed: list[Message | dict[str, JSON]]
-    listed = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else list(messages)
-    body = {**sampling, "messages": [item if isinstance(item, dict) else _PLACEHOLDER for item in listed]}
+    given: list[Message | dict[str, JSON]]
+    given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else list(messages)
+    body = {**sampling, "messages": [item if isinstance(item, dict) else _PLACEHOLDER for item in given]}
     body["tools"] = [{"type": "function", "function": msgspec.to_builtins(tool)} for tool in tools] or None
     try:
         request = OPENAI_CHAT.decode_request(msgspec.json.encode(body))
@@ -311,16 +310,17 @@ def read_request(messages: Messages, tools: Sequence[Tool], sampling: dict[str, 
         raise RequestError(f"the request cannot be written as JSON: {error}") from error
     if request.n > 1:
         raise RequestError("n: the client reads one choice; ask again for more", param="n")
-    said = tuple(read if isinstance(item, dict) else item for item, read in zip(listed, request.messages, strict=True))
-    return msgspec.structs.replace(request, messages=said, tools=tuple(tools))
+    read = zip(given, request.messages, strict=True)
+    conversation = tuple(message if isinstance(item, dict) else item for item, message in read)
+    return msgspec.structs.replace(request, messages=conversation, tools=tuple(tools))
 
 
 _PLACEHOLDER = {"role": "user"}
-"""Stands in the JSON for a message that is an object already; the codec reads message for message."""
+"""Stands in for a message that is an object already, so that the codec's messages keep their positions."""
 
 
 def _continue_request(first: Request, conversation: tuple[Message, ...]) -> Request:
-    """Go on with a request; a call that was demanded has been made by then, or the model would call for ever."""
-    demanded = first.tool_choice.mode == "required" and len(conversation) > len(first.messages)
-    choice = AUTO if demanded else first.tool_choice
+    """Return the request of a later round. A required call is no longer required, or the model would call for ever."""
+    call_was_made = first.tool_choice.mode == "required" and len(conversation) > len(first.messages)
+    choice = AUTO if call_was_made else first.tool_choice
     return msgspec.structs.replace(first, messages=conversation, tool_choice=choice)

@@ -1,18 +1,18 @@
-"""What goes wrong, split by who is at fault.
+"""The documented errors, by who is at fault.
 
     FcshimError
     ├── ConfigError        the operator: a setting, a dialect or a template file
     ├── RequestError       the client: its request cannot be served as it is (4xx)
-    ├── UpstreamError      the endpoint behind us (502, 504, or its own status)
-    ├── ModelOutputError   the model: raised only where the caller asked for exceptions; else data on events
-    └── ToolError          a tool: becomes a result that the model can read
+    ├── UpstreamError      the upstream endpoint (502, 504, or its own status)
+    ├── ModelOutputError   the model: raised only if the caller asked for exceptions; else it is data in events
+    └── ToolError          a tool: becomes a result that the model reads
 
 Rule: a message says what happened, what was expected, and shows a short excerpt, never a secret.
 """
 
 
 class FcshimError(Exception):
-    """Base of every documented error; `status` is the HTTP status that fits, `kind` a stable word for programs."""
+    """Base of every documented error; `status` is the HTTP status to answer with, `kind` a stable identifier."""
 
     status: int = 500
     kind: str = "internal_error"
@@ -27,13 +27,13 @@ class FcshimError(Exception):
 
 
 class ConfigError(FcshimError):
-    """The operator's settings cannot work."""
+    """A setting, dialect or template of the operator is invalid."""
 
     kind = "config_error"
 
 
 class RequestError(FcshimError):
-    """The client's request cannot be served; `param` names the offending field where there is one."""
+    """The client's request cannot be served; `param` names the invalid field, if there is one."""
 
     status = 400
     kind = "invalid_request_error"
@@ -46,9 +46,9 @@ class RequestError(FcshimError):
 
 
 class UpstreamError(FcshimError):
-    """The endpoint behind us failed; `status` is its own where it gave one, else 502 or 504.
+    """The upstream failed; `status` is its own if it sent one, else 502 or 504.
 
-    `lost`: the connection was lost, so nothing tells why.
+    `lost`: it dropped the connection, so the reason is unknown.
     """
 
     status = 502
@@ -60,13 +60,13 @@ class UpstreamError(FcshimError):
 
 
 class ModelOutputError(FcshimError):
-    """The model wrote something that is not a call although one was demanded."""
+    """The model did not do what was required of it, such as to call a tool or to stop calling."""
 
     status = 502
     kind = "model_output_error"
 
 
 class ToolError(FcshimError):
-    """A tool refused or failed; its message is meant for the model."""
+    """A tool refused or failed; the message is written for the model."""
 
     kind = "tool_error"

@@ -1,7 +1,6 @@
-"""The event vocabulary: every provider, dialect and parser speaks in these pieces, in this order.
+"""The events of a reply, the same for every provider, dialect and parser.
 
 Rule: `start chunk* end` per call; text never lies inside a call; a call's chunks, joined, are its complete arguments.
-Neighbours: parsers and codecs make events, `reply.fold` adds them up, codecs write them for a client.
 """
 
 from typing import Any, Literal, TypeAlias
@@ -9,27 +8,27 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 JSON: TypeAlias = Any
-"""Whatever `json.loads` can return. The one place where `Any` is written."""
+"""Any value that `json.loads` can return. The only place that uses `Any`."""
 
 StopReason = Literal["complete", "tool_use", "max_tokens", "stop_sequence", "content_filter", "error"]
 CallErrorKind = Literal["truncated", "malformed", "invalid", "limit"]
 
 
 class Text(msgspec.Struct, frozen=True, gc=False, tag="text", tag_field="type"):
-    """A piece of the answer's text."""
+    """A fragment of the reply's text."""
 
     text: str
 
 
 class Reasoning(msgspec.Struct, frozen=True, gc=False, tag="reasoning", tag_field="type"):
-    """A piece of the model's reasoning; `signature` where the provider signs it."""
+    """A fragment of the model's reasoning; `signature` is the provider's, null without one."""
 
     text: str
     signature: str | None = None
 
 
 class ToolCallStart(msgspec.Struct, frozen=True, gc=False, tag="tool_call_start", tag_field="type"):
-    """A call begins. `index` counts the calls of this reply from 0."""
+    """A call starts. `index` counts the calls of this reply from 0."""
 
     tool_call_id: str
     tool_call_name: str
@@ -53,7 +52,7 @@ class CallError(msgspec.Struct, frozen=True, gc=False):
 
 
 class Coercion(msgspec.Struct, frozen=True, gc=False, rename={"from_": "from"}):
-    """One value that the tool's schema changed; `path` is a JSON Pointer into the arguments."""
+    """One value that was converted to fit the tool's schema; `path` is a JSON Pointer into the arguments."""
 
     path: str
     from_: JSON
@@ -61,7 +60,7 @@ class Coercion(msgspec.Struct, frozen=True, gc=False, rename={"from_": "from"}):
 
 
 class ToolCallEnd(msgspec.Struct, frozen=True, gc=False, tag="tool_call_end", tag_field="type"):
-    """A call ends. With `error` null the arguments are one strict JSON object; else the call is not executable."""
+    """A call ends. If `error` is null, the arguments are one strict JSON object; otherwise it must not be executed."""
 
     tool_call_id: str
     tool_call_name: str
@@ -72,7 +71,7 @@ class ToolCallEnd(msgspec.Struct, frozen=True, gc=False, tag="tool_call_end", ta
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False, tag="usage", tag_field="type"):
-    """Token counts; `input_tokens` includes the cached ones, `output_tokens` the reasoning ones."""
+    """Token counts; `input_tokens` includes `cached_tokens`, `output_tokens` includes `reasoning_tokens`."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -81,13 +80,13 @@ class Usage(msgspec.Struct, frozen=True, gc=False, tag="usage", tag_field="type"
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False, tag="stop", tag_field="type"):
-    """The reply ended, and why."""
+    """The reply has ended, for this reason."""
 
     stop_reason: StopReason
 
 
 class Error(msgspec.Struct, frozen=True, gc=False, tag="error", tag_field="type"):
-    """The stream broke; what came before stands, nothing comes after."""
+    """The stream failed. Events before it are valid; it is the last event."""
 
     kind: str
     message: str
@@ -97,6 +96,6 @@ Event: TypeAlias = Text | Reasoning | ToolCallStart | ToolCallChunk | ToolCallEn
 
 
 def event_to_dict(event: Event) -> dict[str, JSON]:
-    """Give the event as a dict of plain values, with the names of its JSON form."""
+    """Return the event as a dict of plain values, with the field names of its JSON form."""
     result: dict[str, JSON] = msgspec.to_builtins(event)
     return result

@@ -1,8 +1,7 @@
 """Ids for calls and replies.
 
-Rule: an id is unique in a conversation that lasts days and crosses processes; who needs another source passes one in.
-An id by which something can be asked for later tells nothing about the next one.
-Neighbours: the parser, the codecs and the client take a `new_id` function.
+Rule: an id is unique in a conversation that lasts days and crosses processes. An id that grants access to something
+stored must not be guessable from other ids.
 """
 
 import itertools
@@ -11,11 +10,11 @@ from collections.abc import Callable
 
 
 def id_source(prefix: str = "call_") -> Callable[[], str]:
-    """Give a function that makes a new id at each call: the prefix, 80 random bits in hex, a counter in hex."""
+    """Return a function that makes a new id at each call: the prefix, 80 random bits in hex, a counter in hex."""
     seed = secrets.token_hex(10)
     return map(f"{prefix}{seed}{{:04x}}".format, itertools.count()).__next__
 
 
 def secret_source(prefix: str) -> Callable[[], str]:
-    """Give a function that makes ids which nobody can guess from others: the prefix, 128 random bits in hex."""
+    """Return a function that makes unguessable ids: the prefix, 128 random bits in hex."""
     return lambda: prefix + secrets.token_hex(16)

@@ -1,7 +1,7 @@
-"""The request vocabulary: what a client asks, in no provider's words.
+"""The provider-neutral request: messages, tools and options.
 
-Rule: wire dicts become these in a codec and travel no further; `extra` and `verbatim` carry what has no name here.
-Neighbours: codecs decode and encode requests, the shim turns tools and past calls into text, `schema` limits tools.
+Rule: a codec turns wire dicts into these types, and they travel no further; `extra` and `verbatim` carry fields that
+have no name here.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
 
 
 class MediaPart(msgspec.Struct, frozen=True, tag="media"):
-    """An image, sound or file: by `url` or base64 `data`; `raw` is the client's own form of it."""
+    """An image, sound or file, by `url` or as base64 `data`; `raw` is the part as the client sent it."""
 
     media_type: str
     url: str | None = None
@@ -34,7 +34,7 @@ Content: TypeAlias = tuple[Part, ...]
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """A call of an earlier turn; `arguments` is the JSON text as the client sent it."""
+    """A call of an earlier turn; `arguments` is the JSON text that the client sent."""
 
     id: str
     name: str
@@ -48,23 +48,23 @@ class SystemMessage(msgspec.Struct, frozen=True, tag="system"):
 
 
 class UserMessage(msgspec.Struct, frozen=True, tag="user"):
-    """What the user said."""
+    """A turn of the user."""
 
     content: Content
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
-    """What the model said and called."""
+    """A turn of the model: text, reasoning and calls."""
 
     content: Content = ()
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
     signature: str = ""
-    """What proves the reasoning, or the first call, to the provider that made it; for that provider alone."""
+    """The provider's signature of the reasoning or the first call; only that provider can verify it."""
 
 
 class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
-    """The result of one call; `name` where the client gave it (else it follows from the id)."""
+    """The result of one call; `name` is empty if the client did not send it (the id identifies the call)."""
 
     tool_call_id: str
     content: Content
@@ -76,7 +76,7 @@ Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessag
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A tool that is offered: `parameters` is the JSON Schema of its arguments object, as the client gave it."""
+    """An offered tool; `parameters` is the JSON Schema of its arguments object, as the client sent it."""
 
     name: str
     description: str = ""
@@ -85,7 +85,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 class ToolChoice(msgspec.Struct, frozen=True):
-    """How free the model is to call; with `names`, only those tools may be called."""
+    """Whether the model may, must or must not call; with `names`, it may call only those tools."""
 
     mode: Literal["auto", "none", "required"] = "auto"
     names: tuple[str, ...] = ()
@@ -111,14 +111,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     seed: int | None = None
     extra: dict[str, JSON] = {}
-    """Fields that the vocabulary does not name, in the form of OpenAI's Chat API, which local engines share: `top_k`,
-    `response_format`, `reasoning_effort`, ...; a codec of another API translates what both know."""
+    """Other fields in the form of OpenAI's Chat API, which local engines share: `top_k`, `response_format`,
+    `reasoning_effort`, ...; the codec of another API translates those that it knows."""
     verbatim: dict[str, dict[str, JSON]] = {}
-    """What only one API can say, under the name of its codec; an upstream of that API gets it as it came."""
+    """Fields that only one API has, by the name of its codec; an upstream of that API gets them unchanged."""
     style: str = ""
-    """Which variant of its API the client speaks (`functions` for OpenAI's legacy form); for its codec alone."""
+    """The variant of its API that the client speaks (`functions` for OpenAI's legacy form); only its codec reads it."""
     notes: tuple[str, ...] = ()
-    """What was left out of the request, for the log."""
+    """Parts of the request that were left out, as lines for the log."""
 
 
 def text_of(content: Content) -> str:
@@ -127,17 +127,17 @@ def text_of(content: Content) -> str:
 
 
 def placeholder(part: MediaPart) -> TextPart:
-    """Give the line that says what was there, for whom it cannot be shown."""
+    """Return a line of text that stands in for media which the model cannot receive."""
     return TextPart(f"[{part.media_type.partition('/')[0] or 'media'}: {part.media_type}]")
 
 
 def has_media(request: Request) -> bool:
-    """Tell whether there is anything but text in the messages of a request."""
+    """Return whether a message of the request contains media."""
     return any(isinstance(part, MediaPart) for message in request.messages for part in message.content)
 
 
 def uses_tools(request: Request) -> bool:
-    """Tell whether a request offers tools or tells of calls: a model that knows none could not make sense of it."""
+    """Return whether a request offers tools or contains past calls or results, which need native tools or the shim."""
     return bool(request.tools) or any(
         isinstance(message, ToolMessage) or (isinstance(message, AssistantMessage) and message.tool_calls)
         for message in request.messages
@@ -147,22 +147,22 @@ def uses_tools(request: Request) -> bool:
 def as_tools(
     tools: Sequence[Tool | dict[str, JSON]] | None, limits: ToolLimits = DEFAULT_TOOL_LIMITS
 ) -> tuple[Tool, ...]:
-    """Take `Tool` objects or OpenAI dicts (`{type, function: {...}}` or the bare function) and give `Tool` objects.
+    """Convert tools to `Tool` objects, from such objects or OpenAI dicts (`{type, function: {...}}` or the function).
 
-    Raises `RequestError` for anything else, an empty name, a name that comes twice, and tools beyond the limits.
+    Raises `RequestError` for anything else, an empty or repeated name, and tools beyond the limits.
     """
     if tools is not None and len(tools) > limits.tools:
         raise RequestError(f"tools: at most {limits.tools} are allowed, got {len(tools)}", param="tools")
     result: dict[str, Tool] = {}
     for position, tool in enumerate(tools or ()):
-        made = tool if isinstance(tool, Tool) else _tool_from_dict(tool, position)
+        converted = tool if isinstance(tool, Tool) else _tool_from_dict(tool, position)
         place = f"tools[{position}]"
-        if not made.name:
+        if not converted.name:
             raise RequestError(f"{place}: the name is empty", param=f"{place}.name")
-        if made.name in result:
-            raise RequestError(f"{place}: there are two tools named {made.name[:80]!r}", param=f"{place}.name")
-        check_schema(made.parameters, f"{place} ({made.name[:80]!r})", limits, param=f"{place}.parameters")
-        result[made.name] = made
+        if converted.name in result:
+            raise RequestError(f"{place}: there are two tools named {converted.name[:80]!r}", param=f"{place}.name")
+        check_schema(converted.parameters, f"{place} ({converted.name[:80]!r})", limits, param=f"{place}.parameters")
+        result[converted.name] = converted
     return tuple(result.values())
 
 

@@ -1,7 +1,6 @@
-"""What each kind of model and its template needs and accepts: data.
+"""The table of profiles: what the chat templates of certain models accept, and what those models need.
 
-Rule: a row says only what the code asks for; whatever is true of every model is no profile's business.
-Neighbours: `prompt.history` writes the conversation as the profile allows it, the configuration names profiles.
+Rule: a row has only the fields that some code reads; what holds for every model is not in a profile.
 """
 
 import difflib
@@ -12,22 +11,23 @@ from fcshim.errors import ConfigError
 from fcshim.prompt.turns import ReasoningReplay
 
 AUTO = "auto"
-"""The setting that goes by the model's name."""
+"""The setting that chooses a profile by the model's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One kind of model, as its template takes conversations.
+    """What the chat template of one kind of model accepts.
 
-    `system_role`: a system message may come first (else its text opens the first user turn). `alternate`: user and
-    assistant take turns, the user first, or the model's template refuses. `media`: images and the like may be sent
-    (else a line says that there was one). `models` are name patterns, in lower case, that choose the row.
+    `system_role`: a system message may come first (else its text starts the first user turn). `alternate`: the template
+    demands that user and assistant alternate, the user first. `media`: images and other media may be sent (else a line
+    of text replaces each). `models`: lower-case name patterns that choose the row.
 
-    `reasoning`: which reasoning of earlier replies the model sees again. `all` leaves it to the model's template, which
-    mostly drops what the model should not see; `current`, that since the user spoke last, takes away at each of the
-    user's turns what stood in the prompt, which is then read again from there on. `reasoning_tag` (`<think>`) writes it
-    before the text, for servers that drop the API's own field. `reminder`: after so many characters the user's turn
-    ends with how to call, and does so in later requests, too: a line that vanished would cost more to read again.
+    `reasoning`: which reasoning of earlier replies is sent to the model. `all` leaves the choice to the model's
+    template, which mostly drops what the model should not see. `current` sends the reasoning since the last user turn;
+    each new user turn then changes the prompt before it, so the engine's prefix cache misses from there on.
+    `reasoning_tag` (`<think>`): reasoning is written with this tag before the text, for servers that drop the API's own
+    field. `reminder`: after that many characters, a user turn ends with a reminder of the call syntax. The reminder
+    stays in later requests, since removing it would make the prefix cache miss, which costs more than its line.
     """
 
     name: str
@@ -65,7 +65,7 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             name="text-only",
-            summary="servers that refuse a request with images or sound in it; a line says that there was one",
+            summary="servers that refuse images and sound; a line of text replaces each",
             media=False,
         ),
         Profile(
@@ -75,22 +75,22 @@ PROFILES: dict[str, Profile] = {
         ),
         Profile(
             name="reminded",
-            summary="models that forget how to call: it is said again about every 1,000 tokens",
+            summary="models that forget the call syntax: it is repeated about every 1,000 tokens",
             reminder=4_000,
         ),
         Profile(
             name="thoughtless",
-            summary="servers that refuse reasoning in a request, and models that it leads astray",
+            summary="servers that refuse reasoning in a request, and models that it confuses",
             reasoning="none",
         ),
         Profile(
             name="thinking",
-            summary="models that go on from earlier reasoning, behind a server that drops it: it is written as text",
+            summary="models that need their earlier reasoning, behind a server that drops it: it is sent as text",
             reasoning_tag="<think>",
         ),
         Profile(
             name="thinking-now",
-            summary="the same, where only the reasoning since the user's last words counts",
+            summary="the same, for models that need only the reasoning since the last user turn",
             reasoning="current",
             reasoning_tag="<think>",
         ),
@@ -99,9 +99,9 @@ PROFILES: dict[str, Profile] = {
 
 
 def get_profile(profile: str | Profile) -> Profile:
-    """Give the row of that name (a `Profile` is given back as it is); `no-system+text-only` joins rows.
+    """Return the profile of that name, or `profile` itself if it is one; `no-system+text-only` joins two rows.
 
-    Raises `ConfigError` naming the known ones.
+    Raises `ConfigError`, which names the known ones.
     """
     if isinstance(profile, Profile):
         return profile
@@ -109,17 +109,19 @@ def get_profile(profile: str | Profile) -> Profile:
 
 
 def join_profiles(*rows: Profile) -> Profile:
-    """Give the profile that has whatever one of the rows has that is not the default's; the last of them counts."""
+    """Join profiles: for each field, the last row wins that differs from the default profile."""
     if len(rows) == 1:
         return rows[0]
     columns = [field.name for field in fields(Profile) if field.name not in ("name", "summary", "models")]
-    own = {
+    fields_set = {
         column: getattr(row, column)
         for row in rows
         for column in columns
         if getattr(row, column) != getattr(DEFAULT, column)
     }
-    return Profile(name="+".join(row.name for row in rows), summary="; ".join(row.summary for row in rows), **own)
+    return Profile(
+        name="+".join(row.name for row in rows), summary="; ".join(row.summary for row in rows), **fields_set
+    )
 
 
 def _profile_named(profile: str) -> Profile:
@@ -131,12 +133,12 @@ def _profile_named(profile: str) -> Profile:
 
 
 def chosen_profile(setting: str | Profile, model: str) -> Profile:
-    """Give the profile that is set, or under `auto` the one for the model. Raises `ConfigError`."""
+    """Return the profile that the setting names, or with `auto` that of the model. Raises `ConfigError`."""
     return profile_for(model) if setting == AUTO else get_profile(setting)
 
 
 def profile_for(model: str) -> Profile:
-    """Give the row whose patterns fit the model's name (its last path component); else the default."""
+    """Return the first profile with a pattern that fits the last path component of the model's name; else the default."""
     name = model.replace("\\", "/").rpartition("/")[2].lower()
     for row in PROFILES.values():
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in row.models):

@@ -1,7 +1,6 @@
-"""A reply: all events of one choice, folded.
+"""A whole reply: the fold of all events of one choice.
 
-Rule: folding is the only way from events to a whole reply; a reply that is not streamed is the same events, added up.
-Neighbours: codecs write a `Reply` for clients that do not stream, `client.complete` returns it.
+Rule: `fold` is the only way from events to a reply, so a reply that is not streamed equals the streamed one.
 """
 
 from collections.abc import Iterable
@@ -23,9 +22,9 @@ from fcshim.events import (
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything one choice said; `tool_calls` holds every call that ended, those with an error included.
+    """The reply of one choice. `tool_calls` has every call that ended, including those with an error.
 
-    `signature` is the first that came with the reasoning or before the first call.
+    `signature` is the first one that came with the reasoning or before the first call.
     """
 
     text: str = ""
@@ -38,7 +37,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fold(events: Iterable[Event]) -> Reply:
-    """Add events up to a `Reply`."""
+    """Fold events into a `Reply`."""
     text: list[str] = []
     reasoning: list[str] = []
     signature = ""
@@ -75,6 +74,6 @@ def fold(events: Iterable[Event]) -> Reply:
 
 
 def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
-    """Add up the token counts of several replies; none where no reply had any."""
+    """Add up the token counts of several replies; None if no reply has any."""
     known = [msgspec.structs.astuple(usage) for usage in usages if usage is not None]
     return Usage(*map(sum, zip(*known, strict=True))) if known else None

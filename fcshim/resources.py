@@ -1,7 +1,6 @@
-"""Where the data files are: grammars and templates, in the wheel inside the package, in a checkout beside it.
+"""The folders of data files (grammars, templates): inside the package in a wheel, beside it in a checkout.
 
-Rule: nobody else builds a path to them.
-Neighbours: the grammar loader and the template environment.
+Rule: no other module builds a path to them.
 """
 
 import functools
@@ -13,6 +12,6 @@ _PACKAGE = Path(__file__).parent
 
 @functools.cache
 def resource_dir(kind: Literal["grammars", "templates"]) -> Path:
-    """Give the folder of that kind: `fcshim/<kind>` when installed, else `<kind>` beside the package."""
+    """Return the folder of that kind: `fcshim/<kind>` when installed, else `<kind>` beside the package."""
     inside = _PACKAGE / kind
     return inside if inside.is_dir() else _PACKAGE.parent / kind
