@@ -2,7 +2,6 @@
 
     text -> stream -> machine (finds calls) -> a body reader (json, tagged, literals) -> arguments -> sink -> events
 
-Rule: readers know the contracts (`body`, `dialect`, `sink`, ...) and never the machine; the machine knows no reader, it
-asks a row of the table for one.
-Neighbours: `grammars/` says what bodies may look like, `prompt` writes what is read here.
+Rule: body readers depend on the contracts (`body`, `dialect`, `sink`, ...) and never on the machine; the machine gets
+each reader from the dialect table and depends on none of them.
 """

@@ -1,7 +1,6 @@
-"""The reader of one call's body, as the tag machine sees it.
+"""The interface between the tag machine and the reader of one body.
 
-Rule: a reader consumes what is its own, sends what it is sure of to the sink, and says in `status` what it found.
-Neighbours: `json`, `tagged` and `literals` have the readers, `machine.calls` feeds them.
+Rule: a reader consumes only text of its body, sends only what is certain to the sink, and reports progress in `status`.
 """
 
 import enum
@@ -11,54 +10,61 @@ from fcshim.events import StopReason
 
 
 class BodyStatus(enum.Enum):
-    """What the last `feed` found."""
+    """The result of the last `feed`."""
 
     READING = enum.auto()
+    """All text was consumed, up to a tail that needs more text behind it."""
     STARTED = enum.auto()
-    """A call was started: what was read so far is not text."""
+    """A call was started: the text consumed so far is markup of the call."""
     NOT_A_CALL = enum.auto()
-    """This call is none: what was read so far is text, and so is the rest of it."""
+    """The current call is not a call: the text consumed so far is text, and so is its remainder."""
     CALL_ENDED = enum.auto()
-    """One call of the body is complete; what follows belongs to the next or to the end."""
+    """One call of the body is complete; the next call or the end of the body follows."""
     ENDED = enum.auto()
-    """The body is over; `rest` is to be read again as text."""
+    """The body has ended; `unread` must be parsed again as text."""
     NO_BODY = enum.auto()
-    """There is no body here at all."""
+    """No body begins here."""
 
 
 READING = BodyStatus.READING
-"""The usual one: looked up once, since that takes as long as much of what a reader does with a small piece."""
+"""A module constant, because looking up an enum member costs a large share of the time that a small piece takes."""
 
 
 class BodyReader(ABC):
-    """Reads one body; `calls` counts those that were started, `rest` is text to be read again once it has ended."""
+    """Reads one body.
+
+    `call_count` is the number of calls that were started; `unread` is text to parse again after the body has ended.
+    """
 
     status: BodyStatus
     unread: str
     call_count: int
     in_content = False
-    """True while the next piece may be given to `string_piece`."""
+    """True while the next piece may be passed to `send_string_piece`."""
 
     @abstractmethod
     def feed(self, text: str, pos: int) -> int:
-        """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
+        """Read `text[pos:]` until the status changes, and return the position reached.
+
+        The caller passes the unconsumed tail again, with more text after it.
+        """
 
     @abstractmethod
     def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply here; `tail` is what the last `feed` left. Sets `status` (UNKNOWN or ENDED), and `rest`."""
+        """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
 
     @abstractmethod
     def refuse(self) -> None:
-        """Take the call that is being read for text, and all that follow it in this body: none of them counts."""
+        """Treat the current call and all later calls of this body as text."""
 
     @abstractmethod
     def dispose(self) -> None:
-        """Break the reference to itself, so that a body's memory is free at once."""
+        """Break the reference cycle through the bound state method, so that the memory is freed immediately."""
 
     def active_reader(self) -> "BodyReader":
-        """Give the reader that does the work, once the call has started: this one, or one that it has chosen."""
+        """Return the reader that does the work after a call has started: this one, or the one it delegates to."""
         return self
 
     def send_string_piece(self, _piece: str) -> bool:
-        """Send the piece at once if it lies wholly inside a string of the arguments; else do nothing."""
+        """Send the piece and return True if all of it is content of a string in the arguments; else change nothing."""
         return False

@@ -1,7 +1,7 @@
-"""What was meant as a call and is none: a mark among the events, for who can ask the model once more.
+"""Internal event: an attempted call was rejected and is emitted as text. The retry logic reads it.
 
-Rule: it is an empty text, so whoever does not look for it loses nothing; what the call was follows as text.
-Neighbours: `calls` makes it where `StreamParser(marked=True)`; `retry` looks for it.
+Rule: the event is an empty `Text`, so a consumer that does not know it can treat it as text and loses nothing. The
+parser emits it only with `StreamParser(marked=True)`; the rejected call follows it as ordinary text.
 """
 
 from typing import Literal
@@ -12,7 +12,7 @@ DefectKind = Literal["unoffered", "unreadable"]
 
 
 class CallDefect(Text, frozen=True, gc=False, kw_only=True):
-    """The text that follows was to be a call: of a tool that is not offered (`name`), or one that cannot be read."""
+    """The text that follows was an attempted call: to a tool that is not offered (`name`), or in unreadable syntax."""
 
     fault: DefectKind
     name: str = ""

@@ -1,7 +1,6 @@
-"""What a dialect is: one text format in which models write calls, as data.
+"""The type of a dialect: one text format in which models write calls, as data.
 
-Rule: a marker is written in its row and nowhere else; grammars, templates and parsers receive it from there.
-Neighbours: `dialects` is the table of rows, `stream` reads a dialect's calls, `prompt` asks for them.
+Rule: a marker is defined in its dialect and nowhere else; grammars, templates and parsers take it from there.
 """
 
 from dataclasses import dataclass
@@ -14,28 +13,29 @@ from fcshim.parse.sink import CallSink
 
 
 class Body(Protocol):
-    """The language in which a dialect's calls are written: data, that knows the reader for it."""
+    """The syntax of a dialect's calls: data, and the factory of the reader for it."""
 
     @property
     def grammar(self) -> str:
-        """Name the file under `grammars/` that says what such a body may look like."""
+        """Name of the file under `grammars/` that defines the syntax, without its extension."""
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether a body can begin at `text[pos:]`, behind an opening marker; None while that is not known yet.
+        """Return whether a body can begin at `text[pos:]`, after a start marker; None if more text is needed to tell.
 
-        Asked where dialects share an opening marker. It looks at a bounded number of characters.
+        Needed where several dialects share a start marker. It looks at a bounded number of characters.
         """
 
     def reader(self, dialect: "Dialect", start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
-        """Make the reader of the one body that `opener` opened."""
+        """Create the reader of one body, which `start_marker` opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One format: its markers, and the language of its bodies.
+    """One format: its markers, and the syntax of its bodies.
 
-    `open` and `close` surround one call as it is asked for; either may be empty. `result_open` (an unfinished tag,
-    attributes may follow) and `result_close` surround a tool's result; both are empty where a dialect has no such tags.
+    `open` and `close` surround one call as the prompt requests it; either may be empty. `result_open` (an unfinished
+    tag, attributes may follow) and `result_close` surround a tool's result; both are empty if the dialect has no such
+    tags.
     """
 
     name: str
@@ -46,65 +46,66 @@ class Dialect:
     result_open: str = ""
     result_close: str = ""
     opens: tuple[str, ...] = ()
-    """Other spellings of `open` that are read; one that begins with a line end counts at the start of a line."""
+    """Further start markers to accept; one that begins with a newline counts only at the start of a line."""
     closes: tuple[str, ...] = ()
-    """Other markers that end a call just as well."""
+    """Further end markers to accept."""
     section_open: str = ""
-    """What surrounds all calls of a turn, where a dialect has it. Calls are read without it, too."""
+    """Surrounds all calls of a turn, if the dialect has such a section. Calls outside a section are accepted too."""
     section_close: str = ""
     section_opens: tuple[str, ...] = ()
-    """Other spellings of `section_open` that are read."""
+    """Further spellings of `section_open` to accept."""
     quote: str = ""
-    """The token before and behind a string, where a dialect has one of its own."""
+    """The token before and after a string, if the dialect has its own."""
     starts: str = ""
-    """Characters (of `[{`) with which a body begins at the start of a line, where no marker opens it."""
+    """The characters (of `[{`) with which a body without a start marker begins, at the start of a line."""
     at_line_start: bool = False
-    """True where `open` is a common word (`Action:`): it counts only at the very start of a line."""
+    """True if `open` is a common word (`Action:`): it counts only at the very start of a line."""
     markup: tuple[str, ...] = ()
     """Tokens of the format that are neither text nor calls, and are dropped (turn ends, channel headers)."""
     waits: str = ""
-    """What of a call is not streamed as it is written, and why; empty where all of it is."""
+    """The parts of a call that do not stream while the model writes them, and why; empty if all of it streams."""
     templates: str = ""
-    """The folder under `templates/` that asks for this dialect; by default the one of its name."""
+    """The folder under `templates/` with the prompts for this dialect; by default the folder with its name."""
 
     @property
     def bare(self) -> bool:
-        """True where a call is easily mistaken for text.
+        """True if a call is easily mistaken for text.
 
-        Under `rescue` and `auto` it counts only when nothing but calls follows it in the reply: it is held until then.
+        Under `rescue` and `auto` such a call stays pending, and counts only if nothing but calls follows it in the
+        reply.
         """
         return bool(self.starts) or self.at_line_start or self.fenced
 
     @property
     def fenced(self) -> bool:
-        """True where the line that opens a code fence opens a call."""
+        """True if the opening line of a code fence is the start marker."""
         return self.open.startswith("`")
 
     @property
     def closes_bodies(self) -> bool:
-        """True where a marker ends a body."""
+        """True if a marker ends a body."""
         return bool(self.close)
 
     def openers(self) -> tuple[str, ...]:
-        """Give every marker that opens a call."""
+        """Return every start marker of a call."""
         return tuple(filter(None, (self.open, *self.opens)))
 
     def closers(self) -> tuple[str, ...]:
-        """Give every marker that ends a body."""
+        """Return every end marker of a body."""
         return tuple(filter(None, (self.close, *self.closes, self.section_close)))
 
     def section_openers(self) -> tuple[str, ...]:
-        """Give every marker that opens a section of calls."""
+        """Return every start marker of a section of calls."""
         return tuple(filter(None, (self.section_open, *self.section_opens)))
 
     def inner_openers(self) -> tuple[str, ...]:
-        """Give every marker that opens a call wherever it stands, not only as a line or at the start of one."""
+        """Return every start marker of a call that counts anywhere, not only as a line or at the start of one."""
         return () if self.at_line_start or self.fenced else self.openers()
 
     def call_markers(self) -> tuple[str, ...]:
-        """Give every marker that opens a call or ends a body, wherever it stands."""
+        """Return every marker that opens a call or ends a body, and counts anywhere."""
         return (*self.inner_openers(), *self.closers())
 
     def body_markers(self) -> MarkerSet:
-        """Give the same, to be searched."""
+        """Return `call_markers` as a compiled set."""
         return marker_set(self.call_markers())

@@ -1,7 +1,6 @@
-"""What may grow while a reply is read, and how far.
+"""The limits of one parser.
 
-Rule: whatever a model can make longer has a number here, with its reason.
-Neighbours: every part of the parser takes one `Limits`.
+Rule: everything whose size the model controls has a limit here, with its reason.
 """
 
 from dataclasses import dataclass
@@ -9,20 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one parser, in characters unless said otherwise; beyond them a call ends with `error: limit`."""
+    """Limits of one parser, in characters unless stated otherwise; a call beyond one ends with `error: limit`."""
 
     arguments: int = 8_000_000
-    """Arguments of one call: a whole file fits, a model that rambles does not fill the memory."""
+    """Arguments of one call: a whole file fits, and an endless reply does not exhaust memory."""
     mend: int = 16_384
-    """The part of a body that the grammar parses: at 5 us a character one `feed` stays under 0.1 s."""
+    """The part of a body that the grammar repairs: at 5 us a character one `feed` stays under 0.1 s."""
     hold: int = 1_000_000
-    """Text held back because it may still turn out to be quoted: a fenced call that writes a large file fits."""
+    """Text kept back because it may turn out to be quoted: a fenced call that writes a large file fits."""
     look_ahead: int = 4_096
-    """Text held back after a call in an open code span, in search of the closing backtick."""
+    """Text kept back after a call in an open code span, while the closing backtick is searched."""
     depth: int = 64
-    """Nesting of arguments: far below the recursion limit of every JSON library that will read them."""
+    """Nesting depth of arguments, in levels: far below the recursion limits of the JSON libraries that parse them."""
     number: int = 4_000
-    """One number: Python refuses to read integers of more than 4,300 digits."""
+    """One number: Python refuses to parse integers of more than 4,300 digits."""
     line: int = 256
     """The line that opens or closes a code fence."""
 

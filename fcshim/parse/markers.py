@@ -1,7 +1,6 @@
-"""Find markers in text that comes in pieces.
+"""Find markers in text that arrives in pieces.
 
-Rule: one compiled search over new text only; at its end, exactly a tail that is the beginning of a marker is kept back.
-Neighbours: the tag machine and the body readers.
+Rule: one compiled search over new text only; only a tail that is a proper prefix of a marker waits for the next piece.
 """
 
 import functools
@@ -12,10 +11,10 @@ _NO_MATCH = r"(?!)"
 
 
 class MarkerSet:
-    """Several markers, searched at once."""
+    """Several markers, compiled into one search."""
 
     def __init__(self, markers: Iterable[str], *, extra_pattern: str = "") -> None:
-        """Take the markers; `also` is a further regular expression, tried after them."""
+        """Compile the markers, longest first; `extra_pattern` is a regular expression that is tried after them."""
         ordered = sorted(set(markers), key=len, reverse=True)
         found = re.compile(
             "|".join([*map(re.escape, ordered), *([extra_pattern] if extra_pattern else [])]) or _NO_MATCH
@@ -23,19 +22,19 @@ class MarkerSet:
         self.search, self.match = found.search, found.match
         self._prefixes = frozenset(marker[:size] for marker in ordered for size in range(1, len(marker)))
         self.max_length = max(map(len, ordered), default=0)
-        leads = "".join(sorted({marker[0] for marker in ordered}))
-        self._search_first_char = re.compile(f"[{re.escape(leads)}]" if leads else _NO_MATCH).search
+        first_chars = "".join(sorted({marker[0] for marker in ordered}))
+        self._search_first_char = re.compile(f"[{re.escape(first_chars)}]" if first_chars else _NO_MATCH).search
 
     def is_partial(self, text: str, pos: int) -> bool:
-        """Say whether all of `text[pos:]` is a proper beginning of a marker, so that more of it must be seen."""
+        """Return whether `text[pos:]` is a proper prefix of a marker, so that more text is needed to tell."""
         return len(text) - pos < self.max_length and text[pos:] in self._prefixes
 
     def partial_start(self, text: str, pos: int) -> int:
-        """Give where the longest tail of `text[pos:]` begins that is a proper beginning of a marker, else the end."""
+        """Return the start of the longest tail of `text[pos:]` that is a proper marker prefix, else `len(text)`."""
         size = len(text)
         start = max(pos, size - self.max_length + 1)
-        while (lead := self._search_first_char(text, start)) is not None:
-            start = lead.start()
+        while (found := self._search_first_char(text, start)) is not None:
+            start = found.start()
             if text[start:] in self._prefixes:
                 return start
             start += 1
@@ -44,5 +43,5 @@ class MarkerSet:
 
 @functools.lru_cache(maxsize=1024)
 def marker_set(markers: tuple[str, ...]) -> MarkerSet:
-    """Give the set of these markers, made once."""
+    """Compile a set of markers, once."""
     return MarkerSet(markers)

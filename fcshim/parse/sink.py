@@ -1,7 +1,6 @@
-"""Where a body reader puts what it read: the calls of one reply, as events.
+"""Turns the calls that body readers find in one reply into events.
 
-Rule: `start chunk* end` per call, ids from one source, chunks that add up to the complete arguments.
-Neighbours: body readers write into it, `stream` collects its events.
+Rule: `start chunk* end` per call, ids from one source, and chunks that add up to the complete arguments.
 """
 
 import json
@@ -14,15 +13,17 @@ from fcshim.schema.expect import ANY, Expectation, compile_schema
 from fcshim.schema.validate import first_violation
 
 ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
-"""`checked`: whole, too, and where the schema does not admit them, the end says so (`DoubtfulEnd`) but is no error.
-`resumable`: as they come, up to the first place that the schema does not admit; the end has the rest."""
+"""How arguments are sent. `stream`: as the model writes them. `validated`: whole, and a schema violation is an error.
+`checked`: whole, and a schema violation ends the call with `InvalidCallEnd` instead of an error. `resumable`: as the
+model writes them, up to the first value that violates the schema; the `InvalidCallEnd` has the remainder."""
 _EXCERPT_SIZE = 200
+"""The most characters of the model's text in an error."""
 
 
 class InvalidCallEnd(ToolCallEnd, frozen=True, gc=False, kw_only=True):
-    """The end of a call whose arguments the schema does not admit, as `fault` says.
+    """The end of a call whose arguments violate the tool's schema; `fault` describes the violation.
 
-    `unsent` is the end of the arguments, from a place on at which they can still become right.
+    `unsent` are the arguments that were not sent, from the last position that can still be completed validly.
     """
 
     fault: str
@@ -30,12 +31,12 @@ class InvalidCallEnd(ToolCallEnd, frozen=True, gc=False, kw_only=True):
 
     @property
     def as_accepted(self) -> ToolCallEnd:
-        """The same, where the doubt does not matter."""
+        """The end of the call with all arguments and without an error: the caller accepts the violation."""
         return self._to_call_end(self.tool_call_arguments_complete, None)
 
     @property
     def as_failed(self) -> ToolCallEnd:
-        """The end where the sending stopped, with the doubt for an error."""
+        """The end of the call with the arguments that were sent, and the violation as its error."""
         sent = self.tool_call_arguments_complete.removesuffix(self.unsent)
         return self._to_call_end(sent, CallError("invalid", self.fault, self.unsent[:_EXCERPT_SIZE]))
 
@@ -44,14 +45,14 @@ class InvalidCallEnd(ToolCallEnd, frozen=True, gc=False, kw_only=True):
 
 
 class CallSink:
-    """Turns one reader's findings into events; `out` is the list that they are added to (it may be exchanged)."""
+    """Builds the events of one call after the other; `events` is the list they are appended to (it may be replaced)."""
 
     def __init__(
         self, tools: Mapping[str, Tool] | None, arguments: ArgumentsMode, new_id: Callable[[], str], max_arguments: int
     ) -> None:
         self.events: list[Event] = []
         self.call_count = 0
-        """Calls that were started, which is the index of the next one."""
+        """Calls that were started; also the index of the next call."""
         self.accepted_count = 0
         """Calls that ended without error."""
         self._tools = tools
@@ -59,14 +60,14 @@ class CallSink:
         self._resumable = arguments == "resumable"
         self._checked = arguments == "checked"
         self.schema_enforced = False
-        """True where the model can only write what the schema admits: a strict tool's call need not be looked at."""
+        """True if a grammar lets the model write only what the schema admits: strict tools need no validation then."""
         self._validates_call = False
         self.buffered = False
-        """True while events are held back anyway: a call is then put out at its end, its arguments in one chunk."""
+        """True while the caller keeps events back: a call is then sent at its end, its arguments in one chunk."""
         self._new_id = new_id
         self._max_arguments = max_arguments
         self.unoffered_name = ""
-        """The name that meant no tool, where that was the last one."""
+        """The last name that `resolve` was given, if it is not an offered tool."""
         self._id = ""
         self._name = ""
         self._parts: list[str] = []
@@ -74,17 +75,18 @@ class CallSink:
         self._expectations: dict[str, Expectation] = {}
         self._size = 0
         self._deferred = False
+        """True if the whole call is sent at its end."""
         self._withheld = False
-        """True while nothing of the open call is sent: it is late, or its schema does not admit what comes."""
+        """True while nothing of the open call is sent: it is deferred, or its arguments violate the schema."""
         self._sent_parts = 0
-        """Parts that were sent, where there was a doubt."""
+        """The number of parts that were sent before the remainder was withheld."""
         self.is_open = False
         """True between the start and the end of a call."""
         self.is_complete = False
-        """True when the open call is complete; it ends well with the next `finish` or `start`."""
+        """True if the open call is complete; the next `finish` or `start` ends it without an error."""
 
     def resolve(self, name: str) -> str | None:
-        """Give the tool that a call means by this name, or None if it means none that was offered."""
+        """Return the offered tool with this name, also with a `functions.` prefix or in other letter case, or None."""
         found = self._find_tool(name)
         self.unoffered_name = "" if found is not None else name.strip()
         return found
@@ -102,11 +104,11 @@ class CallSink:
 
     @property
     def expectation(self) -> Expectation:
-        """What the arguments of the open call are expected to be."""
+        """What the schema expects of the arguments of the open call."""
         return self.expectation_of(self._name)
 
     def expectation_of(self, name: str) -> Expectation:
-        """Give what the arguments of this tool are expected to be."""
+        """Return what the schema expects of the arguments of this tool."""
         if self._tools is None:
             return ANY
         found = self._expectations.get(name)
@@ -115,17 +117,17 @@ class CallSink:
         return found
 
     def parameter_names(self, name: str) -> tuple[str, ...]:
-        """Give the parameters of this tool in the order of its schema; none where any name is admitted."""
+        """Return this tool's parameters in the order of its schema; an empty tuple if the tools are not known."""
         schema = None if self._tools is None else self._tools[name].parameters
         properties = schema.get("properties") if isinstance(schema, dict) else None
         return tuple(properties) if isinstance(properties, dict) else ()
 
     def add_coercions(self, coercions: Sequence[Coercion]) -> None:
-        """Note what the schema coercion changed in the open call."""
+        """Record what the schema coercion changed in the open call."""
         self._coerced.extend(coercions)
 
     def start(self, name: str) -> None:
-        """Begin a call; one that is complete ends first."""
+        """Begin a call; the previous one ends first if it is complete."""
         self.finish()
         self._id, self._name, self._parts, self._size, self.is_open = self._new_id(), name, [], 0, True
         self._coerced = []
@@ -136,11 +138,11 @@ class CallSink:
         self.call_count += 1
 
     def fits(self, size: int) -> bool:
-        """Say whether that many further characters of arguments are admitted."""
+        """Return whether that many further characters of arguments are within the limit."""
         return self._size + size <= self._max_arguments
 
     def add_chunk(self, text: str) -> bool:
-        """Add a fragment of the arguments; False when they have become too long (what is beyond the limit is lost)."""
+        """Add a fragment of the arguments; return False if they exceed the limit, after dropping what is beyond it."""
         size = self._size + len(text)
         fits = size <= self._max_arguments
         if not fits:
@@ -153,57 +155,60 @@ class CallSink:
 
     @property
     def can_withhold(self) -> bool:
-        """Whether it matters now where the schema does not admit the arguments any more."""
+        """True if a schema violation should stop the sending of the open call's arguments."""
         return self._resumable and not self._withheld
 
     def withhold_rest(self) -> None:
-        """The schema does not admit what comes now: send nothing more of this call, so that it can become right."""
+        """Stop sending the open call's arguments: a retry can then complete those that were sent in a valid way."""
         self._withheld = True
         self._sent_parts = len(self._parts)
 
     @property
     def _rest_withheld(self) -> bool:
-        """Whether the open call is silent for a doubt."""
+        """True if a schema violation stopped the sending of the open call's arguments."""
         return self._withheld and not self._deferred
 
     def mark_complete(self) -> None:
-        """Note that the open call is whole; whether it may be executed is known when its surroundings are."""
+        """Record that the open call is complete; the text after it decides whether it may be executed."""
         self.is_complete = self.is_open
 
     def finish(self) -> None:
-        """End the open call if it is complete: it may be executed."""
+        """End the open call without an error if it is complete: it may be executed."""
         if self.is_complete:
             self._end()
 
     def fail_truncated(self, message: str) -> None:
-        """End the open call, complete or not, as one that was cut off."""
+        """End the open call, complete or not, with the error `truncated`."""
         if self.is_open:
             self._send_withheld()
             self.fail("truncated", message)
 
     def reset(self, call_count: int, accepted_count: int) -> None:
-        """Forget the calls since then: they turned out to be none."""
+        """Drop the calls started since these counts, because they turned out to be quoted text."""
         self.call_count, self.accepted_count = call_count, accepted_count
         self.is_open = self.is_complete = False
 
     def _end(self) -> None:
         arguments = "".join(self._parts)
-        doubtful = self._rest_withheld
-        fault = self._find_violation(arguments) if self._validates_all or self._validates_call or doubtful else None
-        if doubtful and fault is None:
+        withheld = self._rest_withheld
+        fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
+        if withheld and fault is None:
+            # The incremental check rejects some values that the whole schema admits; the validator decides.
             self._send_withheld()
-        if fault is not None and not (doubtful or (self._checked and not self._validates_call)):
+        if fault is not None and not (withheld or (self._checked and not self._validates_call)):
             self.fail("invalid", fault, arguments)
             return
         self._send_deferred(arguments)
-        told = (self._id, self._name, arguments, self.call_count - 1, self._coerced)
-        unsent = "".join(self._parts[self._sent_parts :]) if doubtful else ""
-        self.events.append(ToolCallEnd(*told) if fault is None else InvalidCallEnd(*told, fault=fault, unsent=unsent))
+        fields = (self._id, self._name, arguments, self.call_count - 1, self._coerced)
+        unsent = "".join(self._parts[self._sent_parts :]) if withheld else ""
+        self.events.append(
+            ToolCallEnd(*fields) if fault is None else InvalidCallEnd(*fields, fault=fault, unsent=unsent)
+        )
         self.is_open = self.is_complete = False
         self.accepted_count += 1
 
     def fail(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
-        """End the call with an error: it must not be executed. Without `raw` the end of its arguments is shown."""
+        """End the call with an error: it must not be executed. The error quotes `raw`, or the end of the arguments."""
         if self._rest_withheld:
             del self._parts[self._sent_parts :]
         arguments = "".join(self._parts)
@@ -213,7 +218,7 @@ class CallSink:
         self.is_open = self.is_complete = False
 
     def _send_withheld(self) -> None:
-        """Send what was not sent for a doubt that does not matter any more."""
+        """Send the withheld arguments, because the violation no longer matters."""
         if self._rest_withheld:
             self._withheld = False
             unsent = "".join(self._parts[self._sent_parts :])
@@ -221,7 +226,7 @@ class CallSink:
                 self.events.append(ToolCallChunk(self._id, unsent, self.call_count - 1))
 
     def _send_deferred(self, arguments: str) -> None:
-        """Send what was held until the call's end."""
+        """Send the start and the arguments of a deferred call."""
         if self._deferred:
             self.events.append(ToolCallStart(self._id, self._name, self.call_count - 1))
             if arguments:

@@ -1,26 +1,25 @@
 """The streaming parser: model text in, events out.
 
-Theory of operation. A tag machine: one state, one method; each takes the position in the current text and gives the
-next one; `_stall` says that what is left (a few characters) must wait for more text.
+Theory of operation. A tag machine: each state is one method, which takes a position in the current text and returns the
+next one; `_wait` asks for more text after the remaining few characters.
 
-    state              is in                                            left by
-    _lead              the start of the reply, or after reasoning       any character; a reasoning tag
-    _reasoning         a reasoning block                                its closing tag
-    _text              the answer                                       a marker, a fence line
-    _call              a call's body (the body reader is in charge)     the end of the body
-    _behind_call       the end of a call                                anything but the same closing marker again
-    _in_section        between the calls of a section                   a call, the section's end, anything else
-    _fence             a code fence: text to its end                    its closing line
-    _fence_calls       a fence that so far holds only calls (held)      anything else; its closing line
-    _only_space        behind held calls that count only at the end     anything else
-    _span_end          behind a call in an open span or quote (held)    the closing backticks or quote; a blank line
-    _echo              a tool result that the model repeats             its closing tag
-    _rest              whatever follows a role marker                   nothing
+    state                   position                                        left by
+    _before_answer          the start of the reply, or after reasoning      any character; a reasoning tag
+    _in_reasoning           a reasoning block                               its end tag
+    _in_text                the answer                                      a marker; a fence line
+    _in_call                a call's body, read by the body reader          the end of the body
+    _after_call             after a call                                    anything but a duplicate end marker
+    _in_section             between the calls of a section                  a call; the section's end; anything else
+    _in_fence               a code fence whose content is text              its closing line
+    _in_fence_of_calls      a fence with only calls so far (pending)        anything else; its closing line
+    _after_pending_calls    after pending calls that must come last         anything else
+    _after_call_in_span     a call in an open span or quote (pending)       closing backticks or quote; a blank line
+    _in_echoed_result       a tool result that the model repeats            its end tag
+    _after_role_marker      after a role marker: all of it is text          nothing
 
-What must wait until it is known whether it is quoted is held (`output`).
+Calls that may be quoted stay pending (`output`) until the context decides.
 
-Rule: nothing is searched twice; only a tail that really begins a marker waits.
-Neighbours: `machine` has the other states, from fences (`code`) to reasoning, and the markers (`openers`).
+Rule: no text is searched twice; only a tail that is a proper prefix of a marker waits.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,13 +44,14 @@ _NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", 
 class StreamParser(ReasoningMachine):
     """Finds the calls in one reply while it streams.
 
-    `dialect` is a name, a `Dialect`, or `"auto"`: every dialect of the table at once. `tools` are the offered ones
-    (`Tool` objects or OpenAI dicts), None admits any name. With `rescue`, calls to offered tools in every other dialect
-    are read too. `reasoning` says what becomes of a call inside reasoning; `in_reasoning` is the opening tag
-    (`<think>`) with which the prompt already ended. `arguments` says whether they are sent as they come or whole and
-    validated, as those of strict tools are, unless the model is `held` to valid calls. With `marked`, a `Spoiled` is
-    before the text of what was meant as a call. `new_id` makes the ids of calls. Raises `ConfigError` for an unknown
-    dialect or reasoning tag, `RequestError` for unusable tools, and nothing whatever the text is.
+    `dialect` is a name, a `Dialect`, or `"auto"`: all dialects of the table at once. `tools` are the offered tools
+    (`Tool` objects or OpenAI dicts); None admits any name. With `rescue`, calls to offered tools in any other dialect
+    are accepted too. `reasoning` decides about a call inside reasoning: `ignore` it, `recover` it if the reasoning
+    never ends and the call comes last, or `promote` it. `in_reasoning` is the start tag (`<think>`) that the prompt
+    ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole. Those
+    of strict tools are always validated, unless `held` says that a grammar constrains the model to valid calls. With
+    `marked`, a `CallDefect` precedes the text of a rejected call. `new_id` creates the ids of calls. Raises
+    `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing for any text.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class StreamParser(ReasoningMachine):
         self._surrogates = SurrogateJoiner()
         self._result_end_tag = ""
         self._direct_reader: BodyReader | None = None
-        """The reader of a call that was started: it may have the next piece at once, if that is ASCII."""
+        """The reader of a started call, if the next ASCII piece may go to it directly."""
         self.finished = False
-        """True when the model began to invent a tool's result: the rest is dropped, upstream may be cancelled."""
+        """True once the model begins to invent a tool's result: the remainder is dropped, upstream may be cancelled."""
         if in_reasoning:
             self._enter_reasoning(reasoning_end_tag(in_reasoning))
 
     def feed(self, text: str) -> list[Event]:
-        """Read the next piece of text; give the events it completes."""
+        """Parse the next piece of text; return the events it completes."""
         body = self._direct_reader
         if body is None or not text.isascii():
             if self.finished:
@@ -101,7 +101,7 @@ class StreamParser(ReasoningMachine):
             text, body = self._join_surrogates(text)
             if body is None:
                 return self._feed_text(text)
-        # Inside a call that was started, what its reader consumes needs no account.
+        # Fast path: inside a started call the consumed text need not be kept, because it can no longer become text.
         events: list[Event] = []
         self._output.events = self._sink.events = events
         if self._carry:
@@ -118,14 +118,14 @@ class StreamParser(ReasoningMachine):
         return self._output.finish()
 
     def _join_surrogates(self, text: str) -> tuple[str, BodyReader | None]:
-        """Give the piece without half characters, and the reader that may have it at once."""
+        """Join surrogate pairs in the piece; return it with the reader that may read it directly."""
         if self._surrogates.pending or not text.isascii():
             text = self._surrogates.feed(text)
             self._update_direct_reader()
         return text, self._direct_reader
 
     def _feed_text(self, text: str) -> list[Event]:
-        """Outside a call, or in one that may still be text."""
+        """Parse a piece outside a call, or in a call that may still be text."""
         if self._state == self._in_text and not self._output.line.open_backticks and not self._overlong_char:
             text, self._carry = self._carry + text, ""
             end = self._find_plain_end(text)
@@ -141,17 +141,17 @@ class StreamParser(ReasoningMachine):
         return self._output.finish()
 
     def _find_plain_end(self, text: str) -> int:
-        """Give the end of a piece of the answer in which nothing begins but, at its very end, a marker; else -1."""
-        openers = self._start_markers
+        """Return the end of a piece of plain text, which may end with a proper marker prefix; else -1."""
+        markers = self._start_markers
         head = self._output.line.head
-        # Inside a line fewer characters mean something; beyond a newline that is no longer so.
+        # Inside a line fewer characters can begin a marker, but that pattern matches only up to a newline.
         for plain in (
-            (openers.plain_text_in_line, openers.plain_text) if head and not head.isspace() else (openers.plain_text,)
+            (markers.plain_text_in_line, markers.plain_text) if head and not head.isspace() else (markers.plain_text,)
         ):
             found = plain.match(text)
             assert found is not None
             end = found.end()
-            if end == len(text) or openers.all_markers.is_partial(text, end):
+            if end == len(text) or markers.all_markers.is_partial(text, end):
                 return end
         return -1
 
@@ -161,11 +161,11 @@ class StreamParser(ReasoningMachine):
         self._direct_reader = body.active_reader() if body is not None and ready else None
 
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
-        """End the reply; give what was held, then one `Stop`: `tool_use` where it ended by itself with calls."""
+        """End the reply; return the remaining events and one `Stop`: `tool_use` if it ended by itself with calls."""
         self._output.begin()
-        half = self._surrogates.close()
-        if half and not self.finished:
-            self._read(half)
+        replacement = self._surrogates.close()
+        if replacement and not self.finished:
+            self._read(replacement)
         while self._close_state(stop_reason):
             pass
         events = self._output.finish()
@@ -177,7 +177,7 @@ class StreamParser(ReasoningMachine):
         events.append(Stop(stop_reason))
         self.finished = True
         self._direct_reader = None
-        # Without its states the parser holds no reference to itself: its memory is free at once.
+        # The bound state methods are reference cycles; without them the memory is freed immediately.
         self._state = self._return_state = _closed_state
         return events
 
@@ -193,7 +193,7 @@ class StreamParser(ReasoningMachine):
         start, end, marker = found.start(), found.end(), found[0]
         if len(buffer) - start < self._start_markers.all_markers.max_length:
             tail = self._start_markers.all_markers.partial_start(buffer, pos)
-            if tail < start:  # what was found may stand inside a longer marker
+            if tail < start:  # the match may be part of a longer marker that is not complete yet
                 return self._emit_up_to(tail, pos)
         self._output.emit_text(buffer[pos:start])
         if marker[0] in "`~":
@@ -216,25 +216,25 @@ class StreamParser(ReasoningMachine):
         return end
 
     def _read_start_marker(self, marker: str, start: int, end: int) -> int:
-        """A call begins, or is quoted, or the marker is no marker here."""
+        """Open a call, or emit the marker as text if it is quoted or opens nothing here."""
         line = self._output.line
         if marker in self._start_markers.body_start_chars and not line.at_line_start():
-            picked: Opening | bool | None = False
+            opening: Opening | bool | None = False
         else:
-            picked = self._start_markers.find_opening(marker, self._buffer, start)
-        if picked is None:
+            opening = self._start_markers.find_opening(marker, self._buffer, start)
+        if opening is None:
             self._wait = True
             return start
-        if not isinstance(picked, Opening) or (marker[0] != "\n" and line.is_block_quote()):
+        if not isinstance(opening, Opening) or (marker[0] != "\n" and line.is_block_quote()):
             self._output.emit_text(marker)
             return end
         if marker[0] == "\n":
             self._output.emit_text("\n")
             start, marker = start + 1, marker[1:]
-        return self._begin_call(picked, marker, start, self._in_text)
+        return self._begin_call(opening, marker, start, self._in_text)
 
     def _begin_call(self, opening: Opening, marker: str, start: int, return_state: Callable[[int], int]) -> int:
-        """Open what begins here, held where it may be quoted or must be the last thing."""
+        """Open the call or section at `start`, pending if it may be quoted or must come last in the reply."""
         line = self._output.line
         closing_quote = QUOTE_PAIRS.get(line.last_char, "")
         if closing_quote or line.open_backticks:
@@ -248,7 +248,7 @@ class StreamParser(ReasoningMachine):
         return self._open(opening, marker, start, return_state)
 
     def _open_fence(self, line: str, pos: int) -> int:
-        """In a dialect that is asked for, the fence itself may open the call."""
+        """Enter a fence; in the primary dialect its opening line may itself be the start marker of a call."""
         opening = self._start_markers.fence_openings.get(line.strip())
         begins = opening.dialect.body.begins(self._buffer, pos) if opening is not None else False
         if opening is None or begins is False:
@@ -260,7 +260,7 @@ class StreamParser(ReasoningMachine):
         return pos
 
     def _read_result_tag(self, marker: str, end: int) -> int:
-        """The model writes a tool's result: after a call it invents one, else it repeats one."""
+        """Read the start tag of a tool result: after a call the model invents a result, else it repeats one."""
         if self._sink.accepted_count:
             self.finished = True
             return len(self._buffer)
@@ -270,13 +270,13 @@ class StreamParser(ReasoningMachine):
         return end
 
     def _in_echoed_result(self, pos: int) -> int:
-        closer = self._result_end_tag
-        at = self._buffer.find(closer, pos)
+        end_tag = self._result_end_tag
+        at = self._buffer.find(end_tag, pos)
         if at < 0:
-            return self._emit_up_to(marker_set((closer,)).partial_start(self._buffer, pos), pos)
-        self._output.emit_text(self._buffer[pos : at + len(closer)])
+            return self._emit_up_to(marker_set((end_tag,)).partial_start(self._buffer, pos), pos)
+        self._output.emit_text(self._buffer[pos : at + len(end_tag)])
         self._state = self._in_text
-        return at + len(closer)
+        return at + len(end_tag)
 
     def _after_role_marker(self, pos: int) -> int:
         self._output.emit_text(self._buffer[pos:])
@@ -285,7 +285,7 @@ class StreamParser(ReasoningMachine):
     # The end.
 
     def _close_state(self, stop_reason: StopReason) -> bool:
-        """End the state the reply ended in; True if that left text to be read, in yet another state."""
+        """End the current state; return True if that left text to parse, which ended in another state."""
         tail, self._carry = self._carry, ""
         if self.finished:
             return False
@@ -294,9 +294,9 @@ class StreamParser(ReasoningMachine):
         if self._output.pending is not None:
             return self._close_pending(self._output.pending, tail, natural=stop_reason in _NATURAL_STOPS)
         if self._section is not None:
-            begun = bool(tail) and self._section.dialect.section_close.startswith(tail)
-            self._end_section(self._section, tail if begun else "", 0)
-            tail = "" if begun else tail
+            partial = bool(tail) and self._section.dialect.section_close.startswith(tail)
+            self._end_section(self._section, tail if partial else "", 0)
+            tail = "" if partial else tail
         self._output.emit_text(tail)
         return False
 
@@ -311,7 +311,7 @@ class StreamParser(ReasoningMachine):
             return False
         self._end_body(body, 0)
         self._buffer = ""
-        if self._consumed_text != "say":
+        if self._consumed_text != "emit":
             self._read(body.unread)
         return self._output.pending is not None or self._body is not None or bool(self._carry)
 
@@ -342,7 +342,7 @@ def parse(
     new_id: Callable[[], str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> list[Event]:
-    """Read a whole reply: `feed` and `close` of a `StreamParser`, which see."""
+    """Parse a whole reply with `StreamParser.feed` and `close`; see `StreamParser` for the parameters."""
     parser = StreamParser(
         dialect,
         tools,

@@ -1,8 +1,7 @@
-"""What stands behind a complete body where its closing marker is due: a full stop, a fence, a few words.
+"""Text between a complete body and its end marker: a full stop, a fence, a few words.
 
-Rule: a short remark before the marker is passed over; one that is long, or that another opening marker follows, is text
-again, to the byte. A marker that both opens and closes (a fence) closes.
-Neighbours: the readers of JSON and of literal notations look for the end of a body with it.
+Rule: short trailing text before the end marker is dropped; trailing text that is long, or that another start marker
+follows, is emitted as text, byte for byte. A marker that both opens and closes (a fence) closes.
 """
 
 import enum
@@ -13,19 +12,22 @@ from fcshim.parse.end_markers import EndMarkers
 from fcshim.parse.markers import MarkerSet
 
 _MAX_LENGTH = 200
-"""Characters that are passed over."""
+"""The most characters that are dropped."""
 
 
 class TrailingStatus(enum.Enum):
-    """What became of a remark."""
+    """The state of the trailing text after a piece."""
 
     OPEN = enum.auto()
+    """No marker was found yet."""
     CLOSED = enum.auto()
+    """An end marker was found: the trailing text is dropped."""
     TEXT = enum.auto()
+    """It is too long, or a start marker follows it: it is text."""
 
 
 class TrailingText:
-    """Collects one remark; `closers` end a body, `markers` are all that may stand behind it."""
+    """Collects the trailing text of one body; `call_markers` are the end markers and the start markers of calls."""
 
     __slots__ = ("_call_markers", "_end_markers", "_parts", "size")
 
@@ -36,21 +38,21 @@ class TrailingText:
         self.size = 0
 
     def add(self, text: str) -> None:
-        """Take the next piece, which holds no marker."""
+        """Add a piece that contains no marker."""
         self._parts.append(text)
         self.size += len(text)
 
     def clear(self) -> None:
-        """Forget what was taken: another call began."""
+        """Drop the collected text, because another call began."""
         self._parts.clear()
         self.size = 0
 
     def text(self) -> str:
-        """Give all that was taken."""
+        """Return the collected text."""
         return "".join(self._parts)
 
     def read(self, text: str, pos: int) -> tuple[TrailingStatus, int]:
-        """Take `text[pos:]` up to a marker; give what became of the remark, and where to go on."""
+        """Add `text[pos:]` up to a marker; return the new status and the position at which to continue."""
         found = self._call_markers.search(text, pos, pos + _MAX_LENGTH + self._end_markers.max_length)
         end = found.start() if found else self._call_markers.partial_start(text, pos)
         self.add(text[pos:end])
@@ -66,23 +68,23 @@ class TrailingText:
 
 
 class TrailingTextReader(BodyReader):
-    """Reads a body behind whose calls a remark may stand."""
+    """Reads a body whose calls may be followed by trailing text."""
 
     _trailing_text: TrailingText
     _wait: bool
-    """True where more text must be seen."""
+    """True if the remaining text can only be read together with more text."""
 
     @abstractmethod
     def _end_body(self) -> None:
-        """The body is over, and what it holds counts."""
+        """End the body and accept its last call."""
 
     def _read_trailing_text(self, text: str, pos: int) -> int:
-        """Look for the closing marker behind something that does not belong there."""
-        behind, end = self._trailing_text.read(text, pos)
-        if behind is TrailingStatus.OPEN:
+        """Search the end marker after text that does not belong to the body."""
+        status, end = self._trailing_text.read(text, pos)
+        if status is TrailingStatus.OPEN:
             self._wait = end < len(text)
             return end
-        if behind is TrailingStatus.TEXT:
+        if status is TrailingStatus.TEXT:
             self.unread = self._trailing_text.text()
         self._end_body()
         return end

@@ -1,7 +1,6 @@
-"""A body that is written in one of several languages: its first characters tell which.
+"""A body in one of several syntaxes, which its first characters decide.
 
-Rule: the first of them that can begin here is the one; its reader does all the rest.
-Neighbours: `dialect.Body` is what they are, `stream` feeds the reader.
+Rule: the first syntax that can begin here is selected; from then on its reader does all the work.
 """
 
 from dataclasses import dataclass, replace
@@ -15,22 +14,22 @@ from fcshim.parse.sink import CallSink
 
 @dataclass(frozen=True, slots=True)
 class UnionBody:
-    """Several languages; calls are asked for in the first."""
+    """Several syntaxes; the prompt requests the first."""
 
     bodies: tuple[Body, ...]
 
     @property
     def grammar(self) -> str:
-        """Name the grammar of the first."""
+        """Name of the first syntax's grammar."""
         return self.bodies[0].grammar
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether one of them can begin here; None while that is not known yet."""
-        picked = self.select(text, pos)
-        return None if picked is None else bool(picked)
+        """Return whether one of the syntaxes can begin at `pos`; None if more text is needed to tell."""
+        selected = self.select(text, pos)
+        return None if selected is None else bool(selected)
 
     def select(self, text: str, pos: int) -> Body | bool | None:
-        """Give the one that begins here, False for none, None while that is not known yet."""
+        """Return the syntax that begins at `pos`, False for none, None if more text is needed to tell."""
         for body in self.bodies:
             begins = body.begins(text, pos)
             if begins is not False:
@@ -38,12 +37,12 @@ class UnionBody:
         return False
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
-        """Make the reader of one body."""
+        """Create the reader of one body."""
         return UnionBodyReader(self, dialect, start_marker, sink, limits)
 
 
 class UnionBodyReader(BodyReader):
-    """Waits until it is known which language this is, then passes everything on to its reader."""
+    """Buffers nothing: consumes no text until the syntax is known, then delegates to that syntax's reader."""
 
     def __init__(self, union: UnionBody, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         self.status = BodyStatus.READING
@@ -57,7 +56,7 @@ class UnionBodyReader(BodyReader):
         self._reader: BodyReader | None = None
 
     def feed(self, text: str, pos: int) -> int:
-        """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
+        """Read `text[pos:]` until the status changes, and return the position reached."""
         if self._reader is None:
             body = self._union.select(text, pos)
             if body is None or isinstance(body, bool):
@@ -69,7 +68,7 @@ class UnionBodyReader(BodyReader):
         return pos
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
+        """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
         self.status = BodyStatus.ENDED
         if self._reader is not None:
             self._reader.close(tail, stop_reason)
@@ -80,15 +79,15 @@ class UnionBodyReader(BodyReader):
         self.in_content = reader.in_content
 
     def refuse(self) -> None:
-        """Take the call that is being read for text: it has become too long for something that was not sent."""
+        """Treat the current call and all later calls of this body as text."""
         if self._reader is not None:
             self._reader.refuse()
 
     def dispose(self) -> None:
-        """Break the reference to itself, so that a body's memory is free at once."""
+        """Break the reference cycle of the delegate, so that the memory is freed immediately."""
         if self._reader is not None:
             self._reader.dispose()
 
     def active_reader(self) -> BodyReader:
-        """Give the reader of the language, once it is known."""
+        """Return the reader of the selected syntax, once it is known."""
         return self if self._reader is None else self._reader

@@ -1,11 +1,10 @@
 """The states of calls: their bodies, and sections of several calls.
 
-Theory of operation. A body reader consumes text; what it consumed is kept until it is clear whether it was a call
-(dropped) or text (said). What may be quoted is held, calls and all (`output`), until its surroundings are known.
+Theory of operation. A body reader consumes text. The consumed text is kept until it is known whether it was a call
+(then it is dropped) or text (then it is emitted). Where a call may be quoted, the text and the call's events stay
+pending (`output`) until the context decides.
 
-Rule: what turns out not to be a call is text from its first byte on, and is not searched again.
-Neighbours: `openers` says what a marker opens, body readers find the calls, `held` the places where they may be
-quoted.
+Rule: what turns out not to be a call is emitted as text from its first byte on, and is not searched for calls again.
 """
 
 import re
@@ -25,7 +24,7 @@ from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"\s*+")
 _GAP_LIMIT = 4
-"""White space of fewer characters may stand between a call and a closing marker that is one too many."""
+"""An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
 
 
@@ -36,9 +35,9 @@ class _CallSection:
         self.dialect = dialect
         self.return_state = return_state
         self.calls_before = calls_before
-        """The sink's, at its beginning."""
+        """The sink's count when the section began."""
         self.raw: list[str] = []
-        """What of it is neither said nor dropped yet: its opener, white space between calls."""
+        """Text that is neither emitted nor dropped yet: the section's start marker, white space between calls."""
 
 
 class CallMachine(CodeMachine):
@@ -51,7 +50,7 @@ class CallMachine(CodeMachine):
         self._schema_enforced = False
         self._reports_defects = False
         self._opened_by_primary = False
-        """True when a marker of the dialect that was asked for opened the body."""
+        """True if a start marker of the primary dialect opened the body."""
         self._return_state: Callable[[int], int] = self._in_text
         self._body: BodyReader | None = None
         self._end_markers: EndMarkers = compile_end_markers(())
@@ -59,39 +58,40 @@ class CallMachine(CodeMachine):
         self._raw: list[str] = []
         self._raw_size = 0
         self._refused = False
-        """True when nothing of the body counts any more."""
+        """True if the remainder of the body is text, whatever calls it contains."""
         self._calls_before = 0
-        """Calls that the sink knew before this body."""
-        self._consumed_text: Literal["keep", "drop", "say"] = "keep"
+        """The sink's count when the body began."""
+        self._consumed_text: Literal["keep", "drop", "emit"] = "keep"
+        """What happens to the text that the body reader consumes: `keep` while it may be a call or text."""
 
     # Openings.
 
     def _find_opening(self, pos: int) -> tuple[Opening, str] | None:
-        """Give what opens exactly here, with its marker; stalls where that is not known yet."""
+        """Return what opens exactly at `pos`, with its marker; waits if more text must tell."""
         buffer = self._buffer
-        word = self._start_markers.line_start_marker_at(buffer, pos)
+        line_start_marker = self._start_markers.line_start_marker_at(buffer, pos)
         found = self._start_markers.inline_marker_set.match(buffer, pos)
-        marker = word or (
+        marker = line_start_marker or (
             found[0] if found else buffer[pos] if buffer[pos] in self._start_markers.body_start_chars else ""
         )
-        rest = buffer[pos : pos + 32]
+        ahead = buffer[pos : pos + 32]
         if self._start_markers.inline_marker_set.is_partial(buffer, pos) or any(
-            w != rest and w.startswith(rest) for w in self._start_markers.line_start_markers
+            other != ahead and other.startswith(ahead) for other in self._start_markers.line_start_markers
         ):
             self._wait = True
             return None
         if not marker:
             return None
-        picked = (
-            self._start_markers.find_opening(f"\n{word}", buffer, pos - 1)
-            if word
+        opening = (
+            self._start_markers.find_opening(f"\n{line_start_marker}", buffer, pos - 1)
+            if line_start_marker
             else self._start_markers.find_opening(marker, buffer, pos)
         )
-        self._wait = picked is None
-        return (picked, marker) if isinstance(picked, Opening) else None
+        self._wait = opening is None
+        return (opening, marker) if isinstance(opening, Opening) else None
 
     def _open(self, opening: Opening, marker: str, pos: int, return_state: Callable[[int], int]) -> int:
-        """Begin to read what opens at `pos`; `home` is the state that follows it. Gives the place to go on."""
+        """Open the section or body at `pos`; `return_state` follows it. Return the position at which to continue."""
         if opening.section:
             self._buffer_or_flush(marker)
             self._section = section = _CallSection(opening.dialect, return_state, self._sink.call_count)
@@ -113,10 +113,10 @@ class CallMachine(CodeMachine):
 
     def _open_body(self, dialect: Dialect, marker: str, return_state: Callable[[int], int]) -> None:
         self._buffer_or_flush(marker)
-        # A model is held to a format by that format's own marker: behind another spelling it is held to nothing.
+        # A grammar constrains only calls that begin with the dialect's own marker, not with another spelling of it.
         self._sink.schema_enforced = self._schema_enforced and dialect is self._primary and marker == dialect.open
         self._body = dialect.body.reader(dialect, marker, self._sink, self._limits)
-        # Another line of backticks is no closing marker that comes twice: it opens the next fence.
+        # A second line of backticks is not a duplicate end marker: it opens the next fence.
         self._end_markers = compile_end_markers(() if dialect.close.startswith("`") else dialect.closers())
         self._refused = False
         self._opened_by_primary = bool(marker) and dialect is self._primary
@@ -134,7 +134,7 @@ class CallMachine(CodeMachine):
     # Sections.
 
     def _in_section(self, pos: int) -> int:
-        """Between the calls of a section."""
+        """Read between the calls of a section."""
         section = self._section
         assert section is not None
         buffer = self._buffer
@@ -145,15 +145,15 @@ class CallMachine(CodeMachine):
             if found.end() == len(buffer):
                 return len(buffer)
             pos = found.end()
-        for opener in section.dialect.openers():
-            if buffer.startswith(opener, pos):
-                self._open_body(section.dialect, opener, self._in_section)
-                return pos + len(opener)
+        for marker in section.dialect.openers():
+            if buffer.startswith(marker, pos):
+                self._open_body(section.dialect, marker, self._in_section)
+                return pos + len(marker)
         if buffer.startswith(section.dialect.section_close, pos):
             end = pos + len(section.dialect.section_close)
             return self._end_section(section, buffer[pos:end], end)
-        rest = buffer[pos : pos + 64]
-        if any(marker.startswith(rest) for marker in (*section.dialect.openers(), section.dialect.section_close)):
+        ahead = buffer[pos : pos + 64]
+        if any(marker.startswith(ahead) for marker in (*section.dialect.openers(), section.dialect.section_close)):
             self._wait = True
             return pos
         return self._end_section(section, "", pos)
@@ -165,14 +165,14 @@ class CallMachine(CodeMachine):
             section.raw.append(space)
 
     def _end_section(self, section: _CallSection, end_marker: str, pos: int) -> int:
-        """The section is over: its marks are dropped if there were calls in it, else they are text."""
+        """End the section: its markers are dropped if it contained calls, else they are text."""
         self._section = None
         self._state = self._return_state = section.return_state
-        hold = self._output.pending
-        if hold is not None:
-            hold.add(end_marker)
-            if hold.accepted:
-                self._state = self._state_after_pending(hold)
+        pending = self._output.pending
+        if pending is not None:
+            pending.add(end_marker)
+            if pending.accepted:
+                self._state = self._state_after_pending(pending)
             else:
                 self._output.release_as_text()
         elif self._sink.call_count == section.calls_before:
@@ -191,7 +191,7 @@ class CallMachine(CodeMachine):
         return self._apply_status(body, new)
 
     def _apply_status(self, body: BodyReader, pos: int) -> int:
-        """Do what the body reader's status says; `new` is where it stands."""
+        """Act on the body reader's status after it has read up to `pos`."""
         match body.status:
             case BodyStatus.READING:
                 self._wait = pos < len(self._buffer)
@@ -200,7 +200,7 @@ class CallMachine(CodeMachine):
                 self._clear_raw()
             case BodyStatus.NOT_A_CALL:
                 if self._output.pending is not None:
-                    self._refuse(body)  # in a place that may be quoted all must be calls, or none is
+                    self._refuse(body)  # in one quotation either every body is a call, or none is
                 self._continue_as_text()
             case BodyStatus.CALL_ENDED:
                 self._end_call()
@@ -217,7 +217,7 @@ class CallMachine(CodeMachine):
         return pos
 
     def _end_call(self) -> None:
-        """One call of the body is over; what was no call is said before the next one begins."""
+        """End one call of the body; what was not a call is emitted before the next one begins."""
         if self._refused:
             return
         self._consumed_text = "keep"
@@ -230,13 +230,13 @@ class CallMachine(CodeMachine):
         self._refused = True
 
     def _record_consumed(self, piece: str) -> None:
-        """Put what the body reader consumed where it may be needed."""
+        """Keep, drop or emit a piece that the body reader consumed."""
         if self._output.pending is not None:
             self._output.pending.add(piece)
         elif self._consumed_text == "keep":
             self._raw.append(piece)
             self._raw_size += len(piece)
-        elif self._consumed_text == "say":
+        elif self._consumed_text == "emit":
             self._output.emit_text(piece)
 
     def _clear_raw(self) -> None:
@@ -246,13 +246,13 @@ class CallMachine(CodeMachine):
     def _continue_as_text(self) -> None:
         self._report_defect()
         self._emit_raw_as_text("")
-        self._consumed_text = "say"
+        self._consumed_text = "emit"
 
     def _report_defect(self) -> None:
-        """Say, where that is wanted, that what was meant as a call is none."""
+        """Emit a `CallDefect` for the rejected call, if the caller asked for these events."""
         if (
             not self._reports_defects
-            or self._consumed_text == "say"
+            or self._consumed_text == "emit"
             or self._output.pending is not None
             or self._output.in_reasoning
         ):
@@ -263,7 +263,7 @@ class CallMachine(CodeMachine):
             self._output.emit_defect(CallDefect("", fault="unreadable"))
 
     def _emit_raw_as_text(self, unread: str) -> None:
-        """What was read is text after all, all but `rest`."""
+        """Emit the kept text, except `unread` at its end."""
         if self._output.pending is not None:
             _remove_unread(self._output.pending.raw, unread)
             self._release_pending()
@@ -273,35 +273,35 @@ class CallMachine(CodeMachine):
         self._clear_raw()
 
     def _end_body(self, body: BodyReader, pos: int) -> int:
-        rest = "" if self._consumed_text == "say" else body.unread  # else it was said already
+        unread = "" if self._consumed_text == "emit" else body.unread  # text that was emitted is not parsed again
         body.dispose()
         self._body = None
         self._state = self._return_state
         if self._consumed_text == "keep" and self._sink.call_count <= self._calls_before:
             self._report_defect()
-            self._emit_raw_as_text(rest)
+            self._emit_raw_as_text(unread)
         elif self._output.pending is not None:
-            _remove_unread(self._output.pending.raw, rest)
+            _remove_unread(self._output.pending.raw, unread)
             self._end_pending_call(self._output.pending)
-        elif self._consumed_text != "say":
+        elif self._consumed_text != "emit":
             self._output.line.reset_after_call()
             self._state = self._after_call
-        if rest and self._buffer.endswith(rest, 0, pos):
-            return pos - len(rest)
-        if rest:
-            self._buffer = rest + self._buffer[pos:]
+        if unread and self._buffer.endswith(unread, 0, pos):
+            return pos - len(unread)
+        if unread:
+            self._buffer = unread + self._buffer[pos:]
             return 0
         return pos
 
     def _after_call(self, pos: int) -> int:
-        """A closing marker that comes twice, or where none is needed, is dropped with the space before it."""
+        """Drop a duplicate or superfluous end marker after a call, with the white space before it."""
         found = _SHORT_SPACE.match(self._buffer, pos)
         assert found is not None
         end = found.end()
         if self._section is None and self._end_markers.max_length:
-            closer = self._end_markers.marker_at(self._buffer, end)
-            if closer:
-                return end + len(closer)
+            duplicate = self._end_markers.marker_at(self._buffer, end)
+            if duplicate:
+                return end + len(duplicate)
             short = end - pos < _GAP_LIMIT
             if (end == len(self._buffer) and short) or self._end_markers.is_partial(self._buffer, end):
                 self._wait = True
@@ -309,22 +309,22 @@ class CallMachine(CodeMachine):
         self._state = self._return_state
         return pos
 
-    # What is held.
+    # Pending calls.
 
     @abstractmethod
     def _end_pending_call(self, pending: PendingCalls) -> None:
-        """The body of a call that is held is over."""
+        """End the body of a pending call."""
 
     @abstractmethod
     def _state_after_pending(self, pending: PendingCalls) -> Callable[[int], int]:
-        """Give the state behind calls that are held."""
+        """Return the state that follows pending calls."""
 
     @abstractmethod
     def _release_pending(self) -> None:
-        """What was held is text, the section it is in included."""
+        """Emit the pending calls, and the section they are in, as text."""
 
 
 def _remove_unread(raw: list[str], unread: str) -> None:
-    """Take `rest`, which is to be read again, away from the end."""
+    """Remove `unread`, which is parsed again, from the end of `raw`."""
     if unread:
         raw[:] = ["".join(raw)[: -len(unread)]]

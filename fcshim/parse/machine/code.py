@@ -1,7 +1,6 @@
 """Markdown code in the text: runs of backticks, code spans, fences.
 
-Rule: what stands in a fence is text to its end; whether a fence that begins may hold calls is the subclass's to say.
-Neighbours: `loop` runs the states, `held` looks into fences, `stream` comes here at each backtick and tilde.
+Rule: the content of a fence is text up to its closing line; the subclass decides whether a fence may contain calls.
 """
 
 from abc import abstractmethod
@@ -12,7 +11,7 @@ from fcshim.parse.sink import CallSink
 
 
 class CodeMachine(TagMachine):
-    """The states of code, and the look at one run of backticks or tildes."""
+    """The states of fenced code, and the reading of one run of backticks or tildes."""
 
     def __init__(self, sink: CallSink, limits: Limits) -> None:
         super().__init__(sink, limits)
@@ -22,14 +21,14 @@ class CodeMachine(TagMachine):
 
     @abstractmethod
     def _in_text(self, pos: int) -> int:
-        """Read the answer: the state behind a fence."""
+        """Read the answer's text; also the state after a fence."""
 
     @abstractmethod
     def _open_fence(self, line: str, pos: int) -> int:
-        """A fence line was read, up to `pos`: go on in the fence."""
+        """Enter a fence whose opening line ends at `pos`; return the position at which to continue."""
 
     def _read_run(self, start: int, end: int) -> int:
-        """A run of backticks or tildes: part of the text, or the beginning of a fence line."""
+        """Read a run of backticks or tildes: part of the text, or the beginning of a fence line."""
         buffer, length = self._buffer, end - start
         if length > self._limits.line:
             self._overlong_char = buffer[start]
@@ -53,7 +52,7 @@ class CodeMachine(TagMachine):
         return end
 
     def _skip_overlong_run(self, pos: int) -> int:
-        """Pass over the rest of a run that is too long to mean anything."""
+        """Emit the remainder of a run that is longer than a fence line may be."""
         end = pos
         while end < len(self._buffer) and self._buffer[end] == self._overlong_char:
             end += 1
@@ -63,16 +62,17 @@ class CodeMachine(TagMachine):
         return end
 
     def _find_fence_line_end(self, start: int, end: int) -> int:
-        """Give the end of the fence line that begins here, or 0 if it is none; stalls where that is not known yet."""
+        """Return the end of the fence line that begins at `start`, or 0 if it is none; waits if more text must tell."""
         newline = self._buffer.find("\n", end, start + self._limits.line)
         info = self._buffer[end : newline if newline >= 0 else start + self._limits.line]
+        # CommonMark: the info string of a fence of backticks contains no backtick, else the run opens a code span.
         if self._buffer[start] == "`" and "`" in info:
             return 0
         self._wait = newline < 0 and len(self._buffer) - start < self._limits.line
         return newline + 1
 
     def _in_fence(self, pos: int) -> int:
-        """Text in a fence: only its closing line is looked for."""
+        """Emit the content of a fence; only its closing line is searched."""
         buffer, char = self._buffer, self._fence_char
         if self._overlong_char:
             pos = self._skip_overlong_run(pos)
@@ -105,7 +105,7 @@ class CodeMachine(TagMachine):
         return line_end or end
 
     def _find_closing_fence_end(self, start: int, end: int) -> int:
-        """Give the end of the closing fence line, or 0 if it is none; stalls where that is not known yet."""
+        """Return the end of the closing fence line, or 0 if it is none; waits if more text must tell."""
         line_end = self._find_fence_line_end(start, end)
         if self._buffer[end : line_end or start + self._limits.line].strip():
             self._wait = False

@@ -1,7 +1,6 @@
-"""What around a call says that it is none: role markers, quotation, code, reasoning.
+"""The context that shows that a call is quoted or invented: role markers, quotation, code, reasoning.
 
-Rule: an echo is told by its surroundings, never by being equal to something that was said before.
-Neighbours: `stream` consults this table and this line memory at each marker.
+Rule: an echoed call is recognised by its context, never because it equals an earlier call.
 """
 
 import re
@@ -9,7 +8,7 @@ import re
 from fcshim.errors import ConfigError
 
 ROLE_MARKERS = (
-    # Chat templates' own turn markers: a model that writes one goes on inventing the conversation.
+    # Turn markers of chat templates: a model that writes one continues by inventing further turns.
     "<|im_start|>",
     "<|start_header_id|>",
     "<start_of_turn>",
@@ -20,7 +19,7 @@ ROLE_MARKERS = (
     "<|assistant|>",
     "<｜User｜>",
     "<｜Assistant｜>",
-    # The same in plain text, as models trained on transcripts write it.
+    # Plain-text turn markers, as models trained on transcripts write them.
     "\nUser:",
     "\nHuman:",
     "\nAssistant:",
@@ -44,30 +43,31 @@ REASONING_TAGS = (
 QUOTE_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
 
 _HEAD_SIZE = 16
-"""Characters of the current line that are remembered: enough to see indentation, a quotation mark, or neither."""
+"""Characters of the current line that are kept: enough to recognise indentation or a block quote's `>`."""
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
 def reasoning_end_tag(start_tag: str) -> str:
-    """Give the tag that closes a reasoning block. Raises `ConfigError` naming the known ones."""
-    for opener, closer in REASONING_TAGS:
-        if opener.strip() == start_tag.strip():
-            return closer
-    known = ", ".join(opener.strip() for opener, _ in REASONING_TAGS)
+    """Return the end tag of a reasoning block. Raises `ConfigError`, which lists the known start tags."""
+    for known_tag, end_tag in REASONING_TAGS:
+        if known_tag.strip() == start_tag.strip():
+            return end_tag
+    known = ", ".join(known_tag.strip() for known_tag, _ in REASONING_TAGS)
     raise ConfigError(f"unknown reasoning tag {start_tag!r}: expected one of {known}")
 
 
 class LineContext:
-    """Remembers what the text so far means for the next marker: the line's head, the last character, code spans."""
+    """The context of the next marker: the beginning of its line, the last character, and the open code spans."""
 
     def __init__(self) -> None:
         self.head = ""
         self.last_char = ""
         self.open_backticks: list[int] = []
-        """Lengths of backtick runs of this paragraph that nothing has closed yet."""
+        """Lengths of the backtick runs in this paragraph that are not closed."""
 
     def add(self, text: str) -> None:
-        """Go on by a piece of text."""
+        """Add a piece of text."""
+        # CommonMark: a code span does not extend past its paragraph.
         if self.open_backticks and _BLANK_LINE.search(text if self.head.strip() else f"\n{self.head}{text}"):
             self.open_backticks.clear()
         newline = text.rfind("\n")
@@ -78,21 +78,21 @@ class LineContext:
         self.last_char = text[-1]
 
     def add_backticks(self, length: int) -> None:
-        """Note a run of backticks: it closes the span that an equal one opened, or may open one."""
+        """Add a run of backticks: it closes the span that a run of equal length opened, or may open a span."""
         if length in self.open_backticks:
             del self.open_backticks[self.open_backticks.index(length) :]
         else:
             self.open_backticks.append(length)
 
     def at_line_start(self) -> bool:
-        """Say whether only white space stands before this place in its line."""
+        """Return whether the current line has only white space so far."""
         return len(self.head) < _HEAD_SIZE and not self.head.strip()
 
     def is_block_quote(self) -> bool:
-        """Say whether the line is a Markdown quotation."""
+        """Return whether the current line is a Markdown block quote."""
         return self.head.lstrip().startswith(">")
 
     def reset_after_call(self) -> None:
-        """Start anew behind a call."""
+        """Reset the context after a call, to that of a position inside a line."""
         self.head, self.last_char = ".", "."
         self.open_backticks.clear()

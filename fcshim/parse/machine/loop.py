@@ -1,7 +1,6 @@
-"""The loop of the tag machine: one state, one method, over text that comes in pieces.
+"""The loop of the tag machine over text that arrives in pieces; each state is one method of a subclass.
 
-Rule: what a state leaves is short, waits in `_carry`, and comes again with more text behind it.
-Neighbours: `code`, `calls`, `held`, `reasoning` and `stream` add the states, each on top of the one before.
+Rule: the tail that a state does not consume is short; it waits in `_carry` and is passed again with more text after it.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from fcshim.parse.sink import CallSink
 
 
 class TagMachine:
-    """Each state takes the position in the current text and gives the next; `_stall` says that it needs more text."""
+    """Runs the states: each takes a position in `_buffer` and returns the next; `_wait` asks for more text."""
 
     def __init__(self, sink: CallSink, limits: Limits) -> None:
         self._limits = limits

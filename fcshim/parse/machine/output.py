@@ -1,10 +1,9 @@
-"""What the parser sends: text, reasoning and calls, at once or held until it is known whether a call is quoted.
+"""The parser's output: text, reasoning and calls, sent at once or pending until it is known whether they are quoted.
 
-Theory of operation. What is held is kept twice, as raw text and as events; `release` sends the one, `accept` the other.
-While something is held nothing else is said, so the order of events is the order of the text.
+Theory of operation. Pending calls are stored twice, as raw text and as events: `release_as_text` sends the text,
+`accept_calls` the events. While calls are pending nothing else is emitted, so events keep the order of the text.
 
-Rule: adjacent text of one piece leaves as one event, before the event that follows it.
-Neighbours: `stream` decides what is said or held, `sink` makes the events of calls, `surroundings` remembers the line.
+Rule: adjacent text of one piece becomes one event, which precedes the event of what follows.
 """
 
 from dataclasses import dataclass, field
@@ -20,7 +19,10 @@ PendingKind = Literal["fence", "span", "reasoning", "bare"]
 
 @dataclass(slots=True)
 class PendingCalls:
-    """Calls that are not sent yet, since they may turn out to be quoted; `count` and `good` are the sink's before."""
+    """Calls that are not sent yet, because they may turn out to be quoted.
+
+    `calls_before` and `accepted_before` are the sink's counts when the calls became pending.
+    """
 
     kind: PendingKind
     calls_before: int
@@ -30,12 +32,13 @@ class PendingCalls:
     """Characters in `raw`."""
     events: list[Event] = field(default_factory=list)
     accepted: int = 0
+    """Pending calls that ended without error."""
     closing_quote: str = ""
     searched: int = 0
-    """Characters behind the last call that were searched for the end of the code span."""
+    """Characters after the last call that were already searched for the end of the code span."""
 
     def add(self, text: str) -> None:
-        """Hold a further piece."""
+        """Keep a further piece of raw text."""
         self.raw.append(text)
         self.size += len(text)
 
@@ -48,48 +51,48 @@ class Output:
         self.line = LineContext()
         self.pending: PendingCalls | None = None
         self.in_reasoning = False
-        """True while what is said is reasoning."""
+        """True while emitted text is reasoning."""
         self._sink = sink
         self._text_parts: list[str] = []
 
     def begin(self) -> list[Event]:
-        """Start the list of a new piece's events."""
+        """Start the event list of a new piece."""
         self.events = []
         if self.pending is None:
             self._sink.events = self.events
         return self.events
 
     def finish(self) -> list[Event]:
-        """Give the events of the piece."""
+        """Return the events of the piece."""
         if self.pending is None:
             self.flush()
         return self.events
 
     def emit_text(self, text: str) -> None:
-        """Send text, as answer or as reasoning."""
+        """Emit text, as part of the answer or of the reasoning."""
         if text:
             self._text_parts.append(text)
             self.line.add(text)
 
     def flush(self) -> None:
-        """Make one event of what was said."""
+        """Append one event with the text emitted since the last flush."""
         if self._text_parts:
             text = "".join(self._text_parts)
             self._text_parts.clear()
             self.events.append(Reasoning(text) if self.in_reasoning else Text(text))
 
     def emit_defect(self, defect: CallDefect) -> None:
-        """Put a mark behind what was said."""
+        """Append the event after the text emitted so far."""
         self.flush()
         self.events.append(defect)
 
     def get_pending(self) -> PendingCalls:
-        """Give the hold, which there must be."""
+        """Return the pending calls, which must exist."""
         assert self.pending is not None
         return self.pending
 
     def begin_pending(self, kind: PendingKind) -> PendingCalls:
-        """Hold what comes from here on."""
+        """Keep pending what follows."""
         self.flush()
         self.pending = PendingCalls(kind, self._sink.call_count, self._sink.accepted_count)
         self._sink.buffered = True
@@ -97,18 +100,18 @@ class Output:
         return self.pending
 
     def release_as_text(self) -> None:
-        """What was held is text."""
-        hold = self._end_pending()
-        self._sink.reset(hold.calls_before, hold.accepted_before)
-        self.emit_text("".join(hold.raw))
+        """Emit the pending calls as text: they are quoted."""
+        pending = self._end_pending()
+        self._sink.reset(pending.calls_before, pending.accepted_before)
+        self.emit_text("".join(pending.raw))
 
     def accept_calls(self) -> None:
-        """What was held are calls."""
+        """Emit the events of the pending calls: they are not quoted."""
         self.events.extend(self._end_pending().events)
 
     def _end_pending(self) -> PendingCalls:
-        hold = self.get_pending()
+        pending = self.get_pending()
         self.pending = None
         self._sink.buffered = False
         self._sink.events = self.events
-        return hold
+        return pending

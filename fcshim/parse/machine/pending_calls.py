@@ -1,10 +1,9 @@
-"""Places where calls may be quoted: fences, code spans, quotation marks, reasoning, bare text.
+"""The states of contexts in which calls may be quoted: fences, code spans, quotation marks, reasoning, bare text.
 
-Theory of operation. What stands there is held, calls and all, until its surroundings say whether it was quoted; in such
-a place either all are calls, or none is.
+Theory of operation. In such a context the text and the events of calls stay pending until its end shows whether it was
+a quotation. Either all calls of the context are accepted, or all of it is text.
 
-Rule: what is released is text from its first byte on; what is accepted is sent in its order.
-Neighbours: `calls` reads the calls, `output` holds them, `code` knows fences.
+Rule: released text is emitted from its first byte on; accepted events are sent in their order.
 """
 
 import re
@@ -22,7 +21,7 @@ _BACKTICKS_OR_BLANK = re.compile(r"`+|\n[ \t\r]*(?:\n|\Z)")
 
 
 class PendingCallMachine(CallMachine):
-    """The states of calls that are held; without `fenced_calls`, whatever stands in a fence is text."""
+    """The states of pending calls; without `fenced_calls` the content of every fence is text."""
 
     def __init__(
         self,
@@ -46,19 +45,19 @@ class PendingCallMachine(CallMachine):
         return pos
 
     def _in_fence_of_calls(self, pos: int) -> int:
-        """In a fence that so far holds nothing but calls."""
-        hold = self._output.get_pending()
+        """Read in a fence that so far contains only calls."""
+        pending = self._output.get_pending()
         pos = self._buffer_space(pos)
         if pos == len(self._buffer):
             return pos
-        if hold.size <= self._limits.hold:
+        if pending.size <= self._limits.hold:
             found = self._find_opening(pos)
             if found:
                 return self._open(*found, pos, self._in_fence)
             if self._wait:
                 return pos
-            if hold.accepted and self._buffer[pos] == self._fence_char:
-                return self._end_fence_of_calls(hold, pos)
+            if pending.accepted and self._buffer[pos] == self._fence_char:
+                return self._end_fence_of_calls(pending, pos)
         self._output.release_as_text()
         self._state = self._in_fence
         return pos
@@ -88,12 +87,12 @@ class PendingCallMachine(CallMachine):
         return found.end()
 
     def _after_pending_calls(self, pos: int) -> int:
-        """Behind calls that count only if nothing but white space (or further calls) follows them."""
+        """Read after calls that count only if nothing but white space or further calls follow them."""
         pos = self._buffer_space(pos)
         if pos == len(self._buffer):
             return pos
-        hold = self._output.get_pending()
-        if hold.kind in {"reasoning", "bare"} and hold.size <= self._limits.hold:
+        pending = self._output.get_pending()
+        if pending.kind in {"reasoning", "bare"} and pending.size <= self._limits.hold:
             found = self._find_opening(pos)
             if found:
                 return self._open(*found, pos, self._return_state)
@@ -104,13 +103,13 @@ class PendingCallMachine(CallMachine):
         return pos
 
     def _after_call_in_span(self, pos: int) -> int:
-        """Behind a call in an open span or quotation: is it closed?"""
-        hold, buffer = self._output.get_pending(), self._buffer
-        if hold.closing_quote and buffer[pos] == hold.closing_quote:
+        """Search the end of the open code span or quotation that a call stands in: if it closes, the call is quoted."""
+        pending, buffer = self._output.get_pending(), self._buffer
+        if pending.closing_quote and buffer[pos] == pending.closing_quote:
             return self._release_quoted(pos)
         if not self._output.line.open_backticks:
             return self._accept_unquoted(pos)
-        at = pos + hold.searched
+        at = pos + pending.searched
         for found in _BACKTICKS_OR_BLANK.finditer(buffer, at):
             if found.end() == len(buffer) and found[0][-1:] != "\n":
                 at = found.start()
@@ -126,7 +125,7 @@ class PendingCallMachine(CallMachine):
             at = len(buffer)
         if len(buffer) - pos > self._limits.look_ahead:
             return self._accept_unquoted(pos)
-        hold.searched = at - pos
+        pending.searched = at - pos
         self._wait = True
         return pos
 
@@ -143,7 +142,7 @@ class PendingCallMachine(CallMachine):
 
     def _end_pending_call(self, pending: PendingCalls) -> None:
         if self._sink.accepted_count == pending.accepted_before + pending.accepted or pending.size > self._limits.hold:
-            # The call was no call, or one with an error: nothing in this place counts.
+            # The last body was not a call, or a call with an error: nothing in this context is a call.
             self._release_pending()
             return
         pending.accepted = self._sink.accepted_count - pending.accepted_before
@@ -152,7 +151,7 @@ class PendingCallMachine(CallMachine):
             self._state = self._state_after_pending(pending)
 
     def _release_pending(self) -> None:
-        """What was held is text, the section it is in included."""
+        """Emit the pending calls, and the section they are in, as text."""
         self._output.release_as_text()
         if self._section is not None:
             self._state = self._return_state = self._section.return_state

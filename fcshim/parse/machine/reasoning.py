@@ -1,10 +1,10 @@
-"""The start of the reply, where reasoning may stand, and the reasoning.
+"""The states before the answer: the start of the reply, and reasoning.
 
-Theory of operation. Reasoning tags open only at the start of the reply or behind reasoning. The policy says what
-becomes of a call inside: it is none, or one if the reasoning never closes and the call comes last, or always one.
+Theory of operation. Reasoning tags count only at the start of the reply or after other reasoning. The policy decides
+whether markup of a call inside reasoning is a call: never (`ignore`), only if the reasoning never ends and the call
+comes last (`recover`), or always (`promote`).
 
-Rule: reasoning is said as such, byte for byte, and its tags are dropped.
-Neighbours: `surroundings` has the tags, `held` keeps a call until the reasoning has ended, `stream` reads the answer.
+Rule: reasoning is emitted as reasoning, byte for byte; its tags are dropped.
 """
 
 import re
@@ -45,36 +45,36 @@ class ReasoningMachine(PendingCallMachine):
 
     @abstractmethod
     def _begin_call(self, opening: Opening, marker: str, start: int, return_state: Callable[[int], int]) -> int:
-        """Open what begins here, held where it may be quoted or must be the last thing."""
+        """Open the call or section at `start`, pending if it may be quoted or must come last in the reply."""
 
     def _before_answer(self, pos: int) -> int:
         found = _SPACE.match(self._buffer, pos)
         assert found is not None
         self._output.emit_text(found[0])
         pos = found.end()
-        rest = self._buffer[pos : pos + 32]
-        begun = (*(opener for opener, _ in REASONING_TAGS), *self._start_markers.line_start_markers)
-        if rest and any(opener != rest and opener.startswith(rest) for opener in begun):
+        ahead = self._buffer[pos : pos + 32]
+        markers = (*(start_tag for start_tag, _ in REASONING_TAGS), *self._start_markers.line_start_markers)
+        if ahead and any(marker != ahead and marker.startswith(ahead) for marker in markers):
             self._wait = True
             return pos
-        for opener, closer in REASONING_TAGS:
-            if rest.startswith(opener):
-                self._enter_reasoning(closer)
-                return pos + len(opener)
-        word = self._start_markers.line_start_marker_at(self._buffer, pos)
-        if word and self._output.line.at_line_start():
-            return self._read_line_start_marker(word, pos)
-        if rest:
+        for start_tag, end_tag in REASONING_TAGS:
+            if ahead.startswith(start_tag):
+                self._enter_reasoning(end_tag)
+                return pos + len(start_tag)
+        marker = self._start_markers.line_start_marker_at(self._buffer, pos)
+        if marker and self._output.line.at_line_start():
+            return self._read_line_start_marker(marker, pos)
+        if ahead:
             self._state = self._in_text
         return pos
 
     def _read_line_start_marker(self, marker: str, pos: int) -> int:
-        """A word that opens a call at the start of a line stands where no newline was before it."""
-        picked = self._start_markers.find_opening("\n" + marker, self._buffer, pos - 1)
-        if picked is None:
+        """Read a line-start marker at the start of the reply, which no newline precedes."""
+        opening = self._start_markers.find_opening("\n" + marker, self._buffer, pos - 1)
+        if opening is None:
             self._wait = True
-        elif isinstance(picked, Opening):
-            return self._begin_call(picked, marker, pos, self._in_text)
+        elif isinstance(opening, Opening):
+            return self._begin_call(opening, marker, pos, self._in_text)
         else:
             self._state = self._in_text
         return pos
@@ -83,8 +83,8 @@ class ReasoningMachine(PendingCallMachine):
         self._output.flush()
         self._output.in_reasoning = True
         self._reasoning_end_tag = end_tag
-        seen = () if self._policy == "ignore" else self._start_markers.inline_markers
-        self._reasoning_markers = marker_set((end_tag, *seen))
+        markers = () if self._policy == "ignore" else self._start_markers.inline_markers
+        self._reasoning_markers = marker_set((end_tag, *markers))
         self._state = self._in_reasoning
 
     def _in_reasoning(self, pos: int) -> int:
@@ -105,13 +105,13 @@ class ReasoningMachine(PendingCallMachine):
         return end
 
     def _begin_call_in_reasoning(self, marker: str, start: int, end: int) -> int:
-        picked = self._start_markers.find_opening(marker, self._buffer, start)
-        if picked is None:
+        opening = self._start_markers.find_opening(marker, self._buffer, start)
+        if opening is None:
             self._wait = True
             return start
-        if not isinstance(picked, Opening):
+        if not isinstance(opening, Opening):
             self._output.emit_text(marker)
             return end
         if self._policy == "recover":
             self._output.begin_pending("reasoning")
-        return self._open(picked, marker, start, self._in_reasoning)
+        return self._open(opening, marker, start, self._in_reasoning)

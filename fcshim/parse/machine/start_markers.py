@@ -1,7 +1,7 @@
-"""What one parser looks for in text: the markers of its dialects, and which dialect a marker means.
+"""The markers that one parser searches in text, and the dialect that each marker selects.
 
-Rule: made once per choice of dialects; where several share a marker, what follows it decides, the asked one first.
-Neighbours: `stream` searches with it, rows of the dialect table say their markers.
+Rule: compiled once per choice of dialects and cached; if several dialects share a marker, the text after it decides,
+and the primary dialect (the one the caller selected) is tried first.
 """
 
 import functools
@@ -16,54 +16,58 @@ from fcshim.parse.markers import MarkerSet
 
 _MAX_SPACE = 64
 _MAX_PIECES = 64
-"""Harmless beginnings of markers in one piece of text that is taken the short way."""
+"""The most characters that could begin a marker, but do not, in one match of the fast path."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """One thing that a marker may open."""
+    """One meaning of a start marker."""
 
     dialect: Dialect
     primary: bool
     section: bool = False
-    """True where the marker opens a section of calls, not a call."""
+    """True if the marker opens a section of calls, not a call."""
     starts_body: bool = False
-    """True where the marker is itself the beginning of the body."""
+    """True if the marker is the first character of the body."""
 
     @property
     def must_be_last(self) -> bool:
-        """True where the call counts only when nothing but calls follows it."""
+        """True if the call counts only if nothing but calls follow it."""
         return (self.starts_body or self.dialect.at_line_start) and not self.primary
 
     def begins(self, text: str, start: int, end: int) -> bool | None:
-        """Say whether this is what begins here; the marker is `text[start:end]`."""
+        """Return whether this opens at the marker `text[start:end]`; None if more text is needed to tell."""
         if not self.section:
             return self.dialect.body.begins(text, start if self.starts_body else end)
         found = _SPACE.match(text, end, end + _MAX_SPACE)
         assert found is not None
         at = found.end()
-        if any(text.startswith(opener, at) for opener in self.dialect.openers()):
+        if any(text.startswith(marker, at) for marker in self.dialect.openers()):
             return True
-        rest = text[at : at + _MAX_SPACE]
-        return None if any(opener.startswith(rest) for opener in self.dialect.openers()) else False
+        ahead = text[at : at + _MAX_SPACE]
+        return None if any(marker.startswith(ahead) for marker in self.dialect.openers()) else False
 
 
 class StartMarkers:
-    """The markers of one parser; `asked` is the dialect that was asked for, None where all count the same."""
+    """The markers of one parser; `primary` is the dialect the caller selected, None for `auto`."""
 
     def __init__(self, primary: Dialect | None, others: tuple[Dialect, ...], *, allow_bare: bool) -> None:
-        rows = [
+        dialects = [
             *([primary] if primary else []),
-            *(row for row in others if primary is None or row.name != primary.name),
+            *(dialect for dialect in others if primary is None or dialect.name != primary.name),
         ]
         self.openings: dict[str, list[Opening]] = {}
-        for row in rows:
-            self._add(row, primary=row is primary, allow_bare=allow_bare)
-        tagged = [row for row in reversed(rows) if row.result_open and (row is primary or row.result_open[0] != "\n")]
-        self.result_tags = {row.result_open: row.result_close for row in tagged}
+        for dialect in dialects:
+            self._add(dialect, primary=dialect is primary, allow_bare=allow_bare)
+        tagged = [
+            dialect
+            for dialect in reversed(dialects)
+            if dialect.result_open and (dialect is primary or dialect.result_open[0] != "\n")
+        ]
+        self.result_tags = {dialect.result_open: dialect.result_close for dialect in tagged}
         self.markup = frozenset(
-            token for row in rows for token in row.markup if _is_dropped_markup(token, row, primary)
+            token for dialect in dialects for token in dialect.markup if _is_dropped_markup(token, dialect, primary)
         )
         self.fence_openings = {
             line: o for line, opens in self.openings.items() if line[0] == "`" for o in opens if o.primary
@@ -71,23 +75,23 @@ class StartMarkers:
         self.line_start_markers = tuple(
             marker[1:] for marker in sorted(self.openings, key=len, reverse=True) if marker[0] == "\n"
         )
-        """Openers that count only at the start of a line; in text each is searched with the newline before it."""
+        """Markers that count only at the start of a line; in text each is searched with the newline before it."""
         self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{"))
-        """Characters that open a body at the start of a line."""
+        """Characters that begin a body without a marker at the start of a line."""
         inline = [marker for marker in self.openings if marker[0] != "`"]
         self.inline_markers = tuple(
             marker for marker in inline if marker not in self.body_start_chars and marker[0] != "\n"
         )
-        """The openers that count anywhere."""
+        """The start markers that count anywhere."""
         self.inline_marker_set = MarkerSet(self.inline_markers)
         self.all_markers = MarkerSet([*inline, *self.result_tags, *self.markup, *ROLE_MARKERS], extra_pattern="`+|~+")
         everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS]
         self.plain_text = _text_without_markers(everything)
-        """Matches text in which nothing begins."""
+        """Matches text without markers."""
         self.plain_text_in_line = _text_without_markers(
             [marker for marker in everything if marker not in self.body_start_chars], "\n"
         )
-        """Matches text without a newline in which nothing begins when it stands inside a line."""
+        """Matches text without newlines and without markers that count inside a line."""
 
     def _add(self, dialect: Dialect, *, primary: bool, allow_bare: bool) -> None:
         if dialect.bare and not allow_bare and not primary:
@@ -101,11 +105,11 @@ class StartMarkers:
             self.openings.setdefault(char, []).append(Opening(dialect, primary, starts_body=True))
 
     def line_start_marker_at(self, text: str, pos: int) -> str:
-        """Give the opener for a line's start that stands at `pos`, or an empty string."""
-        return next((word for word in self.line_start_markers if text.startswith(word, pos)), "")
+        """Return the line-start marker at `pos`, or an empty string."""
+        return next((marker for marker in self.line_start_markers if text.startswith(marker, pos)), "")
 
     def find_opening(self, marker: str, text: str, start: int) -> Opening | bool | None:
-        """Give what the marker at `start` opens: False when it opens nothing, None when more text must be seen."""
+        """Return what the marker at `start` opens: False for nothing, None if more text is needed to tell."""
         openings = self.openings[marker]
         if len(openings) == 1 and not openings[0].section and not openings[0].dialect.bare:
             return openings[0]
@@ -119,32 +123,32 @@ class StartMarkers:
 
 
 def _is_dropped_markup(token: str, dialect: Dialect, primary: Dialect | None) -> bool:
-    """Say whether markup of a dialect is no text to a parser that was asked for this dialect, or for none."""
+    """Return whether the parser drops a markup token of this dialect instead of emitting it as text."""
     if dialect is primary:
         return True
     if primary is None:
-        return not token.strip("</>").isalpha()  # a tag that is a mere word (`<response>`) may be meant as it stands
-    return token.startswith(ROLE_MARKERS)  # else it would end the reading
+        return not token.strip("</>").isalpha()  # a plain word as a tag (`<response>`) may be text of the answer
+    return token.startswith(ROLE_MARKERS)  # otherwise the role marker would end the search for calls
 
 
 def _text_without_markers(markers: Iterable[str], excluded: str = "") -> re.Pattern[str]:
-    """Give a pattern for text that holds no beginning of a marker, nor of code, nor any of the characters `never`.
+    """Return a pattern for text without the beginning of a marker or of code, and without the characters in `excluded`.
 
-    A character that begins a marker is passed over where the next one shows that it does not begin one here.
+    A marker's first character is accepted if the next character shows that no marker begins there.
     """
-    seconds: dict[str, set[str]] = {char: {""} for char in "`~" + excluded}
+    second_chars: dict[str, set[str]] = {char: {""} for char in "`~" + excluded}
     for marker in markers:
-        seconds.setdefault(marker[0], set()).add(marker[1:2])
-    harmless = [
+        second_chars.setdefault(marker[0], set()).add(marker[1:2])
+    non_markers = [
         f"{re.escape(char)}(?=[^{re.escape(''.join(sorted(following)))}])"
-        for char, following in seconds.items()
+        for char, following in second_chars.items()
         if "" not in following
     ]
-    plain = f"[^{re.escape(''.join(seconds))}]++"
-    return re.compile(f"(?:{'|'.join([plain, *harmless])}){{0,{_MAX_PIECES}}}")
+    plain = f"[^{re.escape(''.join(second_chars))}]++"
+    return re.compile(f"(?:{'|'.join([plain, *non_markers])}){{0,{_MAX_PIECES}}}")
 
 
 @functools.lru_cache(maxsize=64)
 def compile_start_markers(primary: Dialect | None, *, others: bool, allow_bare: bool) -> StartMarkers:
-    """Give the openers of a dialect, of the table's with `others`; `bare` says whether calls without markers count."""
+    """Compile the markers of a dialect, with `others` of all dialects; `allow_bare` admits calls without markers."""
     return StartMarkers(primary, tuple(DIALECTS.values()) if others else (), allow_bare=allow_bare)

@@ -1,7 +1,6 @@
-"""Join surrogates that came as two characters: some runtimes cut their text inside a character.
+"""Join surrogate pairs that arrive as two characters: some runtimes cut their text inside a character.
 
-Rule: what leaves is valid Unicode; half of a pair becomes U+FFFD.
-Neighbours: `stream` passes every piece through here.
+Rule: the result is valid Unicode; a lone surrogate becomes U+FFFD.
 """
 
 import re
@@ -10,14 +9,14 @@ _SURROGATES = re.compile("[\ud800-\udfff]+")
 
 
 class SurrogateJoiner:
-    """Makes text whole, piece by piece."""
+    """Joins surrogate pairs, also across pieces."""
 
     def __init__(self) -> None:
         self.pending = ""
-        """A first half that waits for its second."""
+        """A high surrogate at the end of a piece, or an empty string."""
 
     def feed(self, text: str) -> str:
-        """Give the piece with its pairs joined; a first half at its end waits."""
+        """Return the piece with its pairs joined; a high surrogate at its end waits for the next piece."""
         if self.pending:
             text, self.pending = self.pending + text, ""
         if _SURROGATES.search(text) is None:
@@ -27,9 +26,9 @@ class SurrogateJoiner:
         return _SURROGATES.sub(_join, text)
 
     def close(self) -> str:
-        """Give what is left."""
-        half, self.pending = self.pending, ""
-        return "\ufffd" if half else ""
+        """Return U+FFFD for a high surrogate that is still pending, else an empty string."""
+        pending, self.pending = self.pending, ""
+        return "\ufffd" if pending else ""
 
 
 def _join(found: re.Match[str]) -> str:

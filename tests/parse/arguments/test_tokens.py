@@ -101,8 +101,8 @@ def test_a_key_twice_is_refused(again: str) -> None:
     ("limits", "write"),
     [
         (Limits(depth=1), lambda writer: writer.open("[")),
-        (Limits(number=3), lambda writer: writer.atom("1234")),
-        (Limits(arguments=6), lambda writer: (writer.atom("true"), writer.flush())),
+        (Limits(number=3), lambda writer: writer.write_atom("1234")),
+        (Limits(arguments=6), lambda writer: (writer.write_atom("true"), writer.flush())),
     ],
 )
 def test_too_much_is_refused(limits: Limits, write: Write) -> None:
@@ -117,9 +117,9 @@ def test_too_much_is_refused(limits: Limits, write: Write) -> None:
     ("schema", "write", "arguments", "coerced"),
     [
         ({"type": "integer"}, lambda writer: _say(writer, "5"), '{"a": 5}', [Coercion("/a", "5", 5)]),
-        ({"type": "string"}, lambda writer: writer.atom("5"), '{"a": "5"}', [Coercion("/a", 5, "5")]),
-        ({"type": "string"}, lambda writer: writer.atom("null"), "{}", [Coercion("/a", None, None)]),
-        ({"type": "integer"}, lambda writer: writer.atom("5"), '{"a": 5}', []),
+        ({"type": "string"}, lambda writer: writer.write_atom("5"), '{"a": "5"}', [Coercion("/a", 5, "5")]),
+        ({"type": "string"}, lambda writer: writer.write_atom("null"), "{}", [Coercion("/a", None, None)]),
+        ({"type": "integer"}, lambda writer: writer.write_atom("5"), '{"a": 5}', []),
     ],
 )
 def test_what_the_schema_does_not_admit_is_put_right(
