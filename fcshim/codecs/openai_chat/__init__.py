@@ -1,22 +1,20 @@
 """OpenAI's Chat Completions API, which nearly every local engine imitates.
 
-Rule: stateless; `OPENAI_CHAT` serves every exchange. What real servers and clients get wrong is understood, what we
-write is what the official client accepts.
-Neighbours: request, outgoing: what is asked; decoder, choice, wire: the upstream's reply; encoder, choice_writer,
-reply: the client's; errors; models; style. `held` keeps a call's end back.
+Rule: the codec is stateless; `OPENAI_CHAT` serves every exchange. Deviations of real servers and clients are accepted;
+the output is what the official client accepts.
 
-How a client sees a call that ends with an error after its start was sent: never as a finished tool use.
+A call that ends with an error after its start was sent never reaches the client as a finished tool call:
 
-- Its arguments are no JSON at any moment: the last brace is held back until the call has ended well; when it ends
-  badly, a closing bracket of the wrong kind spoils them, because some clients mend what is merely incomplete.
-- Cut off (`truncated`): finish_reason is `length`.
-- Malformed, invalid or beyond a limit, with good calls beside it: finish_reason is `tool_calls`; the good ones run, and
-  clients treat the bad one as they treat a native model's bad JSON.
-- The same without any good call: an error in the stream, and no `[DONE]`.
-- Not streamed, it is left out; with nothing else to say, its excerpt is the content.
+- Its arguments are never valid JSON: the last brace is buffered until the call has ended without error. After an error
+  a closing bracket of the wrong kind invalidates them, because some clients complete arguments that are merely cut off.
+- Error `truncated`: finish_reason is `length`.
+- Error `malformed`, `invalid` or `limit`, and the choice has a valid call: finish_reason is `tool_calls`; the valid
+  calls run, and clients handle the invalid one as they handle invalid JSON of a native model.
+- The same without a valid call: an error in the stream, and no `[DONE]`.
+- In a reply that is not streamed the call is left out; if the reply has no other content, its excerpt is the content.
 
-Custom tools (free text instead of JSON) are functions with one string `input` to the model. A whole reply turns their
-calls back into custom calls; a stream gives function calls, because the official client crashes on custom deltas.
+The model sees a custom tool (free text instead of JSON) as a function with one string `input`. A whole reply converts
+its calls back to custom calls; a stream has function calls, because the official client crashes on custom deltas.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,13 +38,13 @@ __all__ = ["OPENAI_CHAT", "ChatDecoder", "ChatEncoder", "DecoderLimits", "OpenAI
 
 
 class OpenAIChat:
-    """The codec; `new_id` names native calls that come without an id."""
+    """The codec; `new_id` creates ids for native calls that come without one."""
 
     name = "openai_chat"
     reply_prefix = "chatcmpl-"
     call_prefix = "call_"
     models_path = MODELS_PATH
-    # What `Codec` asks for and a function already does.
+    # Members of `Codec` that a function or class implements as it is.
     encoder = staticmethod(ChatEncoder)
     encode_request = staticmethod(write_request)
     encode_reply = staticmethod(write_reply)
@@ -70,11 +68,11 @@ class OpenAIChat:
         return read_request(body, self._request_limits)
 
     def decoder(self) -> Decoder:
-        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        """Create a decoder for one upstream reply, which is a stream or one JSON body."""
         return ChatDecoder(self._new_id, self._decoder_limits)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
-        """Write an error into a stream that is under way."""
+        """Write an error as an event of a running stream."""
         return write_data(write_error(error))
 
     def encode_models(self, names: Sequence[str], created: int) -> bytes:
@@ -82,7 +80,7 @@ class OpenAIChat:
         return write_models(names, created)
 
     def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:  # noqa: ARG002  # contract
-        """Write what there is to say about one model."""
+        """Write the description of one model."""
         return write_model(name, created)
 
 

@@ -1,17 +1,16 @@
-"""The variant of the Chat API that a client speaks, kept in `Request.style` as words apart by blanks.
+"""The variant of the Chat API that a client uses, kept in `Request.style` as words separated by blanks.
 
-Rule: only this codec reads or writes these words; nothing here changes what is asked, only how it is spelled.
-Neighbours: the request reader writes a style, the writers of requests, streams and replies follow it.
+Rule: only this codec reads or writes these words. They affect the form of requests and replies, never their meaning.
 """
 
 import msgspec
 
 CUSTOM_ARGUMENT = "input"
-"""A custom tool takes one text; as a function it has this single string argument."""
+"""The single string argument of a function that stands for a custom tool, which takes one text."""
 
 
 class ChatClientOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client's own spelling was."""
+    """The forms that the client used."""
 
     functions: bool = False
     """The legacy `functions` and `function_call` instead of `tools` and `tool_calls`."""
@@ -21,13 +20,13 @@ class ChatClientOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the tools that were offered as custom tools."""
 
     def to_text(self) -> str:
-        """Give the words for `Request.style`."""
+        """Return the words for `Request.style`."""
         words = [name for name in ("functions", "max_completion_tokens") if getattr(self, name)]
         return " ".join(words + [f"custom:{name}" for name in sorted(self.custom)])
 
 
 def read_client_options(text: str) -> ChatClientOptions:
-    """Read the words of `Request.style`; another codec's words mean nothing here."""
+    """Parse the words of `Request.style`; those of other codecs are ignored."""
     words = text.split()
     return ChatClientOptions(
         functions="functions" in words,

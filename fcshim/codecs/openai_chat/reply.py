@@ -1,8 +1,7 @@
-"""The client's whole reply: folded events become one JSON body.
+"""Writing a reply that is not streamed: folded events become one JSON body.
 
-Rule: only calls that ended without error are calls. Where nothing else is left to say, the excerpt of a malformed call
-is the reply's text, so that no answer is silently empty.
-Neighbours: `reply.fold` makes what is written here; the stream encoder shares finish reasons and usage.
+Rule: only calls that ended without error are written as calls. A reply without text and without such a call has the
+excerpt of its malformed call as content, so that no reply is silently empty.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,13 +23,13 @@ _FINISH_REASONS: dict[StopReason | None, str] = {
 
 
 def finish_reason(reason: StopReason | None, *, legacy: bool) -> str:
-    """Give the API's word for a stop reason."""
-    word = _FINISH_REASONS.get(reason, "stop")
-    return "function_call" if legacy and word == "tool_calls" else word
+    """Return the API's finish_reason for a stop reason."""
+    finish = _FINISH_REASONS.get(reason, "stop")
+    return "function_call" if legacy and finish == "tool_calls" else finish
 
 
 def sum_usage(usages: Iterable[Usage]) -> Usage:
-    """Add up what the choices cost; all have the same prompt, which counts once."""
+    """Sum the usage of the choices; the prompt is shared, so its tokens count once."""
     listed = list(usages)
     return Usage(
         input_tokens=max(usage.input_tokens for usage in listed),
@@ -41,7 +40,7 @@ def sum_usage(usages: Iterable[Usage]) -> Usage:
 
 
 def usage_dict(usage: Usage) -> dict[str, JSON]:
-    """Give the API's form of token counts."""
+    """Return token counts in the API's form."""
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
@@ -52,44 +51,44 @@ def usage_dict(usage: Usage) -> dict[str, JSON]:
 
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-    """Write a whole reply, one choice per `Reply`. Raises `UpstreamError` where one of them broke."""
-    style = read_client_options(request.style)
+    """Write a whole reply, one choice per `Reply`. Raises `UpstreamError` where one of them ended with an error."""
+    client_options = read_client_options(request.style)
     body: dict[str, JSON] = {
         "id": identity.id,
         "object": "chat.completion",
         "created": identity.created,
         "model": identity.model,
-        "choices": [_write_choice(index, reply, style) for index, reply in enumerate(replies)],
+        "choices": [_write_choice(index, reply, client_options) for index, reply in enumerate(replies)],
     }
     if usages := [reply.usage for reply in replies if reply.usage is not None]:
         body["usage"] = usage_dict(sum_usage(usages))
     return msgspec.json.encode(body)
 
 
-def _write_choice(index: int, reply: Reply, style: ChatClientOptions) -> dict[str, JSON]:
+def _write_choice(index: int, reply: Reply, client_options: ChatClientOptions) -> dict[str, JSON]:
     if reply.error is not None:
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    good = [call for call in reply.tool_calls if call.error is None]
+    valid = [call for call in reply.tool_calls if call.error is None]
     message: dict[str, JSON] = {"role": "assistant", "content": reply.text or None, "refusal": None}
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
-    if good and style.functions:
-        message["function_call"] = _write_function(good[0])
-    elif good:
-        message["tool_calls"] = [_write_call(call, style) for call in good]
+    if valid and client_options.functions:
+        message["function_call"] = _write_function(valid[0])
+    elif valid:
+        message["tool_calls"] = [_write_call(call, client_options) for call in valid]
     elif not reply.text:
         message["content"] = "".join(call.error.raw for call in reply.tool_calls if call.error)
-    reason = _stop_reason(reply, any_valid=bool(good))
+    reason = _stop_reason(reply, any_valid=bool(valid))
     return {
         "index": index,
         "message": message,
         "logprobs": None,
-        "finish_reason": finish_reason(reason, legacy=style.functions),
+        "finish_reason": finish_reason(reason, legacy=client_options.functions),
     }
 
 
 def _stop_reason(reply: Reply, *, any_valid: bool) -> StopReason | None:
-    """Give the stop reason; a reply whose only call was cut off was cut off, whatever the upstream says."""
+    """Return the stop reason: `max_tokens` if the only call was truncated, whatever the upstream reported."""
     truncated = any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
     if truncated and not any_valid and reply.stop_reason in ("complete", "stop_sequence"):
         return "max_tokens"
@@ -100,8 +99,8 @@ def _write_function(call: ToolCallEnd) -> dict[str, JSON]:
     return {"name": call.tool_call_name, "arguments": call.tool_call_arguments_complete}
 
 
-def _write_call(call: ToolCallEnd, style: ChatClientOptions) -> dict[str, JSON]:
-    if call.tool_call_name in style.custom:
+def _write_call(call: ToolCallEnd, client_options: ChatClientOptions) -> dict[str, JSON]:
+    if call.tool_call_name in client_options.custom:
         arguments = msgspec.json.decode(call.tool_call_arguments_complete)
         text = arguments.get(CUSTOM_ARGUMENT)
         return {

@@ -1,8 +1,7 @@
-"""The client's request: a JSON body of the Chat API becomes a `Request`.
+"""Reading the client's request: a JSON body of the Chat API becomes a `Request`.
 
-Rule: fields with a meaning of ours are checked and named, all others travel verbatim in `extra`; an unknown field is
-never an error.
-Neighbours: `request_messages` and `request_tools` read the two large parts; `outgoing` is the way back.
+Rule: fields that `Request` has are validated; all others are kept verbatim in `extra`. An unknown field is never an
+error.
 """
 
 from fcshim.codecs.fields import expect, field_error, read_field, read_integer, read_number, read_object
@@ -23,12 +22,12 @@ _KNOWN_FIELDS = frozenset(
 
 
 def read_request(body: bytes, limits: RequestLimits) -> Request:
-    """Read a request. Raises `RequestError` with the offending field in `param`."""
+    """Read a request. Raises `RequestError` with the invalid field in `param`."""
     source = read_object(body)
     tools, custom = read_tools(source, limits)
     legacy = not source.get("tools") and bool(source.get("functions"))
     options = read_field(source, "stream_options", dict, {})
-    style = ChatClientOptions(
+    client_options = ChatClientOptions(
         functions=legacy,
         max_completion_tokens=source.get("max_completion_tokens") is not None,
         custom=custom,
@@ -48,19 +47,19 @@ def read_request(body: bytes, limits: RequestLimits) -> Request:
         top_p=read_number(source, "top_p"),
         seed=read_integer(source, "seed", minimum=-(2**63)),
         extra=_collect_extra(source, options),
-        style=style.to_text(),
+        style=client_options.to_text(),
     )
 
 
 def _read_max_tokens(source: dict[str, JSON]) -> int | None:
-    """Take the newer name first; llama-server means "no limit" by -1 and 0."""
+    """Read the token limit, preferring the newer name; -1 and 0 are valid, llama-server reads them as "no limit"."""
     newer = read_integer(source, "max_completion_tokens", minimum=-1)
     older = read_integer(source, "max_tokens", minimum=-1)
     return older if newer is None else newer
 
 
 def _read_stop(value: JSON) -> tuple[str, ...]:
-    """Read stop strings; an empty one would stop everything and is left out, as upstreams do."""
+    """Read stop strings; an empty string would match everywhere and is dropped, as upstreams do."""
     if value is None:
         return ()
     if not isinstance(value, str | list):

@@ -1,7 +1,6 @@
-"""The tools of a request: every form of offering and choosing them becomes `Tool` and `ToolChoice`.
+"""Reading the tools of a request: every form of offering and choosing tools becomes `Tool` and `ToolChoice`.
 
-Rule: legacy functions and custom tools become plain tools; a choice names only tools that are offered.
-Neighbours: `request` calls this; `style` remembers which spelling the client used.
+Rule: legacy functions and custom tools become plain tools; a choice may name only offered tools.
 """
 
 import re
@@ -16,26 +15,26 @@ from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
 
 _VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
-"""Wider than OpenAI's `[a-zA-Z0-9_-]{1,64}`, for MCP's and Gemini's names; still nothing that needs quoting."""
+"""Wider than OpenAI's `[a-zA-Z0-9_-]{1,64}`, to accept names of MCP and Gemini; no character needs escaping."""
 
 
 def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[Tool, ...], frozenset[str]]:
-    """Read `tools`, else the legacy `functions`; give them with the names of those that are custom."""
+    """Read `tools`, else the legacy `functions`; return the tools and the names of the custom tools."""
     custom: set[str] = set()
     tools: list[Tool] = []
     for position, item in enumerate(read_field(source, "tools", list, [])):
-        place = f"tools[{position}]"
-        tool = expect(item, dict, place)
+        path = f"tools[{position}]"
+        tool = expect(item, dict, path)
         if tool.get("type") == "custom":
-            tools.append(read_custom(expect(tool.get("custom"), dict, f"{place}.custom"), f"{place}.custom"))
+            tools.append(read_custom(expect(tool.get("custom"), dict, f"{path}.custom"), f"{path}.custom"))
             custom.add(tools[-1].name)
         elif tool.get("type", "function") == "function":
-            tools.append(read_function(expect(tool.get("function"), dict, f"{place}.function"), f"{place}.function"))
+            tools.append(read_function(expect(tool.get("function"), dict, f"{path}.function"), f"{path}.function"))
         else:
-            raise field_error(tool["type"], "'function' or 'custom'", f"{place}.type")
+            raise field_error(tool["type"], "'function' or 'custom'", f"{path}.type")
     for position, item in enumerate([] if tools else read_field(source, "functions", list, [])):
-        place = f"functions[{position}]"
-        tools.append(read_function(expect(item, dict, place), place))
+        path = f"functions[{position}]"
+        tools.append(read_function(expect(item, dict, path), path))
     check_tools(tools, limits)
     return as_tools(tools), frozenset(custom)
 
@@ -51,10 +50,10 @@ def read_function(function: dict[str, JSON], path: str) -> Tool:
 
 
 def read_custom(custom: dict[str, JSON], path: str) -> Tool:
-    """Turn a tool that takes free text into a function with one string. Raises `RequestError`."""
+    """Convert a custom tool, which takes free text, to a function with one string. Raises `RequestError`."""
     notes = [
         read_field(custom, "description", str, "", f"{path}."),
-        f"The whole text is the one argument `{CUSTOM_ARGUMENT}`.",  # descriptions tend to say that it is no JSON
+        f"The whole text is the one argument `{CUSTOM_ARGUMENT}`.",  # descriptions often forbid JSON
         _format_note(read_field(custom, "format", dict, {}, f"{path}.")),
     ]
     schema = {
@@ -67,7 +66,7 @@ def read_custom(custom: dict[str, JSON], path: str) -> Tool:
 
 
 def _format_note(form: dict[str, JSON]) -> str:
-    """Say what the text must look like; the grammar stands in the field itself in the Responses API's spelling."""
+    """Describe the format of the text; the Responses API has the grammar's fields directly in `format`."""
     grammar = form.get("grammar", form)
     definition = grammar.get("definition") if isinstance(grammar, dict) else None
     if not isinstance(definition, str):
@@ -75,10 +74,10 @@ def _format_note(form: dict[str, JSON]) -> str:
     return f"The input must match this {grammar.get('syntax', 'lark')} grammar:\n{definition}"
 
 
-def _read_tool_name(source: dict[str, JSON], place: str) -> str:
-    name = expect(source.get("name"), str, f"{place}.name")
+def _read_tool_name(source: dict[str, JSON], path: str) -> str:
+    name = expect(source.get("name"), str, f"{path}.name")
     if not _VALID_NAME.fullmatch(name):
-        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{place}.name")
+        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
     return name
 
 
@@ -116,10 +115,10 @@ def _read_choice(value: JSON, field: str) -> ToolChoice:
             raise field_error(value, "'none', 'auto', 'required' or an object that names a tool", field)
 
 
-def _read_chosen_name(value: JSON, place: str) -> str:
-    """Find the name in `{type, function: {name}}`, `{type, custom: {name}}`, or the legacy form's bare `{name}`."""
+def _read_chosen_name(value: JSON, path: str) -> str:
+    """Read the name in `{type, function: {name}}`, `{type, custom: {name}}` or the legacy `{name}`."""
     match value:
         case {"function": {"name": str(name)}} | {"custom": {"name": str(name)}} | {"name": str(name)}:
             return name
         case _:
-            raise field_error(value, "an object that names a tool", place)
+            raise field_error(value, "an object that names a tool", path)

@@ -1,8 +1,7 @@
-"""The request for an upstream that speaks the Chat API.
+"""Writing requests for upstreams of the Chat API.
 
-Rule: always a stream with usage; fields that only the client knows are passed on verbatim; nothing is sent that says
-only the default, because small servers refuse what they do not know.
-Neighbours: the shim gives a request without tools, a native upstream gets the tools as they are.
+Rule: a request always asks for a stream with usage; fields of the client without a meaning here are forwarded verbatim;
+fields with default values are omitted, because small servers reject fields that they do not know.
 """
 
 import msgspec
@@ -31,16 +30,16 @@ PATH = "/chat/completions"
 
 _CHAT_PART_TYPES = frozenset(["image_url", "input_audio", "file"])
 _OTHER_API_PART_TYPES = frozenset(["image", "document", "input_image", "input_file"])
-"""Kinds of parts that other APIs have; one that is not known at all is this API's, and travels verbatim."""
+"""Part types of other APIs, which are converted. A type in neither set counts as an extension of the Chat API."""
 
 
 def write_request(request: Request) -> UpstreamRequest:
-    """Write a request."""
+    """Write the request for the upstream."""
     return UpstreamRequest(PATH, msgspec.json.encode(build_body(request)))
 
 
 def build_body(request: Request) -> dict[str, JSON]:
-    """Give the body of a request."""
+    """Return the body of the request."""
     given = {
         "model": request.model or None,
         "messages": [_write_message(message) for message in request.messages],
@@ -63,7 +62,10 @@ def _max_tokens_name(request: Request) -> str:
 
 
 def _write_tools(request: Request) -> dict[str, JSON]:
-    """Give the tool fields. A choice among several tools is said by offering only those: every server knows that."""
+    """Return the tool fields.
+
+    A choice among several tools is expressed by offering only those tools, which every server supports.
+    """
     choice = request.tool_choice
     tools = [tool for tool in request.tools if len(choice.names) < 2 or tool.name in choice.names]
     if not tools:
@@ -121,7 +123,7 @@ def _write_assistant(message: AssistantMessage) -> dict[str, JSON]:
 
 
 def _write_content(content: Content) -> JSON:
-    """Give text as one string, which every server reads; parts only where there are media."""
+    """Return text as one string, which every server accepts; an array of parts only where there are media."""
     if all(isinstance(part, TextPart) for part in content):
         return text_of(content)
     return [
@@ -130,7 +132,7 @@ def _write_content(content: Content) -> JSON:
 
 
 def _write_media(part: MediaPart) -> JSON:
-    """Give the client's own form where it is of this API, else the one that fits."""
+    """Return the client's own part where it is one of the Chat API, else convert it; without data it becomes text."""
     kind = part.raw.get("type") if isinstance(part.raw, dict) else None
     empty = not (part.url or part.data)
     if isinstance(kind, str) and (kind in _CHAT_PART_TYPES or (empty and kind not in _OTHER_API_PART_TYPES)):

@@ -1,7 +1,6 @@
-"""The upstream's JSON, typed: only the fields that become events.
+"""Types of the upstream's JSON, with only the fields that become events.
 
-Rule: unknown fields cost nothing and break nothing; a missing one has the value that changes nothing.
-Neighbours: the decoder reads these, `choice` turns them into events.
+Rule: unknown fields are skipped by the parser; a missing field has a default that has no effect.
 """
 
 import json
@@ -13,14 +12,14 @@ from fcshim.events import JSON
 
 
 class FunctionDelta(msgspec.Struct, gc=False):
-    """A piece of a call; `arguments` is an object where the upstream forgot to encode it."""
+    """Part of a call; `arguments` is an object where the upstream did not encode it as a string."""
 
     name: str | None = None
     arguments: str | dict[str, JSON] | None = None
 
 
 class ToolCallDelta(msgspec.Struct, gc=False):
-    """A piece of one of several calls."""
+    """Part of one of several calls."""
 
     index: int | None = None
     id: str | None = None
@@ -28,7 +27,7 @@ class ToolCallDelta(msgspec.Struct, gc=False):
 
 
 class ChatDelta(msgspec.Struct, gc=False):
-    """What a chunk adds to a choice, or a whole message."""
+    """The delta of a choice, or a whole message."""
 
     content: str | list[JSON] | None = None
     reasoning_content: str | None = None
@@ -57,7 +56,7 @@ class ChatChunk(msgspec.Struct, gc=False):
 
 
 class PlainDelta(msgspec.Struct, gc=False):
-    """A delta that holds text and nothing else that counts."""
+    """A delta with text and no other field that becomes an event."""
 
     content: str | None = None
     reasoning_content: None = None
@@ -68,7 +67,7 @@ class PlainDelta(msgspec.Struct, gc=False):
 
 
 class PlainChoice(msgspec.Struct, gc=False):
-    """A choice that goes on with text."""
+    """A choice with a text delta."""
 
     delta: PlainDelta
     index: int = 0
@@ -76,7 +75,7 @@ class PlainChoice(msgspec.Struct, gc=False):
 
 
 class PlainChunk(msgspec.Struct, gc=False):
-    """A chunk that holds text alone; whatever holds more is refused by its types, and read as a `Chunk`."""
+    """A chunk with text only; its types reject every other chunk, which is then read as a `ChatChunk`."""
 
     choices: list[PlainChoice]
     usage: None = None
@@ -88,7 +87,7 @@ _decode_plain = msgspec.json.Decoder(PlainChunk).decode
 
 
 def read_plain_chunk(payload: bytes) -> PlainChunk | None:
-    """Read a chunk that holds text alone; None for every other."""
+    """Read a chunk with text only; None for any other."""
     try:
         return _decode_plain(payload)
     except (ValueError, RecursionError):
@@ -96,7 +95,7 @@ def read_plain_chunk(payload: bytes) -> PlainChunk | None:
 
 
 def read_chunk(payload: bytes) -> ChatChunk | None:
-    """Read one JSON document; None where it is none, or is of another shape."""
+    """Read one chunk; None where the payload is not JSON or has another shape."""
     try:
         return _decode(payload)
     except (ValueError, RecursionError):
@@ -104,10 +103,10 @@ def read_chunk(payload: bytes) -> ChatChunk | None:
 
 
 def _read_lenient(payload: bytes) -> ChatChunk | None:
-    """Read what strict readers refuse: invalid UTF-8, half surrogates, raw control characters (all seen in relays)."""
+    """Read JSON with invalid UTF-8, lone surrogates or raw control characters (all seen in relays)."""
     try:
         value = json.loads(payload.decode("utf-8", "replace"), strict=False)
-        mended = msgspec.json.encode(repair_surrogates_in(value))
-        return _decode(mended)
+        repaired = msgspec.json.encode(repair_surrogates_in(value))
+        return _decode(repaired)
     except (ValueError, RecursionError):
         return None
