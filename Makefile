@@ -5,21 +5,28 @@ PYTHON ?= python3
 VENV = .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet
-# Two processes halve the time of the tests; with more, those that watch clocks get in one another's way.
+# Test processes; each may start servers of its own.
 WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+# What `make coverage` demands, in per cent: the figure of the day it was set.
+COVERAGE = 95
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-clients test-xgrammar check bench fuzz wheel clean
+.PHONY: help demo test test-engine test-clients test-xgrammar coverage check docs bench fuzz wheel clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
-	@echo 'make test    all tests'
+	@echo 'make test    the tests of every module, in a few minutes'
+	@echo 'make test-engine    the tests that start llama-server, the embedded model, MCP servers or terminals'
 	@echo 'make test-clients   agent frameworks as clients, each in an environment of its own'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
+	@echo 'make coverage       both test suites with branch coverage; fails below $(COVERAGE) %'
 	@echo 'make check   format, lint, types, layers'
+	@echo 'make docs    the documentation as a website, in site/'
 	@echo 'make bench   the benchmarks'
-	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, then guided by coverage (Linux)'
+	@echo 'make fuzz    the laws of the parser, EXECUTIONS=$(EXECUTIONS) times, every property with other examples,'
+	@echo '             then guided by coverage (Linux)'
 	@echo 'make wheel   sdist and wheel, in dist/'
 	@echo 'make clean   remove what these made'
 
@@ -27,7 +34,14 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/fcshim demo
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(ARGS)
+	$(PYTEST) -m 'not engine' $(ARGS)
+
+test-engine: $(VENV)/dev.stamp
+	$(PYTEST) -m engine $(ARGS)
+
+coverage: $(VENV)/dev.stamp
+	$(PYTEST) --cov --cov-report= $(ARGS)
+	$(BIN)/coverage report --fail-under=$(COVERAGE)
 
 test-clients: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.clients.environments
@@ -42,11 +56,15 @@ check: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/docs.stamp
+	$(BIN)/mkdocs build --strict --quiet
+
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks $(ARGS)
 
 fuzz: $(VENV)/fuzz.stamp
 	$(BIN)/python -m tests.fuzz.run --executions $(EXECUTIONS) $(ARGS)
+	$(PYTEST) -m 'not engine' --hypothesis-profile explore `grep -rl 'from hypothesis' tests --include='test_*.py'`
 	@if $(BIN)/python -c 'import atheris' 2>/dev/null; \
 	then $(BIN)/python -m tests.fuzz.coverage -max_total_time=$(SECONDS_GUIDED) -verbosity=0; \
 	else echo 'atheris is not to be had here: no fuzzing guided by coverage'; fi
@@ -55,7 +73,7 @@ wheel: $(VENV)/dev.stamp
 	$(BIN)/python -m build --outdir dist
 
 clean:
-	rm -rf $(VENV) $(VENV)-xgrammar dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-xgrammar dist build site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip learned about dependency groups in 25.1.
@@ -83,6 +101,10 @@ $(VENV)-xgrammar/stamp: pyproject.toml
 
 $(VENV)/fuzz.stamp: $(VENV)/dev.stamp
 	$(PIP) --group fuzz
+	@touch $@
+
+$(VENV)/docs.stamp: $(VENV)/dev.stamp
+	$(PIP) --group docs
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/dev.stamp

@@ -1,16 +1,48 @@
-"""What all tests share: how Hypothesis searches, and that ctrl-C means what it means in a terminal."""
+"""What all tests share: which of them run real engines, how Hypothesis searches, and what ctrl-C means."""
 
-import os
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
-# No deadline: how long one example takes says more about the machine than about the code; speed has its own tests.
-settings.register_profile("developer", deadline=None)
-# CI tests the change and not its luck: the same examples each time, and no database of earlier failures.
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.load_profile("ci" if os.environ.get("CI") == "true" else "developer")
+ENGINE_TESTS = (
+    "engine/",
+    "chat/test_one_shot.py",
+    "chat/test_terminal.py",
+    "cli/test_demo.py",
+    "cli/test_doctor.py",
+    "cli/test_eval.py",
+    "cli/test_mcp.py",
+    "cli/test_tools.py",
+    "demo/test_endpoint.py",
+    "demo/test_evaluate.py",
+    "demo/test_generation.py",
+    "demo/test_run.py",
+    "mcp/test_hostile.py",
+    "mcp/test_http_hostile.py",
+    "mcp/test_manager.py",
+    "mcp/test_npm.py",
+    "test_readme.py",
+    "tools/test_process_guard.py",
+)
+"""Tests that run for long because they start llama-server, the embedded model, MCP servers or terminals: `make
+test-engine` runs them, `make test` leaves them out."""
+
+# No deadline: how long one example takes says more about the machine than about the code; benchmarks/ measures speed.
+# `make test` tries the same examples each time, so that it fails for a change and not by luck. `make fuzz` explores.
+settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=40)
+settings.register_profile("explore", deadline=None, print_blob=True, max_examples=400)
+settings.load_profile("repeatable")
 
 # A shell that starts tests in the background has them ignore ctrl-C, and with them every program that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of `ENGINE_TESTS`."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.path.relative_to(here).as_posix().startswith(ENGINE_TESTS):
+            item.add_marker(pytest.mark.engine)
