@@ -1,7 +1,6 @@
-"""Write a JSON Schema as alternatives: references, `allOf` and unions are resolved, what is left are plain keywords.
+"""Expand a JSON Schema into alternatives without `$ref`, `allOf`, `anyOf` and `oneOf` (a disjunctive normal form).
 
-Rule: bounded work; nothing outside the schema is fetched; what cannot be used constrains nothing.
-Neighbours: `expect` compiles each alternative into a shape.
+Rule: the work is bounded; nothing outside the schema is fetched; an unusable part constrains nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,39 +10,39 @@ from urllib.parse import unquote
 from fcshim.events import JSON
 
 Alternative: TypeAlias = tuple[dict[str, JSON], ...]
-"""Schemas that hold at once; of each, only the keywords of `_TELLING` are meant."""
+"""A conjunction of schemas; of each, only the keywords in `_RELEVANT_KEYWORDS` count."""
 
 _DISTINGUISHING_KEYWORDS = ("type", "enum", "const", "properties", "additionalProperties", "items", "prefixItems")
-"""Keywords by which one alternative differs from another in what may be coerced."""
+"""Keywords that decide what values an alternative admits, so that coercion can choose between alternatives."""
 _RELEVANT_KEYWORDS = frozenset({*_DISTINGUISHING_KEYWORDS, "required", "nullable", "patternProperties"})
 
 _CONST_BRANCH_KEYWORDS = frozenset({"const", "type", "title", "description"})
 
 _MAX_WORK = 100_000
-"""Schemas looked at for one value, alternatives made of them and values enumerated in these: some 0.1 s.
+"""Limit on schemas visited, alternatives built and enum values counted for one value, about 0.1 s.
 
-References that double at each step would never end.
+A hostile schema may double its references at each step, which never ends.
 """
 _MAX_ALTERNATIVES = 256
-"""Unions multiply under `allOf`. Real ones stay under 20."""
+"""Unions under `allOf` multiply. Real schemas stay under 20."""
 _MAX_CONJUNCTS = 64
-"""Schemas that hold at once."""
+"""Schemas in one conjunction."""
 _MAX_DEPTH = 64
-"""References, `allOf` and unions inside one another."""
+"""Nesting of references, `allOf` and unions."""
 
 
 class _TooLargeError(Exception):
-    """The limits are reached."""
+    """A limit is reached."""
 
 
 class Expansion:
-    """Finds alternatives in one schema, its `root`; `work` counts what was done, from one value to the next.
+    """Expands schemas inside one `root` schema.
 
-    `exceeded`: whether the last value was beyond the limits. `void`: references met so far that say nothing, since they
-    are remote or lead nowhere.
+    `work` counts the steps of all calls of `alternatives`; `exceeded` says whether the last call reached a limit;
+    `unresolved` has the references so far that are remote or have no target.
 
-    An alternative without any keyword of `telling` is anything; schemas without those, and without those of `also`, say
-    nothing.
+    An alternative without any of the `distinguishing` keywords admits anything. A schema without these and the `extra`
+    keywords is ignored.
     """
 
     def __init__(
@@ -61,10 +60,10 @@ class Expansion:
         self._relevant = self._distinguishing.union(extra)
 
     def alternatives(self, schemas: tuple[JSON, ...]) -> list[Alternative] | None:
-        """Give what `schemas`, that hold at once, admit; None where that is anything at all.
+        """Return the alternatives of a conjunction of schemas; None where it admits anything.
 
-        A union with an open branch admits anything, and so does a schema beyond the limits. What nothing can satisfy
-        has no alternatives.
+        A union with an unconstrained branch admits anything, and so does a schema beyond the limits. An unsatisfiable
+        conjunction has no alternatives.
         """
         self._work_limit = self.work + _MAX_WORK
         self.exceeded = False
@@ -139,7 +138,7 @@ def _enum_size(schema: dict[str, JSON]) -> int:
 
 
 def _merge_const_branches(branches: list[JSON]) -> list[JSON]:
-    """Make one of the branches of a union where each says nothing but one value, as enumerations are often written."""
+    """Merge the branches of a union into one `enum` where each is only a `const`, a common way to write an enum."""
     return [{"enum": [branch["const"] for branch in branches]}] if all(map(_is_const_branch, branches)) else branches
 
 
@@ -150,26 +149,26 @@ def _is_const_branch(branch: JSON) -> bool:
 
 
 def _is_embedded_resource(schema: dict[str, JSON], root: JSON) -> bool:
-    """Tell a resource of its own inside the schema, in which `#` means another root."""
+    """Say whether a subschema has an `$id` of its own (2020-12 core, 8.2.1), so that `#` inside it is not the root."""
     name = schema.get("$id")
     return isinstance(name, str) and not name.startswith("#") and schema is not root
 
 
 def resolve_reference(root: JSON, reference: str) -> JSON:
-    """Find a local reference (`#`, `#/a/b`); True, the schema that admits anything, where there is none."""
+    """Return the target of a local reference (`#`, `#/a/b`); True, the schema that admits anything, for any other."""
     if reference == "#":
         return root
     if not reference.startswith("#/"):
         return True
-    place = root
+    node = root
     for step in unquote(reference[2:]).split("/"):
-        place = _step_into(place, step.replace("~1", "/").replace("~0", "~"), root)
-    return place
+        node = _step_into(node, step.replace("~1", "/").replace("~0", "~"), root)
+    return node
 
 
-def _step_into(place: JSON, step: str, root: JSON) -> JSON:
-    if isinstance(place, dict):
-        return True if _is_embedded_resource(place, root) else place.get(step, True)
-    if isinstance(place, list) and step.isascii() and step.isdigit() and len(step) < 8:
-        return place[int(step)] if int(step) < len(place) else True
+def _step_into(node: JSON, step: str, root: JSON) -> JSON:
+    if isinstance(node, dict):
+        return True if _is_embedded_resource(node, root) else node.get(step, True)
+    if isinstance(node, list) and step.isascii() and step.isdigit() and len(step) < 8:
+        return node[int(step)] if int(step) < len(node) else True
     return True

@@ -1,11 +1,11 @@
-"""Change a value that its schema does not admit into the one that was meant; each way of doing so has a name.
+"""Coerce a value that its schema does not admit into the one that was meant; each kind of coercion is a named function.
 
-Theory of operation. A value that some alternative takes is looked into, member by member. One that none takes is read
-differently: first as a scalar (`_SCALARS`), then as JSON written in a string, then as the only element of an array.
-Such a reading must be taken by an alternative; a changed value is reported once, with all that changed inside it.
+Theory of operation. If an alternative admits the kind of a value, its members are matched one by one. If none does, the
+value is reinterpreted: first as another scalar (`_SCALAR_READINGS`), then as JSON written in a string, then as the only
+element of an array. A reinterpretation counts only if an alternative admits it. A changed value is reported once,
+with all changes inside it.
 
-Rule: a value that the schema admits is never touched, and neither are the neighbours of one that is changed.
-Neighbours: `expect` says what is admitted, `node` keeps places, the parser hands over values it has held.
+Rule: a value that the schema admits is never changed; around a changed value the source text stays as it is.
 """
 
 import math
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _BASE_STEPS = 2_048
 _STEPS_PER_CHARACTER = 8
-"""Values compared with an alternative: unions inside unions multiply. Beyond it the value stays as it is."""
+"""Limit on comparisons with alternatives, because nested unions multiply. Beyond it the value is not changed."""
 _MAX_NUMBER_DIGITS = 309
-"""Digits: what a double reaches. More of them, or an exponent that writes more, are no number that was meant."""
+"""Digits of the largest double. A string with more of them, written out or by its exponent, is not read as a number."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)((?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)")
 _DECIMAL = re.compile(r"(-?)([0-9]++)(?:\.([0-9]++))?(?:[eE]([-+]?[0-9]{1,4}))?")
@@ -35,9 +35,9 @@ _NULLS = frozenset({"null", "None"})
 
 
 class CoercedValue(msgspec.Struct, frozen=True):
-    """A changed value: its JSON, and what was changed in it, by JSON Pointers from the value itself.
+    """A changed value: its JSON, and the changes, with JSON Pointers relative to the value.
 
-    A member that was left out, null for absent, is reported as changed from null to null.
+    A null member that was removed because the schema does not admit null is reported as a change from null to null.
     """
 
     text: str
@@ -45,7 +45,7 @@ class CoercedValue(msgspec.Struct, frozen=True):
 
 
 class MatchResult(msgspec.Struct, frozen=True):
-    """How a value stands to what is expected: whether it fits (after the change), and what it becomes if it changes."""
+    """How a value matches an expectation: whether it fits (after coercion), and its new JSON if it changes."""
 
     fits: bool
     text: str | None = None
@@ -60,18 +60,18 @@ Scalar: TypeAlias = tuple[ValueKind, JSON, str]
 
 
 def coerce(expectation: "Expectation", value: JSON, raw: str) -> CoercedValue | None:
-    """Give what `value`, written as `raw`, becomes; None where it stays as it is."""
+    """Return the coerced `value`, whose JSON is `raw`; None where it does not change."""
     if not expectation.shapes or (isinstance(value, str) and expectation.admits("string", value)):
         return None
     node = scan(raw)
-    finding = None if node is None else match_value(node, expectation)
-    if finding is None or finding.text is None:
+    result = None if node is None else match_value(node, expectation)
+    if result is None or result.text is None:
         return None
-    return CoercedValue(finding.text, finding.changes)
+    return CoercedValue(result.text, result.changes)
 
 
 def match_value(node: Node, expectation: "Expectation") -> MatchResult:
-    """Compare a value with what is expected; beyond the limit of work it does not fit and does not change."""
+    """Match a value against an expectation; beyond the step limit it does not fit and does not change."""
     try:
         return _ValueMatcher(_BASE_STEPS + _STEPS_PER_CHARACTER * (node.end - node.start)).match(node, expectation)
     except _StepLimitError:
@@ -79,11 +79,14 @@ def match_value(node: Node, expectation: "Expectation") -> MatchResult:
 
 
 class _StepLimitError(Exception):
-    """The limit of work is reached."""
+    """The step limit is reached."""
 
 
 class _ValueMatcher:
-    """One value on its way; `wrap` is False for what is to become an element of an array that is not written."""
+    """Matches one value and the values inside it, within a step limit.
+
+    `wrap` is False for a value that is already being wrapped in an array, so that it is not wrapped twice.
+    """
 
     def __init__(self, steps: int) -> None:
         self._steps_left = steps
@@ -106,29 +109,32 @@ class _ValueMatcher:
             raise _StepLimitError
 
     def _match_uncached(self, node: Node, expectation: "Expectation", *, wrap: bool) -> MatchResult:
-        taking = [shape for shape in expectation.shapes if shape.admits(node.kind, node.value)]
-        if not taking:
+        admitting = [shape for shape in expectation.shapes if shape.admits(node.kind, node.value)]
+        if not admitting:
             return self._reinterpret(node, expectation, wrap=wrap)
         if node.kind not in CONTAINERS:
             return FITS
-        return self._match_container(node, taking[0]) if len(taking) == 1 else self._match_first(node, taking)
+        return self._match_container(node, admitting[0]) if len(admitting) == 1 else self._match_first(node, admitting)
 
-    # Objects and arrays that are taken as such.
+    # Objects and arrays whose kind is admitted.
 
     def _match_first(self, node: Node, shapes: list[SchemaShape]) -> MatchResult:
         best = MISFIT
         for shape in shapes:
             if not self._may_match(node, shape):
                 continue
-            finding = self._match_container(node, shape)
-            if finding.fits and finding.text is None:
-                return finding
-            if finding.fits and not best.fits:
-                best = finding
+            result = self._match_container(node, shape)
+            if result.fits and result.text is None:
+                return result
+            if result.fits and not best.fits:
+                best = result
         return best
 
     def _may_match(self, node: Node, shape: SchemaShape) -> bool:
-        """Tell by keys and scalars alone, a discriminator among them, so that unions inside unions do not multiply."""
+        """Say whether the keys and scalar members match (a discriminator, for example), without descending.
+
+        This rules out most alternatives early, so that nested unions do not multiply.
+        """
         if not shape.required.issubset(node.keys):
             return False
         self._spend(len(node.keys))
@@ -144,21 +150,21 @@ class _ValueMatcher:
 
     def _match_object(self, node: Node, shape: SchemaShape) -> MatchResult:
         fits = shape.required.issubset(node.keys)
-        findings: list[MatchResult | None] = []
+        results: list[MatchResult | None] = []
         for key, child in zip(node.keys, node.children, strict=True):
             if child.kind == "null" and shape.drops_null(key):
-                findings.append(None)
+                results.append(None)
                 continue
-            finding = self.match(child, shape.member(key))
-            fits = fits and finding.fits and shape.admits_member(key)
-            findings.append(finding)
-        return _rewrite_container(node, findings, fits=fits)
+            result = self.match(child, shape.member(key))
+            fits = fits and result.fits and shape.admits_member(key)
+            results.append(result)
+        return _rewrite_container(node, results, fits=fits)
 
     def _match_array(self, node: Node, shape: SchemaShape) -> MatchResult:
-        findings = [self.match(child, shape.item(index)) for index, child in enumerate(node.children)]
-        return _rewrite_container(node, findings, fits=all(finding.fits for finding in findings))
+        results = [self.match(child, shape.item(index)) for index, child in enumerate(node.children)]
+        return _rewrite_container(node, results, fits=all(result.fits for result in results))
 
-    # Values that no alternative takes as they are.
+    # Values that no alternative admits unchanged.
 
     def _reinterpret(self, node: Node, expectation: "Expectation", *, wrap: bool) -> MatchResult:
         for reading in _SCALAR_READINGS:
@@ -166,13 +172,13 @@ class _ValueMatcher:
                 for kind, value, text in reading(node, shape):
                     if shape.admits(kind, value):
                         return _change(node, text, fits=True)
-        finding = self._parse_string(node, expectation)
-        if finding is None and wrap:
-            finding = self._wrap_in_array(node, expectation)
-        return finding or MISFIT
+        result = self._parse_string(node, expectation)
+        if result is None and wrap:
+            result = self._wrap_in_array(node, expectation)
+        return result or MISFIT
 
     def _parse_string(self, node: Node, expectation: "Expectation") -> MatchResult | None:
-        """Read an object or array that was written into a string."""
+        """Read a string as the JSON of an object or array."""
         if node.kind != "string":
             return None
         if node not in self._parsed_strings:
@@ -181,18 +187,18 @@ class _ValueMatcher:
         inner = self._parsed_strings[node]
         if inner is None or not expectation.admits(inner.kind, None):
             return None
-        finding = self.match(inner, expectation)
-        return _change(node, inner.text if finding.text is None else finding.text, fits=finding.fits)
+        result = self.match(inner, expectation)
+        return _change(node, inner.text if result.text is None else result.text, fits=result.fits)
 
     def _wrap_in_array(self, node: Node, expectation: "Expectation") -> MatchResult | None:
-        """Put brackets around what would be an element; not around half an array or null, which is not one."""
+        """Wrap a single element in an array, but not null, an array, or a string that may be a broken array."""
         if node.kind in {"array", "null"} or (node.kind == "string" and node.value.lstrip().startswith("[")):
             return None
         for shape in expectation.shapes:
             if "array" in shape.kinds:
-                finding = self.match(node, shape.item(0), wrap=False)
-                if finding.fits:
-                    return _change(node, f"[{finding.text or node.text}]", fits=True)
+                result = self.match(node, shape.item(0), wrap=False)
+                if result.fits:
+                    return _change(node, f"[{result.text or node.text}]", fits=True)
         return None
 
 
@@ -203,27 +209,27 @@ def _change(node: Node, text: str, *, fits: bool) -> MatchResult:
 def _rewrite_container(
     node: Node, results: "list[MatchResult | None] | list[MatchResult]", *, fits: bool
 ) -> MatchResult:
-    """Write an object or array anew around what changed inside it; None stands for a member that is left out."""
-    if all(finding is not None and finding.text is None for finding in results):
+    """Replace the changed values in the source text of an object or array; a result of None removes the member."""
+    if all(result is not None and result.text is None for result in results):
         return FITS if fits else MISFIT
     source, pos = node.source, node.start + 1
     pieces: list[str] = []
     changes: list[Coercion] = []
-    for child, finding in zip(node.children, results, strict=True):
-        if finding is None:
+    for child, result in zip(node.children, results, strict=True):
+        if result is None:
             changes.append(Coercion(child.pointer, None, None))
         else:
             before = source[pos : child.start]
             if not pieces and pos > node.start + 1:
-                before = before.replace(",", "", 1)  # the comma after the members that were left out
-            pieces += (before, child.text if finding.text is None else finding.text)
-            changes += finding.changes
+                before = before.replace(",", "", 1)  # the comma after the removed members
+            pieces += (before, child.text if result.text is None else result.text)
+            changes += result.changes
         pos = child.end
     text = "".join((source[node.start], *pieces, source[pos : node.end]))
     return MatchResult(fits, text, tuple(changes))
 
 
-# Scalars, read differently. Each gives what the value may have been meant to be; the first that is taken wins.
+# Reinterpretations of a scalar. Each yields what the value may mean; the first that an alternative admits wins.
 
 
 def _null_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
@@ -245,7 +251,7 @@ def _boolean_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
 
 
 def _other_case(node: Node, shape: SchemaShape) -> Iterator[Scalar]:
-    """Find the one admitted string that differs in letter case only."""
+    """Yield the admitted string that differs only in letter case, if there is exactly one."""
     alike = shape.find_ignoring_case(node.value) if node.kind == "string" else None
     if alike is not None:
         yield "string", alike, msgspec.json.encode(alike).decode()

@@ -1,13 +1,13 @@
-"""What a tool's schema expects of each value: a lazy, memoised view for a reader that sees the value as it is written.
+"""What a tool's schema expects of each value: a lazy, cached view for a parser that reads the value as it arrives.
 
-Theory of operation. A schema is a list of alternatives (`alternatives`), each of them a `Shape`. A value that fits an
-alternative as it is written is never touched. Where exactly one alternative takes objects, an object's members are
-looked at one by one, and so are an array's elements: those stream. Where several do, which one is meant is known when
-the value is complete. So `streams` says by a value's first character whether it may be sent while it is written: no
-coercion can concern it as a whole, and those inside are told by `member`, `item` and `drops_null`.
+Theory of operation. A schema is a list of alternatives, each of them a `SchemaShape`. A value that fits an alternative
+is never changed. Where exactly one alternative admits objects, the members of an object are checked one by one, and
+likewise the elements of an array: such values can be streamed. Where several alternatives admit objects, the right one
+is known only when the value is complete. `streaming_starts` therefore says, by a value's first character, whether it
+may be sent as it arrives: no coercion can apply to the value as a whole, and for coercions inside it there are
+`member`, `item` and `drops_null`.
 
-Rule: compiling never raises and is bounded; a schema, or a part, that says nothing usable expects `ANY`.
-Neighbours: `coerce` puts right what is not expected, `literal` reads untyped text, the parser asks while it streams.
+Rule: compiling never raises and is bounded; an unusable schema, or part of one, expects `ANY`.
 """
 
 from collections.abc import Set
@@ -22,16 +22,16 @@ from fcshim.schema.untyped_text import read_untyped_text
 _DIGITS = frozenset("-0123456789")
 _ALL_STARTS = frozenset('{["tfn') | _DIGITS
 _MAX_WORK = 250_000
-"""Steps of compiling one schema, half a second in all. The largest that are let in take a tenth of it; where references
-multiply there is no end, and what is beyond expects ANY."""
+"""Steps of compiling one schema, half a second in all. The largest schemas within `ToolLimits` take a tenth of it.
+References that multiply would never end; the parts beyond the limit expect ANY."""
 
 
 class Expectation:
-    """What is expected of one value: that one of the `shapes` takes it.
+    """What is expected of one value: that one of the `shapes` admits it.
 
-    Without shapes anything fits, or nothing (`fits_none`). `streams` holds the first characters of values that may be
-    sent as they come; with `integers`, numbers without point and exponent may be sent once they are whole. With
-    `wants_text` only strings fit, and any string does: untyped text may be streamed as one.
+    Without shapes anything fits, or nothing (`admits_nothing`). `streaming_starts` holds the first characters of the
+    values that may be sent as they arrive. With `streams_integers`, a number without point and exponent may be sent
+    when it is complete. With `only_strings` any string fits and nothing else: untyped text may be streamed as one.
     """
 
     __slots__ = (
@@ -45,32 +45,32 @@ class Expectation:
         "streams_integers",
     )
 
-    def __init__(self, shapes: tuple[SchemaShape, ...], *, fits_none: bool = False) -> None:
+    def __init__(self, shapes: tuple[SchemaShape, ...], *, admits_nothing: bool = False) -> None:
         self.shapes = shapes
-        self.admits_nothing = fits_none
+        self.admits_nothing = admits_nothing
         self._objects = objects = tuple(shape for shape in shapes if "object" in shape.kinds)
         arrays = [shape for shape in shapes if "array" in shape.kinds]
         self._only_object = objects[0] if len(objects) == 1 else None
         self._only_array = arrays[0] if len(arrays) == 1 else None
         self.streaming_starts = _streaming_starts(shapes, len(objects), len(arrays)) if shapes else _ALL_STARTS
-        if fits_none:
-            self.streaming_starts -= {"n"}  # a member that may not be there is left out where it is null
+        if admits_nothing:
+            self.streaming_starts -= {"n"}  # a null member that must be absent is removed
         self.streams_integers = any(shape.values is None and "integer" in shape.kinds for shape in shapes)
         self.only_strings = (
             bool(shapes) and all({"string"} == shape.kinds for shape in shapes) and '"' in self.streaming_starts
         )
 
     def admits(self, kind: ValueKind, value: JSON) -> bool:
-        """Say whether a value may stand here, as far as can be told without looking into objects and arrays."""
+        """Say whether a value of this kind is admitted, without looking into objects and arrays."""
         if not self.shapes:
             return not self.admits_nothing
         return any(shape.admits(kind, value) for shape in self.shapes)
 
     def member(self, key: str) -> "Expectation":
-        """Give what is expected of a member of an object that streams.
+        """Return the expectation of a member of a streamed object.
 
-        Where the object might be of several kinds, and streams all the same as arguments do, it is what all of them
-        expect.
+        A call's arguments are streamed even where several alternatives admit objects; then only an expectation that
+        they all share counts, else ANY.
         """
         if self._only_object is not None:
             return self._only_object.member(key)
@@ -78,46 +78,47 @@ class Expectation:
         return found.pop() if len(found) == 1 else ANY
 
     def misses_required(self, keys: Set[str]) -> bool:
-        """Say whether an object with these members is not whole, where it can be of one kind only."""
+        """Say whether an object with these keys lacks a required one; False where several shapes admit objects."""
         return self._only_object is not None and not self._only_object.required <= keys
 
     def item(self, index: int) -> "Expectation":
-        """Give what is expected of an element of an array that streams."""
+        """Return the expectation of an element of a streamed array."""
         return ANY if self._only_array is None else self._only_array.item(index)
 
     def drops_null(self, key: str) -> bool:
-        """Say whether a member that is null is left out: it is known and optional, and null is not admitted."""
+        """Say whether a null member is removed: it is a known, optional property that does not admit null."""
         if self._only_object is not None:
             return self._only_object.drops_null(key)
         return self.member(key) is not ANY and all(shape.drops_null(key) for shape in self._objects)
 
     def coerce(self, value: JSON, raw: str) -> CoercedValue | None:
-        """Give what a whole value becomes, or None where nothing is to be changed; `raw` is its strict JSON."""
+        """Return a complete value coerced, or None where nothing changes; `raw` is its strict JSON."""
         return coerce(self, value, raw)
 
     def text_to_json(self, text: str) -> str:
-        """Give the JSON of a value that a tagged format wrote without saying its type."""
+        """Return the JSON of a value that a tagged format writes without a type."""
         return read_untyped_text(self, text)
 
 
 ANY = Expectation(())
-"""Expects nothing in particular: everything streams, nothing is changed."""
+"""Admits anything: everything streams, nothing is changed."""
 
-NOTHING = Expectation((), fits_none=True)
-"""Expects what no value can be: what is not null streams all the same, as there is nothing that it could become."""
+NOTHING = Expectation((), admits_nothing=True)
+"""Admits no value. All values but null still stream, because no coercion could make them fit."""
 
 
 def compile_schema(schema: JSON) -> Expectation:
-    """Give what a JSON Schema expects; whatever it is, nothing is raised.
+    """Return the expectation of a JSON Schema; never raises, whatever the schema is.
 
-    Understood are `type`, `enum`, `const`, `properties`, `additionalProperties`, `required`, `items`, `prefixItems`,
-    `allOf`, `anyOf`, `oneOf`, `nullable` and local `$ref`. Patterns are never run: a key that may match one is ANY.
+    Supported are `type`, `enum`, `const`, `properties`, `additionalProperties`, `required`, `items`, `prefixItems`,
+    `allOf`, `anyOf`, `oneOf`, `nullable` and local `$ref`. Patterns are never run, because Python cannot stop a
+    catastrophic one: a key that may match one expects ANY.
     """
     return _SchemaCompiler(schema).expect((schema,))
 
 
 class _SchemaCompiler:
-    """The expectations of one schema, by the places in it that hold at once."""
+    """Compiles expectations inside one schema, cached by the conjunction of subschemas."""
 
     def __init__(self, root: JSON) -> None:
         self._expansion = Expansion(root)
@@ -125,7 +126,7 @@ class _SchemaCompiler:
 
     def expect(self, schemas: tuple[JSON, ...]) -> Expectation:
         distinct = {id(schema): schema for schema in schemas if schema is not True}
-        key = tuple(distinct)  # the root keeps them alive, so their ids stay theirs
+        key = tuple(distinct)  # the root keeps the subschemas alive, so no id is reused
         if key not in self._cache:
             if self._expansion.work > _MAX_WORK:
                 return ANY
@@ -145,12 +146,12 @@ class _SchemaCompiler:
 
 
 def _streaming_starts(shapes: tuple[SchemaShape, ...], objects: int, arrays: int) -> frozenset[str]:
-    """Give the first characters of the values that no coercion can concern as a whole."""
+    """Return the first characters of the values to which, as a whole, no coercion can apply."""
     free = [shape.kinds for shape in shapes if shape.values is None]
     starts: set[str] = set()
-    if objects == 1 or (objects == 0 and arrays == 0):  # an object that is not admitted can only become an element
+    if objects == 1 or (objects == 0 and arrays == 0):  # an object that does not fit can only be wrapped in an array
         starts.add("{")
-    if arrays <= 1:  # an array that is not admitted becomes nothing else
+    if arrays <= 1:  # no coercion applies to an array that does not fit
         starts.add("[")
     if any("string" in kinds for kinds in free):
         starts.add('"')

@@ -1,7 +1,6 @@
-"""Strict JSON with its places, so that one value can be changed and its neighbours stay as they are written.
+"""Parse strict JSON into nodes with source positions, so that one value can be replaced and all other text kept.
 
-Rule: one pass, linear; whatever is not strict JSON (double keys, half surrogates, too deep or too long) is no node.
-Neighbours: `coerce` and `literal` read nodes; `expect` compares their kinds with a schema's.
+Rule: one linear pass; text that is not strict JSON (duplicate keys, lone surrogates, too deep or too long) has no node.
 """
 
 import json
@@ -12,7 +11,7 @@ from typing import Literal
 from fcshim.events import JSON
 
 ValueKind = Literal["object", "array", "string", "integer", "fraction", "boolean", "null"]
-"""What JSON writes: a number without point and exponent is an `integer`, any other a `fraction` (5.0, too)."""
+"""Kinds of JSON values: a number without point and exponent is an `integer`, any other (also 5.0) a `fraction`."""
 
 _KIND_BY_TYPE: dict[type, ValueKind] = {
     dict: "object",
@@ -28,9 +27,9 @@ KINDS: frozenset[ValueKind] = frozenset({"object", "array", "string", "integer",
 CONTAINERS: frozenset[ValueKind] = frozenset({"object", "array"})
 
 _MAX_DEPTH = 64
-"""Nesting of one value, JSON inside its strings included: as deep as a parser admits arguments."""
+"""Nesting of one value, including JSON inside its strings: the parser's own limit for arguments."""
 _MAX_NUMBER_LENGTH = 4_000
-"""Characters: Python refuses to read integers of more than 4,300 digits."""
+"""Characters of a number: Python refuses to read integers of more than 4,300 digits."""
 
 _PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]*+'
 _TOKEN = re.compile(
@@ -50,14 +49,14 @@ _WORDS: dict[str, tuple[ValueKind, JSON]] = {
 
 
 def kind_of(value: JSON) -> ValueKind:
-    """Give the kind of a value that `json.loads` gave."""
+    """Return the kind of a value from `json.loads`."""
     return _KIND_BY_TYPE[type(value)]
 
 
 class Node:
-    """One value: its kind, where it stands in `source`, and its scalar `value` or its `children`.
+    """One value: its kind, its position in `source`, and its scalar `value` or its `children`.
 
-    `children` belong to `keys` in an object; `step` is its own key or index in `parent`.
+    In an object `keys[i]` is the key of `children[i]`; `step` is the node's own key or index in `parent`.
     """
 
     __slots__ = ("children", "depth", "end", "keys", "kind", "parent", "source", "start", "step", "value")
@@ -76,7 +75,7 @@ class Node:
 
     @property
     def text(self) -> str:
-        """The value as it is written."""
+        """The source text of the value."""
         return self.source[self.start : self.end]
 
     @property
@@ -91,7 +90,7 @@ class Node:
 
 
 _NO_KEYS: list[str] = []
-_NO_CHILDREN: list[Node] = []  # one for all scalars: a list each would double what they take
+_NO_CHILDREN: list[Node] = []  # shared by all scalars: a list each would double their memory
 
 
 class _InvalidJsonError(ValueError):
@@ -99,7 +98,7 @@ class _InvalidJsonError(ValueError):
 
 
 def scan(source: str, depth: int = 0) -> Node | None:
-    """Read one JSON value that stands `depth` levels deep; None where `source` is anything else."""
+    """Parse one JSON value that is nested `depth` levels deep; None where `source` is not exactly one."""
     try:
         return _Scanner(source, depth).read()
     except _InvalidJsonError:
@@ -107,12 +106,12 @@ def scan(source: str, depth: int = 0) -> Node | None:
 
 
 def load_json(text: str) -> JSON:
-    """Give the value of strict JSON; a number beyond a double's range stays text, as JSON has no word for it."""
+    """Return the value of strict JSON; a number beyond a double's range stays text, because JSON has no infinity."""
     return json.loads(text, parse_float=_parse_float)
 
 
 def has_lone_surrogate(text: str) -> bool:
-    """Say whether half a surrogate pair is in the text: no encoder takes it."""
+    """Say whether the text has a lone surrogate, which UTF-8 cannot encode."""
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 
@@ -122,7 +121,7 @@ def _parse_float(text: str) -> float | str:
 
 
 class _Scanner:
-    """Reads token by token; `_open` is the container that is being read, `_due` says what must come next."""
+    """Parses token by token; `_open` is the innermost open container, `_expected` says what must come next."""
 
     def __init__(self, source: str, depth: int) -> None:
         self._source = source
@@ -147,11 +146,11 @@ class _Scanner:
         if found is None:
             raise _InvalidJsonError
         self._pos = found.end()
-        what = found.lastgroup
-        if what == "mark":
+        group = found.lastgroup
+        if group == "mark":
             self._read_punctuation(found["mark"])
         elif self._expected in {"key", "key or end"}:
-            if what != "string":
+            if group != "string":
                 raise _InvalidJsonError
             self._add_key(_decode_string(found["string"]))
         else:

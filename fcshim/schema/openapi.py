@@ -1,8 +1,7 @@
-"""Gemini's `Schema`, a subset of OpenAPI's, as JSON Schema.
+"""Convert Gemini's `Schema`, a subset of OpenAPI's, to JSON Schema.
 
-Rule: types in capitals become JSON Schema's, `nullable` a type more; numbers that travel as strings become numbers;
-what only orders or illustrates is dropped.
-Neighbours: the `gemini` codec reads tools and response schemas with this.
+Rule: upper-case types become JSON Schema types, `nullable` becomes a further type, counts written as strings (int64 in
+JSON) become numbers; keywords that only order or illustrate are dropped.
 """
 
 from fcshim.events import JSON
@@ -24,7 +23,7 @@ _CAMEL_CASE: dict[str, str] = {
 
 
 def from_openapi(schema: JSON) -> JSON:
-    """Give the JSON Schema. The nesting of `schema` must be limited already: this recurses."""
+    """Return the JSON Schema. The caller must have limited the nesting of `schema`, because this recurses."""
     if not isinstance(schema, dict):
         return schema
     result: dict[str, JSON] = {}

@@ -1,8 +1,7 @@
-"""Schemas of tools as providers take them: each refuses a request over what it does not know.
+"""Convert the schemas of tools to what each provider accepts, because providers reject unknown keywords.
 
-Rule: what comes out admits whatever went in admits; a keyword is dropped rather than its meaning changed. The nesting
-is limited already: this recurses.
-Neighbours: the codecs write tools for their upstreams with this; `openapi` is the way from Gemini's own form.
+Rule: the result admits every value that the original admits: a keyword is dropped rather than changed in meaning. The
+caller must have limited the nesting, because these functions recurse.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ _GEMINI_KEYWORDS = frozenset(
         "propertyOrdering",
     ]
 )
-"""The keywords of JSON Schema that `parametersJsonSchema` is documented to take."""
+"""The JSON Schema keywords that Gemini documents for `parametersJsonSchema`."""
 _SCHEMA_MAP_KEYWORDS = frozenset(["properties", "$defs", "definitions", "patternProperties", "dependentSchemas"])
 _SCHEMA_LIST_KEYWORDS = frozenset([*_UNION_KEYWORDS, "allOf", "prefixItems"])
 _SCHEMA_KEYWORDS = frozenset(
@@ -27,9 +26,10 @@ _SCHEMA_KEYWORDS = frozenset(
 
 
 def as_object(schema: JSON) -> dict[str, JSON]:
-    """Give a schema whose top is a plain object, as OpenAI, Anthropic and Ollama demand of a tool.
+    """Return a schema with a plain object at the top level, which OpenAI, Anthropic and Ollama require of a tool.
 
-    Alternatives on top become one object with the members of all, of which those are required that every one requires.
+    Alternatives at the top level become one object with the properties of all of them; required are those that every
+    alternative requires.
     """
     if not isinstance(schema, dict):
         return {"type": "object", "properties": {}}
@@ -62,7 +62,7 @@ def _merge(
 
 
 def for_gemini(schema: JSON) -> JSON:
-    """Give a schema of the keywords that Gemini documents; `const` is an `enum` of one, `oneOf` an `anyOf`."""
+    """Return a schema with only the keywords that Gemini documents; `const` becomes `enum`, `oneOf` becomes `anyOf`."""
     if not isinstance(schema, dict):
         return schema
     known = dict(schema)
@@ -71,7 +71,7 @@ def for_gemini(schema: JSON) -> JSON:
     if "oneOf" in known and "anyOf" not in known:
         known["anyOf"] = known.pop("oneOf")
     if "patternProperties" in known:
-        known.pop("additionalProperties", None)  # it would refuse what the patterns admit
+        known.pop("additionalProperties", None)  # without the patterns it would reject the keys that they admit
     if "definitions" in known and "$defs" not in known:
         known["$defs"] = known.pop("definitions")
     return {name: _convert_for_gemini(name, value) for name, value in known.items() if name in _GEMINI_KEYWORDS}
@@ -88,9 +88,9 @@ def _convert_for_gemini(name: str, value: JSON) -> JSON:
 
 
 def is_closed(schema: JSON, *, all_required: bool) -> bool:
-    """Tell whether every object in a schema refuses further members, and where asked requires all it has.
+    """Say whether every object in a schema forbids additional properties (with `all_required`: and requires its own).
 
-    Strict tools must be so, at OpenAI (`all_required`) and at Anthropic; others are refused, strict or not at all.
+    OpenAI (`all_required`) and Anthropic require this of strict tools and reject strict tools with other schemas.
     """
     return all(_is_closed(each, all_required=all_required) for each in _object_schemas(schema))
 
@@ -101,7 +101,7 @@ def _is_closed(schema: dict[str, JSON], *, all_required: bool) -> bool:
 
 
 def _object_schemas(schema: JSON) -> Iterator[dict[str, JSON]]:
-    """Give every schema inside `schema` that describes an object."""
+    """Yield every schema inside `schema` that describes an object."""
     if not isinstance(schema, dict):
         return
     if schema.get("type") == "object" or "properties" in schema:
@@ -123,7 +123,7 @@ def _all_of(schema: dict[str, JSON]) -> list[JSON]:
 
 
 def _union_branches(schema: dict[str, JSON], name: str) -> list[dict[str, JSON]]:
-    """Give the alternatives that are schemas; at least one, which admits everything."""
+    """Return the branches that are schemas; if there are none, one that admits anything."""
     listed = schema[name]
     return [each for each in listed if isinstance(each, dict)] or [{}] if isinstance(listed, list) else [{}]
 

@@ -1,7 +1,6 @@
-"""One alternative of a schema: which values it takes, and what it expects of the values inside them.
+"""One alternative of a schema: which values it admits, and what it expects of the values inside them.
 
-Rule: a shape takes too much rather than too little: what the schema admits is taken, always.
-Neighbours: `alternatives` finds the schemas of a shape; `expect` gives the expectations inside it; `coerce` asks.
+Rule: a shape always admits what the schema admits; it may admit more.
 """
 
 import math
@@ -16,14 +15,14 @@ if TYPE_CHECKING:
     from fcshim.schema.expect import Expectation
 
 CompileSchemas: TypeAlias = "Callable[[tuple[JSON, ...]], Expectation]"
-"""Compiles the schemas that a value must satisfy at once."""
+"""Compiles a conjunction of schemas."""
 
 _NUMBER_KINDS: frozenset[ValueKind] = frozenset({"integer", "fraction"})
 _KINDS_OF_TYPE: dict[str, frozenset[ValueKind]] = {
     "object": frozenset({"object"}),
     "array": frozenset({"array"}),
     "string": frozenset({"string"}),
-    # 5.0 is an integer to JSON Schema since draft 6, and to few of the programs that read arguments.
+    # Since draft 6 of JSON Schema 5.0 is an integer, but few programs that read arguments accept it as one.
     "integer": frozenset({"integer"}),
     "number": _NUMBER_KINDS,
     "boolean": frozenset({"boolean"}),
@@ -42,9 +41,9 @@ _NULL_KINDS: frozenset[ValueKind] = frozenset({"null"})
 
 
 class SchemaShape:
-    """Plain schemas that hold at once, without unions and references.
+    """A conjunction of plain schemas, without unions and references.
 
-    `kinds` are the kinds of value it takes; `values`, where there is `enum` or `const`, the scalars among them.
+    `kinds` are the admitted kinds of value; `values` are the admitted scalars where there is `enum` or `const`.
     """
 
     __slots__ = (
@@ -89,13 +88,13 @@ class SchemaShape:
             self.values = keys if self.values is None else self.values & keys
 
     def admits(self, kind: ValueKind, value: JSON) -> bool:
-        """Say whether a value may stand here, as far as can be told without looking into objects and arrays."""
+        """Say whether a value of this kind is admitted, without looking into objects and arrays."""
         if kind not in self.kinds:
             return False
         return self.values is None or kind in CONTAINERS or scalar_key(value) in self.values
 
     def merge_scalars(self, other: "SchemaShape") -> bool:
-        """Take over another shape's scalars, if both are nothing but lists of scalars."""
+        """Add another shape's scalars if both shapes are only lists of scalars; return whether it did."""
         if self.values is None or other.values is None or (self.kinds | other.kinds) & CONTAINERS:
             return False
         self.values |= other.values
@@ -103,7 +102,7 @@ class SchemaShape:
         return True
 
     def find_ignoring_case(self, text: str) -> str | None:
-        """Give the one admitted string that differs from `text` in letter case only."""
+        """Return the admitted string that differs from `text` only in letter case; None unless there is exactly one."""
         if self._casefolded is None:
             self._casefolded = {}
             for _, value in self.values or ():
@@ -115,7 +114,7 @@ class SchemaShape:
     # Objects.
 
     def member(self, key: str) -> "Expectation":
-        """Give what is expected of a member."""
+        """Return the expectation of a member."""
         found = self._members.get(key)
         if found is not None:
             return found
@@ -126,9 +125,8 @@ class SchemaShape:
             if known:
                 self._members[key] = found
             else:
-                self._additional_member = (
-                    found  # one for all keys that the schema does not name: a model may write many
-                )
+                # One for all keys that the schema does not name, because a model may write any number of them.
+                self._additional_member = found
         return found
 
     def _member_schemas(self, key: str) -> Iterator[JSON]:
@@ -149,7 +147,7 @@ class SchemaShape:
         )
 
     def drops_null(self, key: str) -> bool:
-        """Say whether null can only mean that an optional member is absent."""
+        """Say whether a null member is removed: it is a known, optional property that does not admit null."""
         if key in self.required or not any(key in _dict(schema, "properties") for schema in self._schemas):
             return False
         return not self.member(key).admits("null", None)
@@ -157,7 +155,7 @@ class SchemaShape:
     # Arrays.
 
     def item(self, index: int) -> "Expectation":
-        """Give what is expected of an element."""
+        """Return the expectation of an element."""
         if index < self._prefix_length:
             if index not in self._prefix_items:
                 self._prefix_items[index] = self._compile_schemas(tuple(self._item_schemas(index)))
@@ -178,14 +176,14 @@ class SchemaShape:
 
 
 def scalar_key(value: JSON) -> tuple[str, JSON]:
-    """Give what two scalars have in common if JSON Schema holds them for equal: 1 is 1.0, but true is not 1."""
+    """Return a key that is equal for scalars that JSON Schema treats as equal: 1 equals 1.0, but true is not 1."""
     if isinstance(value, bool):
         return ("boolean", value)
     return ("number" if isinstance(value, int | float) else "other", value)
 
 
 def _kinds(types: JSON) -> frozenset[ValueKind] | None:
-    """Read `type`; None where it says nothing that JSON Schema knows."""
+    """Return the kinds that `type` names; None where it is missing or invalid."""
     names = [types] if isinstance(types, str) else types
     if not isinstance(names, list) or not names:
         return None
@@ -195,7 +193,7 @@ def _kinds(types: JSON) -> frozenset[ValueKind] | None:
 
 
 def _values(schema: dict[str, JSON]) -> list[JSON] | None:
-    """Read `enum` and `const`; None where there is neither, or where one holds what is not JSON."""
+    """Return the values of `enum` and `const`; None where there is neither, or where one is not JSON."""
     listed = schema.get("enum")
     values = listed if isinstance(listed, list) and listed else None
     if "const" in schema:
@@ -207,7 +205,7 @@ def _values(schema: dict[str, JSON]) -> list[JSON] | None:
 
 
 def _kinds_of(value: JSON) -> frozenset[ValueKind]:
-    """Give the kinds that a value equal to `value` may be written as; none where it is not JSON."""
+    """Return the kinds in which a value equal to `value` may be written; none where it is not JSON."""
     if isinstance(value, float) and not math.isfinite(value):
         return frozenset()
     return _KINDS_OF_TYPE.get(_TYPE_NAMES.get(type(value), ""), frozenset())
@@ -219,7 +217,7 @@ def _dict(schema: dict[str, JSON], keyword: str) -> dict[str, JSON]:
 
 
 def _prefix_schemas(schema: dict[str, JSON]) -> list[JSON]:
-    """Give the schemas of the first elements, in today's spelling or in that of draft 7."""
+    """Return the schemas of the first elements (`prefixItems`, or a list in `items` up to draft 2019-09)."""
     for keyword in ("prefixItems", "items"):
         value = schema.get(keyword)
         if isinstance(value, list):

@@ -1,8 +1,7 @@
-"""Text that has to be strict JSON: read, or refused.
+"""Parse text that must be strict JSON.
 
-Rule: what Python's own reader takes beyond the standard (NaN and the infinities) is refused, and so is what is nested
-too deeply to be read; escapes of half surrogates are taken, since they are within the grammar.
-Neighbours: whoever is given arguments as a text reads them here.
+Rule: what Python's parser accepts beyond the standard (NaN and the infinities) is rejected, and so is text nested too
+deeply; escapes of lone surrogates are accepted, because the JSON grammar (RFC 8259, section 8.2) allows them.
 """
 
 import json
@@ -11,7 +10,7 @@ from fcshim.events import JSON
 
 
 def parse_strict_json(text: str) -> JSON:
-    """Give the value; None for what is no strict JSON, as for null."""
+    """Return the value; None for `null` and for text that is not strict JSON."""
     try:
         return json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):

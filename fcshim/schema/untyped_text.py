@@ -1,9 +1,8 @@
-"""Read a value that a tagged format writes without saying its type (`<parameter=k>5</parameter>`) by its schema.
+"""Convert the untyped text of a tagged format (`<parameter=k>5</parameter>`) to JSON, by the schema of the parameter.
 
-Rule: text is a string wherever only a string fits; else JSON of another kind that fits wins, as in the engines' own
-parsers (they try JSON first where the type is not `string`); what fits nothing stays a string. Without a schema, what
-is strict JSON of a kind other than string is that value, which is how the models' own templates write it.
-Neighbours: `expect` says what fits, `coerce` reads `True`, `CELSIUS` or `5.0` as it does inside JSON.
+Rule: where only a string fits, the text is a string; else fitting JSON of another kind wins, as in the engines' own
+parsers (they try JSON first where the type is not `string`); text that fits nothing stays a string. Without a schema,
+strict JSON other than a string is read as such, because the models' own templates write it so.
 """
 
 import json
@@ -19,7 +18,7 @@ _SPACE = " \t\r\n"
 
 
 def read_untyped_text(expectation: "Expectation", text: str) -> str:
-    """Give strict JSON for `text`; the tags' own line breaks are the caller's to take away."""
+    """Return strict JSON for `text`, from which the caller has removed the tags' own line breaks."""
     string = json.dumps(text, ensure_ascii=False)
     if expectation.only_strings:
         return string
@@ -34,19 +33,19 @@ def read_untyped_text(expectation: "Expectation", text: str) -> str:
 
 
 def _best_reading(expectation: "Expectation", literal: Node | None, bare: Node | None, string: str) -> str:
-    """Try the bare text as a string, then as JSON, each coerced; prefer what fits."""
-    findings: list[tuple[MatchResult, Node]] = [
+    """Coerce the stripped text as a string, then as JSON; prefer a result that fits."""
+    results: list[tuple[MatchResult, Node]] = [
         (match_value(node, expectation), node) for node in (bare, literal) if node is not None
     ]
-    for finding, node in findings:
-        if finding.fits:
-            return finding.text or node.text
-    for finding, _ in findings:
-        if finding.text is not None:
-            return finding.text
+    for result, node in results:
+        if result.fits:
+            return result.text or node.text
+    for result, _ in results:
+        if result.text is not None:
+            return result.text
     return string if literal is None or literal.kind == "string" else literal.text
 
 
 def _fits_unchanged(node: Node, expectation: "Expectation") -> bool:
-    finding = match_value(node, expectation)
-    return finding.fits and finding.text is None
+    result = match_value(node, expectation)
+    return result.fits and result.text is None

@@ -1,7 +1,6 @@
-"""Check a value against a tool's JSON Schema.
+"""Validate a value against a tool's JSON Schema.
 
-Rule: bounded work whatever the schema says; no remote reference is fetched; an unusable schema checks nothing.
-Neighbours: the parser in `validated` mode, the tool registry.
+Rule: the work is bounded for every schema; no remote reference is fetched; an unusable schema admits everything.
 """
 
 from collections.abc import Iterator
@@ -16,18 +15,18 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 _MAX_REFERENCES = 10_000
-"""References followed for one value: under `allOf` they double at each step."""
+"""References followed for one value: a hostile schema doubles them at each step with `allOf`."""
 _MAX_NESTED_REFERENCES = 64
-"""References inside one another: one that leads to itself ends here, far from the interpreter's own limit, at which the
-validator's native parts abort instead of raising an error."""
+"""Nesting of references, which stops one that refers to itself. The interpreter's own recursion limit is no safe stop:
+there, the validator's native parts abort the process instead of raising an error."""
 
 
 class ReferenceLimitError(Exception):
-    """The schema's references do not end, or not soon enough."""
+    """The references of the schema exceed a limit."""
 
 
 class SchemaViolation(msgspec.Struct, frozen=True):
-    """One thing that is wrong: where, by which keyword of which schema, and with what."""
+    """One violation: its path, the keyword and schema that it violates, and the invalid value."""
 
     path: str
     keyword: str
@@ -38,29 +37,29 @@ class SchemaViolation(msgspec.Struct, frozen=True):
 
 
 def first_violation(schema: JSON, value: JSON) -> str | None:
-    """Say what is wrong with `value`, with the path to it, or None.
+    """Return the best description of why `value` is invalid, with its path, or None where it is valid.
 
     An empty or unusable schema admits everything. `pattern` and `patternProperties` are not checked: a client's regular
-    expression can take for ever, and Python's cannot be stopped.
+    expression can backtrack catastrophically, and Python cannot interrupt a match.
     """
     from jsonschema.exceptions import best_match  # noqa: PLC0415 - it costs 50 ms, and most parsers never need it
 
-    fault = best_match(_find_errors(schema, value, None))
-    return None if fault is None else f"{fault.json_path}: {fault.message}"
+    error = best_match(_find_errors(schema, value, None))
+    return None if error is None else f"{error.json_path}: {error.message}"
 
 
 def find_violations(schema: JSON, value: JSON, limit: int = 20) -> list[SchemaViolation]:
-    """Give up to `most` things that are wrong with `value`, as `first_fault` finds them; paths are like `a.b[0]`."""
+    """Return up to `limit` violations, found as in `first_violation`; paths are like `a.b[0]`."""
     return [
         SchemaViolation(
-            path=fault.json_path.removeprefix("$").removeprefix("."),
-            keyword=str(fault.validator),
-            expected=fault.validator_value,
-            value=fault.instance,
-            schema=fault.schema if isinstance(fault.schema, dict) else {},
-            message=fault.message,
+            path=error.json_path.removeprefix("$").removeprefix("."),
+            keyword=str(error.validator),
+            expected=error.validator_value,
+            value=error.instance,
+            schema=error.schema if isinstance(error.schema, dict) else {},
+            message=error.message,
         )
-        for fault in _find_errors(schema, value, limit)
+        for error in _find_errors(schema, value, limit)
     ]
 
 
@@ -88,7 +87,7 @@ def _find_errors(schema: JSON, value: JSON, limit: int | None) -> "list[Validati
 
 
 class BoundedReferences:
-    """The keyword `$ref` of a validator, as far as it leads in bounded time; raises `EndlessError` beyond."""
+    """The keyword `$ref` of a validator, with limits; raises `ReferenceLimitError` beyond them."""
 
     def __init__(self, keyword: JSON) -> None:
         self._keyword = keyword
@@ -96,7 +95,7 @@ class BoundedReferences:
         self._depth = 0
 
     def __call__(self, validator: JSON, reference: JSON, value: JSON, schema: JSON) -> Iterator[JSON]:
-        """Give the faults of `value` by the schema that is referred to."""
+        """Yield the errors of `value` under the referenced schema."""
         self._remaining -= 1
         if self._remaining < 0 or self._depth == _MAX_NESTED_REFERENCES:
             raise ReferenceLimitError

@@ -17,7 +17,7 @@ def streamed(expectation, text):
 
 
 def _read(expectation, node, path, changes):
-    if node.text[0] not in expectation.streams:
+    if node.text[0] not in expectation.streaming_starts:
         found = expectation.coerce(json.loads(node.text), node.text)
         if found is None:
             return json.loads(node.text)
