@@ -1,9 +1,8 @@
-"""The upstream's reply: events of the Responses API become events of ours.
+"""Decoding the upstream's reply: events of the Responses API become unified events.
 
-Rule: items are told apart by their index, or by their ids where an imitation gives no index (llama-server's), so that
-interleaved ones stay apart; what an event brings whole counts only where no piece of it came before. The response's own
-status ends the choice.
-Neighbours: `single` drives it, `wire` types what it reads, the shared choice reader puts calls in order.
+Rule: items are identified by their index, or by their ids where a compatible server sends no index (llama-server), so
+that interleaved items stay separate. The complete text of a `done` event counts only if no delta came before. The
+status of the response object ends the choice.
 """
 
 from collections.abc import Callable
@@ -32,53 +31,53 @@ _FINISH_REASONS: dict[JSON, str] = {"max_output_tokens": "length", "content_filt
 
 
 class ResponsesDecoder:
-    """Reads the events of one reply."""
+    """Decodes the events of one reply."""
 
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.choice = ChoiceReader(new_id, call_chars)
         self.done = False
-        self._item_numbers: dict[int | str, int] = {}  # of items, by whatever tells them apart
+        self._item_numbers: dict[int | str, int] = {}  # by output index and by id
         self._last_number = 0
-        self._with_content: set[int] = set()  # items of which pieces came
-        self._begun_calls: set[int] = set()  # items that are calls and have begun
-        self._summary_parts: set[tuple[int, int]] = set()  # parts of summaries, by item and place
+        self._with_content: set[int] = set()  # items whose content has come, whole or in deltas
+        self._begun_calls: set[int] = set()  # items that are calls and were added
+        self._summary_parts: set[tuple[int, int]] = set()  # item number and summary index
 
     def read(self, document: bytes, out: list[Event], *, whole: bool) -> None:
         """Read one event, or a whole response. Raises `UpstreamError`."""
         if document.startswith(b"[DONE]"):
             return
-        piece = read_document(document, decode_event)
-        if whole or (piece.type is None and piece.object == "response"):
-            self._read_response(piece, out)
-        elif piece.type is not None:
-            self._read_event(piece.type, piece, out)
-        elif piece.error is not None:
-            raise upstream_failure(find_error_message({"error": piece.error}) or "no reason given")
+        event = read_document(document, decode_event)
+        if whole or (event.type is None and event.object == "response"):
+            self._read_response(event, out)
+        elif event.type is not None:
+            self._read_event(event.type, event, out)
+        elif event.error is not None:
+            raise upstream_failure(find_error_message({"error": event.error}) or "no reason given")
 
-    def _read_event(self, kind: str, piece: ResponsesEvent, out: list[Event]) -> None:
+    def _read_event(self, kind: str, event: ResponsesEvent, out: list[Event]) -> None:
         if kind in _TEXT_EVENTS:
-            self._with_content.add(self._item_number(piece))
-            self.choice.read(ChatDelta(content=_delta_text(piece.delta)), out)
+            self._with_content.add(self._item_number(event))
+            self.choice.read(ChatDelta(content=_delta_text(event.delta)), out)
         elif kind in _REASONING_EVENTS:
-            self._read_reasoning(piece, out)
+            self._read_reasoning(event, out)
         elif kind == "response.function_call_arguments.delta":
-            self._read_arguments(self._item_number(piece), FunctionDelta(None, _delta_text(piece.delta)), out)
-        elif kind == "response.output_item.added" and piece.item is not None:
-            self._begin_item(self._item_number(piece), piece.item, out)
-        elif kind == "response.output_item.done" and piece.item is not None:
-            self._end_item(self._item_number(piece), piece.item, out)
-        elif kind in _END_EVENTS and piece.response is not None:
-            self._read_response(piece.response, out)
+            self._read_arguments(self._item_number(event), FunctionDelta(None, _delta_text(event.delta)), out)
+        elif kind == "response.output_item.added" and event.item is not None:
+            self._begin_item(self._item_number(event), event.item, out)
+        elif kind == "response.output_item.done" and event.item is not None:
+            self._end_item(self._item_number(event), event.item, out)
+        elif kind in _END_EVENTS and event.response is not None:
+            self._read_response(event.response, out)
         elif kind in ("response.failed", "response.cancelled", "error"):
-            raise upstream_failure(_failure_message(piece))
+            raise upstream_failure(_failure_message(event))
         elif kind == "response.created":
             self.choice.started = True
 
-    def _item_number(self, piece: ResponsesEvent) -> int:
-        """Give the number of the item that an event is about: the last one's where nothing tells."""
-        item = piece.item or ResponsesItem()
-        ids = [name for name in (piece.item_id, item.id, item.call_id) if name]
-        keys = ids if piece.output_index is None else [piece.output_index]
+    def _item_number(self, event: ResponsesEvent) -> int:
+        """Return the number of the event's item: the last item's where the event has neither index nor id."""
+        item = event.item or ResponsesItem()
+        ids = [name for name in (event.item_id, item.id, item.call_id) if name]
+        keys = ids if event.output_index is None else [event.output_index]
         known = [self._item_numbers[key] for key in keys if key in self._item_numbers]
         if keys:
             self._last_number = known[0] if known else len(self._item_numbers)
@@ -87,7 +86,7 @@ class ResponsesDecoder:
         return self._last_number
 
     def _begin_item(self, index: int, item: ResponsesItem, out: list[Event]) -> None:
-        """Begin a call; its arguments come in pieces, or whole when it is done."""
+        """Begin a call; its arguments come in deltas, or whole in the `done` event."""
         if item.type == "function_call":
             self._begun_calls.add(index)
             self.choice.read(_call_delta(index, item, None), out)
@@ -114,21 +113,21 @@ class ResponsesDecoder:
                 arguments = msgspec.json.encode({CUSTOM_ARGUMENT: item.input or ""}).decode()
                 self.choice.read(_call_delta(index, item, arguments), out)
 
-    def _read_reasoning(self, piece: ResponsesEvent, out: list[Event]) -> None:
-        """Take reasoning; each further part of a summary is a paragraph of its own."""
-        number = self._item_number(piece)
-        place = (number, piece.summary_index)
-        gap = "\n\n" if piece.summary_index > 0 and place not in self._summary_parts else ""
-        self._summary_parts.add(place)
+    def _read_reasoning(self, event: ResponsesEvent, out: list[Event]) -> None:
+        """Read reasoning; each part of a summary after the first begins a new paragraph."""
+        number = self._item_number(event)
+        part = (number, event.summary_index)
+        gap = "\n\n" if event.summary_index > 0 and part not in self._summary_parts else ""
+        self._summary_parts.add(part)
         self._with_content.add(number)
-        self.choice.emit_text(Reasoning(gap + _delta_text(piece.delta)), out)
+        self.choice.emit_text(Reasoning(gap + _delta_text(event.delta)), out)
 
     def _read_arguments(self, index: int, function: FunctionDelta, out: list[Event]) -> None:
         self._with_content.add(index)
         self.choice.read(ChatDelta(tool_calls=[ToolCallDelta(index, None, function)]), out)
 
     def _read_response(self, response: ResponseObject, out: list[Event]) -> None:
-        """End with the response object; items that never came by themselves are taken from it."""
+        """End the choice with the response object; its items are read if no item came in an event of its own."""
         if response.status in ("failed", "cancelled") or (response.error is not None and response.status is None):
             raise upstream_failure(
                 find_error_message({"error": response.error}) or f"the response is {response.status}"
@@ -152,11 +151,11 @@ def _call_delta(index: int, item: ResponsesItem, arguments: str | dict[str, JSON
     return ChatDelta(tool_calls=[ToolCallDelta(index, item.call_id, FunctionDelta(name, arguments))])
 
 
-def _failure_message(piece: ResponsesEvent) -> str:
-    """Find what an event tells of a failure: in its response, in its `error`, or beside it."""
-    told = piece.response.error if piece.response is not None else piece.error
-    beside = {"message": piece.message, "code": piece.code} if piece.message else None
-    return find_error_message({"error": told or beside}) or "no reason given"
+def _failure_message(event: ResponsesEvent) -> str:
+    """Return the failure that an event reports: in its response, in its `error`, or in its own fields."""
+    nested = event.response.error if event.response is not None else event.error
+    own = {"message": event.message, "code": event.code} if event.message else None
+    return find_error_message({"error": nested or own}) or "no reason given"
 
 
 def _join_parts(parts: list[ResponsesPart] | None, separator: str) -> str:
@@ -168,7 +167,7 @@ def _delta_text(delta: JSON) -> str:
 
 
 def read_usage(usage: dict[str, JSON]) -> Usage:
-    """Read token counts; whatever is missing or no number counts as 0."""
+    """Read token counts; a count that is missing or not a positive integer is 0."""
     return Usage(
         input_tokens=_token_count(usage, "input_tokens"),
         output_tokens=_token_count(usage, "output_tokens"),

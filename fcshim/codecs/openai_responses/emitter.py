@@ -1,7 +1,6 @@
-"""Writing events: their names, their numbers, their bytes.
+"""Writing events of the Responses API with their sequence numbers.
 
-Rule: numbers count from 0 without a gap; a delta is spliced from constant bytes, everything else is written whole.
-Neighbours: the encoder owns one per response, `items` writes through it.
+Rule: numbers count from 0 without a gap. Deltas are spliced from constant bytes, because nearly all events are deltas.
 """
 
 from fcshim.codecs.json_writer import write_json
@@ -9,7 +8,7 @@ from fcshim.events import JSON
 
 
 class Emitter:
-    """Writes the events of one response, in their order, to `out`."""
+    """Writes the events of one response to `out`, in order."""
 
     def __init__(self) -> None:
         self.out: list[bytes] = []
@@ -22,24 +21,24 @@ class Emitter:
         self.out.append(b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n")
 
     def emit_delta(self, template: "DeltaTemplate", text: str) -> None:
-        """Write one delta."""
+        """Write one delta event."""
         self.out.append(template.head + b"%d" % self._number + template.middle + write_json(text) + template.tail)
         self._number += 1
 
     def take_bytes(self) -> bytes:
-        """Give what was written since the last time."""
+        """Return the bytes written since the last call."""
         written = b"".join(self.out)
         self.out.clear()
         return written
 
 
 class DeltaTemplate:
-    """The constant bytes around the number and the text of a delta."""
+    """The constant bytes around the sequence number and the text of a delta event."""
 
     __slots__ = ("head", "middle", "tail")
 
     def __init__(self, kind: str, fields: dict[str, JSON], after: bytes = b"") -> None:
-        """Take the kind, the fields before `delta`, and what follows it inside the object."""
+        """Take the event type, the fields before `delta`, and the JSON `after` it inside the object."""
         name = kind.encode()
         self.head = b"event: " + name + b'\ndata: {"type":"' + name + b'","sequence_number":'
         self.middle = b"," + write_json(fields)[1:-1] + b',"delta":'

@@ -1,8 +1,8 @@
-"""The client's stream: events become events of the Responses API.
+"""Encoding the client's stream: events become events of the Responses API.
 
-Rule: items come one at a time; the response is created first and ends with exactly one of completed, incomplete and
-failed. After failed comes an `error` event, at which the official client raises; nothing comes after that.
-Neighbours: `items` and `response` write the parts, `archive` keeps what was said; one call and one write per read.
+Rule: only one item is open at a time. The stream begins with `response.created` and ends with exactly one of
+`response.completed`, `response.incomplete` and `response.failed`. An `error` event follows `response.failed`, because
+the official client raises only for that one; nothing follows it.
 """
 
 from collections.abc import Sequence
@@ -33,21 +33,21 @@ from fcshim.events import (
 from fcshim.messages import Request
 
 DEFAULT_MAX_CHARS = 64 * 2**20
-"""Characters of one streamed reply: the API repeats everything at the end, so all of it is held until then."""
+"""Characters of one streamed reply: the last event repeats all of them, so they are kept in memory until then."""
 
 _NORMAL_STOPS = frozenset(["complete", "stop_sequence"])
 _UNFINISHED = Error("upstream_error", "the reply broke off before it was finished")
 
 
 class ResponsesEncoder:
-    """Writes one streamed reply for the client."""
+    """Encodes one streamed reply for the client."""
 
     content_type = EVENT_STREAM
 
     def __init__(self, request: Request, identity: ReplyIdentity, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:
         self._request = request
         self._identity = identity
-        self._style = read_client_options(request.style)
+        self._client_options = read_client_options(request.style)
         self._emitter = Emitter()
         self._response: dict[str, JSON] = {}
         self._output: list[JSON] = []
@@ -63,11 +63,12 @@ class ResponsesEncoder:
         self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
-        """Give the bytes for these events; this API knows one choice only."""
+        """Return the bytes for these events; this API has only one choice, events of others are dropped."""
         if self._done or choice or not events:
             return b""
         self._begin_response()
         for event in events:
+            # Fast path: nearly every event of a stream is text after text.
             if type(event) is Text and type(self._item) is MessageItem and self._chars_left > 0:
                 self._chars_left -= len(event.text)
                 self._item.add(event.text, self._emitter)
@@ -77,7 +78,7 @@ class ResponsesEncoder:
         return self._emitter.take_bytes()
 
     def close(self) -> bytes:
-        """Give the event that ends the response; a failure where it has not ended; nothing after one."""
+        """Return the event that ends the response, a failure if it is unfinished, nothing after a failure."""
         if self._done:
             return b""
         self._begin_response()
@@ -89,7 +90,7 @@ class ResponsesEncoder:
         return self._emitter.take_bytes()
 
     def ping(self) -> bytes:
-        """Give a comment."""
+        """Return an SSE comment."""
         return PING
 
     def _begin_response(self) -> None:
@@ -144,8 +145,10 @@ class ResponsesEncoder:
 
     def _start_call(self, event: ToolCallStart) -> None:
         self._close_item()
-        if event.tool_call_name not in self._style.custom:
-            self._calls[event.index] = FunctionItem(*self._allocate_item("fc"), event, self._style, self._emitter)
+        if event.tool_call_name not in self._client_options.custom:
+            self._calls[event.index] = FunctionItem(
+                *self._allocate_item("fc"), event, self._client_options, self._emitter
+            )
 
     def _add_arguments(self, event: ToolCallChunk) -> None:
         self._chars_left -= len(event.tool_call_arguments_chunk)
@@ -160,14 +163,16 @@ class ResponsesEncoder:
         else:
             self._valid_calls += 1
         if item is not None:
-            made = item.end(event, self._emitter)
-            self._output += [] if made is None else [made]
-            self._failed_calls += [item] if made is None else []
+            ended = item.end(event, self._emitter)
+            self._output += [] if ended is None else [ended]
+            self._failed_calls += [item] if ended is None else []
         elif event.error is None:
-            self._output.append(write_custom_call(*self._allocate_item("ctc"), event, self._style, self._emitter))
+            self._output.append(
+                write_custom_call(*self._allocate_item("ctc"), event, self._client_options, self._emitter)
+            )
 
     def _allocate_item(self, prefix: str) -> tuple[int, str]:
-        """Give index and id of the next item."""
+        """Return index and id of the next item."""
         index = self._item_count
         self._item_count += 1
         return index, make_item_id(prefix, self._identity, index)
@@ -178,7 +183,7 @@ class ResponsesEncoder:
             self._item = None
 
     def _end_error(self, reason: StopReason) -> Error | None:
-        """Tell what the response must fail with where it cannot end well."""
+        """Return the error with which the response must fail, or None if it can end normally."""
         if reason == "error":
             return Error("upstream_error", "the upstream ended the reply with an error")
         if (
@@ -195,8 +200,8 @@ class ResponsesEncoder:
     def _end(self, reason: StopReason) -> None:
         self._done = True
         self._close_item()
-        cut = self._call_error is not None and self._call_error.kind == "truncated" and not self._valid_calls
-        response = end_response(self._response, self._output, self._usage, "max_tokens" if cut else reason)
+        truncated = self._call_error is not None and self._call_error.kind == "truncated" and not self._valid_calls
+        response = end_response(self._response, self._output, self._usage, "max_tokens" if truncated else reason)
         if response["status"] == "completed":
             for item in self._failed_calls:
                 item.end_incomplete(self._emitter)
@@ -211,5 +216,5 @@ class ResponsesEncoder:
 
 
 def make_item_id(prefix: str, identity: ReplyIdentity, index: int) -> str:
-    """Give an item's id, made from that of its response."""
+    """Return an item's id, which is derived from the id of its response."""
     return f"{prefix}_{identity.id.removeprefix('resp_')}{index:02x}"

@@ -1,9 +1,9 @@
-"""A request's whole input: what it sends, and what it refers to from replies that are remembered.
+"""Resolving a request's input: its own items, and the stored items that it refers to.
 
-Rule: `previous_response_id` puts the stored turns before the new items, `item_reference` stands for a stored item. An
-unknown previous response is the API's documented error; an unknown item is left out, because clients refer to what
-they never stored.
-Neighbours: `request` calls this, `archive` stores; the limit bounds what a small request can pull out of the memory.
+Rule: `previous_response_id` puts the stored turns before the new items; `item_reference` is replaced by the stored
+item. An unknown previous response is the API's documented error. An unknown item is left out, because clients refer to
+items that were never stored (Vercel's AI SDK replays the model's text as references). The size of resolved items is
+limited, so that a small request cannot load any amount of stored data.
 """
 
 import msgspec
@@ -17,19 +17,19 @@ NOT_FOUND = "previous_response_not_found"
 
 
 class StoredResponse(msgspec.Struct):
-    """One remembered exchange: its reply, the items that were new in its request, and what it followed."""
+    """A stored exchange: its response, the items that were new in its request, and the id of the response before."""
 
     response: dict[str, JSON]
     input: list[JSON]
     previous: str | None = None
 
     def output_items(self) -> list[JSON]:
-        """Give the items of the reply."""
+        """Return the items of the response."""
         output: list[JSON] = self.response["output"]
         return output
 
     def all_items(self) -> list[JSON]:
-        """Give all items, in their order."""
+        """Return the items of request and response, in order."""
         return [*self.input, *self.output_items()]
 
 
@@ -37,7 +37,7 @@ _read = msgspec.json.Decoder(StoredResponse).decode
 
 
 def input_items(source: dict[str, JSON]) -> list[JSON]:
-    """Give the items of a request's own `input`; a string is a user's message. Raises `RequestError`."""
+    """Return the items of a request's own `input`; a string is a user message. Raises `RequestError`."""
     value = source.get("input")
     if value is None:
         return []
@@ -49,9 +49,9 @@ def input_items(source: dict[str, JSON]) -> list[JSON]:
 
 
 class InputResolver:
-    """Resolves one request; `missing` becomes true where something was referred to that is not remembered here.
+    """Resolves the input of one request; `has_unresolved` becomes true where a reference is not found here.
 
-    `elsewhere`: earlier replies are another server's, and so are errors about them.
+    `stored_upstream`: the upstream stores earlier responses, and reports the unknown ones.
     """
 
     def __init__(self, reply_store: ReplyStore | None, *, max_bytes: int, stored_upstream: bool = False) -> None:
@@ -64,7 +64,7 @@ class InputResolver:
         self._items_by_id: dict[str, JSON] = {}
 
     def resolve(self, source: dict[str, JSON]) -> list[JSON]:
-        """Give every item of the conversation, references resolved. Raises `RequestError`."""
+        """Return all items of the conversation, with references resolved. Raises `RequestError`."""
         earlier = [item for stored in self._load_chain(source) for item in stored.all_items()]
         return [found for item in [*earlier, *input_items(source)] for found in self._resolve_item(item)]
 
@@ -119,5 +119,5 @@ class InputResolver:
         self._bytes_left -= size
         if self._bytes_left < 0:
             raise RequestError(
-                f"input: what it refers to comes to more than {self._max_bytes} bytes", param="input", status=413
+                f"input: the items that it refers to exceed {self._max_bytes} bytes", param="input", status=413
             )

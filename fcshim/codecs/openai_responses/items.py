@@ -1,8 +1,7 @@
-"""The items of a response while they are written: a message, reasoning, a call.
+"""Building the items of a response: messages, reasoning and calls, whole or event by event.
 
-Rule: an item is added, filled and done, one at a time, under one index and one id; what is done stands in the final
-output exactly so. A call that ended badly is no item of the output.
-Neighbours: the encoder opens and closes items, `reply` builds them whole, `emitter` writes their events.
+Rule: an item keeps its index and its id in all its events; the item of the `done` event is repeated unchanged in the
+final output. A call that ended with an error is not in the output.
 """
 
 import json
@@ -17,12 +16,12 @@ _STATUS = "completed"
 
 
 def message_item(item_id: str, text: str) -> dict[str, JSON]:
-    """Give a whole message."""
+    """Return a whole message."""
     return {"id": item_id, "type": "message", "status": _STATUS, "role": "assistant", "content": [_text_part(text)]}
 
 
 def reasoning_item(item_id: str, text: str, signature: str | None) -> dict[str, JSON]:
-    """Give whole reasoning; `signature` is what its provider needs to see it again."""
+    """Return whole reasoning; `signature` is the provider's encrypted form, which the client sends back."""
     item: dict[str, JSON] = {
         "id": item_id,
         "type": "reasoning",
@@ -33,10 +32,10 @@ def reasoning_item(item_id: str, text: str, signature: str | None) -> dict[str, 
     return item if signature is None else {**item, "encrypted_content": signature}
 
 
-def call_item(item_id: str, call: ToolCallEnd, style: ResponsesClientOptions) -> dict[str, JSON]:
-    """Give a whole call, in the form in which the client offered its tool."""
-    names = style.client_name(call.tool_call_name)
-    if call.tool_call_name in style.custom:
+def call_item(item_id: str, call: ToolCallEnd, client_options: ResponsesClientOptions) -> dict[str, JSON]:
+    """Return a whole call, in the form in which the client offered the tool."""
+    names = client_options.client_name(call.tool_call_name)
+    if call.tool_call_name in client_options.custom:
         text = custom_input(call.tool_call_arguments_complete)
         return {"id": item_id, "type": "custom_tool_call", "call_id": call.tool_call_id, **names, "input": text}
     arguments = call.tool_call_arguments_complete
@@ -44,13 +43,13 @@ def call_item(item_id: str, call: ToolCallEnd, style: ResponsesClientOptions) ->
     return {"id": item_id, "type": "function_call", **fields}
 
 
-def call_item_prefix(name: str, style: ResponsesClientOptions) -> str:
-    """Give what the id of a call's item begins with."""
-    return "ctc" if name in style.custom else "fc"
+def call_item_prefix(name: str, client_options: ResponsesClientOptions) -> str:
+    """Return the prefix of the item id of a call."""
+    return "ctc" if name in client_options.custom else "fc"
 
 
 def custom_input(arguments: str) -> str:
-    """Give the text that a custom tool was called with; arguments of another shape are themselves the text."""
+    """Return the text with which a custom tool was called; arguments of another shape are returned as they are."""
     value = json.loads(arguments)
     text = value.get(CUSTOM_ARGUMENT)
     return text if isinstance(text, str) else arguments
@@ -61,7 +60,7 @@ def _text_part(text: str) -> dict[str, JSON]:
 
 
 class _TextItem:
-    """What a message and reasoning share: one part, filled piece by piece."""
+    """Base of message and reasoning: an item with one part, whose text comes in deltas."""
 
     def __init__(self, index: int, item_id: str, *, kind: str, after: bytes = b"") -> None:
         self.id = item_id
@@ -72,24 +71,24 @@ class _TextItem:
         self._template = DeltaTemplate(f"response.{kind}.delta", self.location, after)
 
     def begin(self, emitter: Emitter, item: dict[str, JSON], part: dict[str, JSON]) -> None:
-        """Write that the item and its part begin."""
+        """Write the events that add the item and its part."""
         emitter.emit("response.output_item.added", {"output_index": self.index, "item": item})
         emitter.emit("response.content_part.added", {**self.location, "part": part})
 
     def add(self, text: str, emitter: Emitter) -> None:
-        """Write a piece."""
+        """Write a delta."""
         self.fragments.append(text)
         emitter.emit_delta(self._template, text)
 
     def finish(self, emitter: Emitter, item: dict[str, JSON], part: dict[str, JSON], *, extra: dict[str, JSON]) -> None:
-        """Write that the text, the part and the item are done."""
+        """Write the `done` events of the text, the part and the item."""
         emitter.emit(f"response.{self.kind}.done", {**self.location, "text": part["text"], **extra})
         emitter.emit("response.content_part.done", {**self.location, "part": part})
         emitter.emit("response.output_item.done", {"output_index": self.index, "item": item})
 
 
 class MessageItem(_TextItem):
-    """A message."""
+    """A message that is being streamed."""
 
     def __init__(self, index: int, item_id: str, emitter: Emitter) -> None:
         super().__init__(index, item_id, kind="output_text", after=b',"logprobs":[]')
@@ -97,14 +96,14 @@ class MessageItem(_TextItem):
         self.begin(emitter, item, _text_part(""))
 
     def close(self, emitter: Emitter) -> dict[str, JSON]:
-        """Say that it is done; give it for the output."""
+        """Write the end of the item; return the item for the output."""
         item = message_item(self.id, "".join(self.fragments))
         self.finish(emitter, item, item["content"][0], extra={"logprobs": []})
         return item
 
 
 class ReasoningItem(_TextItem):
-    """Reasoning; the signature comes last."""
+    """Reasoning that is being streamed; `signature` is set when it comes, before `close`."""
 
     def __init__(self, index: int, item_id: str, emitter: Emitter) -> None:
         super().__init__(index, item_id, kind="reasoning_text")
@@ -113,57 +112,60 @@ class ReasoningItem(_TextItem):
         self.begin(emitter, item, {"type": "reasoning_text", "text": ""})
 
     def close(self, emitter: Emitter) -> dict[str, JSON]:
-        """Say that it is done; give it for the output."""
+        """Write the end of the item; return the item for the output."""
         item = reasoning_item(self.id, "".join(self.fragments), self.signature)
         self.finish(emitter, item, item["content"][0], extra={})
         return item
 
 
 class FunctionItem:
-    """A call whose arguments come in pieces."""
+    """A function call whose arguments come in fragments."""
 
     def __init__(
-        self, index: int, item_id: str, start: ToolCallStart, style: ResponsesClientOptions, emitter: Emitter
+        self, index: int, item_id: str, start: ToolCallStart, client_options: ResponsesClientOptions, emitter: Emitter
     ) -> None:
         self._id = item_id
         self._index = index
-        self._style = style
+        self._client_options = client_options
         self._location: dict[str, JSON] = {"item_id": item_id, "output_index": index}
         self._template = DeltaTemplate("response.function_call_arguments.delta", self._location)
         self._arguments = BufferedArguments()
-        names = style.client_name(start.tool_call_name)
+        names = client_options.client_name(start.tool_call_name)
         item = {"id": item_id, "type": "function_call", "call_id": start.tool_call_id, **names, "arguments": ""}
         self._item = item
         emitter.emit("response.output_item.added", {"output_index": index, "item": {**item, "status": "in_progress"}})
 
     def add(self, fragment: str, emitter: Emitter) -> None:
-        """Write a piece of the arguments, as far as it may be sent."""
+        """Write a fragment of the arguments, except what must be buffered."""
         if text := self._arguments.feed(fragment):
             emitter.emit_delta(self._template, text)
 
     def end(self, call: ToolCallEnd, emitter: Emitter) -> dict[str, JSON] | None:
-        """The call has ended: give it for the output, or spoil what was sent of it and give nothing."""
+        """End the call: return the item for the output, or invalidate the sent arguments and return None."""
         if rest := self._arguments.close(valid=call.error is None):
             emitter.emit_delta(self._template, rest)
         if call.error is not None:
             return None
-        item = call_item(self._id, call, self._style)
+        item = call_item(self._id, call, self._client_options)
         done = {**self._location, "name": item["name"], "arguments": item["arguments"]}
         emitter.emit("response.function_call_arguments.done", done)
         emitter.emit("response.output_item.done", {"output_index": self._index, "item": item})
         return item
 
     def end_incomplete(self, emitter: Emitter) -> None:
-        """Say that a spoiled call is over, so that a response that ends well has no item without an end."""
+        """Write the end of a failed call: the official client raises if a completed response has an open item."""
         item = {**self._item, "arguments": self._arguments.sent_text(), "status": "incomplete"}
         emitter.emit("response.output_item.done", {"output_index": self._index, "item": item})
 
 
 def write_custom_call(
-    index: int, item_id: str, call: ToolCallEnd, style: ResponsesClientOptions, emitter: Emitter
+    index: int, item_id: str, call: ToolCallEnd, client_options: ResponsesClientOptions, emitter: Emitter
 ) -> dict[str, JSON]:
-    """Write a call of a custom tool, which is known only when its arguments are whole; give it for the output."""
-    item = call_item(item_id, call, style)
+    """Write all events of a call of a custom tool, and return the item for the output.
+
+    Its text is extracted from the JSON arguments, which is possible only when they are complete.
+    """
+    item = call_item(item_id, call, client_options)
     at: dict[str, JSON] = {"item_id": item_id, "output_index": index}
     emitter.emit("response.output_item.added", {"output_index": index, "item": {**item, "input": ""}})
     emitter.emit_delta(DeltaTemplate("response.custom_tool_call_input.delta", at), item["input"])

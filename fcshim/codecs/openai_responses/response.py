@@ -1,8 +1,7 @@
-"""The response object: what a request asked, echoed, and what became of it.
+"""The response object: the echoed fields of the request, status, output and usage.
 
-Rule: every field that the official client's type demands is there, from the first event on; the id and the echo never
-change while a response streams.
-Neighbours: the encoder and `reply` send it; `items` makes its output.
+Rule: every field that the official client's type requires is present from the first event on; the id and the echoed
+fields never change while a response streams.
 """
 
 from collections.abc import Sequence
@@ -32,7 +31,7 @@ _ECHO_DEFAULTS: dict[str, JSON] = {
     "truncation": "disabled",
     "user": None,
 }
-"""Fields that say again what was asked, with what stands for silence."""
+"""Fields of the request that the response repeats, with the values for absent fields."""
 
 _INCOMPLETE_REASONS: dict[StopReason | None, str] = {
     "max_tokens": "max_output_tokens",
@@ -41,9 +40,9 @@ _INCOMPLETE_REASONS: dict[StopReason | None, str] = {
 
 
 def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]:
-    """Give the object as it is before anything is said."""
-    asked = request.verbatim.get(API, {})
-    echo = {name: default if asked.get(name) is None else asked[name] for name, default in _ECHO_DEFAULTS.items()}
+    """Return the response object at the start of a reply."""
+    source = request.verbatim.get(API, {})
+    echo = {name: default if source.get(name) is None else source[name] for name, default in _ECHO_DEFAULTS.items()}
     return {
         "id": identity.id,
         "object": "response",
@@ -63,25 +62,25 @@ def begin_response(request: Request, identity: ReplyIdentity) -> dict[str, JSON]
 def end_response(
     response: dict[str, JSON], output: Sequence[JSON], usage: Usage | None, reason: StopReason | None
 ) -> dict[str, JSON]:
-    """Give the object as it is at the end; a reply that was cut off is incomplete."""
-    why = _INCOMPLETE_REASONS.get(reason)
+    """Return the response object at the end of a reply; a reply that was cut off is `incomplete`."""
+    incomplete = _INCOMPLETE_REASONS.get(reason)
     return {
         **response,
-        "status": "incomplete" if why else "completed",
-        "incomplete_details": {"reason": why} if why else None,
+        "status": "incomplete" if incomplete else "completed",
+        "incomplete_details": {"reason": incomplete} if incomplete else None,
         "output": list(output),
         "usage": None if usage is None else usage_dict(usage),
     }
 
 
 def fail_response(response: dict[str, JSON], output: Sequence[JSON], error: Error) -> dict[str, JSON]:
-    """Give the object of a reply that broke; what was complete before stands."""
-    problem = {"code": "server_error", "message": error.message}
-    return {**response, "status": "failed", "error": problem, "output": list(output)}
+    """Return the response object of a reply that ended with an error; items that were complete stay."""
+    details = {"code": "server_error", "message": error.message}
+    return {**response, "status": "failed", "error": details, "output": list(output)}
 
 
 def usage_dict(usage: Usage) -> dict[str, JSON]:
-    """Give the API's form of token counts."""
+    """Return token counts in the API's form."""
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},

@@ -1,8 +1,7 @@
-"""What is kept of a reply, and what clients may ask about it later.
+"""Storing responses, and the endpoints that retrieve and delete them.
 
-Rule: a response is kept unless the client said `store: false`; with it the items that were new in its request, so that
-the chain of `previous_response_id` gives the whole conversation and nothing is kept twice.
-Neighbours: the encoder and `reply` keep responses, `conversation` recalls them; the server sends the questions here.
+Rule: a response is stored unless the client sent `store: false`. It is stored with the items that were new in its
+request, so that the chain of `previous_response_id` gives the whole conversation and no item is stored twice.
 """
 
 import msgspec
@@ -19,12 +18,12 @@ _INPUT_ITEMS = "/input_items"
 
 
 def store_response(request: Request, identity: ReplyIdentity, response: dict[str, JSON]) -> None:
-    """Keep a response that has ended, findable by its id and by those of its items."""
-    asked = request.verbatim.get(API, {})
-    if identity.reply_store is None or asked.get("store") is False:
+    """Store a response that has ended; its own id and the ids of its items find it."""
+    source = request.verbatim.get(API, {})
+    if identity.reply_store is None or source.get("store") is False:
         return
-    previous = asked.get("previous_response_id")
-    stored: dict[str, JSON] = {"response": response, "input": input_items(asked), "previous": previous}
+    previous = source.get("previous_response_id")
+    stored: dict[str, JSON] = {"response": response, "input": input_items(source), "previous": previous}
     names = [item["id"] for item in [*stored["input"], *response["output"]] if _has_id(item)]
     identity.reply_store.put(identity.id, write_json(stored), names)
 
@@ -34,7 +33,7 @@ def _has_id(item: JSON) -> bool:
 
 
 def respond(method: str, target: RequestTarget) -> bytes:
-    """Give or forget one response, or give the items of its request. Raises `RequestError`."""
+    """Serve a stored response or the items of its request, or delete the response. Raises `RequestError`."""
     name = target.path_params.get("response", "")
     document = None if target.reply_store is None else target.reply_store.get(name)
     if target.reply_store is None or document is None:
@@ -49,7 +48,7 @@ def respond(method: str, target: RequestTarget) -> bytes:
 
 
 def _list_items(name: str, items: list[JSON]) -> dict[str, JSON]:
-    """List items; those that came without an id get one, because the client's type demands it."""
+    """Return the list object for items; items without an id get one, because the client's type requires it."""
     named = [
         {"id": f"item_{name.removeprefix('resp_')}{at:02x}", "type": "message", **item}
         for at, item in enumerate(items)
