@@ -138,7 +138,7 @@ def chosen_profile(setting: str | Profile, model: str) -> Profile:
 
 
 def profile_for(model: str) -> Profile:
-    """Return the first profile with a pattern that fits the last path component of the model's name; else the default."""
+    """Return the first profile with a pattern that matches the last component of the model's name; else the default."""
     name = model.replace("\\", "/").rpartition("/")[2].lower()
     for row in PROFILES.values():
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in row.models):

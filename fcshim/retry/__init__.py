@@ -1,7 +1,6 @@
-"""Second tries: a call that came to nothing is asked for once more, and the client does not notice.
+"""Retries: after a missing or defective call the model is asked again, within the same response to the client.
 
-Rule: no I/O; what a client has seen stands, so a second try only adds to it.
-Neighbours: `tries` drives one exchange after the other, `screen` decides what of each is seen.
+Rule: no I/O. Events that the client has seen stand, so a retry only adds to them.
 """
 
 from fcshim.retry.retrying_exchange import DEFAULT_MAX_RETRIES, RetryingExchange, make_exchange

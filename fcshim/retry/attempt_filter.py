@@ -1,11 +1,11 @@
-"""What the client sees of one try while it comes, and what is held until it is known whether there is a better one.
+"""Passes the events of one attempt to the client, or buffers them until it is known whether a retry is better.
 
-Theory of operation. As long as nothing is wrong, everything passes; only where a call is demanded, text waits for it.
-From the first fault on text is held, since it will be superseded; good calls still pass. A call of which the client
-has nothing is held when it is bad; one whose start has passed ends with its error. Of a later try only calls pass.
+Theory of operation. Without defects everything passes, except that text waits for a required call. From the first
+defect on, text is buffered, since a retry may supersede it; accepted calls still pass. A defective call is buffered if
+the client has nothing of it; if the client has its start, it ends with its error. Of a retry, only calls pass at once.
 
-Rule: text never lies inside a call; what is held is released whole, or never.
-Neighbours: `calls` counts what passes, `tries` decides at the end of a try what becomes of what is held.
+Rule: text never lies inside a call. `RetryingExchange` decides what to release: all of the buffer, its accepted calls,
+or nothing.
 """
 
 import itertools
@@ -29,14 +29,15 @@ from fcshim.retry.prefill import InterruptedCall
 
 NORMAL_STOPS: frozenset[StopReason] = frozenset({"complete", "tool_use", "stop_sequence"})
 MAX_BUFFERED = 64 * 2**10
-"""Characters that are held: as many as are recorded of a try, beyond which there is no second one."""
+"""Characters that are buffered: as many as a transcript keeps, since there is no retry beyond that."""
 
 
 class AttemptFilter:
-    """One try. `first`: the client sees it as it comes. `whole`: nothing is urgent, so the order of calls is kept.
+    """Filter one attempt. `live`: the client sees it as it comes (else it is a retry that replaces calls).
 
-    `last`: no other try follows, so a call that its schema does not admit passes. `demanded`: a call must come.
-    `resumes`: a call of which the client has the beginning may be gone on with, should it end with an error.
+    `call_required`: a reply without a call is a defect. `buffered`: the client gets the reply in one piece at its end,
+    so accepted calls keep their order. `last`: no retry follows, so a call that violates its schema is accepted.
+    `can_resume`: a call whose start the client has may be continued by a retry if it ends with an error.
     """
 
     def __init__(
@@ -50,15 +51,15 @@ class AttemptFilter:
         can_resume: bool = False,
     ) -> None:
         self.interrupted: ToolCallEnd | None = None
-        """The end of a call of which the client has the beginning; it and all that came with it or follows is held."""
+        """The failed end of a call whose start the client has; it is buffered with all that follows."""
         self.truncated: ToolCallEnd | None = None
-        """The end of a call that broke off, and that is held from its start on."""
+        """The end of a truncated call that is buffered from its start on."""
         self.defects: list[AttemptDefect] = []
         self.accepted_count = 0
         """Calls that the client may execute."""
         self.stop = Stop("complete")
         self.overflowed = False
-        """True when a later try says more than can be held."""
+        """True if a retry has more than can be buffered."""
         self._calls = calls
         self._accepted_before = len(calls.accepted)
         self._live = live
@@ -67,71 +68,70 @@ class AttemptFilter:
         self._can_resume = can_resume
         self._awaiting_call = call_required
         self._pass_all = False
-        self._buffer: list[tuple[bool, Event]] = []  # each with whether it belongs to a good call
+        self._buffer: list[tuple[bool, Event]] = []  # whether it belongs to an accepted call, and the event
         self._remaining = MAX_BUFFERED
-        self._sent_size = 0  # characters of the broken call that the client has
-        self._open_call: list[Event] = []  # of a call whose end has not come in this batch
+        self._sent_size = 0  # characters of the interrupted call's arguments that the client has
+        self._open_call: list[Event] = []  # the start and chunks of a call that began in this batch
 
     @property
     def passthrough(self) -> bool:
-        """Whether a piece of text, or of a call's arguments, passes as it is."""
+        """Whether text and chunks pass unchanged, so that the caller may skip `feed` for them."""
         return self._live and not self._awaiting_call and not self.defects and self._calls.indexes_unchanged
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """Take the events of one upstream read; give those that the client sees now."""
-        seen: list[Event] = []
+        """Take the events of one upstream read; return those that the client sees now."""
+        passed: list[Event] = []
         for event in events:
             if self.interrupted is None:
-                seen += self._feed_event(event)
-                seen = self._buffer_last_chunks(seen)
+                passed += self._feed_event(event)
+                passed = self._buffer_last_chunks(passed)
             else:
-                seen += self._buffer_after_interruption(event)
+                passed += self._buffer_after_interruption(event)
         if self._open_call:
-            begun, self._open_call = self._open_call, []
-            seen += self._pass_call(begun)
-        return seen
+            call, self._open_call = self._open_call, []
+            passed += self._pass_call(call)
+        return passed
 
     def close(self, stop: Stop) -> None:
-        """The try has ended."""
+        """Take note that the attempt has ended; a required call that did not come is a defect."""
         self.stop = stop
         if self._awaiting_call and not self.defects and stop.stop_reason in NORMAL_STOPS:
             self.defects.append(MISSING_CALL)
 
     def resumable_call(self, stop: Stop) -> InterruptedCall | None:
-        """Give the call that is to go on, where the try ended so and the client sees it as it comes."""
+        """Return the call that a retry should continue; None if the attempt did not end in one."""
         if self.interrupted is not None:
             return InterruptedCall(
                 self.interrupted,
                 started=True,
                 sent_arguments=self.interrupted.tool_call_arguments_complete[: self._sent_size],
             )
-        cut = self.truncated if self._live and stop.stop_reason == "max_tokens" else None
-        return None if cut is None else InterruptedCall(cut, started=False)
+        truncated = self.truncated if self._live and stop.stop_reason == "max_tokens" else None
+        return None if truncated is None else InterruptedCall(truncated, started=False)
 
     def buffered_before_call(self) -> list[Event]:
-        """Give what is held before the call that broke off."""
-        return [
-            event for _, event in itertools.takewhile(lambda held: not isinstance(held[1], ToolCallStart), self._buffer)
-        ]
+        """Return the buffered events before the first call, and keep them buffered."""
+        before_call = itertools.takewhile(lambda entry: not isinstance(entry[1], ToolCallStart), self._buffer)
+        return [event for _, event in before_call]
 
     def drain(self) -> list[Event]:
-        """Give all that is held, as it came."""
-        held, self._buffer = self._buffer, []
-        return [event for _, event in held]
+        """Empty the buffer and return its events unchanged."""
+        entries, self._buffer = self._buffer, []
+        return [event for _, event in entries]
 
     def release(self) -> list[Event]:
-        """Give all that is held."""
+        """Empty the buffer and return its events, renumbered."""
         return self._calls.renumber(self.drain())
 
     def release_accepted(self) -> list[Event]:
-        """Give the good calls that are held, and forget the rest."""
-        held, self._buffer = self._buffer, []
-        return self._calls.renumber(event for good, event in held if good)
+        """Empty the buffer and return the events of its accepted calls, renumbered."""
+        entries, self._buffer = self._buffer, []
+        return self._calls.renumber(event for accepted, event in entries if accepted)
 
     def _feed_event(self, event: Event) -> list[Event]:
         match event:
             case CallDefect():
-                if not self._pass_all and self.truncated is None:  # what is left of a call that broke off is part of it
+                if not self._pass_all and self.truncated is None:  # text after a truncated call is part of it
                     self.defects.append(defect_of_text(event))
                 return []
             case Text() | Reasoning():
@@ -147,25 +147,23 @@ class AttemptFilter:
         return self._calls.renumber([event])
 
     def _buffer_after_interruption(self, event: Event) -> list[Event]:
-        """Hold what comes behind a call that the client has the beginning of."""
+        """Buffer an event after the interrupted call."""
         if isinstance(event, CallDefect):
             return []
         return self._buffer_events(_unsent_events(event) if isinstance(event, ToolCallEnd) else [event], _size(event))
 
     def _buffer_last_chunks(self, passed: list[Event]) -> list[Event]:
-        """Hold the chunks that came with the end of a broken call: they may be what is wrong with it."""
-        if (
-            self.interrupted is None or len(self._buffer) != 1
-        ):  # behind a doubt there is more, and nothing wrong before it
+        """Move the chunks that came with the end of the interrupted call to the buffer: the defect may be in them."""
+        # At a schema violation the buffer has more than the end: the unsent arguments. Those before them are valid.
+        if self.interrupted is None or len(self._buffer) != 1:
             return passed
-        rest = len(passed)
-        while rest and isinstance(passed[rest - 1], ToolCallChunk):
-            rest -= 1
-        chunks = [event for event in passed[rest:] if isinstance(event, ToolCallChunk)]
-        held = sum(len(chunk.tool_call_arguments_chunk) for chunk in chunks)
-        self._sent_size -= held
+        kept = len(passed)
+        while kept and isinstance(passed[kept - 1], ToolCallChunk):
+            kept -= 1
+        chunks = [event for event in passed[kept:] if isinstance(event, ToolCallChunk)]
+        self._sent_size -= sum(len(chunk.tool_call_arguments_chunk) for chunk in chunks)
         self._buffer[-1:-1] = [(False, chunk) for chunk in chunks]
-        return passed[:rest]
+        return passed[:kept]
 
     def _feed_text(self, event: Text | Reasoning) -> list[Event]:
         passes = self._pass_all or (self._live and not self.defects and not self._awaiting_call)
@@ -189,9 +187,9 @@ class AttemptFilter:
 
     def _end_unsent_call(self, call: list[Event], end: ToolCallEnd) -> list[Event]:
         """Take the end of a call of which the client has nothing."""
-        fault = None if self._pass_all or (self._last and end.error is None) else defect_of_call(end)
-        if fault is not None:
-            self.defects.append(fault)
+        defect = None if self._pass_all or (self._last and end.error is None) else defect_of_call(end)
+        if defect is not None:
+            self.defects.append(defect)
             if end.error is not None and end.error.kind == "truncated":
                 self.truncated = end
             return self._buffer_events(call, len(end.tool_call_arguments_complete))
@@ -208,10 +206,10 @@ class AttemptFilter:
         self._calls.accept(end)
 
     def _pass_call(self, call: list[Event]) -> list[Event]:
-        """Let a call through; text that waited for it comes before."""
-        waited = self.release() if self._awaiting_call and self._live and not self.defects else []
+        """Pass a call; text that waited for a required call comes before it."""
+        text = self.release() if self._awaiting_call and self._live and not self.defects else []
         self._awaiting_call = False
-        return waited + self._calls.renumber(call)
+        return text + self._calls.renumber(call)
 
     def _buffer_events(self, events: list[Event], size: int, *, accepted: bool = False) -> list[Event]:
         self._buffer += [(accepted, event) for event in events]
@@ -222,6 +220,7 @@ class AttemptFilter:
             self.overflowed = True
             self._buffer.clear()
             return []
+        # The transcript is full as well, so there will be no retry: nothing is gained by holding events back.
         self._pass_all = True
         self._awaiting_call = False
         self.interrupted = self.truncated = None
@@ -230,7 +229,7 @@ class AttemptFilter:
 
 
 def _unsent_events(end: ToolCallEnd) -> list[Event]:
-    """Give what the client lacks of a call that ends; of a doubt it knows nothing."""
+    """Return the events that the client lacks of a call that ends, as plain events: without the schema violation."""
     if not isinstance(end, InvalidCallEnd):
         return [end]
     unsent = [ToolCallChunk(end.tool_call_id, end.unsent, end.index)] if end.unsent else []

@@ -1,7 +1,6 @@
-"""What can be wrong with a try, so that the model is asked once more.
+"""The defects of an attempt that lead to a retry.
 
-Rule: what the client has seen stands; a fault of that can only be mended by going on.
-Neighbours: `screen` finds them, `prompt.correction` words them for the model, the log tells of them.
+Rule: events that the client has seen stand, so a call whose start was sent can only be continued, not replaced.
 """
 
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ from fcshim.parse.sink import InvalidCallEnd
 
 @dataclass(frozen=True, slots=True)
 class AttemptDefect:
-    """One fault: no call although one was demanded, a tool that is not offered, or a call that is not as it must be.
+    """One defect of an attempt.
 
-    `bad` says why in `message`; `unreadable` was not even clear about the tool; of a `broken` call the client has the
-    beginning.
+    `missing`: no call although one was required. `unoffered`: a call of a tool that is not offered. `unreadable`: text
+    that was meant as a call and does not even tell the tool. `bad`: a call with the error in `message`. `broken`: the
+    same, but the client already has its start.
     """
 
     kind: Literal["missing", "unoffered", "unreadable", "bad", "broken"]
@@ -40,12 +40,12 @@ MISSING_CALL = AttemptDefect("missing")
 
 
 def defect_of_text(mark: CallDefect) -> AttemptDefect:
-    """Give the fault of what was meant as a call and became text."""
+    """Return the defect of an attempted call that became text."""
     return AttemptDefect(mark.fault, mark.name)
 
 
 def defect_of_call(end: ToolCallEnd) -> AttemptDefect | None:
-    """Give the fault of a call; None for one that may be executed without doubt."""
+    """Return the defect of a call; None if it has no error and satisfies its schema."""
     if end.error is not None:
         return AttemptDefect("bad", end.tool_call_name, end.error.message)
     return AttemptDefect("bad", end.tool_call_name, end.fault) if isinstance(end, InvalidCallEnd) else None

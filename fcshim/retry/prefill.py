@@ -1,12 +1,12 @@
-"""Where a model's turn begins for it: with a call that is demanded, or with all up to where one can be gone on with.
+"""Prefills: text with which the model's turn already starts, to continue an interrupted call or begin a required one.
 
-Theory of operation. A call that was cut off goes on behind what its model wrote, whatever its language. One that could
-not be read goes on behind what the client has of it: in dialects whose arguments are JSON that is written anew, in
-others it is the model's own text, up to where the last of it was read. White space at the end is left out, since
-templates cut it off; it has to come again.
+Theory of operation. A call that the token limit cut off continues after the model's text, in every dialect. A call with
+a defect continues after the arguments that the client has: in dialects with JSON arguments these are written anew, in
+others the model's own text is repeated up to where the last of them was read. White space at the end of a prefill is
+stripped, since chat templates strip it, too; the model has to write it again.
 
-Rule: nothing is begun that was neutralised on its way; a server that does not go on with a turn gets none begun.
-Neighbours: `continuation` reads what follows, `constrain.frames` writes calls that have only begun.
+Rule: no call is continued if the escaper changed the request, since the client's arguments may then differ from the
+model's text. A backend that does not continue a last assistant message gets no prefill.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from fcshim.messages import ToolChoice
 from fcshim.shim import Shim
 
 PREFILL = "prefill"
-"""What stands for the constraint where the model's turn is begun for it, should the upstream refuse that."""
+"""The constraint key of a request with a prefill and no constraint, to remember whether the upstream refuses that."""
 _PREFILL_FIELDS: dict[Prefill, dict[str, JSON]] = {
     "plain": {},
     "continue_final_message": {"continue_final_message": True, "add_generation_prompt": False},
@@ -32,7 +32,7 @@ _PREFILL_FIELDS: dict[Prefill, dict[str, JSON]] = {
 
 @dataclass(frozen=True, slots=True)
 class InterruptedCall:
-    """The end of a call that is to go on. `begun`: the client has its start, and the arguments that are `given`."""
+    """A call to continue: its failed end; whether the client has its start, and which arguments the client has."""
 
     end: ToolCallEnd
     started: bool
@@ -41,10 +41,10 @@ class InterruptedCall:
 
 @dataclass(frozen=True, slots=True)
 class TurnPrefill:
-    """How the model's turn begins: `text`, and the white space `blank` that was cut off behind it.
+    """A prefill that ends inside a call: `text`, and the `trailing_space` that was stripped from it.
 
-    `calls` is all of the text from the first call on, `before` counts whole calls in it. `given` are the arguments of
-    the last call that have to come again, in the text or behind it.
+    `calls_text` is `text` from its first call on; `calls_before` counts the complete calls in it. `repeated_arguments`:
+    the arguments of the interrupted call that the client has, and that the parser reads again in the prefill or after.
     """
 
     text: str
@@ -57,44 +57,48 @@ class TurnPrefill:
 def prefill_to_resume(
     shim: Shim, reply_text: str, accepted: Sequence[tuple[str, str]], interrupted: InterruptedCall
 ) -> TurnPrefill | None:
-    """Give the beginning with which the call can go on; None where there is none."""
+    """Return the prefill with which the model can continue the call; None if there is none."""
     if shim.escape.changed:
         return None
     end, before = interrupted.end, len(accepted)
     assert end.error is not None
-    given = interrupted.sent_arguments
-    read = _replay(shim, reply_text, before + 1, len(given))
+    sent = interrupted.sent_arguments
+    positions = _replay(shim, reply_text, before + 1, len(sent))
     if end.error.kind == "truncated":
-        return _strip_prefill(reply_text, read.first_call, before, given)
-    calls = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, given)])
+        return _strip_prefill(reply_text, positions.first_call, before, sent)
+    calls = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, sent)])
     head = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, "")])
     if calls is not None and head is not None:
-        return _strip_prefill(reply_text[: read.first_call] + calls, read.first_call, before, calls[len(head) :])
+        return _strip_prefill(
+            reply_text[: positions.first_call] + calls, positions.first_call, before, calls[len(head) :]
+        )
     if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
-        return None  # where the value began that does not fit, what was read of it does not tell
-    return _strip_prefill(reply_text[: read.resume_at], read.first_call, before, given)
+        return None  # the parser's events do not tell where in the text the invalid value began
+    return _strip_prefill(reply_text[: positions.resume_at], positions.first_call, before, sent)
 
 
 def prefill_for_required_call(shim: Shim) -> str:
-    """Give how the first call begins where one is demanded, nothing else holds the model to it and the server goes on.
+    """Return the start of a call if one is required, no constraint enforces it, and the backend continues prefills.
 
-    Empty otherwise: the model begins by itself, and is asked again where that is no call.
+    Empty otherwise: the model starts by itself, and a retry follows if it does not call.
     """
-    held = shim.request.tool_choice.mode != "required" or shim.constraint_key or has_client_constraint(shim.request)
-    # A model whose prompt ends in its reasoning would only think about what was begun there.
-    if held or shim.backend.prefill is None or not shim.tools or shim.in_reasoning:
+    not_needed = (
+        shim.request.tool_choice.mode != "required" or shim.constraint_key or has_client_constraint(shim.request)
+    )
+    # If the prompt ends inside reasoning, the model would take the prefill for a part of its reasoning.
+    if not_needed or shim.backend.prefill is None or not shim.tools or shim.in_reasoning:
         return ""
-    frames = call_template_of(shim.dialect)
-    if frames is None:
+    template = call_template_of(shim.dialect)
+    if template is None:
         return shim.dialect.open.rstrip()
-    named = frames.name_to_arguments(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
-    return (frames.before_name(0) + named).rstrip()
+    name = template.name_to_arguments(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
+    return (template.before_name(0) + name).rstrip()
 
 
 def constraint_for_remainder(
     shim: Shim, prefill: TurnPrefill, interrupted: InterruptedCall, backend: Backend
 ) -> Constraint | None:
-    """Give what holds the model to a valid end of the call, where the server can be told so."""
+    """Return the constraint under which the remainder completes a valid call; None if the backend accepts none."""
     if backend.form is None:
         return None
     name, arguments = interrupted.end.tool_call_name, interrupted.end.tool_call_arguments_complete
@@ -105,53 +109,60 @@ def constraint_for_remainder(
         for tool in shim.tools
     ]
     choice = ToolChoice("required", shim.request.tool_choice.names)
-    request = msgspec.structs.replace(shim.request, tool_choice=choice, max_tokens=None)  # the call ends with its error
+    # Without the token limit: if the remainder is cut off, the call keeps its error, so nothing is shortened to fit.
+    request = msgspec.structs.replace(shim.request, tool_choice=choice, max_tokens=None)
     return constraint_for_rest(backend.form, shim.dialect, tools, request, prefill.calls_text, prefill.trailing_space)
 
 
 def prefill_fields(backend: Backend) -> dict[str, JSON]:
-    """Give the fields by which that kind of server is told to go on with the last message."""
+    """Return the request fields that make the backend continue the last message."""
     return {} if backend.prefill is None else _PREFILL_FIELDS[backend.prefill]
 
 
 def _strip_prefill(text: str, first_call: int, calls_before: int, repeated_arguments: str) -> TurnPrefill | None:
-    bare = text.rstrip()
-    return TurnPrefill(bare, text[len(bare) :], bare[first_call:], calls_before, repeated_arguments) if bare else None
+    stripped = text.rstrip()
+    trailing_space = text[len(stripped) :]
+    if not stripped:
+        return None
+    return TurnPrefill(stripped, trailing_space, stripped[first_call:], calls_before, repeated_arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class _ReplayPositions:
-    """Places in what was said: where the `first` call opens, and behind what is `known` of the call that goes on."""
+    """Positions in the reply's text: the start of its first call, and the end of what the client has of the last."""
 
     first_call: int
     resume_at: int
 
 
 def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> _ReplayPositions:
-    """Read what was said, character by character (1 us each), until so much is known of call number `number`."""
+    """Parse the reply's text again, character by character (1 us each), up to the position that the client has.
+
+    `number` counts the interrupted call from 1; the client has `sent_size` characters of its arguments.
+    """
     stream = shim.stream(arguments="stream")
-    begun = 0
-    first, known = 0, len(reply_text)
+    started = 0
+    first_call, resume_at = 0, len(reply_text)
     for at, character in enumerate(reply_text, 1):
-        known_before = known if begun >= number else at - 1
+        resume_before = resume_at if started >= number else at - 1
         for event in stream.feed(Text(character)):
             match event:
                 case ToolCallStart():
-                    begun += 1
-                    known = at
-                    first = first if begun > 1 else _call_start(shim, reply_text, at)
-                case ToolCallChunk() if begun == number:
+                    started += 1
+                    resume_at = at
+                    first_call = first_call if started > 1 else _call_start(shim, reply_text, at)
+                case ToolCallChunk() if started == number:
                     sent_size -= len(event.tool_call_arguments_chunk)
-                    if sent_size < 0:  # the client does not have all that came with this character
-                        return _ReplayPositions(first, known_before)
-                    known = at
-                case ToolCallEnd() if begun == number:
-                    return _ReplayPositions(first, known_before)
-        if begun == number and sent_size <= 0:
+                    if sent_size < 0:  # the client does not have all that this character completed
+                        return _ReplayPositions(first_call, resume_before)
+                    resume_at = at
+                case ToolCallEnd() if started == number:
+                    return _ReplayPositions(first_call, resume_before)
+        if started == number and sent_size <= 0:
             break
-    return _ReplayPositions(first if begun else _call_start(shim, reply_text, len(reply_text)), known)
+    return _ReplayPositions(first_call if started else _call_start(shim, reply_text, len(reply_text)), resume_at)
 
 
 def _call_start(shim: Shim, reply_text: str, name_end: int) -> int:
-    """Give where the call opens whose name has been read by then; 0 where nothing opens one in that dialect."""
+    """Return the position of the last start marker before `name_end`; 0 if there is none, or the dialect has none."""
     return max(reply_text.rfind(shim.dialect.open, 0, name_end), 0) if shim.dialect.open else 0

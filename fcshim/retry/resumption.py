@@ -1,11 +1,10 @@
-"""A call that has only begun, ended by another reply that goes on from there.
+"""Continues an interrupted call with the events of another reply.
 
-Theory of operation. The model's turn is begun for it (prefill). A new parser reads that beginning, too, and then what
-follows; of the call's arguments, what the client has is passed over, character by character. Where something else
-comes instead, the call stays as it was.
+Theory of operation. The model's turn starts with a prefill. A new parser reads the prefill and then the reply; the
+arguments that the client already has are compared and skipped, character by character. If they differ, the
+interrupted call stands as it was.
 
-Rule: the client's call keeps its id, and its chunks add up; what goes on belongs to it alone until it ends.
-Neighbours: `beginning` says where a call goes on, `tries` asks for it.
+Rule: the client's call keeps its id and index, and its chunks add up. Until it ends, no other event passes.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,10 +18,10 @@ from fcshim.shim import ShimStream
 
 
 class PrefilledStream:
-    """The way back of a reply that was begun: its beginning is read before it.
+    """The event transform of a prefilled reply: it parses the prefill before the reply.
 
-    Some servers take a new turn instead of going on, which shows where the reply begins with `opener`. It is read by a
-    stream of its own then (`anew`), or not at all: what was begun would otherwise be mixed with it.
+    Some servers start a new turn instead of continuing the prefill; the reply then begins with `start_marker`. Such a
+    reply is parsed without the prefill by `new_stream`, or discarded if that is None, so that the two are not mixed.
     """
 
     def __init__(
@@ -41,36 +40,36 @@ class PrefilledStream:
         return self._discarding or self._stream.finished
 
     def feed(self, event: Event) -> list[Event]:
-        """Take the upstream's next event; give the client's."""
+        """Take the upstream's next event; return the client's events."""
         if isinstance(event, Text):
             return self.feed_text(event.text)
-        waited = self._feed_undecided()
-        return waited if self._discarding else waited + self._after_prefill(self._stream.feed(event))
+        events = self._feed_undecided()
+        return events if self._discarding else events + self._after_prefill(self._stream.feed(event))
 
     def feed_text(self, text: str) -> list[Event]:
-        """Take the upstream's next piece of text."""
+        """Do what `feed(Text(text))` does; hold text back until it is known whether it begins with the start marker."""
         if self._discarding:
             return []
         if not self._start_marker:
             return self._after_prefill(self._stream.feed_text(text))
         self._undecided += text
-        said = self._undecided.lstrip()
-        undecided = len(said) < len(self._start_marker) and self._start_marker.startswith(said)
-        return [] if undecided else self._feed_undecided()
+        text = self._undecided.lstrip()
+        is_undecided = len(text) < len(self._start_marker) and self._start_marker.startswith(text)
+        return [] if is_undecided else self._feed_undecided()
 
     def close(self) -> list[Event]:
-        """The upstream has ended; give what is held back."""
-        waited = self._feed_undecided()
+        """Take note that the upstream has ended; return the last events."""
+        events = self._feed_undecided()
         if self._discarding:
             return self._stream.close("error")
-        return waited + self._after_prefill(self._stream.close())
+        return events + self._after_prefill(self._stream.close())
 
     def _feed_undecided(self) -> list[Event]:
-        """Read what waited until it was known whether the reply goes on."""
+        """Decide whether the reply continues the prefill, and parse the text that was held back for that."""
         text, self._undecided = self._undecided, ""
-        is_new = bool(self._start_marker) and text.lstrip().startswith(self._start_marker)
+        is_new_turn = bool(self._start_marker) and text.lstrip().startswith(self._start_marker)
         self._start_marker = ""
-        if is_new:
+        if is_new_turn:
             self._prefill_events = []
             self._discarding = self._make_new_stream is None
             if self._make_new_stream is not None:
@@ -78,23 +77,24 @@ class PrefilledStream:
         return self._after_prefill(self._stream.feed_text(text)) if text and not self._discarding else []
 
     def _after_prefill(self, events: list[Event]) -> list[Event]:
-        first, self._prefill_events = self._prefill_events, []
-        return first + events
+        prefill_events, self._prefill_events = self._prefill_events, []
+        return prefill_events + events
 
 
 class CallResumption:
-    """Makes one call of its two parts; `over` when it has ended, and what follows passes as it is.
+    """Joins the two parts of a call. Once the call has `ended`, later events pass unchanged.
 
-    `lost` when what the client has of it did not come again, or nothing more: then nothing of this reply belongs to it.
+    `failed`: the reply did not repeat the arguments that the client has, or failed before it added to them. None of its
+    events pass then.
     """
 
     def __init__(self, interrupted: InterruptedCall, prefill: TurnPrefill) -> None:
         self.ended = False
         self.failed = False
         self.accepted = False
-        """Whether it ended without error."""
+        """Whether the call ended without error."""
         self.started = interrupted.started
-        """Whether the client has its start."""
+        """Whether the client has the start of the call."""
         self._end = interrupted.end
         self._calls_before = prefill.calls_before
         self._repeated_arguments = prefill.repeated_arguments
@@ -104,11 +104,11 @@ class CallResumption:
         self._arguments = [interrupted.sent_arguments]
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """Give what of the events is new to the client."""
-        return [new for event in events for new in ([event] if self.ended else self._feed_event(event))]
+        """Take events of the prefilled reply; return those that the client does not have."""
+        return [made for event in events for made in ([event] if self.ended else self._feed_event(event))]
 
     def restore(self, buffered: list[Event]) -> list[Event]:
-        """Give what was held when the call broke off; what the client has of it by now belongs to it."""
+        """Return the events that were buffered at the interruption; the call's end has what was sent since."""
         if not self._sent_events:
             return buffered
         (at,) = (
@@ -118,11 +118,11 @@ class CallResumption:
         return [end, *buffered[at + 1 :]]
 
     def accepted_after(self, buffered: list[Event]) -> list[Event]:
-        """Give the good calls that were held behind the call when it broke off."""
+        """Return the accepted calls among the events that were buffered after the interrupted call."""
         ends = [event for event in buffered if isinstance(event, ToolCallEnd) and not self._is_this_call(event)]
-        good = {end.tool_call_id for end in ends if end.error is None}
+        accepted = {end.tool_call_id for end in ends if end.error is None}
         calls = (ToolCallStart, ToolCallChunk, ToolCallEnd)
-        return [event for event in buffered if isinstance(event, calls) and event.tool_call_id in good]
+        return [event for event in buffered if isinstance(event, calls) and event.tool_call_id in accepted]
 
     def _feed_event(self, event: Event) -> list[Event]:
         if isinstance(event, ToolCallStart):
@@ -141,16 +141,16 @@ class CallResumption:
         return []
 
     def _feed_chunk(self, text: str) -> list[Event]:
-        again = self._repeated_arguments[self._repeated_size : self._repeated_size + len(text)]
-        if not text.startswith(again):
+        expected = self._repeated_arguments[self._repeated_size : self._repeated_size + len(text)]
+        if not text.startswith(expected):
             self.failed = True
             return []
-        self._repeated_size += len(again)
-        if len(again) == len(text):
+        self._repeated_size += len(expected)
+        if len(expected) == len(text):
             return []
         self._sent_events = True
-        self._arguments.append(text[len(again) :])
-        return [ToolCallChunk(self._end.tool_call_id, text[len(again) :], self._end.index)]
+        self._arguments.append(text[len(expected) :])
+        return [ToolCallChunk(self._end.tool_call_id, text[len(expected) :], self._end.index)]
 
     def _is_this_call(self, end: ToolCallEnd) -> bool:
         return end.tool_call_id == self._end.tool_call_id
@@ -160,6 +160,6 @@ class CallResumption:
             self.failed = True
             return []
         self.ended, self.accepted = True, event.error is None
-        same = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
+        identity = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
         arguments = "".join(self._arguments) + (event.unsent if isinstance(event, InvalidCallEnd) else "")
-        return [msgspec.structs.replace(event, **same, tool_call_arguments_complete=arguments)]
+        return [msgspec.structs.replace(event, **identity, tool_call_arguments_complete=arguments)]

@@ -1,7 +1,6 @@
-"""The request with which the model is asked once more: what it said, and what was wrong with that.
+"""The request of one attempt. A retry's has the model's reply and a turn that names its defects, or a prefill.
 
-Rule: what was sent before comes again byte for byte, so that the upstream has it in its cache.
-Neighbours: `prompt.correction` writes the turn, `constrain` holds the call to its schema where the server can.
+Rule: the earlier messages are repeated byte for byte, so that the upstream's prefix cache hits.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from fcshim.transform import TransformStream
 
 
 class Attempt:
-    """One try as a stage: what is asked, and how its reply is read."""
+    """The transform of one attempt: its request, and how its reply is parsed."""
 
     def __init__(
         self,
@@ -38,12 +37,12 @@ class Attempt:
         prefill: str = "",
         backend: Backend | None = None,
     ) -> None:
-        """Make the first try; a later one where there are `messages`.
+        """Make the first attempt, or a retry with these `messages`.
 
-        With `beginning` the model goes on with what it said, as `server` is told (else the shim's).
+        With a `prefill` the model continues that text, with the request fields of `backend` (default: the shim's).
         """
         self.transcript = Transcript()
-        """What the model says."""
+        """The model's text, for the next retry."""
         self._shim = shim
         self._arguments: ArgumentsMode = arguments
         self._prefill = prefill
@@ -57,10 +56,9 @@ class Attempt:
             self._request = shim.prepare()
             self.constraint_key = shim.constraint_key or (PREFILL if prefill else "")
         else:
-            free = without_format(
-                msgspec.structs.replace(shim.unconstrained_request, messages=messages)
-            )  # it would forbid a call
-            self._request = free if constraint is None else apply_constraint(free, constraint)
+            # The client's response format would forbid a call.
+            request = without_format(msgspec.structs.replace(shim.unconstrained_request, messages=messages))
+            self._request = request if constraint is None else apply_constraint(request, constraint)
             self.constraint_key = "" if constraint is None else constraint.key
         if prefill:
             self._request = _with_prefill(
@@ -68,29 +66,30 @@ class Attempt:
             )
 
     def prepare(self) -> Request:
-        """Give the request for the upstream."""
+        """Return the request for the upstream."""
         return self._request
 
     def stream(self) -> TransformStream:
-        """Make the way back."""
+        """Make the event transform."""
         if not self._prefill:
             return self._new_stream()
-        opener = self._shim.dialect.open.strip()
-        anew = self._new_stream if self._is_first else None
-        return PrefilledStream(self._new_stream(), self._prefill, start_marker=opener, new_stream=anew)
+        start_marker = self._shim.dialect.open.strip()
+        # A retry that starts a new turn is discarded: it does not continue the call, so the first attempt stands.
+        new_stream = self._new_stream if self._is_first else None
+        return PrefilledStream(self._new_stream(), self._prefill, start_marker=start_marker, new_stream=new_stream)
 
     def _new_stream(self) -> ShimStream:
-        hear = self.transcript.append
+        on_text = self.transcript.append
         return self._shim.stream(
-            dialect=self._dialect, arguments=self._arguments, schema_enforced=self._schema_enforced, on_text=hear
+            dialect=self._dialect, arguments=self._arguments, schema_enforced=self._schema_enforced, on_text=on_text
         )
 
 
 def constraint_for_retry(shim: Shim, defects: Sequence[AttemptDefect], backend: Backend = OFF) -> Constraint | None:
-    """Give what holds the next try to calls, where it must make some, or what held the first one."""
+    """Return the constraint of a retry: required calls, or as for the first attempt if a call is optional."""
     if backend.form is None:
         return None
-    # What the tokens do not suffice for is cut off, and the first try stands: nothing needs to be kept short for them.
+    # Without the token limit: if a retry is cut off, the first attempt stands, so calls are not shortened to fit.
     request = msgspec.structs.replace(shim.request, max_tokens=None)
     if not is_call_optional(shim, defects):
         request = msgspec.structs.replace(request, tool_choice=ToolChoice("required", request.tool_choice.names))
@@ -98,9 +97,9 @@ def constraint_for_retry(shim: Shim, defects: Sequence[AttemptDefect], backend: 
 
 
 def is_call_optional(shim: Shim, defects: Sequence[AttemptDefect]) -> bool:
-    """Tell whether the next try may do without a call: no tool may fit where the model named one that is none."""
-    demanded = shim.request.tool_choice.mode == "required"
-    return not demanded and all(fault.kind == "unoffered" for fault in defects)
+    """Return whether a retry may do without a call: after a call of an unknown tool, perhaps no offered tool fits."""
+    call_required = shim.request.tool_choice.mode == "required"
+    return not call_required and all(defect.kind == "unoffered" for defect in defects)
 
 
 def retry_messages(
@@ -111,18 +110,18 @@ def retry_messages(
     calls: ReplyCalls,
     dialect: Dialect,
 ) -> tuple[Message, ...]:
-    """Give `messages` with what the model said to them and the turn that asks again, in the roles' order."""
-    unknown = any(fault.kind in {"unoffered", "missing"} for fault in defects)
+    """Return `messages` with the model's reply and a user turn that names its defects."""
+    needs_names = any(defect.kind in {"unoffered", "missing"} for defect in defects)
     correction = write_correction(
         dialect,
-        [{"kind": fault.kind, "name": fault.name, "message": fault.message} for fault in defects],
+        [{"kind": defect.kind, "name": defect.name, "message": defect.message} for defect in defects],
         shim.escape,
-        names=[tool.name for tool in shim.tools] if unknown else (),
+        names=[tool.name for tool in shim.tools] if needs_names else (),
         accepted_calls=calls.accepted,
         optional=is_call_optional(shim, defects),
     )
     if reply_text.strip():
-        # The tag that the prompt ended with is part of what was said.
+        # The reasoning tag at the end of the prompt is a part of the model's turn.
         messages = _with_turn(messages, AssistantMessage((TextPart(shim.in_reasoning + reply_text),)), "")
     return _with_turn(messages, UserMessage((TextPart(correction),)), "\n\n")
 
@@ -135,7 +134,7 @@ def _with_prefill(request: Request, prefill: str, fields: dict[str, JSON]) -> Re
 def _with_turn(
     messages: tuple[Message, ...], turn: AssistantMessage | UserMessage, separator: str
 ) -> tuple[Message, ...]:
-    """Add a turn; where the last one has the same role it goes on, since many templates want the roles to alternate."""
+    """Append a turn, or extend a last turn of the same role, since many templates require alternating roles."""
     last = messages[-1] if messages else None
     if last is None or type(last) is not type(turn):
         return (*messages, turn)

@@ -1,11 +1,12 @@
-"""One request with its answer, asked more than once where the first try came to nothing.
+"""One request with its reply, sent again if an attempt has defects.
 
-Theory of operation. One `Exchange` after the other; a `Screen` decides what the client sees of each. When a try has
-ended with faults and there is another one left, `again` is true: whoever does the I/O says `ask_again` and sends
-`outgoing`. When there is none, the client gets the better of the tries, at the worst what the first one said.
+Theory of operation. Each attempt is one `Exchange`; its `AttemptFilter` decides which events the client sees at once.
+When an attempt has ended with defects and a retry is left, `wants_retry` is true: the caller calls `prepare_retry` and
+sends `upstream_request`. If the client already has the start of a defective call, or the token limit cut a call off,
+the retry makes the model continue that call from a prefill (`CallResumption`). Otherwise it asks for the defective
+calls again. When no retry is left, the client gets the best of the attempts: at worst, the first one.
 
-Rule: no I/O; a later try that fails in whatever way is never told: the first one's end stands.
-Neighbours: `exchange` is driven, `second` writes the next request, `asking` does the same for every kind of loop.
+Rule: no I/O. A failing retry is never reported; the first attempt's result stands.
 """
 
 from typing import NamedTuple
@@ -30,17 +31,17 @@ from fcshim.shim import Shim
 from fcshim.transform import Transform
 
 DEFAULT_MAX_RETRIES = 1
-"""A model that fails twice mostly fails for good; every try costs a reply's time."""
+"""A model that fails twice mostly keeps failing, and every retry takes the time of a reply."""
 
 _RETRYABLE_STOPS = frozenset({"complete", "tool_use"})
-"""How a try may end to be asked again: a client's stop sequence, or the end of the tokens, is no fault."""
+"""Stop reasons after which an attempt may be repeated: a client's stop sequence or token limit is not a defect."""
 
 
 class RetryingExchange:
-    """Several exchanges that look like one: `outgoing`, `feed`, `close` and `fail` are an `Exchange`'s.
+    """Several exchanges with the interface of one: `upstream_request`, `feed`, `close` and `fail` are an `Exchange`'s.
 
-    After `close`, where `again` is true, `ask_again` and send `outgoing` once more. `whole`: the client gets the reply
-    when it is over, so that every call can be mended.
+    If `wants_retry` is true after `close`, call `prepare_retry` and send `upstream_request` again. `buffered`: the
+    client gets the reply in one piece at its end, so any call can still be replaced.
     """
 
     __slots__ = (
@@ -70,11 +71,11 @@ class RetryingExchange:
         buffered: bool = False,
     ) -> None:
         self.wants_retry = False
-        """Whether the model is to be asked once more."""
+        """Whether the model should be asked again."""
         self.is_retry = False
-        """Whether this is a later try."""
+        """Whether the current attempt is a retry."""
         self.finished = False
-        """Whether nothing that the upstream may still send to this try changes the reply."""
+        """Whether nothing that the upstream may still send in this attempt changes the reply."""
         self._request = request
         self._upstream = upstream
         self._shim = shim
@@ -94,26 +95,26 @@ class RetryingExchange:
 
     @property
     def upstream_request(self) -> UpstreamRequest:
-        """What to send."""
+        """The request of the current attempt."""
         return self._exchange.upstream_request
 
     @property
     def constraint_key(self) -> str:
-        """What tells the constraint apart that is sent, should the upstream refuse it."""
+        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
         return self._exchange.constraint_key
 
     @property
     def sent_call(self) -> bool:
-        """Whether the client has seen a call of this try."""
+        """Whether the client has got an accepted call of the current attempt."""
         return self._filters[-1].accepted_count > 0
 
     @property
     def retry_reason(self) -> str:
-        """Why the model is asked once more, in words for the log."""
+        """The defects of the last attempt, as a phrase for the log."""
         return "; ".join(dict.fromkeys(map(str, self._failed_attempt.defects)))
 
     def feed(self, data: bytes) -> Batch:
-        """Take the next bytes of the upstream's body; give the events that they complete."""
+        """Take the next bytes of the upstream's body; return the events that they complete."""
         batch = self._exchange.feed(data)
         if self._passthrough and len(batch) == 1:  # nearly every read of a live stream
             event = batch[0][1]
@@ -124,14 +125,14 @@ class RetryingExchange:
                 return batch
         if batch:
             batch = self._end_with_error(batch) if type(batch[-1][1]) is Error else self._filter_batch(batch)
-        lost = self._resumption is not None and self._resumption.failed
-        self.finished = self._exchange.finished or self._filters[-1].overflowed or lost
+        resumption_failed = self._resumption is not None and self._resumption.failed
+        self.finished = self._exchange.finished or self._filters[-1].overflowed or resumption_failed
         return batch
 
     def close(self) -> Batch:
-        """Take note that the body of this try has ended, or that reading stopped because it was finished.
+        """Take note that the body of this attempt has ended, or that the caller stopped reading since it was finished.
 
-        Once more, where it was to be asked again and cannot be: then this is the end.
+        Call it again if `wants_retry` is true and the retry cannot be made: this ends the reply.
         """
         self.finished = True
         if self.wants_retry:
@@ -140,17 +141,17 @@ class RetryingExchange:
         return self._end_attempt(self._exchange.close())
 
     def fail(self, error: FcshimError) -> Batch:
-        """Take note that the upstream was lost."""
+        """Take note that the upstream failed."""
         self.finished = True
         if self.wants_retry:
             return self.close()
         return self._end_attempt(self._exchange.fail(error))
 
     def prepare_retry(self, backend: Backend = OFF) -> bool:
-        """Make the next try, with a constraint where that kind of server takes one and it helps.
+        """Make the next attempt, with a constraint if `backend` accepts one and it helps.
 
-        May be said again with another server, as long as nothing was fed. False where there is no other way than to go
-        on with a call, and that server does not: `again` stays true then.
+        May be called again with another backend as long as nothing was fed. Returns false if only the continuation of a
+        call would help and it is not possible with that backend or call; `wants_retry` stays true then.
         """
         failed = self._failed_attempt
         self.is_retry = True
@@ -166,7 +167,8 @@ class RetryingExchange:
             and dialect is self._shim.dialect
             and not (failed.constraint_key or self._calls.accepted)
         ):
-            # Held to the grammar, the model cannot make the mistake again, and what it said would only be copied.
+            # The grammar rules the mistake out, and a model that sees its own faulty reply tends to copy it. If a
+            # grammar did not prevent the defect, or if calls were accepted, the model has to be told.
             self._messages = failed.messages
         else:
             self._messages = retry_messages(
@@ -176,56 +178,60 @@ class RetryingExchange:
         return True
 
     def _live_arguments(self) -> ArgumentsMode:
-        """Say how arguments come that the client sees at once: as soon as they can, and can be mended all the same."""
+        """Return how arguments are sent that the client sees at once: as early as possible, and yet open to a retry."""
         if self._shim.arguments != "stream":
             return self._shim.arguments
         if self._buffered:
             return "checked"
-        return "stream" if self._shim.escape.changed else "resumable"
+        return "stream" if self._shim.escape.changed else "resumable"  # escaped requests are never resumed
 
     def _start_first(self) -> None:
         attempt = Attempt(self._shim, arguments=self._arguments, prefill=prefill_for_required_call(self._shim))
         self._start_attempt(attempt, self._live_filter(call_required=self._shim.request.tool_choice.mode == "required"))
 
     def _retry_calls(self, constraint: Constraint | None) -> None:
-        """Ask for calls in the place of those that failed."""
+        """Ask for calls that replace the defective ones."""
         arguments: ArgumentsMode = "validated" if self._shim.arguments == "validated" else "checked"
         attempt = Attempt(self._shim, arguments=arguments, messages=self._messages, constraint=constraint)
-        demanded = not is_call_optional(self._shim, self._failed_attempt.defects)
+        call_required = not is_call_optional(self._shim, self._failed_attempt.defects)
         self._start_attempt(
             attempt,
             AttemptFilter(
-                self._calls, live=False, call_required=demanded, buffered=self._buffered, last=not self._retries_left
+                self._calls,
+                live=False,
+                call_required=call_required,
+                buffered=self._buffered,
+                last=not self._retries_left,
             ),
         )
 
     def _resume(self, interrupted: InterruptedCall, backend: Backend) -> bool:
-        """Ask for the rest of a call; false where that server does not go on, or not with this one."""
+        """Ask for the remainder of a call; return false if the backend cannot continue a turn, or not this call."""
         failed = self._failed_attempt
-        beginning = (
+        prefill = (
             None
             if backend.prefill is None
             else prefill_to_resume(self._shim, failed.reply_text, self._calls.accepted, interrupted)
         )
-        if beginning is None:
+        if prefill is None:
             return False
         attempt = Attempt(
             self._shim,
             arguments=self._arguments,
             messages=failed.messages,
-            constraint=constraint_for_remainder(self._shim, beginning, interrupted, backend),
-            prefill=beginning.text,
+            constraint=constraint_for_remainder(self._shim, prefill, interrupted, backend),
+            prefill=prefill.text,
             backend=backend,
         )
-        self._resumption = CallResumption(interrupted, beginning)
+        self._resumption = CallResumption(interrupted, prefill)
         self._start_attempt(attempt, self._live_filter(call_required=False))
         return True
 
     def _live_filter(self, *, call_required: bool) -> AttemptFilter:
-        """Make the screen of a try that the client sees as it comes."""
-        resumes = self._retries_left > 0 and not self._buffered
+        """Make the filter of an attempt that the client sees as it comes."""
+        can_resume = self._retries_left > 0 and not self._buffered
         return AttemptFilter(
-            self._calls, live=True, call_required=call_required, buffered=self._buffered, can_resume=resumes
+            self._calls, live=True, call_required=call_required, buffered=self._buffered, can_resume=can_resume
         )
 
     def _start_attempt(self, attempt: Attempt, attempt_filter: AttemptFilter) -> None:
@@ -236,37 +242,40 @@ class RetryingExchange:
         self.wants_retry = self.finished = False
 
     def _filter_batch(self, batch: Batch) -> Batch:
-        screen = self._filters[-1]
+        attempt_filter = self._filters[-1]
         events = [event for _, event in batch]
-        seen = screen.feed(events) if self._resumption is None else self._feed_resumption(events, self._resumption)
-        self._passthrough = screen.passthrough and self._resumption is None
-        self._last_text = next((event for event in reversed(seen) if isinstance(event, Text)), self._last_text)
-        return [(0, event) for event in seen]
+        passed = (
+            attempt_filter.feed(events) if self._resumption is None else self._feed_resumption(events, self._resumption)
+        )
+        self._passthrough = attempt_filter.passthrough and self._resumption is None
+        self._last_text = next((event for event in reversed(passed) if isinstance(event, Text)), self._last_text)
+        return [(0, event) for event in passed]
 
     def _feed_resumption(self, events: list[Event], resumption: CallResumption) -> list[Event]:
-        """Take what goes on with a call. Where its start was held, so was all that had waited for it."""
-        *_, first, screen = self._filters
-        begun, taken = resumption.started, len(self._calls.accepted)
-        new = resumption.feed(events)
-        waited = first.buffered_before_call() if resumption.started and not begun else []
-        seen = [*waited, *screen.feed(new)]
-        if resumption.ended:  # what is still held of the call's first try is superseded, but for good calls
+        """Filter the events that continue a call. If its start was buffered, so was the text that awaited a call."""
+        *_, interrupted_filter, attempt_filter = self._filters
+        was_started, accepted_count = resumption.started, len(self._calls.accepted)
+        new_events = resumption.feed(events)
+        text = interrupted_filter.buffered_before_call() if resumption.started and not was_started else []
+        passed = [*text, *attempt_filter.feed(new_events)]
+        if resumption.ended:  # of what the interrupted attempt still buffers, only the accepted calls are kept
             self._resumption = None
-            self._later_calls = LaterCalls(resumption.accepted_after(first.drain()), taken + resumption.accepted)
-            screen.stop = first.stop
+            later_events = resumption.accepted_after(interrupted_filter.drain())
+            self._later_calls = LaterCalls(later_events, accepted_count + resumption.accepted)
+            attempt_filter.stop = interrupted_filter.stop
             del self._filters[:-1]
-        return seen
+        return passed
 
     def _end_with_error(self, batch: Batch) -> Batch:
-        """An error ends the first try; a later one just failed."""
-        seen = self._filter_batch(batch[:-1])
+        """End the reply after an `Error`: it is reported if the first attempt failed, and not if a retry did."""
+        passed = self._filter_batch(batch[:-1])
         if self.is_retry:
-            return seen + self._end_reply(None)
+            return passed + self._end_reply(None)
         self._reply_ended = True
-        return [*seen, *((0, event) for event in self._filters[0].release()), batch[-1]]
+        return [*passed, *((0, event) for event in self._filters[0].release()), batch[-1]]
 
     def _end_attempt(self, batch: Batch) -> Batch:
-        """Take the last events of a try."""
+        """Take the last events of an attempt; end the reply, or set `wants_retry`."""
         if self._reply_ended or not batch:
             return []
         if isinstance(batch[-1][1], Error):
@@ -274,39 +283,51 @@ class RetryingExchange:
         (_, usage), (_, stop) = batch[-2:]
         assert isinstance(usage, Usage)
         assert isinstance(stop, Stop)
-        seen = self._filter_batch(batch[:-2])
+        passed = self._filter_batch(batch[:-2])
         self._usages.append(usage)
-        if not (self.is_retry and stop.stop_reason == "error"):  # else the end of the first try stands
+        if not (self.is_retry and stop.stop_reason == "error"):  # a failed retry leaves the first attempt's end
             self._filters[-1].close(stop)
         if not self._should_retry(stop):
-            return seen + self._end_reply(stop)
+            return passed + self._end_reply(stop)
         self._retries_left -= 1
         self.wants_retry = True
-        screen = self._filters[-1]
-        said, faults, constraint = self._attempt.transcript.text, tuple(screen.defects), self._exchange.constraint_key
-        self._failed_attempt = _FailedAttempt(self._messages, said, faults, constraint, screen.resumable_call(stop))
-        return seen
+        attempt_filter = self._filters[-1]
+        self._failed_attempt = _FailedAttempt(
+            self._messages,
+            self._attempt.transcript.text,
+            tuple(attempt_filter.defects),
+            self._exchange.constraint_key,
+            attempt_filter.resumable_call(stop),
+        )
+        return passed
 
     def _should_retry(self, stop: Stop) -> bool:
-        screen = self._filters[-1]
-        if not (self._retries_left and screen.defects and self._attempt.transcript.is_complete):
+        attempt_filter = self._filters[-1]
+        if not (self._retries_left and attempt_filter.defects and self._attempt.transcript.is_complete):
             return False
-        broken = screen.resumable_call(stop)
-        if broken is not None:
-            return self._resumption is None and len(screen.defects) == 1 and self._may_resume(broken.end, stop)
+        interrupted = attempt_filter.resumable_call(stop)
+        if interrupted is not None:
+            return (
+                self._resumption is None
+                and len(attempt_filter.defects) == 1
+                and self._may_resume(interrupted.end, stop)
+            )
         if stop.stop_reason not in _RETRYABLE_STOPS:
             return False
-        return not screen.overflowed and (self._shim.request.parallel_tool_calls or not self._calls.accepted)
+        return not attempt_filter.overflowed and (self._shim.request.parallel_tool_calls or not self._calls.accepted)
 
     def _may_resume(self, end: ToolCallEnd, stop: Stop) -> bool:
-        """Tell whether a call may be gone on with: not beyond the tokens that the client wants."""
-        cut_off = end.error is not None and end.error.kind == "truncated"
+        """Return whether a call may be continued: not beyond a token limit that the client set."""
+        truncated = end.error is not None and end.error.kind == "truncated"
         if stop.stop_reason == "max_tokens":
-            return cut_off and self._shim.request.max_tokens is None
+            return truncated and self._shim.request.max_tokens is None
         return stop.stop_reason in _RETRYABLE_STOPS
 
     def _end_reply(self, stop: Stop | None) -> Batch:
-        """Give what is owed of all tries, and the end; `stop` is the last one's, None where it broke."""
+        """Return the events of all attempts that the client still lacks, the usage and the stop.
+
+        `stop` is that of the last attempt, None if it failed.
+        """
         self._reply_ended = True
         events, stop_reason = self._best_events(stop)
         if self._shim.request.parallel_tool_calls:
@@ -314,18 +335,19 @@ class RetryingExchange:
         if stop_reason in NORMAL_STOPS and self._calls.accepted:
             stop_reason = "tool_use"
         usage = total_usage(self._usages)
-        counted: list[Event] = [] if usage is None else [usage]
-        return [(0, event) for event in [*events, *counted, Stop(stop_reason)]]
+        usage_events: list[Event] = [] if usage is None else [usage]
+        return [(0, event) for event in [*events, *usage_events, Stop(stop_reason)]]
 
     def _best_events(self, stop: Stop | None) -> tuple[list[Event], StopReason]:
         if self._resumption is None:
             return best_outcome(self._filters, self._calls, stop, self._last_text.text)
-        first = self._filters[-2]  # its call is still open
-        return self._calls.renumber(self._resumption.restore(first.drain())), first.stop.stop_reason
+        interrupted_filter = self._filters[-2]  # its call is still open
+        events = self._resumption.restore(interrupted_filter.drain())
+        return self._calls.renumber(events), interrupted_filter.stop.stop_reason
 
 
 class _FailedAttempt(NamedTuple):
-    """A try that failed: what it was asked and said, what was wrong, what it was held to, and a call to go on with."""
+    """An attempt that failed: its messages, reply text, defects and constraint, and the call to continue, if any."""
 
     messages: tuple[Message, ...]
     reply_text: str
@@ -337,7 +359,7 @@ class _FailedAttempt(NamedTuple):
 def make_exchange(
     request: Request, *, upstream: UpstreamCodec, transform: Transform | None, max_retries: int, buffered: bool
 ) -> Exchange | RetryingExchange:
-    """Give the exchange of a request; one with second tries where the calls stand in the text of one choice."""
+    """Make the exchange of a request: with retries if the shim parses the calls and there is only one choice."""
     if max_retries and isinstance(transform, Shim) and transform.tools and request.n <= 1:
         return RetryingExchange(request, upstream=upstream, shim=transform, max_retries=max_retries, buffered=buffered)
     return Exchange(request, upstream=upstream, transform=transform)

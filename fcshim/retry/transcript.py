@@ -1,17 +1,16 @@
-"""What the model said in one try, as it said it, to be shown to it again.
+"""The model's text in one attempt, unchanged, to be repeated in the request of a retry.
 
-Rule: memory is bounded; a reply that does not fit is not asked for again.
-Neighbours: the shim's stream says every text here, `second` writes it into the next request.
+Rule: memory is bounded; an attempt whose text does not fit is not retried.
 """
 
 import io
 
 MAX_CHARACTERS = 64 * 2**10
-"""Of one try: longer ones would cost more to read again than is mended by it."""
+"""Characters of one attempt: to repeat a longer text in the prompt of a retry costs more than the retry is worth."""
 
 
 class Transcript:
-    """The text of one try. It is written into a buffer: a list of small pieces takes ten times the memory."""
+    """The text of one attempt, in a `StringIO`: a list of small strings takes ten times the memory."""
 
     __slots__ = ("_remaining", "_text")
 
@@ -20,17 +19,17 @@ class Transcript:
         self._text = io.StringIO()
 
     def append(self, text: str) -> None:
-        """Take the next piece."""
+        """Append a text; once the limit is exceeded, drop it."""
         self._remaining -= len(text)
         if self._remaining >= 0:
             self._text.write(text)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of it was kept."""
+        """Whether all of the text was kept."""
         return self._remaining >= 0
 
     @property
     def text(self) -> str:
-        """What was said."""
+        """The text that was kept."""
         return self._text.getvalue()
