@@ -1,8 +1,7 @@
-"""The client's whole reply: folded events become one response object.
+"""Writing a reply that is not streamed: folded events become one response object.
 
-Rule: only calls that ended without error are items. Where nothing else is left to say, the excerpt of a malformed call
-is the message, so that no answer is silently empty.
-Neighbours: `reply.fold` makes what is written here; `items` and `response` have the parts.
+Rule: only calls that ended without error are items of the output. A reply without text and without such a call has the
+excerpt of its malformed call as message, so that no reply is silently empty.
 """
 
 from collections.abc import Sequence
@@ -21,22 +20,25 @@ from fcshim.reply import Reply
 
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-    """Write a whole reply; this API knows one choice only. Raises `UpstreamError` where it broke."""
+    """Write a whole reply of one choice. Raises `UpstreamError` where it ended with an error."""
     reply = replies[0]
     if reply.error is not None:
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    good = any(call.error is None for call in reply.tool_calls)
-    cut = not good and any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
-    reason = "max_tokens" if cut else reply.stop_reason
+    any_valid = any(call.error is None for call in reply.tool_calls)
+    truncated = not any_valid and any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
+    reason = "max_tokens" if truncated else reply.stop_reason
     response = end_response(
-        begin_response(request, identity), _write_output(request, identity, reply, any_valid=good), reply.usage, reason
+        begin_response(request, identity),
+        _write_output(request, identity, reply, any_valid=any_valid),
+        reply.usage,
+        reason,
     )
     store_response(request, identity, response)
     return write_json(response)
 
 
 def _write_output(request: Request, identity: ReplyIdentity, reply: Reply, *, any_valid: bool) -> list[dict[str, JSON]]:
-    style = read_client_options(request.style)
+    client_options = read_client_options(request.style)
     text = reply.text or ("" if any_valid else "".join(call.error.raw for call in reply.tool_calls if call.error))
     items: list[dict[str, JSON]] = []
     if reply.reasoning:
@@ -45,6 +47,8 @@ def _write_output(request: Request, identity: ReplyIdentity, reply: Reply, *, an
         items.append(message_item(make_item_id("msg", identity, len(items)), text))
     calls = [call for call in reply.tool_calls if call.error is None]
     return items + [
-        call_item(make_item_id(call_item_prefix(call.tool_call_name, style), identity, at), call, style)
+        call_item(
+            make_item_id(call_item_prefix(call.tool_call_name, client_options), identity, at), call, client_options
+        )
         for at, call in enumerate(calls, start=len(items))
     ]

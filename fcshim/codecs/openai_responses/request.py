@@ -1,8 +1,7 @@
-"""The client's request: a JSON body of the Responses API becomes a `Request`.
+"""Reading the client's request: a JSON body of the Responses API becomes a `Request`.
 
-Rule: fields with a meaning of ours are checked and named, all are kept for the echo that this API gives of them; an
-unknown field is never an error, a feature that would be missed is refused by name.
-Neighbours: `conversation`, `request_items` and `request_tools` read the parts; `outgoing` is the way back.
+Rule: fields that `Request` has are validated; the whole body is kept, because the response repeats its fields. An
+unknown field is never an error; a known feature that is not supported is rejected by name.
 """
 
 from fcshim.codecs.fields import read_field, read_integer, read_number, read_object
@@ -26,14 +25,14 @@ _UNSUPPORTED = {
 def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) -> Request:
     """Read a request. Raises `RequestError`."""
     source = read_object(body)
-    _refuse_unsupported(source)
-    messages, loaded = _read_messages(source, resolver)
-    offer = read_tools(read_field(source, "tools", list, []), loaded, limits)
+    _reject_unsupported(source)
+    messages, loaded_tools = _read_messages(source, resolver)
+    offered = read_tools(read_field(source, "tools", list, []), loaded_tools, limits)
     return Request(
         model=read_field(source, "model", str, ""),
         messages=messages,
-        tools=tuple(offer.tools.values()),
-        tool_choice=read_tool_choice(source, offer),
+        tools=tuple(offered.tools.values()),
+        tool_choice=read_tool_choice(source, offered),
         parallel_tool_calls=read_field(source, "parallel_tool_calls", bool, default=True),
         stream=read_field(source, "stream", bool, default=False),
         include_usage=True,
@@ -42,19 +41,19 @@ def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) ->
         top_p=read_number(source, "top_p"),
         extra=_read_extra(source),
         verbatim={API: source},
-        style=offer.client_options().to_text(),
-        notes=_make_notes(offer),
+        style=offered.client_options().to_text(),
+        notes=_make_notes(offered),
     )
 
 
-def _refuse_unsupported(source: dict[str, JSON]) -> None:
-    for name, instead in _UNSUPPORTED.items():
+def _reject_unsupported(source: dict[str, JSON]) -> None:
+    for name, alternative in _UNSUPPORTED.items():
         if source.get(name):
-            raise RequestError(f"{name}: not supported here; {instead}", param=name, kind="unsupported_parameter")
+            raise RequestError(f"{name}: not supported here; {alternative}", param=name, kind="unsupported_parameter")
 
 
 def _read_messages(source: dict[str, JSON], resolver: InputResolver) -> tuple[tuple[Message, ...], list[JSON]]:
-    """Give the messages, instructions first, and the tools that items brought."""
+    """Return the messages, instructions first, and the tools that input items contain."""
     items = resolver.resolve(source)
     reader = ItemReader(skipped=resolver.has_unresolved)
     for position, item in enumerate(items):
@@ -68,7 +67,7 @@ def _read_messages(source: dict[str, JSON], resolver: InputResolver) -> tuple[tu
 
 
 def _read_extra(source: dict[str, JSON]) -> dict[str, JSON]:
-    """Give the settings that local engines understand, under the Chat API's names."""
+    """Return the settings that local engines support, under their names in the Chat API."""
     extra: dict[str, JSON] = {}
     match read_field(source, "text", dict, {}).get("format"):
         case {"type": "json_schema", **rest}:
@@ -82,6 +81,6 @@ def _read_extra(source: dict[str, JSON]) -> dict[str, JSON]:
     return extra
 
 
-def _make_notes(offer: ResponsesTools) -> tuple[str, ...]:
-    hosted = ", ".join(sorted(set(offer.hosted)))
+def _make_notes(offered: ResponsesTools) -> tuple[str, ...]:
+    hosted = ", ".join(sorted(set(offered.hosted)))
     return (f"not offered, because only their provider can run them: {hosted}",) if hosted else ()

@@ -1,9 +1,8 @@
-"""The items of a conversation become messages.
+"""Reading the items of a conversation as messages.
 
-Rule: what the model said in one turn, calls included, is one message, as other APIs have it; calls and results stay
-in order. Unknown kinds of items and parts are left out, never an error. A result without its call is the API's
-documented error, unless something was left out that may have been the call.
-Neighbours: `request` calls this; `outgoing` is the way back.
+Rule: all items of one turn of the model, calls included, become one message, as in other APIs; calls and results keep
+their order. Unknown types of items and parts are skipped, never an error. A result without its call is the API's
+documented error, unless a skipped item may have been the call.
 """
 
 import msgspec
@@ -31,7 +30,7 @@ _ROLES = "'user', 'assistant', 'system' or 'developer'"
 
 
 class ItemReader:
-    """Reads items in order. `loaded` are the tools that items brought; `skipped` tells whether any was left out."""
+    """Reads items in order. `loaded_tools` are the tools that items contain; `skipped`: whether an item was skipped."""
 
     def __init__(self, *, skipped: bool = False) -> None:
         self.skipped = skipped
@@ -42,35 +41,35 @@ class ItemReader:
         self._calls: list[ToolCall] = []
         self._reasoning = ""
         self._signature = ""
-        self._ends_with_text = False  # the turn of the model that is being collected ends with text
+        self._ends_with_text = False  # whether the current turn of the model ends with text
 
-    def read(self, item: JSON, place: str) -> None:
+    def read(self, item: JSON, path: str) -> None:
         """Take the next item. Raises `RequestError`."""
-        fields = expect(item, dict, place)
+        fields = expect(item, dict, path)
         match fields.get("type", "message"):
             case "message":
-                self._read_message(fields, place)
+                self._read_message(fields, path)
             case "function_call":
-                self._read_call(fields, read_field(fields, "arguments", str, "", f"{place}."), place)
+                self._read_call(fields, read_field(fields, "arguments", str, "", f"{path}."), path)
             case "custom_tool_call":
-                text = read_field(fields, "input", str, "", f"{place}.")
-                self._read_call(fields, msgspec.json.encode({CUSTOM_ARGUMENT: text}).decode(), place)
+                text = read_field(fields, "input", str, "", f"{path}.")
+                self._read_call(fields, msgspec.json.encode({CUSTOM_ARGUMENT: text}).decode(), path)
             case "function_call_output" | "custom_tool_call_output":
-                self._read_result(fields, place)
+                self._read_result(fields, path)
             case "reasoning":
                 self._read_reasoning(fields)
             case "additional_tools" | "tool_search_output":
-                self.loaded_tools += read_field(fields, "tools", list, [], f"{place}.")
+                self.loaded_tools += read_field(fields, "tools", list, [], f"{path}.")
             case _:
                 self.skipped = True
 
     def close(self) -> tuple[Message, ...]:
-        """Give all messages."""
+        """Return all messages."""
         self._end_turn()
         return tuple(self._messages)
 
-    def _read_message(self, item: dict[str, JSON], place: str) -> None:
-        content = _read_content(item.get("content"), f"{place}.content")
+    def _read_message(self, item: dict[str, JSON], path: str) -> None:
+        content = _read_content(item.get("content"), f"{path}.content")
         match item.get("role"):
             case "assistant":
                 self._add_text(content)
@@ -79,10 +78,10 @@ class ItemReader:
             case "system" | "developer":
                 self._append(SystemMessage(content))
             case role:
-                raise field_error(role, _ROLES, f"{place}.role")
+                raise field_error(role, _ROLES, f"{path}.role")
 
     def _add_text(self, content: Content) -> None:
-        """Take what the model said: a second text in a row is a message of its own, one after a call is not."""
+        """Add text of the model: a second text in a row begins a new message, text after a call does not."""
         if self._ends_with_text:
             self._end_turn()
         self._text += content
@@ -95,10 +94,10 @@ class ItemReader:
         self._reasoning += _join_texts(item.get("content")) or _join_texts(item.get("summary"))
         self._signature = signature if isinstance(signature, str) else self._signature
 
-    def _read_call(self, item: dict[str, JSON], arguments: str, place: str) -> None:
-        call_id = expect(item.get("call_id"), str, f"{place}.call_id")
+    def _read_call(self, item: dict[str, JSON], arguments: str, path: str) -> None:
+        call_id = expect(item.get("call_id"), str, f"{path}.call_id")
         name = flat_name(
-            read_field(item, "namespace", str, "", f"{place}."), expect(item.get("name"), str, f"{place}.name")
+            read_field(item, "namespace", str, "", f"{path}."), expect(item.get("name"), str, f"{path}.name")
         )
         if call_id in self._names:
             raise RequestError(f"Duplicate tool call found with call_id {call_id[:100]}.", param="input")
@@ -106,8 +105,8 @@ class ItemReader:
         self._calls.append(ToolCall(call_id, name, arguments))
         self._ends_with_text = False
 
-    def _read_result(self, item: dict[str, JSON], place: str) -> None:
-        call_id = expect(item.get("call_id"), str, f"{place}.call_id")
+    def _read_result(self, item: dict[str, JSON], path: str) -> None:
+        call_id = expect(item.get("call_id"), str, f"{path}.call_id")
         if call_id not in self._names and not self.skipped:
             raise RequestError(
                 f"No tool call found for function call output with call_id {call_id[:100]}.", param="input"
@@ -115,7 +114,7 @@ class ItemReader:
         output = item.get("output")
         if not isinstance(output, str | list | None):
             output = msgspec.json.encode(output).decode()
-        self._append(ToolMessage(call_id, _read_content(output, f"{place}.output"), self._names.get(call_id, "")))
+        self._append(ToolMessage(call_id, _read_content(output, f"{path}.output"), self._names.get(call_id, "")))
 
     def _append(self, message: Message) -> None:
         self._end_turn()
@@ -130,24 +129,24 @@ class ItemReader:
         self._ends_with_text = False
 
 
-def _read_content(content: JSON, place: str) -> Content:
+def _read_content(content: JSON, path: str) -> Content:
     if content is None:
         return ()
     if isinstance(content, str):
         return (TextPart(content),) if content else ()
     if not isinstance(content, list):
-        raise field_error(content, "a string or an array of parts", place)
-    parts = (_read_part(expect(part, dict, f"{place}[{at}]"), f"{place}[{at}].") for at, part in enumerate(content))
+        raise field_error(content, "a string or an array of parts", path)
+    parts = (_read_part(expect(part, dict, f"{path}[{at}]"), f"{path}[{at}].") for at, part in enumerate(content))
     return tuple(part for part in parts if part is not None)
 
 
-def _read_part(source: dict[str, JSON], place: str) -> Part | None:
-    """Read one part; none where its kind is unknown."""
+def _read_part(source: dict[str, JSON], path: str) -> Part | None:
+    """Read one part; None where its type is unknown."""
     match source.get("type"):
         case "input_text" | "output_text" | "text":
-            return TextPart(expect(source.get("text"), str, f"{place}text"))
+            return TextPart(expect(source.get("text"), str, f"{path}text"))
         case "refusal":
-            return TextPart(read_field(source, "refusal", str, "", place))
+            return TextPart(read_field(source, "refusal", str, "", path))
         case "input_image":
             image = source.get("image_url")
             url = image.get("url") if isinstance(image, dict) else image
@@ -157,30 +156,30 @@ def _read_part(source: dict[str, JSON], place: str) -> Part | None:
                 else _describe_stored_file(source, "image")
             )
         case "input_file":
-            data = read_field(source, "file_data", str, "", place) or read_field(source, "file_url", str, "", place)
+            data = read_field(source, "file_data", str, "", path) or read_field(source, "file_url", str, "", path)
             return (
                 parse_media_url(data, "application/octet-stream", source)
                 if data
                 else _describe_stored_file(source, "file")
             )
         case "input_audio":
-            audio = expect(source.get("input_audio"), dict, f"{place}input_audio")
-            kind = read_field(audio, "format", str, "wav", f"{place}input_audio.")
+            audio = expect(source.get("input_audio"), dict, f"{path}input_audio")
+            kind = read_field(audio, "format", str, "wav", f"{path}input_audio.")
             return MediaPart(
-                f"audio/{kind}", data=read_field(audio, "data", str, "", f"{place}input_audio."), raw=source
+                f"audio/{kind}", data=read_field(audio, "data", str, "", f"{path}input_audio."), raw=source
             )
         case _:
             return None
 
 
 def _describe_stored_file(source: dict[str, JSON], kind: str) -> TextPart:
-    """Describe what lies in a store of the provider's own, where nobody here can fetch it."""
+    """Return a text that describes a file in the provider's own storage, which cannot be fetched from here."""
     name = source.get("filename") or source.get("file_id") or "without content"
     return TextPart(f"[{kind}: {str(name)[:200]}]")
 
 
 def _join_texts(parts: JSON) -> str:
-    """Join the texts of a reasoning item."""
+    """Join the texts of a reasoning item's parts."""
     listed = parts if isinstance(parts, list) else []
     texts = [part.get("text") for part in listed if isinstance(part, dict)]
     return "\n\n".join(text for text in texts if isinstance(text, str))

@@ -1,8 +1,7 @@
-"""The tools of a request: functions, custom tools and namespaces become `Tool`; hosted tools are left out.
+"""Reading the tools of a request: functions, custom tools and namespaces become `Tool`.
 
-Rule: a tool in a namespace is known to the model by both names; a custom tool is a function with one string. What we
-cannot run is never offered, never an error, and noted.
-Neighbours: `request` calls this; `style` remembers what becomes of the names.
+Rule: the model sees a tool in a namespace as `namespace__name`, and a custom tool as a function with one string. Hosted
+tools (web search and the like), which only their provider can run, are not offered; this is noted, never an error.
 """
 
 import msgspec
@@ -17,7 +16,7 @@ from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
 
 
 class ResponsesTools(msgspec.Struct):
-    """What a request offers, while its lists of tools are read."""
+    """The tools of a request, collected while its lists are read."""
 
     tools: dict[str, Tool] = {}
     custom: set[str] = set()
@@ -25,80 +24,81 @@ class ResponsesTools(msgspec.Struct):
     hosted: list[str] = []
 
     def client_options(self) -> ResponsesClientOptions:
-        """Give what calls must be turned back into."""
+        """Return the options for converting calls back to the client's forms."""
         return ResponsesClientOptions(custom=frozenset(self.custom), namespaces=self.namespaces)
 
 
-def read_tools(listed: list[JSON], loaded: list[JSON], limits: RequestLimits) -> ResponsesTools:
-    """Read `tools`, and those that input items brought, which may come again. Raises `RequestError`."""
-    offer = ResponsesTools()
+def read_tools(listed: list[JSON], loaded_tools: list[JSON], limits: RequestLimits) -> ResponsesTools:
+    """Read `tools`, and the tools that input items contain, which may repeat others. Raises `RequestError`."""
+    offered = ResponsesTools()
     for position, tool in enumerate(listed):
-        _read_tool(offer, expect(tool, dict, f"tools[{position}]"), f"tools[{position}]", "")
-    for tool in loaded:
+        _read_tool(offered, expect(tool, dict, f"tools[{position}]"), f"tools[{position}]", "")
+    for tool in loaded_tools:
         if isinstance(tool, dict):
-            _read_tool(offer, tool, "tools", "", allow_repeat=True)
-    check_tools(tuple(offer.tools.values()), limits)
-    as_tools(tuple(offer.tools.values()))
-    return offer
+            _read_tool(offered, tool, "tools", "", allow_repeat=True)
+    check_tools(tuple(offered.tools.values()), limits)
+    as_tools(tuple(offered.tools.values()))
+    return offered
 
 
 def _read_tool(
-    offer: ResponsesTools, tool: dict[str, JSON], place: str, namespace: str, *, allow_repeat: bool = False
+    offered: ResponsesTools, tool: dict[str, JSON], path: str, namespace: str, *, allow_repeat: bool = False
 ) -> None:
     match tool.get("type"):
         case "function":
-            inner = tool.get("function")  # the Chat API's form, which some clients send here too
+            inner = tool.get("function")  # the Chat API's form, which some clients also send here
             _add_tool(
-                offer,
-                read_function(inner if isinstance(inner, dict) else tool, place),
-                place,
+                offered,
+                read_function(inner if isinstance(inner, dict) else tool, path),
+                path,
                 namespace,
                 allow_repeat=allow_repeat,
             )
         case "custom":
-            made = read_custom(tool, place)
-            offer.custom.add(flat_name(namespace, made.name))
-            _add_tool(offer, made, place, namespace, allow_repeat=allow_repeat)
+            converted = read_custom(tool, path)
+            offered.custom.add(flat_name(namespace, converted.name))
+            _add_tool(offered, converted, path, namespace, allow_repeat=allow_repeat)
         case "namespace" if not namespace:
-            _read_namespace(offer, tool, place, allow_repeat=allow_repeat)
+            _read_namespace(offered, tool, path, allow_repeat=allow_repeat)
         case kind:
-            offer.hosted.append(str(kind)[:80])
+            offered.hosted.append(str(kind)[:80])
 
 
-def _read_namespace(offer: ResponsesTools, tool: dict[str, JSON], place: str, *, allow_repeat: bool) -> None:
-    """Take the tools of a namespace; its own description goes to the first of them."""
-    name = expect(tool.get("name"), str, f"{place}.name")
+def _read_namespace(offered: ResponsesTools, tool: dict[str, JSON], path: str, *, allow_repeat: bool) -> None:
+    """Read the tools of a namespace; its description is prepended to that of its first tool."""
+    name = expect(tool.get("name"), str, f"{path}.name")
+    # `ResponsesClientOptions` stores `name=namespace` in words separated by blanks.
     if "=" in name or name.split() != [name]:
-        raise field_error(name, "a name without blanks", f"{place}.name")
-    about = tool.get("description")
-    for position, inner in enumerate(expect(tool.get("tools"), list, f"{place}.tools")):
-        within = f"{place}.tools[{position}]"
-        known = dict(expect(inner, dict, within))
-        if position == 0 and isinstance(about, str) and about:
-            own = known.get("description")
-            known["description"] = f"{about}\n{own}" if isinstance(own, str) and own else about
-        _read_tool(offer, known, within, name, allow_repeat=allow_repeat)
+        raise field_error(name, "a name without blanks", f"{path}.name")
+    description = tool.get("description")
+    for position, inner in enumerate(expect(tool.get("tools"), list, f"{path}.tools")):
+        inner_path = f"{path}.tools[{position}]"
+        fields = dict(expect(inner, dict, inner_path))
+        if position == 0 and isinstance(description, str) and description:
+            own = fields.get("description")
+            fields["description"] = f"{description}\n{own}" if isinstance(own, str) and own else description
+        _read_tool(offered, fields, inner_path, name, allow_repeat=allow_repeat)
 
 
-def _add_tool(offer: ResponsesTools, tool: Tool, place: str, namespace: str, *, allow_repeat: bool) -> None:
+def _add_tool(offered: ResponsesTools, tool: Tool, path: str, namespace: str, *, allow_repeat: bool) -> None:
     name = flat_name(namespace, tool.name)
-    if name in offer.tools:
+    if name in offered.tools:
         if allow_repeat:
             return
-        raise RequestError(f"{place}: there are two tools named {name[:80]!r}", param=f"{place}.name")
-    offer.tools[name] = msgspec.structs.replace(tool, name=name)
+        raise RequestError(f"{path}: there are two tools named {name[:80]!r}", param=f"{path}.name")
+    offered.tools[name] = msgspec.structs.replace(tool, name=name)
     if namespace:
-        offer.namespaces[name] = namespace
+        offered.namespaces[name] = namespace
 
 
-def read_tool_choice(source: dict[str, JSON], offer: ResponsesTools) -> ToolChoice:
-    """Read `tool_choice`; a hosted tool cannot be forced, so that choice is free. Raises `RequestError`."""
+def read_tool_choice(source: dict[str, JSON], offered: ResponsesTools) -> ToolChoice:
+    """Read `tool_choice`; a choice of a hosted tool becomes `auto`. Raises `RequestError`."""
     choice = _read_choice(source.get("tool_choice"))
     for name in choice.names:
-        if name not in offer.tools:
+        if name not in offered.tools:
             raise RequestError(f"Tool choice {name[:80]!r} not found in 'tools' parameter.", param="tool_choice")
-    if choice.mode == "required" and not offer.tools:
-        if offer.hosted:
+    if choice.mode == "required" and not offered.tools:
+        if offered.hosted:
             return AUTO
         raise RequestError("tool_choice: a call is required but no tools are offered", param="tool_choice")
     return choice
@@ -126,7 +126,7 @@ def _read_choice(value: JSON) -> ToolChoice:
 
 
 def _read_chosen_name(value: dict[str, JSON]) -> str:
-    """Give the name in `{type, name, namespace?}`, or in the Chat API's form; empty for a hosted tool."""
+    """Read the name in `{type, name, namespace?}`, or in the Chat API's form; empty for a hosted tool."""
     match value:
         case {"type": "function" | "custom", "name": str(name)}:
             space = value.get("namespace")

@@ -1,8 +1,7 @@
-"""The request for an upstream that speaks the Responses API.
+"""Writing requests for upstreams of the Responses API.
 
-Rule: always a stream, and nothing is stored there: the whole conversation is sent each time. Fields that only a client
-of this API knows are passed on; nothing is sent that says only the default.
-Neighbours: the shim gives a request without tools, a native upstream gets the tools as functions.
+Rule: a request always asks for a stream and for no storage: the whole conversation is sent each time. Fields that only
+this API has are forwarded from its clients; fields with default values are omitted.
 """
 
 from fcshim.codecs.base import UpstreamRequest
@@ -36,7 +35,7 @@ _FORWARDED_FIELDS = (
 
 
 def write_request(request: Request) -> UpstreamRequest:
-    """Write a request. Raises `RequestError` for several choices, which the API does not give."""
+    """Write the request for the upstream. Raises `RequestError` for several choices, which the API does not have."""
     if request.n > 1:
         raise RequestError("n: the upstream's API gives one choice; ask again for more", param="n")
     given = {
@@ -53,7 +52,7 @@ def write_request(request: Request) -> UpstreamRequest:
 
 
 def _write_settings(request: Request) -> dict[str, JSON]:
-    """Give the client's own fields, or what those of another API come to."""
+    """Return the client's own fields, or the fields of the Chat API converted."""
     own = request.verbatim.get(API)
     if own is not None:
         return {name: own[name] for name in _FORWARDED_FIELDS if name in own}
@@ -70,7 +69,7 @@ def _write_settings(request: Request) -> dict[str, JSON]:
 
 
 def _write_tools(request: Request) -> dict[str, JSON]:
-    """Give the tool fields; a choice among several tools is said by offering only those."""
+    """Return the tool fields; a choice among several tools is expressed by offering only those tools."""
     choice = request.tool_choice
     tools = [tool for tool in request.tools if len(choice.names) < 2 or tool.name in choice.names]
     if not tools:
@@ -83,7 +82,7 @@ def _write_tools(request: Request) -> dict[str, JSON]:
 
 
 def _write_function(tool: Tool) -> dict[str, JSON]:
-    """Give a function; `strict` is always said, because this API takes silence for yes."""
+    """Return a function; `strict` is always written, because its default in this API is true."""
     strict = tool.strict and is_closed(tool.parameters, all_required=True)
     function = {"type": "function", "name": tool.name, "parameters": as_object(tool.parameters), "strict": strict}
     return {**function, "description": tool.description} if tool.description else function
@@ -109,12 +108,12 @@ def _write_message(message: Message) -> list[dict[str, JSON]]:
 
 
 def _write_assistant(message: AssistantMessage) -> list[dict[str, JSON]]:
-    """Give what the model said in one turn: reasoning that its provider can verify, text, calls."""
+    """Return the items of one turn of the model: reasoning with its signature, text, calls."""
     items: list[dict[str, JSON]] = []
     if message.signature:
         items.append({"type": "reasoning", "summary": [], "encrypted_content": message.signature})
     if text := text_of(message.content):
-        part = {"type": "output_text", "text": text}  # a bare string is what llama-server does not take here
+        part = {"type": "output_text", "text": text}  # llama-server rejects a plain string here
         items.append({"type": "message", "role": "assistant", "content": [part]})
     items += [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments or "{}"}
@@ -124,7 +123,7 @@ def _write_assistant(message: AssistantMessage) -> list[dict[str, JSON]]:
 
 
 def _write_content(content: Content) -> JSON:
-    """Give text as one string; parts only where there are media."""
+    """Return text as one string; an array of parts only where there are media."""
     if all(isinstance(part, TextPart) for part in content):
         return text_of(content)
     return [
@@ -134,7 +133,7 @@ def _write_content(content: Content) -> JSON:
 
 
 def _write_media(part: MediaPart) -> dict[str, JSON]:
-    """Give the form that fits; what has neither content nor address can only be described."""
+    """Convert a media part; one with neither data nor URL becomes a text that describes it."""
     if not (part.url or part.data):
         return {"type": "input_text", "text": placeholder(part).text}
     if part.media_type.startswith("audio/") and part.data:

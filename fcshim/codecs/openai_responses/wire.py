@@ -1,7 +1,6 @@
-"""The upstream's events, typed: only the fields that become events of ours.
+"""Types of the upstream's events, with only the fields that become unified events.
 
-Rule: unknown fields and kinds cost nothing and break nothing; a missing one has the value that changes nothing.
-Neighbours: the interpreter reads these.
+Rule: unknown fields are skipped by the parser; a missing field has a default that has no effect.
 """
 
 import msgspec
@@ -33,7 +32,7 @@ class ResponsesItem(msgspec.Struct, gc=False):
 
 
 class ResponseObject(msgspec.Struct, gc=False):
-    """The response object, as events carry it."""
+    """The response object inside an event."""
 
     status: str | None = None
     output: list[ResponsesItem] | None = None
