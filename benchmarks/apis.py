@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks.proxy.load import CHAT, Seen, stream, streams
+from benchmarks.proxy.load import CHAT, LoadResult, read_stream, read_streams
 from benchmarks.proxy.processes import Process, proxy, scripted_upstream
 from benchmarks.proxy.upstream import CALL, TEXT
 from benchmarks.report import Report, arguments
@@ -58,16 +58,16 @@ def _measure(process: Process, api: str, chunks: int) -> ApiCosts:
 
 
 def _first_chunk_milliseconds(process: Process) -> dict[str, float]:
-    """Give the median milliseconds until the first chunk; the APIs take turns request by request."""
-    seen = {api: Seen() for api in CODECS}
+    """Return the median milliseconds until the first chunk; the APIs take turns request by request."""
+    seen = {api: LoadResult() for api in CODECS}
 
     async def ask() -> None:
         for _ in range(_SHORT_STREAMS):
             for api, found in seen.items():
-                await stream(process.port, f"{TEXT}:1:0", found, api)
+                await read_stream(process.port, f"{TEXT}:1:0", found, api)
 
     uvloop.run(ask())
-    return {api: found.median_first * 1e3 for api, found in seen.items()}
+    return {api: found.median_first_chunk * 1e3 for api, found in seen.items()}
 
 
 def _cpu(process: Process, api: str, kind: str, chunks: int) -> float:
@@ -76,10 +76,10 @@ def _cpu(process: Process, api: str, kind: str, chunks: int) -> float:
     return (process.cpu() - before) / (_STREAMS * chunks) * 1e6
 
 
-def _load(process: Process, api: str, script: str, count: int) -> Seen:
-    seen = uvloop.run(streams(process.port, count, script, api))
-    if seen.clean != count:
-        raise RuntimeError(f"{api}: {count - seen.clean} of {count} streams broke")
+def _load(process: Process, api: str, script: str, count: int) -> LoadResult:
+    seen = uvloop.run(read_streams(process.port, count, script, api))
+    if seen.completed != count:
+        raise RuntimeError(f"{api}: {count - seen.completed} of {count} streams broke")
     return seen
 
 

@@ -104,9 +104,9 @@ def _is_event_stream(target: ProbeTarget) -> bool:
 _FLAWS = (
     ("the reply came as one JSON document instead of a stream", _is_unstreamed),
     ("all text came at once, at the end", _is_buffered),
-    ("no [DONE] at its end", lambda patient: _is_event_stream(patient) and b"[DONE]" not in patient.plain.raw),
-    ("its lines end with CRLF", lambda patient: _is_event_stream(patient) and b"\r\n" in patient.plain.raw),
-    ("the role comes with every chunk", lambda patient: patient.plain.raw.count(b'"role"') > _MIN_TOKENS),
+    ("no [DONE] at its end", lambda target: _is_event_stream(target) and b"[DONE]" not in target.baseline.raw),
+    ("its lines end with CRLF", lambda target: _is_event_stream(target) and b"\r\n" in target.baseline.raw),
+    ("the role comes with every chunk", lambda target: target.baseline.raw.count(b'"role"') > _MIN_TOKENS),
 )
 
 
