@@ -1,7 +1,7 @@
 """The command line: `fcshim serve`, `chat`, `parse`, `render`, `dialects`, `tools`, `mcp`, `demo` and others.
 
-Rule: one module per subcommand, with `fill` (its arguments) and `run` (its work); nothing else reads arguments.
-Neighbours: `entry` picks the subcommand; everything that works lives in the rooms above.
+Rule: one module per subcommand, with `configure_parser` and `run`; nothing else reads arguments. The work is done in
+the packages above.
 """
 
 from fcshim.cli.entry import main

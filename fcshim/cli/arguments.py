@@ -1,7 +1,7 @@
-"""A parser of arguments that tells of a mistake in one line, with the nearest name where a name is unknown.
+"""An `ArgumentParser` that reports a mistake in one line and suggests the nearest name for an unknown option.
 
-Rule: only what is said differs from `argparse`: its usage, which of `serve` takes twenty lines, hides the message.
-Neighbours: `entry` makes one for each command.
+Rule: only the error message differs from `argparse`, which prints the usage first: for `serve` these are twenty lines,
+and they hide the message.
 """
 
 import argparse
@@ -11,23 +11,23 @@ from typing import NoReturn
 
 _USAGE_ERROR = 2
 _MIN_SIMILARITY = 0.7
-"""How much two names have in common, of 1, for one to be meant by the other."""
+"""Similarity ratio of `difflib`, from 0 to 1, above which a name is suggested."""
 _UNKNOWN = "unrecognized arguments: "
-"""How argparse begins its message about them."""
+"""How argparse begins its message about unknown options."""
 
 
 class CliParser(argparse.ArgumentParser):
-    """Parses the arguments of one command; what stands in `prog` has a help."""
+    """Parses the arguments of one command. The error message refers to the help of `prog`."""
 
     def error(self, message: str) -> NoReturn:
-        """Tell of a mistake and leave."""
+        """Write the message to stderr and exit with status 2."""
         unknown = message.partition(_UNKNOWN)[2]
         if unknown:
             message += suggest(unknown.split()[0].partition("=")[0], self._option_string_actions)
-        self.exit(_USAGE_ERROR, f"{self.prog}: {message} ({self.prog} --help says what it takes)\n")
+        self.exit(_USAGE_ERROR, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Ask whether another name was meant; empty where none is near."""
+    """Return ", did you mean NAME?" for the most similar known name, or an empty string."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=_MIN_SIMILARITY)
     return f", did you mean {near[0]}?" if near else ""

@@ -1,7 +1,6 @@
-"""`fcshim demo`: a tiny model calls a tool through fcshim, on this machine alone.
+"""`fcshim demo`: a tiny embedded model calls a tool through fcshim, without a server or a download.
 
-Rule: arguments only; the show is `demo.run`'s.
-Neighbours: `demo`.
+Rule: this module only reads arguments; `demo.run` does the work.
 """
 
 import argparse
@@ -13,8 +12,8 @@ from fcshim.demo.serving import EngineName
 _DESCRIPTION = """\
 Watch a real language model call a real tool through fcshim: no server, no download.
 
-The model that comes with fcshim is tiny and can only copy; what it shows is the way of
-a call: the prompt, the raw text of the model, the events, the tool's result, the answer.
+The model that comes with fcshim is tiny and can only copy. The demo shows each step of a
+call: the prompt, the raw text of the model, the events, the tool's result, the answer.
 """
 
 _EPILOG = """\
@@ -27,13 +26,13 @@ needs: pip install 'fcshim[demo]'
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument(
         "--engine",
         choices=get_args(EngineName),
         default="auto",
-        help="what runs the model: a llama-server on PATH, the embedded runtime, or the first that is there",
+        help="runtime of the model: a llama-server on PATH, the embedded one, or the first of them that exists",
     )
     parser.add_argument("--serve", action="store_true", help="keep the proxy running afterwards")
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="address of the proxy (default: %(default)s)")
@@ -41,5 +40,5 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demonstration."""
+    """Run the demo and give its exit code."""
     return run_demo(serve=arguments.serve, host=arguments.host, port=arguments.port, engine=arguments.engine)

@@ -1,7 +1,6 @@
-"""`fcshim dialects`: the formats in which calls can be written.
+"""`fcshim dialects`: list the text formats of calls.
 
 Rule: everything shown comes from the dialect table and its templates.
-Neighbours: `parse.dialect` is the table, `prompt.render` writes the example.
 """
 
 import argparse
@@ -13,9 +12,9 @@ from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.prompt.render import render_call
 
 _DESCRIPTION = """\
-List the dialects: the text formats in which a model is asked to write its calls.
-Each with its name (for --dialect), what it is, one call as the model would write it, and what of a
-call must wait until more of it was written, where that is so.
+List the dialects: the text formats in which a model is asked to write its calls. Each has a name
+(for --dialect), a summary, an example of one call, and, where it applies, which part of a call
+cannot be streamed until more of it has been written.
 """
 
 _EPILOG = """\
@@ -26,7 +25,7 @@ examples:
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--json", action="store_true", help="write a JSON array of {name, summary, waits, example}")
 

@@ -1,7 +1,6 @@
-"""`fcshim doctor`: find out how an endpoint's model is best asked for calls, and write the settings for it.
+"""`fcshim doctor`: find the settings with which an endpoint's model makes the best tool calls, and write them.
 
-Rule: exit code 0 where calls can be had, 1 where not; a file that is there is not overwritten unasked.
-Neighbours: `evaluate.doctor` examines, `flags` has the settings of the endpoint.
+Rule: exit code 0 if the model can make tool calls, 1 if not; an existing file is overwritten only with `--force`.
 """
 
 import argparse
@@ -17,10 +16,10 @@ from fcshim.config import Config
 from fcshim.errors import ConfigError
 
 _DESCRIPTION = """\
-Examine an endpoint: which server and API it is, what its prompts may hold, whether it calls
-tools by itself, what holds its model to a form, how its streams come. Then asks the same cases
-in every dialect that may suit the model (--quick leaves that out). Says what was seen and what
-follows, and writes the settings that `fcshim serve --config` then uses.
+Examine an endpoint: which server and API it is, what its prompts may contain, whether it has
+native tool calling, which constraints its model obeys, how it streams. Then run the same cases
+in every dialect that may suit the model (not with --quick). Report the findings and the settings
+that follow from them, and write a file of settings for `fcshim serve --config`.
 """
 
 _EPILOG = """\
@@ -30,36 +29,38 @@ examples:
   fcshim doctor http://127.0.0.1:8080 --json | jq .findings
   fcshim serve --config fcshim.toml
 
-exit codes: 0 calls can be had, 1 they cannot (or nobody is there), 2 a mistake in arguments
+exit codes: 0 the model can make tool calls, 1 it cannot or the endpoint fails, 2 wrong arguments
 """
 
 _GROUPS = ("upstream", "time")
 _EXCLUDED_SETTINGS = ("upstream", "forward_client_key", "ping", "first_ping", "drain_timeout")
-"""Settings that are arguments here, or mean nothing where there are no clients."""
+"""Settings that are arguments of this command, or that only matter for a server with clients."""
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("url", metavar="URL", help="the endpoint, with or without /v1")
     parser.add_argument("--model", metavar="NAME", default="", help="the model to examine [default: the first listed]")
-    parser.add_argument("--quick", action="store_true", help="only look: no cases in several dialects")
+    parser.add_argument("--quick", action="store_true", help="do not run cases in several dialects")
     parser.add_argument("--cases", metavar="N", type=_positive_int, help="cases for each dialect [default: 24]")
     parser.add_argument(
-        "--category", metavar="NAME", action="append", default=[], help="take cases of this category (repeatable)"
+        "--category", metavar="NAME", action="append", default=[], help="use cases of this category (repeatable)"
     )
-    parser.add_argument("--write", metavar="FILE", help="write the settings there, as TOML, if calls can be had")
-    parser.add_argument("--force", action="store_true", help="replace a FILE that is there already")
+    parser.add_argument(
+        "--write", metavar="FILE", help="write the settings to FILE, as TOML, if the model can make tool calls"
+    )
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument("--json", action="store_true", help="write everything as one JSON object")
     add_settings(parser, only=_GROUPS, without=_EXCLUDED_SETTINGS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Examine, report, write. Raises `ConfigError` and `UpstreamError`."""
+    """Examine the endpoint, report, and write the settings. Raises `ConfigError` and `UpstreamError`."""
     arguments.upstream = endpoint_url(arguments.url)
     config = read_settings(arguments)
     named = hasattr(arguments, "upstream_api") or config.upstream_api != Config().upstream_api
-    from fcshim.cli.doctor_report import make_report, not_written_message  # noqa: PLC0415 - a mistake in the settings is told before this
+    from fcshim.cli.doctor_report import make_report, not_written_message  # noqa: PLC0415 - after the settings are checked
     from fcshim.evaluate.doctor import DEFAULT_CASES, DoctorOptions, diagnose, format_settings  # noqa: PLC0415 - see above
     from fcshim.evaluate.settings_file import check_writable, save_settings  # noqa: PLC0415 - see above
 
@@ -81,16 +82,16 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             save_settings(format_settings(diagnosis), file, replace=arguments.force)
         except ConfigError:
-            report.finish(diagnosis, None)  # what took minutes to find out is shown instead
+            report.finish(diagnosis, None)  # finding the settings took minutes: show them if they cannot be saved
             raise
     report.finish(diagnosis, file)
     if file is not None and arguments.json and not diagnosis.works:
-        sys.stderr.write(f"fcshim: no calls can be had: {not_written_message(file)}\n")
+        sys.stderr.write(f"fcshim: the model cannot make tool calls: {not_written_message(file)}\n")
     return 0 if diagnosis.works else 1
 
 
 def _positive_int(text: str) -> int:
-    """Read a number of cases."""
+    """Read a number of cases. Zero is not one: `--quick` is the option for it."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}; --quick asks no cases")
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r}; --quick runs no cases")
     return int(text)

@@ -1,7 +1,6 @@
-"""What `fcshim doctor` shows: a line for each finding as it comes, or nothing until the end.
+"""The output of `fcshim doctor`: a line for each finding as it arrives, or nothing where stdout holds JSON.
 
-Rule: on a terminal in columns and colours, else in plain lines that tools can search.
-Neighbours: `doctor` hands over what was found.
+Rule: columns and colours on a terminal, otherwise plain lines that `grep` can search.
 """
 
 import sys
@@ -22,11 +21,11 @@ from fcshim.evaluate.result import NATIVE
 
 _MARKS: dict[ProbeVerdict, tuple[str, str]] = {"yes": ("✓", "green"), "no": ("✗", "yellow"), "unclear": ("?", "cyan")}
 _TITLE_WIDTH = 36
-"""Columns of the longest title."""
+"""Characters of the column of titles."""
 
 
 class DoctorReport:
-    """Says nothing until `conclude`, and nothing then: the base of those that do."""
+    """Shows nothing; the base class of the reports that do."""
 
     def __init__(self) -> None:
         self.callbacks = DoctorCallbacks(
@@ -37,82 +36,82 @@ class DoctorReport:
         )
 
     def show_activity(self) -> AbstractContextManager[object]:
-        """Show that something is going on, as long as that is entered."""
+        """Return a context manager that shows an activity indicator while it is entered."""
         return nullcontext()
 
     def show_endpoint(self, endpoint: EndpointInfo) -> None:
-        """Tell who is there."""
+        """Show the server, its models and the model that is examined."""
 
     def show_finding(self, finding: Finding) -> None:
-        """Tell one finding."""
+        """Show one finding."""
 
-    def show_progress(self, way: str, done: int, every: int) -> None:
-        """Tell how far a way has come."""
+    def show_progress(self, dialect: str, done: int, total: int) -> None:
+        """Show how many of the cases of a trial have run."""
 
     def show_trial(self, trial: Trial) -> None:
-        """Tell how a way did."""
+        """Show the outcome of a trial."""
 
     def finish(self, diagnosis: Diagnosis, file: Path | None) -> None:
-        """Tell what follows; `file` is where the settings were to be written."""
+        """Show the conclusion; `file` is the file in which the settings are saved, if any."""
 
 
 class PlainReport(DoctorReport):
-    """Lines of text."""
+    """Writes plain lines of text to stdout."""
 
     def show_endpoint(self, endpoint: EndpointInfo) -> None:
-        """Tell who is there."""
+        """Write one line about the endpoint."""
         write_line(_describe_endpoint(endpoint))
         sys.stdout.flush()
 
     def show_finding(self, finding: Finding) -> None:
-        """Tell one finding."""
+        """Write the verdict, the title and the evidence in one line."""
         meaning = f" -> {finding.means}" if finding.means else ""
         write_line(f"{finding.verdict:<8}{finding.title:<{_TITLE_WIDTH}}{finding.evidence}{meaning}")
         sys.stdout.flush()
 
     def show_trial(self, trial: Trial) -> None:
-        """Tell how a way did."""
+        """Write the outcome of a trial in one line."""
         write_line(f"tried   {_trial_title(trial):<{_TITLE_WIDTH}}{_trial_outcome(trial)}")
         sys.stdout.flush()
 
     def finish(self, diagnosis: Diagnosis, file: Path | None) -> None:
-        """Tell what follows."""
+        """Write the conclusion, and the settings where no file was written."""
         write_line(f"\n{_conclusion(diagnosis, file)}")
         if diagnosis.works and file is None:
             write_line(f"\n{format_settings(diagnosis).rstrip()}")
 
 
 class TerminalReport(DoctorReport):
-    """The same in columns and colours, with a line that shows that something is going on."""
+    """Writes columns and colours to a terminal, with a status line while requests are running."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
-        self._status = console.status("asking who is there")
+        self._status = console.status("looking for the endpoint")
 
     def show_activity(self) -> AbstractContextManager[object]:
-        """Show a line that moves."""
+        """Return the status line, which is animated while it is entered."""
         return self._status
 
     def show_endpoint(self, endpoint: EndpointInfo) -> None:
-        """Tell who is there."""
+        """Write one line about the endpoint."""
         self._console.print(Text(_describe_endpoint(endpoint), style="bold"))
         self._status.update("asking the model")
 
     def show_finding(self, finding: Finding) -> None:
-        """Tell one finding."""
+        """Write a mark, the title and the evidence in columns."""
         sign, colour = _MARKS[finding.verdict]
         said = Text(finding.evidence)
         if finding.means:
             said.append(f"\n→ {finding.means}", style="dim")
         self._print_row(Text(sign, style="red" if finding.fatal else colour), finding.title, said)
 
-    def show_progress(self, way: str, done: int, every: int) -> None:
-        """Tell how far a way has come."""
-        self._status.update(f"asking cases in {way}: {done} of {every}")
+    def show_progress(self, dialect: str, done: int, total: int) -> None:
+        """Show the number of finished cases in the status line."""
+        self._status.update(f"running cases in {dialect}: {done} of {total}")
 
     def show_trial(self, trial: Trial) -> None:
-        """Tell how a way did."""
+        """Write the outcome of a trial in columns."""
         self._print_row(Text("•", style="cyan"), _trial_title(trial), Text(_trial_outcome(trial)))
 
     def _print_row(self, sign: Text, title: str, text: Text) -> None:
@@ -124,32 +123,34 @@ class TerminalReport(DoctorReport):
         self._console.print(row)
 
     def finish(self, diagnosis: Diagnosis, file: Path | None) -> None:
-        """Tell what follows."""
+        """Write the conclusion, and the settings where no file was written."""
         self._console.print(Text(f"\n{_conclusion(diagnosis, file)}", style="bold"))
         if diagnosis.works and file is None:
-            self._console.print(Text(f"\n{format_settings(diagnosis).rstrip()}"), soft_wrap=True)  # to be copied
+            self._console.print(
+                Text(f"\n{format_settings(diagnosis).rstrip()}"), soft_wrap=True
+            )  # unbroken lines, so that users can copy them into a file
 
 
 def make_report(out: TextIO, *, silent: bool) -> DoctorReport:
-    """Give the report that suits the place where it is read."""
+    """Return the report for `out`: none if `silent`, columns on a terminal, plain lines otherwise."""
     if silent:
         return DoctorReport()
     return TerminalReport(Console(file=out, highlight=False)) if out.isatty() else PlainReport()
 
 
 def not_written_message(file: Path) -> str:
-    """Say what became of the file where no calls can be had."""
-    return f"{file} is left as it is." if file.exists() else f"{file} is not written."
+    """Say that the file was not written, or not replaced, because the model cannot make tool calls."""
+    return f"{file} is unchanged." if file.exists() else f"{file} is not written."
 
 
 def _describe_endpoint(endpoint: EndpointInfo) -> str:
-    server, count = endpoint.detection.backend, len(endpoint.model_names)
+    backend, count = endpoint.detection.backend, len(endpoint.model_names)
     models = f"{count} models" if count > 1 else "one model" if count else "models that it does not list"
-    return f"{endpoint.url} is {server.name} ({endpoint.detection.evidence}) with {models}; examined: {endpoint.model}"
+    return f"{endpoint.url} is {backend.name} ({endpoint.detection.evidence}) with {models}; examined: {endpoint.model}"
 
 
 def _trial_title(trial: Trial) -> str:
-    return f"asked in {trial.way}" if trial.way != NATIVE else "asked by its own tools"
+    return f"asked in {trial.way}" if trial.way != NATIVE else "native tool calling"
 
 
 def _trial_outcome(trial: Trial) -> str:
@@ -158,19 +159,19 @@ def _trial_outcome(trial: Trial) -> str:
 
 def _conclusion(diagnosis: Diagnosis, file: Path | None) -> str:
     if not diagnosis.works:
-        why = "no way of asking brought a right call" if diagnosis.trials else "it gives no replies"
+        why = "no trial had a correct call" if diagnosis.trials else "it gives no replies"
         unwritten = "" if file is None else f"\n{not_written_message(file)}"
-        return f"No calls can be had of {diagnosis.model}: {why}{_constraint_note(diagnosis)}.{unwritten}"
+        return f"{diagnosis.model} cannot make tool calls: {why}{_constraint_note(diagnosis)}.{unwritten}"
     best = next((trial for trial in diagnosis.trials if trial.way == diagnosis.way), None)
-    works = "It replies; whether it calls was not asked (--quick)"
+    works = "The model replies; its tool calls were not tested (--quick)"
     if best is not None:
-        works = f"Calls can be had, best {_trial_title(best)}: {describe_trial(best)}"
+        works = f"The model makes tool calls, best {_trial_title(best)}: {describe_trial(best)}"
     if file is None:
-        return f"{works}.\nThese settings follow (--write FILE keeps them for fcshim serve --config FILE):"
+        return f"{works}.\nRecommended settings (--write FILE saves them for fcshim serve --config FILE):"
     return f"{works}.\nUse the settings with: fcshim serve --config {file}"
 
 
 def _constraint_note(diagnosis: Diagnosis) -> str:
-    """Say what is left where the model does not call by itself."""
+    """Say that required calls still work where a constraint forces them."""
     holds = any(choice.setting == "constrain" and choice.value != "off" for choice in diagnosis.choices)
-    return "; one that is demanded is held to its form all the same" if holds else ""
+    return "; a required call (tool_choice) is still possible under a constraint" if holds else ""

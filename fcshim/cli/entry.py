@@ -1,7 +1,7 @@
-"""From arguments to a subcommand, and from what goes wrong to an exit code.
+"""The entry point: runs the subcommand that the arguments name, and turns errors into exit codes.
 
-Rule: 0 done, 1 failed, 2 the caller's mistake (arguments, settings, files); messages go to stderr, in one line.
-Neighbours: the subcommand modules beside this one, each imported only when it is asked for.
+Rule: 0 success, 1 failure, 2 the caller's mistake (arguments, settings, files); a message is one line on stderr. Only
+the module of the named subcommand is imported, because some import large packages.
 """
 
 import argparse
@@ -21,46 +21,46 @@ COMMANDS = {
     "chat": "talk to a model with tools, in this terminal or from a script",
     "parse": "read the calls out of a model's text: events as JSON lines",
     "render": "show the prompt that offers tools to a model",
-    "models": "list an endpoint's models: whose tool calling each gets, and how it is asked",
-    "doctor": "find out how an endpoint's model is best asked for calls, and write the settings",
+    "models": "list an endpoint's models: whose tool calling each gets, and in which dialect",
+    "doctor": "find the best tool calling settings for an endpoint's model, and write them",
     "eval": "measure how well a model calls: cases with known answers, in one dialect or several",
     "dialects": "list the formats in which calls can be written",
     "tools": "use the tools of MCP servers: list, call, convert",
     "mcp": "serve tools to other programs: an MCP server",
-    "demo": "watch a tiny model call a tool, without server or download",
+    "demo": "watch a tiny model call a tool, without a server or a download",
 }
 
 _DESCRIPTION = """\
 Native-grade tool calling for language models that have none.
 
-fcshim writes the offered tools into the prompt, reads the calls back out of the model's
-streaming text, and answers every client as if the model had called them natively.
+fcshim writes the offered tools into the prompt, parses the calls from the model's streaming
+text, and answers every client as if the model had called the tools natively.
 """
 
 _EPILOG = """\
 start here:
-  fcshim demo                                     see it work, on this machine alone
+  fcshim demo                                     see it work, without a server
   fcshim serve --upstream http://localhost:8080   put it in front of llama.cpp
-  fcshim COMMAND --help                           what a command takes, with examples
+  fcshim COMMAND --help                           the options of a command, with examples
 
-exit codes: 0 done, 1 failed, 2 a mistake in arguments, settings or files
+exit codes: 0 success, 1 failure, 2 a mistake in arguments, settings or files
 """
 
 _DONE, _FAILED, _USAGE_ERROR, _INTERRUPTED = 0, 1, 2, 130
 
 
 class Subcommand(Protocol):
-    """What a subcommand's module offers."""
+    """The functions of a subcommand's module."""
 
     def configure_parser(self, parser: argparse.ArgumentParser) -> None:
-        """Give the parser the command's description and arguments."""
+        """Set the description and add the arguments of the command."""
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do the work and give the exit code."""
+        """Run the command and return the exit code. Raises `FcshimError`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `fcshim` with these arguments (the process's own by default) and give the exit code."""
+    """Run `fcshim` with these arguments (by default those of the process) and return the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
     if not given or given[0] not in COMMANDS:
         _show_help(given)
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _show_help(given: Sequence[str]) -> NoReturn:
-    """Answer `--help`, `--version`, no command and an unknown one; always leaves by `SystemExit`."""
+    """Handle `--help`, `--version`, a missing and an unknown command. Always raises `SystemExit`."""
     parser = CliParser(
         prog="fcshim",
         usage="fcshim [--help] [--version] COMMAND ...",
@@ -97,7 +97,7 @@ def _show_help(given: Sequence[str]) -> NoReturn:
 
 
 def exit_code_of(work: Callable[[], int]) -> int:
-    """Do the work; turn its documented errors into a line on stderr and an exit code."""
+    """Call `work` and return its exit code; write a documented error to stderr and return the code for it."""
     try:
         code = work()
         sys.stdout.flush()
@@ -120,9 +120,9 @@ def _report_error(message: str, code: int) -> int:
 
 
 def _ignore_closed_pipe() -> int:
-    """Whoever read our output has seen enough (`| head`): that is not a failure.
+    """Return success when the reader of stdout has closed the pipe (`| head`).
 
-    Python flushes stdout once more at exit, which must not find the closed pipe again.
+    Python flushes stdout again at exit; without the redirection it would report the closed pipe then.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _DONE

@@ -1,7 +1,6 @@
-"""How far `fcshim eval` is: a bar per dialect on stderr, with what was right so far.
+"""The progress of `fcshim eval`: a bar per dialect on stderr, with the number of right results.
 
-Rule: only a terminal sees bars; what an earlier run left is not counted again.
-Neighbours: `eval` hands over results as they come.
+Rule: bars are drawn only on a terminal; results of an earlier run are not counted.
 """
 
 from types import TracebackType
@@ -17,14 +16,14 @@ from fcshim.evaluate.result_file import ResultFile
 
 
 class EvalProgress:
-    """The bars. Use it as a context manager."""
+    """The progress bars, drawn while the context manager is entered."""
 
     def __init__(self, plan: EvalPlan, result_file: ResultFile, console: Console) -> None:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[status]}"),
         )
         self._bars = Bars(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal)
         self._right: dict[str, int] = {}
@@ -33,7 +32,7 @@ class EvalProgress:
         for dialect in plan.labels():
             waiting = sum(not result_file.has(dialect, case.id) for case in cases)
             self._right[dialect] = 0
-            self._tasks[dialect] = self._bars.add_task(dialect, total=waiting, said="")
+            self._tasks[dialect] = self._bars.add_task(dialect, total=waiting, status="")
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -45,7 +44,7 @@ class EvalProgress:
         self._bars.stop()
 
     def add(self, result: Result) -> None:
-        """Count one."""
+        """Count one result."""
         self._right[result.dialect] += result.right
         task = self._tasks[result.dialect]
-        self._bars.update(task, advance=1, said=f"{self._right[result.dialect]} right")
+        self._bars.update(task, advance=1, status=f"{self._right[result.dialect]} right")

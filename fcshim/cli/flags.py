@@ -1,7 +1,6 @@
-"""The settings as flags of a command.
+"""The settings of `fcshim.config` as flags of a command.
 
-Rule: every flag comes from the table of settings; no setting is known by name here.
-Neighbours: `config` has the table and reads the sources; `serve` and `models` take every setting.
+Rule: every flag is made from the table of settings; this module names no setting.
 """
 
 import argparse
@@ -16,7 +15,7 @@ from fcshim.events import JSON
 def add_settings(
     parser: argparse.ArgumentParser, *, only: Container[str] | None = None, without: Container[str] = ()
 ) -> None:
-    """Give the parser a flag for each setting, or for those of the groups that are named, `without` some by name."""
+    """Add a flag for each setting. `only` limits them to these groups; `without` names settings to leave out."""
     parser.add_argument("--config", metavar="FILE", help=f"TOML file of settings [{FILE_VARIABLE}]")
     groups: dict[str, argparse._ArgumentGroup] = {}
     for setting in settings():
@@ -35,7 +34,7 @@ def read_settings(arguments: argparse.Namespace) -> Config:
 
 
 def endpoint_url(text: str) -> str:
-    """Give an endpoint's address, which may be written without `http://`."""
+    """Return the URL of an endpoint; an address without a scheme gets `http://`."""
     return text if "://" in text else f"http://{text}"
 
 
@@ -43,7 +42,7 @@ _SETTING_NAMES = frozenset(setting.name for setting in settings())
 
 
 def _add_flag(group: "argparse._ArgumentGroup", setting: Setting) -> None:
-    """Add the flag of a setting; one that is not given leaves no trace, so that the other sources count."""
+    """Add the flag of a setting. A flag that is not given sets no attribute, so that environment and file apply."""
     common: dict[str, JSON] = {"dest": setting.name, "default": argparse.SUPPRESS, "help": _help(setting)}
     match setting.kind:
         case "switch":

@@ -1,7 +1,6 @@
-"""`fcshim mcp`: our tools, and those of other servers, as one MCP server.
+"""`fcshim mcp`: the tools of fcshim, and those of other servers, as one MCP server.
 
-Rule: nobody can be asked here, so only tools that are safe, or that `--allow` names, are offered and run.
-Neighbours: `mcp.hub` gathers the tools, `mcp.bridge` serves them.
+Rule: no user is present to give permission, so only tools that are safe, or that `--allow` names, are offered and run.
 """
 
 import argparse
@@ -30,16 +29,16 @@ _DESCRIPTION = """\
 Serve tools to other programs, over the Model Context Protocol: fcshim's own (files, search,
 commands, the web, skills), those of a folder of Python files, and those of other servers.
 
-Nobody is asked before a call, so only tools that are safe (they read) run, and those that
+No user is asked before a call, so only safe tools (those that only read) run, and those that
 --allow names.
 """
 
 _EPILOG = """\
 examples:
-  fcshim mcp --root ~/project                              over stdio: for the settings of a host
+  fcshim mcp --root ~/project                              over stdio, for an MCP host
   fcshim mcp --root . --allow Write --allow Edit --allow 'Bash(git *)'
   fcshim mcp --root . --mcp servers.json --allow 'mcp__files__*' --http --port 8182
-  fcshim mcp --tools tools/ --only 'get_*'                 your own functions alone
+  fcshim mcp --tools tools/ --only 'get_*'                 only your own functions
 
 in a desktop client's file:
   {"mcpServers": {"fcshim": {"command": "fcshim", "args": ["mcp", "--root", "/data"]}}}
@@ -47,31 +46,31 @@ in a desktop client's file:
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     what = parser.add_argument_group("which tools")
     what.add_argument("--root", metavar="DIR", help="folder in which Read, Write, Grep, Bash and so on work")
-    what.add_argument("--outside", action="store_true", help="let paths lead out of that folder")
-    what.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers whose tools are offered too")
+    what.add_argument("--outside", action="store_true", help="allow paths outside that folder")
+    what.add_argument("--mcp", metavar="FILE", help="JSON file of MCP servers whose tools are also offered")
     what.add_argument("--tools", metavar="DIR", help="folder of Python files whose functions are tools")
     what.add_argument("--skills", metavar="DIR", help="folder of skills")
     what.add_argument("--skill-index", metavar="URL", help="index from which skills can be installed")
     what.add_argument("--commands", metavar="DIR", help="folder of slash commands (NAME.md)")
     what.add_argument("--search", metavar="SERVICE", help="tavily, jina (key in FCSHIM_SEARCH_KEY), or searxng's URL")
-    what.add_argument("--private", action="store_true", help="let WebFetch load from this machine and its networks")
+    what.add_argument("--private", action="store_true", help="let WebFetch load from this machine and private networks")
     may = parser.add_argument_group("which of them run")
     may.add_argument("--allow", action="append", default=[], metavar="RULE", help="Write, mcp__files__*, Bash(git *)")
-    may.add_argument("--deny", action="append", default=[], metavar="RULE", help="what does not run, in spite of that")
+    may.add_argument("--deny", action="append", default=[], metavar="RULE", help="what does not run; overrides --allow")
     may.add_argument("--only", action="append", default=[], metavar="PATTERN", help="offer only these")
     how = parser.add_argument_group("how they are served")
     how.add_argument("--http", action="store_true", help="over streamable HTTP, at /mcp, instead of stdio")
     how.add_argument("--host", default="127.0.0.1", metavar="H", help="address (default: %(default)s)")
     how.add_argument("--port", type=int, default=8182, metavar="P", help="port (default: %(default)s)")
-    how.add_argument("--api-key", metavar="KEY", help="what clients must send [FCSHIM_MCP_KEY]")
+    how.add_argument("--api-key", metavar="KEY", help="key that clients must send [FCSHIM_MCP_KEY]")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the client leaves, or the process is told to end."""
+    """Serve until the client disconnects or the process is stopped. Raises `ConfigError`."""
     rules = (*parse_rules("allow", arguments.allow), *parse_rules("deny", arguments.deny))
     builtin, custom = _builtin_tools(arguments), CustomTools(Path(arguments.tools)) if arguments.tools else None
     servers = load_servers(arguments.mcp, os.environ) if arguments.mcp else ()
@@ -79,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("there is nothing to offer: expected --root, --mcp, --tools or --skills")
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
 
-    from fcshim.mcp.hub import ToolHub  # noqa: PLC0415 - mistakes in the arguments are told before this long import
+    from fcshim.mcp.hub import ToolHub  # noqa: PLC0415 - a slow import, after the arguments are checked
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
 
     hub = ToolHub(builtin, custom=custom, manager=Manager(servers) if servers else None)
@@ -91,14 +90,14 @@ async def _serve(hub: "ToolHub", rules: Iterable[PermissionRule], arguments: arg
     from fcshim.mcp.gateway_server import serve_http, serve_stdio  # noqa: PLC0415
 
     gateway = _gateway(hub, tuple(rules), arguments.only)
-    telling: set[asyncio.Task[None]] = set()
+    notifications: set[asyncio.Task[None]] = set()  # asyncio itself keeps only weak references to tasks
 
-    def tell() -> None:
+    def notify() -> None:
         task = asyncio.ensure_future(gateway.notify_tools_changed())
-        telling.add(task)
-        task.add_done_callback(telling.discard)
+        notifications.add(task)
+        task.add_done_callback(notifications.discard)
 
-    hub.set_change_listener(tell)
+    hub.set_change_listener(notify)
     async with hub:
         if arguments.http:
             key = arguments.api_key or os.environ.get("FCSHIM_MCP_KEY")

@@ -1,7 +1,7 @@
-"""`fcshim models`: what an endpoint's models can do, and how fcshim would ask them.
+"""`fcshim models`: list an endpoint's models, with the tool calling, dialect and profile that each would get.
 
-Rule: asked of the endpoint, as a proxy with the same settings would; a running proxy tells what it has learned besides.
-Neighbours: `inquiry` asks, `server.app` shows the same of a running proxy.
+Rule: the endpoint is asked as a proxy with the same settings would ask it. With `--of`, a running proxy answers, which
+also knows what it has learned from its requests.
 """
 
 import argparse
@@ -16,23 +16,23 @@ from fcshim.config import Config
 from fcshim.errors import UpstreamError
 
 _DESCRIPTION = """\
-List an endpoint's models: whose tool calling each would get (the prompt's, or its own), in which
-dialect it would be asked to write calls, and what is known of its template (the profile).
+List an endpoint's models: the tool calling that each would get (through the prompt, or native),
+the dialect in which it would be asked to write calls, and the profile of its chat template.
 """
 
 _EPILOG = """\
 examples:
   fcshim models --upstream http://127.0.0.1:8080 --upstream-api llamacpp --tools auto
   fcshim models --upstream http://127.0.0.1:11434 --upstream-api ollama --tools auto --json
-  fcshim models --of http://127.0.0.1:8181      what a running proxy has found out
+  fcshim models --of http://127.0.0.1:8181      what a running proxy has learned
 """
 
 _TIMEOUT = 30.0
-"""Seconds for a running proxy's answer: it may have to ask its endpoint about every model."""
+"""Seconds for the response of a running proxy, which may have to ask its endpoint about every model."""
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--json", action="store_true", help="write a JSON array of {model, tools, dialect, profile}")
     parser.add_argument("--of", metavar="URL", help="ask a running proxy (with the first --api-key) instead")
@@ -42,7 +42,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the table. Raises `ConfigError` and `UpstreamError`."""
     config = read_settings(arguments)
-    from fcshim.capabilities import ModelReport  # noqa: PLC0415 - a mistake in the settings is told before this long import
+    from fcshim.capabilities import ModelReport  # noqa: PLC0415 - a slow import, after the settings are checked
 
     listed = _ask_proxy(arguments.of, config) if arguments.of else asyncio.run(_ask_endpoint(config))
     if arguments.json:
@@ -65,12 +65,12 @@ async def _ask_endpoint(config: Config) -> bytes:
 
 
 def _ask_proxy(url: str, config: Config) -> bytes:
-    """Ask a running proxy. Raises `UpstreamError`."""
+    """Return the JSON list of a running proxy. Raises `UpstreamError`."""
     keys = {"authorization": f"Bearer {config.api_keys[0].reveal()}"} if config.api_keys else {}
     try:
-        answer = httpx.get(f"{url.rstrip('/')}/fcshim/models", headers=keys, timeout=_TIMEOUT, trust_env=False)
+        response = httpx.get(f"{url.rstrip('/')}/fcshim/models", headers=keys, timeout=_TIMEOUT, trust_env=False)
     except httpx.HTTPError as error:
         raise UpstreamError(f"cannot ask the proxy: {error}") from error
-    if answer.status_code != 200:
-        raise UpstreamError(f"the proxy answered HTTP {answer.status_code}: {answer.text:.300}")
-    return answer.content
+    if response.status_code != 200:
+        raise UpstreamError(f"the proxy answered HTTP {response.status_code}: {response.text:.300}")
+    return response.content

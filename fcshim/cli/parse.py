@@ -1,7 +1,6 @@
-"""`fcshim parse`: a model's text in, events out.
+"""`fcshim parse`: parse the text of a model and write its events.
 
-Rule: what is read is fed at once, so that it works in the middle of a pipe; one event is one line of JSON.
-Neighbours: `parse.stream` does the parsing; `event_to_dict` describes the lines.
+Rule: input is parsed as it arrives and stdout is flushed, so that it works in a pipe; one event is one line of JSON.
 """
 
 import argparse
@@ -24,14 +23,14 @@ from fcshim.parse.stream import StreamParser
 from fcshim.prompt.dialect_folder import find_dialect
 
 _DESCRIPTION = """\
-Read the calls out of a model's text and write every event as one line of JSON.
-The text is read as it comes (UTF-8; what is not becomes U+FFFD), from FILE or from stdin.
+Parse the calls in a model's text and write every event as one line of JSON.
+The text is read as it arrives (UTF-8; invalid bytes become U+FFFD), from FILE or from stdin.
 """
 
 _EPILOG = """\
 examples:
   fcshim parse reply.txt
-  fcshim parse --tools tools.json --chunk 3 reply.txt      as if three characters came at a time
+  fcshim parse --tools tools.json --chunk 3 reply.txt      in chunks of three characters
   some-model | fcshim parse | jq -c 'select(.type == "tool_call_end")'
 
 events: text, reasoning, tool_call_start, tool_call_chunk, tool_call_end, stop
@@ -41,10 +40,10 @@ _READ_SIZE = 65_536
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="the text (default: stdin)")
-    reading = parser.add_argument_group("how calls are read")
+    reading = parser.add_argument_group("how calls are parsed")
     reading.add_argument(
         "--dialect",
         default="function_call",
@@ -52,37 +51,37 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         help=f"format of the calls: a folder, auto (all of them at once), or one of {', '.join(DIALECTS)}",
     )
     reading.add_argument("--tools", metavar="FILE", help="JSON file of the offered tools (default: any name is a call)")
-    reading.add_argument("--rescue", action="store_true", help="take calls in other formats too, for offered tools")
+    reading.add_argument("--rescue", action="store_true", help="also accept calls in other formats, for offered tools")
     reading.add_argument(
         "--reasoning",
         choices=("ignore", "recover", "promote"),
         default="ignore",
-        help="a call inside reasoning: never; only as the last thing in reasoning that stays open; always",
+        help="accept a call inside reasoning: never; only at the end of unclosed reasoning; always",
     )
     reading.add_argument(
         "--arguments",
         choices=("stream", "validated"),
         default="stream",
-        help="arguments as they are written, or each whole and checked",
+        help="stream arguments as they are written, or emit them complete and checked",
     )
     reading.add_argument(
         "--in-reasoning",
         default="",
         metavar="TAG",
-        help="the text begins inside the reasoning that this tag (<think>) opened",
+        help="the text begins inside reasoning that this tag (such as <think>) opened",
     )
-    coming = parser.add_argument_group("how the text comes")
-    coming.add_argument("--chunk", type=_positive_int, metavar="N", help="feed at most N characters at a time")
-    coming.add_argument(
+    source = parser.add_argument_group("how the text is fed")
+    source.add_argument("--chunk", type=_positive_int, metavar="N", help="feed at most N characters at a time")
+    source.add_argument(
         "--stop-reason",
         choices=[reason for reason in get_args(StopReason) if reason != "tool_use"],
         default="complete",
-        help="why the text ended (max_tokens: an open call was cut off)",
+        help="why the text ended (max_tokens: an unfinished call is reported as truncated)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Parse the text."""
+    """Parse the text and write the events. Raises `ConfigError`."""
     parser = StreamParser(
         AUTO if arguments.dialect == AUTO else find_dialect(arguments.dialect),
         load_tools(arguments.tools) if arguments.tools else None,
@@ -112,7 +111,7 @@ def _open(path: str) -> BufferedReader:
 
 
 def _decoded_chunks(source: BufferedReader) -> Iterator[str]:
-    """Give the text as it arrives; a character cut by a read waits for its rest."""
+    """Yield the text as it arrives; the bytes of a character that a read has cut wait for the next read."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     while data := source.read1(_READ_SIZE):
         yield decoder.decode(data)

@@ -1,7 +1,6 @@
-"""`fcshim render`: the prompt that would be sent.
+"""`fcshim render`: show the prompt that fcshim would send.
 
-Rule: what is shown is what the shim prepares and the codec writes, to the byte.
-Neighbours: `shim` prepares, `codecs.openai_chat` reads the messages and writes the request.
+Rule: the output is what `Shim` prepares and the codec encodes, byte for byte.
 """
 
 import argparse
@@ -24,8 +23,8 @@ from fcshim.prompt.signature import ToolsStyle
 from fcshim.shim import Shim
 
 _DESCRIPTION = """\
-Show the prompt that offers tools to a model: what fcshim sends in place of the tools.
-Without --messages, the tools' part alone; with them, the whole conversation as it is sent.
+Show the prompt that offers tools to a model: the text that fcshim sends in place of the tools.
+Without --messages, only the part about the tools; with it, the whole conversation.
 """
 
 _EPILOG = """\
@@ -42,14 +41,14 @@ tools.json holds an array of tools as the OpenAI API takes them, chat.json an ar
 
 _CHOICES = ("auto", "none", "required")
 _LIMITS = (
-    ("--max-tools", "N", "tools that are described; the others are named"),
-    ("--prompt-budget", "TOKENS", "that the prompt may take before it leaves something out, which is told on stderr"),
-    ("--max-result", "N", "characters that are shown of a tool's result"),
+    ("--max-tools", "N", "describe at most N tools and name the others"),
+    ("--prompt-budget", "TOKENS", "shorten the prompt to this length; what is left out is reported on stderr"),
+    ("--max-result", "N", "characters of a tool's result to show"),
 )
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     parser.add_argument("--tools", required=True, metavar="FILE", help="JSON file of the offered tools (-: stdin)")
     parser.add_argument("--messages", metavar="FILE", help="JSON file of the conversation (-: stdin)")
@@ -59,7 +58,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
         "--tools-style",
         default="schema",
         choices=get_args(ToolsStyle),
-        help="how tools are listed (default: %(default)s)",
+        help="how tools are described (default: %(default)s)",
     )
     for flag, metavar, text in _LIMITS:
         parser.add_argument(flag, type=int, metavar=metavar, help=text)
@@ -68,7 +67,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the prompt."""
+    """Write the prompt, or with `--json` the request body. Raises `ConfigError` and `RequestError`."""
     shim = Shim(
         _request(arguments),
         dialect=arguments.dialect,
@@ -95,7 +94,7 @@ def _budget(arguments: argparse.Namespace) -> PromptBudget:
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    """Read the files as the codec reads a client's request."""
+    """Decode the files with the codec that decodes a client's request."""
     tools = load_tools(arguments.tools)
     body = {
         "messages": _messages(arguments.messages) if arguments.messages else [{"role": "user"}],

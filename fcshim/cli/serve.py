@@ -1,7 +1,6 @@
-"""`fcshim serve`: the proxy.
+"""`fcshim serve`: run the proxy.
 
-Rule: no setting is known by name here.
-Neighbours: `flags` makes flags of the settings, `server.run` serves.
+Rule: this module names no setting; every flag comes from the table of settings.
 """
 
 import argparse
@@ -10,11 +9,11 @@ from fcshim.cli.flags import add_settings, read_settings
 
 _DESCRIPTION = """\
 Serve the APIs of OpenAI (Chat and Responses), Anthropic, Google and Ollama in front of an
-endpoint whose model knows no tools.
+endpoint whose model has no tool calling.
 
-Requests with tools go through the shim: the tools into the prompt, the calls out of the
-text. Where client and endpoint speak one API, requests without tools are relayed as they
-are; so is whatever else an OpenAI endpoint has.
+Requests with tools go through the shim: it writes the tools into the prompt and parses the
+calls from the text. Requests without tools are relayed unchanged if client and endpoint use
+the same API, and so are all other paths of an OpenAI endpoint.
 """
 
 _EPILOG = """\
@@ -29,8 +28,8 @@ examples:
 
 Then point OpenAI clients at http://127.0.0.1:8181/v1, others at http://127.0.0.1:8181.
 
-settings come from defaults, a TOML file, the environment and flags; the later wins.
-The TOML file has the settings' names as keys, and tables for single models:
+Settings come from defaults, a TOML file, the environment and flags; later sources win.
+The keys of the TOML file are the names of the settings; a table sets them for some models:
 
   upstream = "http://127.0.0.1:8080"
   [models."qwen*"]
@@ -39,15 +38,15 @@ The TOML file has the settings' names as keys, and tables for single models:
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     add_settings(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the process is told to end."""
+    """Serve until the process is stopped. Raises `ConfigError`."""
     config = read_settings(arguments)
-    from fcshim.server.run import serve  # noqa: PLC0415 - a mistake in the settings is told before this long import
+    from fcshim.server.run import serve  # noqa: PLC0415 - a slow import, after the settings are checked
 
     serve(config)
     return 0

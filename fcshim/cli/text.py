@@ -1,7 +1,6 @@
-"""How the command line reads and writes text.
+"""Reading and writing text and JSON for all subcommands.
 
-Rule: files are UTF-8; what cannot be read is the caller's mistake and names the file, and the line where there is one.
-Neighbours: every subcommand.
+Rule: files are UTF-8; a file that cannot be read is a `ConfigError` that names the file, and the line if there is one.
 """
 
 import argparse
@@ -17,7 +16,7 @@ STDIN = "-"
 
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:
-    """Make help texts that keep their line breaks, and names whole."""
+    """Return a formatter that keeps the line breaks of descriptions and does not break names at hyphens."""
     return _HelpFormatter(prog, max_help_position=30, width=100)
 
 
@@ -27,7 +26,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 def write_line(text: str) -> None:
-    """Write one line to stdout, as UTF-8 whatever the locale."""
+    """Write one line to stdout, as UTF-8 in any locale."""
     sys.stdout.buffer.write(f"{text}\n".encode())
 
 
@@ -43,10 +42,11 @@ def read_text(path: str) -> str:
 
 
 def parse_json(text: str, path: str) -> JSON:
-    """Read the JSON text of that file. Raises `ConfigError` with file, line and column."""
+    """Parse JSON that was read from `path`. Raises `ConfigError` with file, line and column."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: JSON beyond what can be read: {error}") from error
+        # Python limits the nesting of JSON and the digits of an integer.
+        raise ConfigError(f"{path}: the JSON is nested too deep or has too long a number: {error}") from error

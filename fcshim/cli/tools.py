@@ -1,7 +1,6 @@
-"""`fcshim tools`: the tools of MCP servers, listed, called, converted, approved.
+"""`fcshim tools`: list, call, convert and approve the tools of MCP servers.
 
-Rule: one thing a line, so that scripts can read it; what is wrong with one server goes to stderr, the others work.
-Neighbours: `mcp.load` reads the file of servers, `mcp.manager` connects to them.
+Rule: one item per line, so that scripts can read it; a server that fails is reported on stderr, the others are used.
 """
 
 import argparse
@@ -31,16 +30,16 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Use the tools of MCP servers from the command line.
 
-The servers come from a JSON file, as desktop clients write it: {"mcpServers": {name: {...}}}.
+The servers are read from a JSON file in the format of desktop clients: {"mcpServers": {name: {...}}}.
 """
 
 _EPILOG = """\
 examples:
   fcshim tools list --mcp servers.json                       server and tool, one a line
   fcshim tools call --mcp servers.json files:read_file '{"path": "a.txt"}'
-  fcshim tools convert --mcp servers.json --to anthropic     the tools as a provider takes them
+  fcshim tools convert --mcp servers.json --to anthropic     the tools in a provider's format
   fcshim tools approve --mcp servers.json files              after a server changed its tools
-  fcshim tools login --mcp servers.json far                  where its settings say "oauth": true
+  fcshim tools login --mcp servers.json far                  for a server with "oauth": true
 
 servers.json:
   {"mcpServers": {
@@ -50,27 +49,27 @@ servers.json:
 """
 _DONE, _FAILED = 0, 1
 _LOGIN_TIMEOUT = 330.0
-"""Seconds for the user to log in."""
+"""Seconds that the user has to log in."""
 _START_TIMEOUT = 90.0
-"""Seconds for all servers to be there, or not: who lists them wants all, a package that is installed first included."""
+"""Seconds to wait for all servers. A server may have to install its package first, and a list must not miss it."""
 
 
 def configure_parser(parser: argparse.ArgumentParser) -> None:
-    """Give the parser the command's description and arguments."""
+    """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = _add_action(commands, "list", "list the tools: server and tool, one a line")
+    listing = _add_action(commands, "list", "list the tools: server and tool, one per line")
     listing.add_argument("--json", action="store_true", help="write a JSON array, with descriptions and schemas")
-    listing.add_argument("--verbose", action="store_true", help="write descriptions and parameters, too")
+    listing.add_argument("--verbose", action="store_true", help="also write descriptions and parameters")
     calling = _add_action(commands, "call", "call a tool and write its result")
     calling.add_argument("name", metavar="NAME", help="server:tool, mcp__server__tool, or the tool's name alone")
     calling.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="its arguments (-: stdin)")
     calling.add_argument("--json", action="store_true", help="write the whole result as JSON")
-    converting = _add_action(commands, "convert", "write the tools as a provider's API takes them")
-    converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="whose form")
-    approving = _add_action(commands, "approve", "take the tools of a server that changed them")
+    converting = _add_action(commands, "convert", "write the tools in the format of a provider's API")
+    converting.add_argument("--to", required=True, choices=get_args(ToolFormat), help="the format")
+    approving = _add_action(commands, "approve", "accept the changed tools of a server")
     approving.add_argument("server", metavar="SERVER", help="its name in the file")
-    logging_in = _add_action(commands, "login", "log in to a remote server whose settings say oauth")
+    logging_in = _add_action(commands, "login", "log in to a remote server whose settings require OAuth")
     logging_in.add_argument("server", metavar="SERVER", help="its name in the file")
 
 
@@ -79,14 +78,14 @@ def _add_action(
 ) -> argparse.ArgumentParser:
     parser = commands.add_parser(name, help=help_, description=help_, formatter_class=help_formatter)
     parser.add_argument("--mcp", required=True, metavar="FILE", help="JSON file of MCP servers")
-    parser.add_argument("--pins", metavar="FILE", help="what the tools were when they were first seen")
+    parser.add_argument("--pins", metavar="FILE", help="JSON file of the digests of known tool definitions")
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the action says."""
+    """Run the action and return its exit code. Raises `FcshimError`."""
     servers = load_servers(arguments.mcp, os.environ)
-    for name in ("mcp", "fcshim.mcp"):  # what they log is told below, in a line
+    for name in ("mcp", "fcshim.mcp"):  # their failures are written to stderr below, in one line each
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
     match arguments.action:
@@ -138,7 +137,7 @@ async def _login(servers: Sequence[McpServerConfig], arguments: argparse.Namespa
     if not isinstance(server.transport, HttpTransport) or not server.transport.oauth:
         raise ConfigError(f'{arguments.mcp}: {server.name} needs no login (its settings do not say "oauth": true)')
 
-    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415 - a mistake in the file is told before this long import
+    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415 - a slow import, after the file is checked
     from fcshim.mcp.logins import OAuthLogins, default_login_folder  # noqa: PLC0415
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
 
@@ -166,7 +165,7 @@ def _server_named(servers: Sequence[McpServerConfig], arguments: argparse.Namesp
 
 
 async def _call(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
-    from fcshim.tools.arguments import read_arguments  # noqa: PLC0415 - a fault in the file is told before this import
+    from fcshim.tools.arguments import read_arguments  # noqa: PLC0415 - after the file is checked
     from fcshim.tools.base import CallContext  # noqa: PLC0415
 
     text = read_text(STDIN) if arguments.arguments == STDIN else arguments.arguments
@@ -187,7 +186,7 @@ async def _call(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
 
 
 def _manager(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> "Manager":
-    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415 - a mistake in the file is told before this long import
+    from fcshim.mcp.connection import ConnectionTimeouts  # noqa: PLC0415 - a slow import, after the file is checked
     from fcshim.mcp.manager import Manager  # noqa: PLC0415
     from fcshim.mcp.pins import Pins, default_pin_file  # noqa: PLC0415
 
@@ -196,7 +195,7 @@ def _manager(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) 
 
 
 def _candidate_servers(servers: Sequence[McpServerConfig], name: str) -> Sequence[McpServerConfig]:
-    """Give the servers that the name can mean: one to start is faster than twenty."""
+    """Return the servers that can have this tool, so that the others need not be started."""
     meant = [
         server
         for server in servers
@@ -256,7 +255,7 @@ def _tool_as_json(tool: "McpTool") -> dict[str, object]:
 
 
 def _write_details(tool: "McpTool") -> None:
-    from fcshim.mcp.definitions import list_parameters  # noqa: PLC0415 - it needs the SDK, which is there by now
+    from fcshim.mcp.definitions import list_parameters  # noqa: PLC0415 - needs the SDK, which the manager has imported
 
     write_line("    " + tool.definition.description.strip().replace("\n", "\n    "))
     for each in list_parameters(tool.definition.parameters):

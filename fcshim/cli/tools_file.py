@@ -1,8 +1,7 @@
-"""A file of tools: what `--tools FILE` names.
+"""Loading the tools from the file that `--tools FILE` names.
 
-Rule: it holds a JSON array of tools (OpenAI's `{type, function}` or the bare `{name, description, parameters}`), one
-such tool, or an object with the array under `tools`; a fault names the file and the line where the tool begins.
-Neighbours: `messages.as_tools` reads each tool.
+Rule: the file holds a JSON array of tools (OpenAI's `{type, function}` or a bare `{name, description, parameters}`),
+one such tool, or an object with the array under `tools`. An error names the file and the line where the tool begins.
 """
 
 import json
@@ -36,7 +35,7 @@ def _items(value: JSON) -> JSON:
 
 
 def _line_of(param: str | None, text: str) -> str:
-    """Give `:line` of the tool that `param` (`tools[2]`, `tools[2].name`) names, where the text is an array."""
+    """Return `:line` of the tool that `param` (`tools[2]`, `tools[2].name`) names, or "" if the text is no array."""
     position = re.search(r"\d+", param or "")
     if position is None or not text.lstrip().startswith("["):
         return ""
@@ -45,7 +44,7 @@ def _line_of(param: str | None, text: str) -> str:
 
 
 def _item_offsets(text: str) -> Iterator[int]:
-    """Give the offset of each item of the (well-formed) array."""
+    """Yield the offset of each item of the well-formed array."""
     decoder = json.JSONDecoder()
     at = _skip_separator(text, text.index("[") + 1)
     while text[at] != "]":

@@ -1,4 +1,4 @@
-"""Runs `fcshim` as a user does: a process of its own, bytes in, bytes out."""
+"""Runs `fcshim` in a process of its own, as a user does."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ COMMAND = (sys.executable, "-m", "fcshim")
 
 @dataclass(frozen=True)
 class CliResult:
-    """What a finished command left."""
+    """The exit code, stdout and stderr of a finished command."""
 
     code: int
     out: str
@@ -17,7 +17,7 @@ class CliResult:
 
 
 def fcshim(*arguments, stdin=b"", env=None):
-    """Run the command to its end."""
+    """Run the command and wait for its end."""
     command = [*COMMAND, *map(str, arguments)]
     done = subprocess.run(command, input=stdin, capture_output=True, timeout=60, env=env, check=False)
     return CliResult(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -1,4 +1,4 @@
-"""What is said of a mistake in the arguments: one line, and what was meant."""
+"""A mistake in the arguments is reported in one line, with a suggestion."""
 
 import pytest
 
@@ -13,16 +13,16 @@ from tests.cli.command import fcshim
         (("pars",), "parse"),
     ],
 )
-def test_a_wrong_name_is_told_with_the_nearest_right_one(arguments, nearest):
+def test_an_unknown_name_is_reported_with_the_most_similar_known_one(arguments, nearest):
     assert f"did you mean {nearest}?" in fcshim(*arguments).err
 
 
-def test_a_name_like_no_other_is_told_alone():
+def test_a_name_without_a_similar_one_gets_no_suggestion():
     assert "did you mean" not in fcshim("serve", "--zzzzz").err
 
 
-def test_what_is_missing_is_told_in_one_line_with_where_to_read_on():
+def test_a_missing_argument_is_reported_in_one_line_that_names_the_help():
     outcome = fcshim("doctor")
 
-    expected = "fcshim doctor: the following arguments are required: URL (fcshim doctor --help says what it takes)\n"
+    expected = "fcshim doctor: the following arguments are required: URL (see fcshim doctor --help)\n"
     assert (2, "", expected) == (outcome.code, outcome.out, outcome.err)

@@ -15,7 +15,7 @@ def test_every_dialect_is_shown_with_summary_and_example():
         assert row.open in outcome.out
 
 
-def test_programs_get_json():
+def test_json_output_has_every_dialect():
     rows = json.loads(fcshim("dialects", "--json").out)
 
     assert list(DIALECTS) == [row["name"] for row in rows]

@@ -1,4 +1,4 @@
-"""`fcshim doctor`: what it says and how it ends; the engine tests have real servers."""
+"""`fcshim doctor`: its output and exit codes. `tests/engine` runs it against real servers."""
 
 import asyncio
 import io
@@ -24,11 +24,11 @@ REFUSED = Script((b'{"error":{"message":"the model cannot be loaded"}}',), 500)
 
 
 async def doctor(*arguments):
-    """Run the command beside this test's own loop."""
+    """Run the command in a thread, because the scripted upstream runs in this event loop."""
     return await asyncio.to_thread(fcshim, "doctor", *arguments)
 
 
-async def test_an_endpoint_that_gives_no_replies_is_a_failure_and_leaves_no_file(tmp_path):
+async def test_an_endpoint_without_replies_is_a_failure_and_no_file_is_written(tmp_path):
     pages = {"/v1/models": model_list("m")}
     async with scripted_upstream(REFUSED, REFUSED, pages=pages) as upstream:
         outcome = await doctor(upstream.url, "--write", tmp_path / "found.toml")
@@ -36,31 +36,31 @@ async def test_an_endpoint_that_gives_no_replies_is_a_failure_and_leaves_no_file
     assert (1, "") == (outcome.code, outcome.err)
     assert "no      gives replies" in outcome.out
     assert "the model cannot be loaded" in outcome.out
-    said, unwritten = outcome.out.rstrip().splitlines()[-2:]
-    assert "No calls can be had of m: it gives no replies." == said
-    assert f"{tmp_path / 'found.toml'} is not written." == unwritten
+    conclusion, not_written = outcome.out.rstrip().splitlines()[-2:]
+    assert "m cannot make tool calls: it gives no replies." == conclusion
+    assert f"{tmp_path / 'found.toml'} is not written." == not_written
     assert not [*tmp_path.iterdir()]
 
 
-async def test_a_file_that_is_there_is_not_replaced_where_there_is_nothing_better(tmp_path):
+async def test_an_existing_file_is_kept_when_the_model_cannot_make_calls(tmp_path):
     file = tmp_path / "found.toml"
     file.write_text("port = 1\n")
     async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": model_list("m")}) as upstream:
         outcome = await doctor(upstream.url, "--write", file, "--force", "--json")
 
-    assert (1, f"fcshim: no calls can be had: {file} is left as it is.\n") == (outcome.code, outcome.err)
+    assert (1, f"fcshim: the model cannot make tool calls: {file} is unchanged.\n") == (outcome.code, outcome.err)
     assert "port = 1\n" == file.read_text()
 
 
-async def test_without_cases_nothing_is_claimed_of_calls():
+async def test_a_quick_run_claims_nothing_about_tool_calls():
     async with scripted_upstream(*[text_reply("Hi")] * 60, listing=model_list("m")) as upstream:
         outcome = await doctor(upstream.url, "--quick")
 
     assert (0, "") == (outcome.code, outcome.err)
-    assert "It replies; whether it calls was not asked (--quick)." in outcome.out
+    assert "The model replies; its tool calls were not tested (--quick)." in outcome.out
 
 
-async def test_the_same_for_programs():
+async def test_json_output_has_the_findings():
     async with scripted_upstream(REFUSED, REFUSED, pages={"/v1/models": model_list("m")}) as upstream:
         outcome = await doctor(upstream.url.removeprefix("http://"), "--json")
 
@@ -70,7 +70,7 @@ async def test_the_same_for_programs():
     assert ["reply"] == [finding["probe"] for finding in report["findings"]]
 
 
-async def test_a_web_page_is_told_from_an_endpoint():
+async def test_a_web_page_is_reported_as_such():
     page = Script((b"<html><title>Router</title></html>",))
     async with scripted_upstream(pages={"/v1/models": page}) as upstream:
         outcome = await doctor(upstream.url)
@@ -92,14 +92,14 @@ async def test_a_web_page_is_told_from_an_endpoint():
         (("http://127.0.0.1:9", "--upstream-api", "gopher"), "gopher"),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_asked(arguments, words):
+def test_a_mistake_is_reported_before_any_request(arguments, words):
     outcome = fcshim("doctor", *arguments)
 
     assert (2, "") == (outcome.code, outcome.out)
     assert words in outcome.err
 
 
-def test_nobody_there_is_a_failure():
+def test_an_unreachable_endpoint_is_a_failure():
     outcome = fcshim("doctor", "http://127.0.0.1:9")
 
     assert 1 == outcome.code
@@ -137,7 +137,7 @@ def show_all(report: DoctorReport) -> None:
     report.finish(DIAGNOSIS, None)
 
 
-def test_a_terminal_gets_columns_and_settings_that_can_be_copied():
+def test_a_terminal_gets_columns_and_unbroken_settings():
     out = io.StringIO()
     show_all(TerminalReport(Console(file=out, force_terminal=True, width=80, color_system=None, highlight=False)))
 
@@ -149,7 +149,7 @@ def test_a_terminal_gets_columns_and_settings_that_can_be_copied():
     assert f"# {'x' * 100} y\nupstream" in out.getvalue()
 
 
-def test_whoever_reads_no_terminal_gets_lines(capfdbinary):
+def test_without_a_terminal_the_output_is_plain_lines(capfdbinary):
     show_all(PlainReport())
 
     assert (
@@ -158,6 +158,6 @@ def test_whoever_reads_no_terminal_gets_lines(capfdbinary):
     )
 
 
-def test_the_place_decides_which():
+def test_the_output_stream_decides_which_report_is_used():
     assert isinstance(make_report(io.StringIO(), silent=False), PlainReport)
     assert DoctorReport is type(make_report(io.StringIO(), silent=True))

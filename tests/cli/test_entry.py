@@ -1,4 +1,4 @@
-"""From arguments to a subcommand, and to an exit code."""
+"""The entry point: help, unknown commands, and the exit code of each kind of error."""
 
 import sys
 from importlib.metadata import version
@@ -28,11 +28,11 @@ def test_help_names_every_command():
         assert summary in outcome.out
 
 
-def test_version_is_the_installed_one():
+def test_version_is_that_of_the_installed_package():
     assert f"fcshim {version('fcshim')}\n" == fcshim("--version").out
 
 
-def test_without_a_command_the_help_comes_and_the_code_is_2():
+def test_without_a_command_the_help_is_shown_and_the_exit_code_is_2():
     outcome = fcshim()
 
     assert 2 == outcome.code
@@ -41,16 +41,16 @@ def test_without_a_command_the_help_comes_and_the_code_is_2():
 
 
 @pytest.mark.parametrize("arguments", [("pars",), ("--nothing",), ("parse", "--nothing")])
-def test_unknown_arguments_are_a_mistake(arguments):
+def test_unknown_arguments_are_reported_in_one_line(arguments):
     outcome = fcshim(*arguments)
 
     assert 2 == outcome.code
     assert 1 == outcome.err.count("\n")
-    assert "--help says what it takes" in outcome.err
+    assert "--help)" in outcome.err
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_a_help_with_examples(name):
+def test_the_help_of_every_command_has_examples(name):
     outcome = fcshim(name, "--help")
 
     assert 0 == outcome.code
@@ -58,13 +58,13 @@ def test_every_command_has_a_help_with_examples(name):
     assert f"fcshim {name}" in outcome.out.partition("examples:")[2]
 
 
-def test_names_are_not_broken_at_their_hyphens():
+def test_the_help_does_not_break_names_at_hyphens():
     shown = fcshim("serve", "--help").out
 
     assert all(name in shown for name in BACKENDS)
 
 
-def test_options_keep_their_whole_names():
+def test_options_cannot_be_abbreviated():
     assert 2 == fcshim("parse", "--dial", "function_call").code
 
 
@@ -77,21 +77,21 @@ def test_options_keep_their_whole_names():
         (OSError("no space left"), 1),
     ],
 )
-def test_an_error_becomes_one_line_and_a_code(error, code, capsys):
+def test_an_error_becomes_one_line_on_stderr_and_an_exit_code(error, code, capsys):
     assert code == exit_code_of(failing(error))
     assert f"fcshim: {error}\n" == capsys.readouterr().err
 
 
-def test_what_the_system_says_is_told_with_the_file(capsys):
+def test_an_error_of_the_operating_system_names_the_file(capsys):
     assert 1 == exit_code_of(lambda: len(Path("/nowhere/run.jsonl").read_bytes()))
     assert "fcshim: /nowhere/run.jsonl: No such file or directory\n" == capsys.readouterr().err
 
 
-def test_an_interrupt_has_its_own_code():
+def test_an_interrupt_has_its_own_exit_code():
     assert 130 == exit_code_of(failing(KeyboardInterrupt()))
 
 
-def test_an_undocumented_error_is_not_hidden():
+def test_an_undocumented_error_is_not_caught():
     with pytest.raises(ZeroDivisionError):
         exit_code_of(failing(ZeroDivisionError()))
 

@@ -19,12 +19,12 @@ ONE_CASE = ("--category", "simple", "--limit", 1, "--max-retries", 0)
 
 
 async def run_eval(upstream, *arguments):
-    """Run the command beside this test's own loop."""
+    """Run the command in a thread, because the scripted upstream runs in this event loop."""
     return await asyncio.to_thread(fcshim, "eval", upstream.url, "--concurrency", 1, *arguments)
 
 
 def test_the_embedded_model_is_measured(tmp_path):
-    """The whole of it: a real model answers, results are kept, and the second run finds them."""
+    """End to end: a real model replies, the results are saved, and the second run reads them."""
     file = tmp_path / "run.jsonl"
     first = fcshim("eval", "--demo", "--limit", 6, "--output", file, "--plot", tmp_path / "run.svg")
     again = fcshim("eval", "--demo", "--limit", 6, "--output", file, "--resume", "--json")
@@ -48,18 +48,18 @@ async def test_several_dialects_are_one_table():
     assert (0, "") == (outcome.code, outcome.err)
 
 
-async def test_programs_get_an_object():
+async def test_json_output_has_the_terms_and_the_rates():
     async with scripted_upstream(text_reply(CALL), listing=model_list("m")) as upstream:
         outcome = await run_eval(upstream, "--json", "--seed", 5, *ONE_CASE)
 
-    said = json.loads(outcome.out)
+    summary = json.loads(outcome.out)
 
-    assert ("m", 5, 0.0) == tuple(said["terms"][name] for name in ("model", "seed", "temperature"))
-    assert {"right": 1} == said["dialects"][0]["verdicts"]
+    assert ("m", 5, 0.0) == tuple(summary["terms"][name] for name in ("model", "seed", "temperature"))
+    assert {"right": 1} == summary["dialects"][0]["verdicts"]
     assert 5 == upstream.requests[0].body["seed"]
 
 
-async def test_misses_are_listed_where_that_is_wanted():
+async def test_failed_cases_are_listed_with_misses():
     async with scripted_upstream(TEXT_REPLY, listing=model_list("m")) as upstream:
         outcome = await run_eval(upstream, "--misses", *ONE_CASE)
 
@@ -67,7 +67,7 @@ async def test_misses_are_listed_where_that_is_wanted():
     assert outcome.out.endswith("  said      I do not know that.\n")
 
 
-def test_the_cases_can_be_read_without_an_endpoint():
+def test_the_cases_can_be_listed_without_an_endpoint():
     outcome = fcshim("eval", "--list", "--category", "parallel", "--limit", 2)
     first, second = map(json.loads, outcome.out.splitlines())
 
@@ -75,7 +75,7 @@ def test_the_cases_can_be_read_without_an_endpoint():
     assert "get_current_weather" == first["expected"][0][0]["name"]
 
 
-async def test_a_file_of_settings_says_how_the_model_is_asked(tmp_path):
+async def test_the_settings_file_decides_the_dialect(tmp_path):
     async with scripted_upstream(TEXT_REPLY, listing=model_list("m")) as upstream:
         file = tmp_path / "fcshim.toml"
         file.write_text(f'upstream = "{upstream.url}"\n[models."m"]\ndialect = "hermes"\nmax_retries = 0\n')
@@ -87,7 +87,7 @@ async def test_a_file_of_settings_says_how_the_model_is_asked(tmp_path):
     assert "<tool_call>" in json.dumps(upstream.requests[0].body["messages"])
 
 
-async def test_results_of_other_settings_are_not_gone_on_with(tmp_path):
+async def test_a_file_of_other_settings_is_not_resumed(tmp_path):
     file = tmp_path / "run.jsonl"
     async with scripted_upstream(TEXT_REPLY, listing=model_list("m")) as upstream:
         await run_eval(upstream, "--output", file, *ONE_CASE)
@@ -97,7 +97,7 @@ async def test_results_of_other_settings_are_not_gone_on_with(tmp_path):
     assert "was made with other settings: temperature was 0.0, is 1.0" in outcome.err
 
 
-async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
+async def test_a_failing_endpoint_ends_the_run_and_the_results_so_far_are_shown(tmp_path):
     file = tmp_path / "run.jsonl"
     async with scripted_upstream(
         text_reply(CALL), *[SERVER_ERROR] * 10, TEXT_REPLY, listing=model_list("m")
@@ -111,7 +111,7 @@ async def test_an_endpoint_that_fails_shows_what_there_is(tmp_path):
     assert "error" in failed.out
 
 
-async def test_ctrl_c_shows_what_there_is_and_leaves_a_file_to_go_on_with(tmp_path):
+async def test_ctrl_c_shows_the_results_so_far_and_the_file_can_be_resumed(tmp_path):
     file = tmp_path / "run.jsonl"
     options = ("--category", "simple", "--limit", 2, "--max-retries", 0, "--output", file)
     async with scripted_upstream(
@@ -152,14 +152,14 @@ def wait_for(happened):
         (["--plot", "rates.pdf"], ".svg or .png"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_asked(options, message):
+def test_mistakes_are_reported_before_any_request(options, message):
     outcome = fcshim("eval", "http://127.0.0.1:9", *options)
 
     assert (2, "") == (outcome.code, outcome.out)
     assert message in outcome.err
 
 
-def test_an_endpoint_that_is_away_is_a_failure():
+def test_an_unreachable_endpoint_is_a_failure():
     outcome = fcshim("eval", "127.0.0.1:9")
 
     assert (1, "") == (outcome.code, outcome.out)

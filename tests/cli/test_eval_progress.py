@@ -1,4 +1,4 @@
-"""How far `fcshim eval` is."""
+"""The progress bars of `fcshim eval`."""
 
 import io
 
@@ -14,17 +14,17 @@ PLAN = EvalPlan(config=Config(), model="m", dialects=("hermes", "native"), categ
 
 
 def rendered(*results, terminal=True):
-    """Give what stands on the screen at the end."""
+    """Return the final output."""
     console = Console(file=io.StringIO(), width=100, force_terminal=terminal, force_interactive=terminal)
-    with ResultFile(None, {}) as record:
-        record.add(result("simple-001"))
-        with EvalProgress(PLAN, record, console) as progress:
+    with ResultFile(None, {}) as result_file:
+        result_file.add(result("simple-001"))
+        with EvalProgress(PLAN, result_file, console) as progress:
             for each in results:
                 progress.add(each)
     return console.file.getvalue()
 
 
-def test_each_dialect_has_a_bar_that_counts_what_is_left_to_ask():
+def test_each_dialect_has_a_bar_that_counts_the_cases_without_a_result():
     screen = rendered(result("simple-002"), result("simple-003", "wrong_tool"), result("simple-001", dialect="native"))
 
     assert ["hermes", "native"] == [name for name in ("hermes", "native") if name in screen]
@@ -33,5 +33,5 @@ def test_each_dialect_has_a_bar_that_counts_what_is_left_to_ask():
     assert 2 == screen.rpartition("hermes")[2].count("1 right")
 
 
-def test_a_file_gets_no_bars():
+def test_without_a_terminal_no_bars_are_drawn():
     assert "" == rendered(result("simple-002"), terminal=False).strip()

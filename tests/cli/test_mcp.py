@@ -1,4 +1,4 @@
-"""`fcshim mcp`, as a host starts it."""
+"""`fcshim mcp`, started as an MCP host starts it."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ READ_ONLY_TOOLS = {"Read", "ListDir", "Glob", "Grep", "WebFetch", "WebSearch", "
 
 
 def mcp_client(*arguments, name="me"):
-    """Give a manager that starts `fcshim mcp` over stdio."""
+    """Return a manager that starts `fcshim mcp` over stdio."""
     program, *rest = COMMAND
     env = {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     return manager(
@@ -29,7 +29,7 @@ def mcp_client(*arguments, name="me"):
 
 @contextlib.contextmanager
 def serving_http(root, port):
-    """Run `fcshim mcp --http` until the block ends, and end it by ctrl-C."""
+    """Run `fcshim mcp --http` until the block ends, then stop it with SIGINT."""
     command = [*COMMAND, "mcp", "--root", str(root), "--http", "--port", str(port), "--api-key", "k"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
@@ -51,7 +51,7 @@ def root(tmp_path):
     return tmp_path
 
 
-async def test_what_reads_is_offered_and_what_does_not_is_not(root):
+async def test_only_tools_that_read_are_offered_by_default(root):
     async with mcp_client("--root", root) as servers:
         offered = names(servers)
         read = await servers.call("me:Read", {"path": "a.txt"})
@@ -62,7 +62,7 @@ async def test_what_reads_is_offered_and_what_does_not_is_not(root):
     assert "outside the workspace" in outside.text
 
 
-async def test_what_the_operator_allows_runs(root):
+async def test_tools_that_allow_names_are_offered_and_run(root):
     async with mcp_client(
         "--root", root, "--allow", "Write", "--allow", "Bash(ls*)", "--deny", "Write(*.env)"
     ) as servers:
@@ -80,11 +80,11 @@ async def test_what_the_operator_allows_runs(root):
     assert {"a.txt", "b.txt"} == {file.name for file in root.iterdir()}
 
 
-async def test_tools_of_other_servers_go_through(root, tmp_path):
-    """Requirement 39: the bridge."""
-    reach = stdio_transport("friendly")
+async def test_tools_of_other_servers_are_offered_and_run(root, tmp_path):
+    """Requirement 39: fcshim bridges MCP servers."""
+    transport = stdio_transport("friendly")
     file = tmp_path / "servers.json"
-    file.write_text(f'{{"mcpServers": {{"f": {{"command": "{reach.command}", "args": ["{reach.args[0]}"]}}}}}}')
+    file.write_text(f'{{"mcpServers": {{"f": {{"command": "{transport.command}", "args": ["{transport.args[0]}"]}}}}}}')
     async with mcp_client("--mcp", file, "--allow", "mcp__f__a[d_]*") as servers:
         offered = names(servers)
         result = await servers.call("me:mcp__f__add", {"a": 1, "b": 2})
@@ -93,7 +93,7 @@ async def test_tools_of_other_servers_go_through(root, tmp_path):
     assert "3" == result.text
 
 
-async def test_own_functions_and_skills_are_offered(tmp_path):
+async def test_python_functions_and_skills_are_offered(tmp_path):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "mine.py").write_text('def get_time() -> str:\n    """Time."""\n    return "12:00"\n')
     (tmp_path / "skills" / "s").mkdir(parents=True)
@@ -110,11 +110,11 @@ async def test_own_functions_and_skills_are_offered(tmp_path):
     assert "12:00" == time.text
 
 
-async def test_it_serves_over_http(root):
+async def test_tools_are_served_over_http(root):
     port = free_port()
-    reach = HttpTransport(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer k"})
+    transport = HttpTransport(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer k"})
     with serving_http(root, port):
-        async with manager(McpServerConfig(name="me", transport=reach)) as servers:
+        async with manager(McpServerConfig(name="me", transport=transport)) as servers:
             result = await servers.call("me:Read", {"path": "a.txt"})
 
     assert "hello" == result.text
@@ -144,7 +144,7 @@ def test_ctrl_c_ends_it(root):
         (("--root", "/", "--http", "--host", "0.0.0.0"), "expected an API key"),
     ],
 )
-def test_mistakes_are_told_in_a_line(arguments, fault):
+def test_mistakes_are_reported(arguments, fault):
     env = {name: value for name, value in os.environ.items() if not name.startswith("FCSHIM_")}
     done = fcshim("mcp", *arguments, env=env)
 

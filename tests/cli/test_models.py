@@ -14,11 +14,11 @@ REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',)
 
 
 async def run_models(*arguments):
-    """Run the command beside this test's own loop."""
+    """Run the command in a thread, because the scripted upstream runs in this event loop."""
     return await asyncio.to_thread(fcshim, "models", *arguments)
 
 
-async def test_the_models_of_an_endpoint_are_a_table():
+async def test_the_models_of_an_endpoint_are_listed_as_a_table():
     async with scripted_upstream(model_list("gemma-2b", "qwen3")) as upstream:
         outcome = await run_models("--upstream", upstream.url)
 
@@ -30,7 +30,7 @@ async def test_the_models_of_an_endpoint_are_a_table():
     assert (0, "") == (outcome.code, outcome.err)
 
 
-async def test_auto_asks_what_each_can(tmp_path):
+async def test_auto_asks_for_the_capabilities_of_each_model(tmp_path):
     listed = Script((b'{"models":[{"model":"a"},{"model":"b"}]}',))
     able, unable = (Script((json.dumps({"capabilities": each}).encode(),)) for each in (["tools"], ["completion"]))
     settings = tmp_path / "fcshim.toml"
@@ -43,7 +43,7 @@ async def test_auto_asks_what_each_can(tmp_path):
     assert "hermes" == rows[2]["dialect"]
 
 
-async def test_a_running_proxy_tells_what_it_has_learned():
+async def test_a_running_proxy_reports_what_it_has_learned():
     async with (
         scripted_upstream(PROPS, REFUSAL, text_reply(CALL), model_list("m")) as upstream,
         running_proxy(upstream.url, tools="auto") as url,
@@ -56,7 +56,7 @@ async def test_a_running_proxy_tells_what_it_has_learned():
 
 
 @pytest.mark.parametrize("option", ["--of", "--upstream"])
-async def test_an_endpoint_that_is_away_is_a_failure(option):
+async def test_an_unreachable_endpoint_is_a_failure(option):
     outcome = await run_models(option, "http://127.0.0.1:9")
 
     assert (1, "") == (outcome.code, outcome.out)

@@ -22,8 +22,8 @@ def types_in(out):
     return [event["type"] for event in events_in(out)]
 
 
-def whole(events):
-    """Join the pieces of texts and arguments: what is left does not depend on how the text was cut."""
+def joined(events):
+    """Join the chunks of texts and arguments, so that the result does not depend on how the text was split."""
     result = []
     for event in events:
         if event["type"] in ("text", "tool_call_chunk") and result and result[-1]["type"] == event["type"]:
@@ -36,36 +36,36 @@ def whole(events):
     return result
 
 
-def test_every_line_is_an_event_under_its_own_names():
+def test_every_line_is_an_event_with_its_documented_fields():
     events = [library.event_to_dict(event) for event in library.parse(TEXT)]
     outcome = fcshim("parse", stdin=TEXT.encode())
 
     assert (0, "") == (outcome.code, outcome.err)
-    assert whole(events) == whole(events_in(outcome.out))
+    assert joined(events) == joined(events_in(outcome.out))
 
 
-def test_the_text_may_come_from_a_file(tmp_path):
+def test_the_text_can_be_read_from_a_file(tmp_path):
     path = tmp_path / "reply.txt"
     path.write_bytes(TEXT.encode())
 
-    assert whole(events_in(fcshim("parse", stdin=TEXT.encode()).out)) == whole(events_in(fcshim("parse", path).out))
+    assert joined(events_in(fcshim("parse", stdin=TEXT.encode()).out)) == joined(events_in(fcshim("parse", path).out))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1_000])
-def test_the_size_of_the_chunks_changes_only_the_pieces(size):
-    expected = whole(events_in(fcshim("parse", stdin=TEXT.encode()).out))
+def test_the_chunk_size_changes_only_how_the_events_are_split(size):
+    expected = joined(events_in(fcshim("parse", stdin=TEXT.encode()).out))
 
-    assert expected == whole(events_in(fcshim("parse", "--chunk", size, stdin=TEXT.encode()).out))
+    assert expected == joined(events_in(fcshim("parse", "--chunk", size, stdin=TEXT.encode()).out))
 
 
-def test_small_chunks_give_small_pieces():
+def test_small_chunks_give_small_text_events():
     texts = [event["text"] for event in events_in(fcshim("parse", "--chunk", 1, stdin=b"abc").out)[:-1]]
 
     assert ["a", "b", "c"] == texts
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "x", "1.5"])
-def test_a_chunk_has_at_least_one_character(size):
+def test_the_chunk_size_is_at_least_one_character(size):
     outcome = fcshim("parse", "--chunk", size)
 
     assert 2 == outcome.code
@@ -78,32 +78,32 @@ def test_only_offered_tools_are_called(tmp_path):
     other = TEXT.replace("add", "sub")
 
     assert "tool_call_end" in types_in(fcshim("parse", "--tools", path, stdin=TEXT.encode()).out)
-    assert [{"type": "text", "text": other}, {"type": "stop", "stop_reason": "complete"}] == whole(
+    assert [{"type": "text", "text": other}, {"type": "stop", "stop_reason": "complete"}] == joined(
         events_in(fcshim("parse", "--tools", path, stdin=other.encode()).out)
     )
 
 
-def test_the_stop_reason_decides_about_a_call_that_is_cut_off():
+def test_a_call_that_max_tokens_cut_off_is_truncated():
     *_, end, stop = events_in(fcshim("parse", "--stop-reason", "max_tokens", stdin=TEXT[:-30].encode()).out)
 
     assert "truncated" == end["error"]["kind"]
     assert {"type": "stop", "stop_reason": "max_tokens"} == stop
 
 
-def test_reasoning_is_apart_and_its_calls_are_taken_when_asked():
+def test_calls_inside_reasoning_are_accepted_only_with_promote():
     text = f"<think>{CALL}</think>Done.".encode()
 
     assert "tool_call_end" not in types_in(fcshim("parse", stdin=text).out)
     assert "tool_call_end" in types_in(fcshim("parse", "--reasoning", "promote", stdin=text).out)
 
 
-def test_whole_arguments_come_in_one_piece():
+def test_validated_arguments_are_one_chunk():
     out = fcshim("parse", "--arguments", "validated", "--chunk", 1, stdin=TEXT.encode()).out
 
     assert 1 == types_in(out).count("tool_call_chunk")
 
 
-def test_text_without_calls_survives_to_the_byte():
+def test_text_without_calls_is_unchanged():
     text = "Zürich 北京 🙂\r\n\x00 <function> \u2028"
 
     assert text == "".join(event.get("text", "") for event in events_in(fcshim("parse", stdin=text.encode()).out))
@@ -113,7 +113,7 @@ def test_bytes_that_are_not_utf8_become_replacement_characters():
     assert "a\ufffdb" == events_in(fcshim("parse", stdin=b"a\xffb").out)[0]["text"]
 
 
-def test_no_text_at_all_is_a_reply_that_says_nothing():
+def test_an_empty_input_gives_only_a_stop_event():
     assert [{"type": "stop", "stop_reason": "complete"}] == events_in(fcshim("parse").out)
 
 
@@ -133,7 +133,7 @@ def test_a_mistake_is_named(arguments, message):
     assert 1 == outcome.err.count("\n")
 
 
-def test_events_come_while_the_text_is_still_coming():
+def test_events_are_written_while_the_text_is_still_arriving():
     with subprocess.Popen([*COMMAND, "parse"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdin.write("Zü".encode()[:-1])
         process.stdin.flush()
@@ -145,7 +145,7 @@ def test_events_come_while_the_text_is_still_coming():
         assert {"type": "text", "text": "ürich"} == json.loads(process.stdout.readline())
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure():
+def test_a_reader_that_closes_the_pipe_is_no_failure():
     with subprocess.Popen(
         [*COMMAND, "parse", "--chunk", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -155,12 +155,12 @@ def test_a_reader_that_has_seen_enough_is_no_failure():
     assert (0, b"") == (process.returncode, err)
 
 
-def test_nothing_is_read_after_the_model_began_to_invent_a_result():
+def test_reading_ends_when_the_model_starts_to_invent_a_result():
     text = f'{CALL}\n<function_result name="add">\n4'.encode()
     with subprocess.Popen([*COMMAND, "parse"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdin.write(text)
         process.stdin.flush()
-        out = process.stdout.read()  # ends although stdin stays open
+        out = process.stdout.read()  # returns although stdin stays open
         process.stdin.close()
 
     assert "tool_use" == events_in(out.decode())[-1]["stop_reason"]

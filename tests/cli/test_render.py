@@ -26,14 +26,14 @@ MESSAGES = [
 
 @pytest.fixture
 def files(tmp_path):
-    """Give the options that name a file of tools and one of messages."""
+    """Return the options that name a file of tools and one of messages."""
     tools, messages = tmp_path / "tools.json", tmp_path / "chat.json"
     tools.write_text(json.dumps(TOOLS), "utf-8")
     messages.write_text(json.dumps(MESSAGES), "utf-8")
     return ("--tools", tools), ("--messages", messages)
 
 
-def test_without_messages_it_is_the_prompt_of_the_tools(files):
+def test_without_messages_only_the_tools_prompt_is_shown(files):
     tools, _ = files
     outcome = fcshim("render", *tools)
 
@@ -52,7 +52,7 @@ def test_a_conversation_is_shown_turn_by_turn(files):
     assert '{"name": "add", "arguments": {"a":1}}' in out
 
 
-def test_the_profile_decides_about_the_system_role(files):
+def test_the_profile_decides_whether_there_is_a_system_message(files):
     tools, messages = files
     out = fcshim("render", *tools, *messages, "--profile", "no-system").out
 
@@ -68,7 +68,7 @@ def test_json_is_the_request_that_is_sent(files):
     assert "tools" not in body
 
 
-def test_a_whole_request_may_stand_in_the_files(files, tmp_path):
+def test_the_files_may_contain_a_whole_request(files, tmp_path):
     path = tmp_path / "request.json"
     path.write_text(json.dumps({"model": "m", "messages": MESSAGES, "tools": TOOLS}), "utf-8")
     tools, messages = files
@@ -79,7 +79,7 @@ def test_a_whole_request_may_stand_in_the_files(files, tmp_path):
 @pytest.mark.parametrize(
     ("choice", "expected"), [("required", "you must call at least one"), ("now", 'you must call the function "now"')]
 )
-def test_the_choice_is_part_of_the_prompt(files, choice, expected):
+def test_the_tool_choice_is_part_of_the_prompt(files, choice, expected):
     tools, _ = files
 
     assert expected in fcshim("render", *tools, "--tool-choice", choice).out
@@ -110,7 +110,7 @@ def test_a_mistake_is_named(files, arguments, message):
 
 
 @pytest.mark.parametrize("messages", ['"Hi"', "[5]", '[{"role": "king"}]'])
-def test_messages_that_are_none_are_refused(files, messages):
+def test_invalid_messages_are_rejected(files, messages):
     tools, _ = files
     outcome = fcshim("render", *tools, "--messages", "-", stdin=messages.encode())
 
@@ -118,7 +118,7 @@ def test_messages_that_are_none_are_refused(files, messages):
     assert "messages" in outcome.err
 
 
-def test_tools_can_be_listed_by_signature(files):
+def test_tools_can_be_described_by_signature(files):
     tools, _ = files
     out = fcshim("render", *tools, "--tools-style", "signature").out
 
@@ -126,7 +126,7 @@ def test_tools_can_be_listed_by_signature(files):
     assert "function add(): any\nDescription: Add.\n\nfunction now(): any\n" in out
 
 
-def test_what_has_no_room_is_told_on_stderr(files):
+def test_what_the_budget_leaves_out_is_reported_on_stderr(files):
     tools, messages = files
     outcome = fcshim("render", *tools, *messages, "--max-tools", "1", "--prompt-budget", "100", "--max-result", "3")
 

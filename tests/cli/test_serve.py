@@ -1,4 +1,4 @@
-"""`fcshim serve`: its flags; the server itself has its own tests."""
+"""`fcshim serve`: its flags. `tests/server` tests the server."""
 
 import argparse
 
@@ -25,11 +25,11 @@ def test_every_setting_has_its_flag_and_its_variable_in_the_help(parser):
         assert setting.env in text
 
 
-def test_flags_that_are_not_given_leave_no_trace(parser):
+def test_flags_that_are_not_given_set_no_attribute(parser):
     assert {"config": None} == vars(parser.parse_args([]))
 
 
-def test_flags_are_handed_on_under_the_names_of_the_settings(parser):
+def test_flags_have_the_names_of_the_settings(parser):
     given = ["--port", "9000", "--no-rescue", "--api-key", "a", "--api-key", "b", "--arguments", "validated"]
 
     assert {
@@ -50,7 +50,7 @@ def test_flags_are_handed_on_under_the_names_of_the_settings(parser):
         (("--config", "missing.toml"), "missing.toml"),
     ],
 )
-def test_a_mistake_in_the_settings_is_told_in_one_line(arguments, message):
+def test_a_mistake_in_the_settings_is_reported_in_one_line(arguments, message):
     outcome = fcshim("serve", *arguments)
 
     assert (2, "") == (outcome.code, outcome.out)
@@ -58,11 +58,11 @@ def test_a_mistake_in_the_settings_is_told_in_one_line(arguments, message):
     assert 1 == outcome.err.count("\n")
 
 
-def test_a_choice_is_checked_by_the_parser():
+def test_an_invalid_choice_is_rejected():
     assert "invalid choice: 'some'" in fcshim("serve", "--arguments", "some").err
 
 
-def test_the_file_may_be_named_by_a_variable(tmp_path):
+def test_the_file_can_be_named_by_an_environment_variable(tmp_path):
     path = tmp_path / "fcshim.toml"
     path.write_text("prot = 1\n", "utf-8")
     outcome = fcshim("serve", env={"FCSHIM_CONFIG": str(path)})

@@ -1,4 +1,4 @@
-"""How the command line reads and writes text."""
+"""Reading and writing text and JSON."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_a_file_is_read_as_utf8(tmp_path):
     assert "Zürich\r\n" == read_text(str(path))
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path):
+def test_a_byte_order_mark_is_removed(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"\xef\xbb\xbf[]")
 
@@ -27,12 +27,12 @@ def test_a_missing_file_is_named(tmp_path):
         read_text(str(path))
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_folder_is_rejected(tmp_path):
     with pytest.raises(ConfigError, match="directory"):
         read_text(str(tmp_path))
 
 
-def test_bytes_that_are_not_utf8_are_located(tmp_path):
+def test_the_offset_of_invalid_utf8_is_reported(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"abc\xff")
 
@@ -40,18 +40,18 @@ def test_bytes_that_are_not_utf8_are_located(tmp_path):
         read_text(str(path))
 
 
-def test_broken_json_is_located():
+def test_the_position_of_invalid_json_is_reported():
     with pytest.raises(ConfigError, match=r"tools\.json:2:4: not JSON: Expecting ',' delimiter"):
         parse_json("[1,\n 2 3]", "tools.json")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5_000])
-def test_json_beyond_what_python_reads_is_an_error_too(text):
+def test_json_beyond_the_limits_of_python_is_rejected(text):
     with pytest.raises(ConfigError, match="tools"):
         parse_json(text, "tools")
 
 
-def test_lines_are_utf8_whatever_the_locale(capsysbinary):
+def test_lines_are_utf8_in_any_locale(capsysbinary):
     write_line("Zürich")
 
     assert "Zürich\n".encode() == capsysbinary.readouterr().out

@@ -1,4 +1,4 @@
-"""`fcshim tools`, as a script uses it."""
+"""`fcshim tools`, run as a script runs it."""
 
 import json
 import os
@@ -16,8 +16,8 @@ def tools(tmp_path):
     """Run `fcshim tools ACTION --mcp FILE ...` with servers from a file."""
 
     def run(action, *arguments, servers=None, stdin=b""):
-        reach = stdio_transport("friendly")
-        listed = servers or {"f": {"command": reach.command, "args": list(reach.args)}}
+        transport = stdio_transport("friendly")
+        listed = servers or {"f": {"command": transport.command, "args": list(transport.args)}}
         file = tmp_path / "servers.json"
         file.write_text(json.dumps({"mcpServers": listed}))
         env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
@@ -26,18 +26,18 @@ def tools(tmp_path):
     return run
 
 
-def raw(manner):
-    reach = stdio_transport("raw", manner)
-    return {"command": reach.command, "args": list(reach.args)}
+def raw(behaviour):
+    transport = stdio_transport("raw", behaviour)
+    return {"command": transport.command, "args": list(transport.args)}
 
 
-def test_tools_are_listed_one_a_line_with_their_server(tools):
+def test_tools_are_listed_one_per_line_with_their_server(tools):
     done = tools("list", servers={"one": raw("good"), "two": raw("pages")})
 
     assert (0, "one\twork\ntwo\twork\ntwo\tmore\n", "") == (done.code, done.out, done.err)
 
 
-def test_a_bad_server_is_told_and_the_others_are_listed(tools):
+def test_a_failing_server_is_reported_and_the_others_are_listed(tools):
     done = tools("list", servers={"bad": BAD, "one": raw("good")})
 
     assert 1 == done.code
@@ -45,7 +45,7 @@ def test_a_bad_server_is_told_and_the_others_are_listed(tools):
     assert "fcshim: bad: there is no /there/is/no/such/program\n" == done.err
 
 
-def test_a_list_for_programs(tools):
+def test_json_output_has_the_definitions(tools):
     done = tools("list", "--json", servers={"one": raw("good")})
     expected = {
         "server": "one",
@@ -58,35 +58,35 @@ def test_a_list_for_programs(tools):
     assert [expected] == json.loads(done.out)
 
 
-def test_a_list_for_people(tools):
+def test_verbose_output_has_descriptions_and_parameters(tools):
     done = tools("list", "--verbose")
 
     assert "f\tadd\n    Add two numbers.\n    a: integer\n    b: integer\n" in done.out
 
 
 @pytest.mark.parametrize("name", ["f:work", "mcp__f__work", "f__work", "work"])
-def test_a_tool_is_called_by_any_of_its_names(tools, name):
+def test_a_tool_can_be_called_by_any_of_its_names(tools, name):
     done = tools("call", name, servers={"f": raw("good")})
 
     assert (0, "") == (done.code, done.err)
     assert done.out.strip().isdecimal()
 
 
-def test_arguments_are_mended(tools):
+def test_arguments_are_coerced(tools):
     assert "3\n" == tools("call", "f:add", '{"a": 1, "b": "2"}').out
 
 
-def test_only_the_server_that_is_meant_is_started(tools):
+def test_only_the_server_of_the_tool_is_started(tools):
     done = tools("call", "one:work", servers={"bad": BAD, "one": raw("good")})
 
     assert (0, "") == (done.code, done.err)
 
 
-def test_arguments_may_come_from_stdin(tools):
+def test_arguments_can_be_read_from_stdin(tools):
     assert "3\n" == tools("call", "add", "-", stdin=b'{"a": 1, "b": 2}').out
 
 
-def test_a_result_for_programs(tools):
+def test_json_output_has_the_whole_result(tools):
     done = tools("call", "f:mixed", "--json")
     result = json.loads(done.out)
 
@@ -101,35 +101,35 @@ def test_a_failed_call_is_a_failure(tools):
     assert "fcshim: The MCP server one failed: it broke\n" == done.err
 
 
-def test_wrong_arguments_are_the_caller_s_mistake(tools):
+def test_wrong_arguments_exit_with_code_2(tools):
     done = tools("call", "add", '{"a": "x"}')
 
     assert 2 == done.code
     assert "- a: expected integer, got string\n- b: missing" in done.err
 
 
-def test_an_unknown_tool_is_the_caller_s_mistake(tools):
+def test_an_unknown_tool_exits_with_code_2(tools):
     done = tools("call", "one:play", servers={"one": raw("good")})
 
     assert 2 == done.code
     assert "there is no tool one:play (there are: one:work)" in done.err
 
 
-def test_an_ambiguous_name_is_the_caller_s_mistake(tools):
+def test_an_ambiguous_name_exits_with_code_2(tools):
     done = tools("call", "work", servers={"one": raw("good"), "two": raw("good")})
 
     assert 2 == done.code
     assert "work is ambiguous: one:work, two:work" in done.err
 
 
-def test_a_tool_of_a_server_that_is_not_there_is_a_failure(tools):
+def test_a_tool_of_a_server_that_does_not_start_is_a_failure(tools):
     done = tools("call", "bad:work", servers={"bad": BAD})
 
     assert 1 == done.code
     assert "there is no /there/is/no/such/program" in done.err
 
 
-def test_a_broken_file_is_told_in_a_line(tools):
+def test_an_invalid_file_is_reported_in_one_line(tools):
     done = tools("list", servers={"s": {"type": "pigeon"}})
 
     assert 2 == done.code
@@ -144,8 +144,8 @@ def test_tools_are_converted(tools, form, key):
     assert (key or "functionDeclarations") in made
 
 
-def test_a_server_that_changed_its_tools_is_kept_apart_until_it_is_approved(tools, tmp_path):
-    """Between two runs, too: what the tools were is kept in a file."""
+def test_a_server_that_changed_its_tools_is_not_used_until_it_is_approved(tools, tmp_path):
+    """Also between two runs: the digests of the tools are kept in a file."""
     servers = {"one": raw("good")}
     tools("list", servers=servers)
     (pins,) = (tmp_path / "fcshim").iterdir()
@@ -162,21 +162,21 @@ def test_a_server_that_changed_its_tools_is_kept_apart_until_it_is_approved(tool
     assert (0, "one\twork\n") == (after.code, after.out)
 
 
-def test_only_a_server_of_the_file_can_be_approved(tools):
+def test_approving_an_unknown_server_exits_with_code_2(tools):
     done = tools("approve", "two", servers={"one": raw("good")})
 
     assert 2 == done.code
     assert "there is no server 'two' (there are: one)" in done.err
 
 
-def test_a_login_needs_a_server_that_asks_for_one(tools):
+def test_a_login_to_a_server_without_oauth_is_rejected(tools):
     done = tools("login", "one", servers={"one": {"url": "http://127.0.0.1:1/mcp"}})
 
     assert 2 == done.code
     assert 'one needs no login (its settings do not say "oauth": true)' in done.err
 
 
-def test_a_login_that_cannot_be_is_a_failure(tools):
+def test_a_login_to_an_unreachable_server_is_a_failure(tools):
     done = tools("login", "one", servers={"one": {"url": "http://127.0.0.1:1/mcp", "oauth": True}})
 
     assert 1 == done.code

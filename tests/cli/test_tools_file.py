@@ -1,4 +1,4 @@
-"""A file of tools."""
+"""Loading a file of tools."""
 
 import json
 
@@ -15,7 +15,7 @@ ADD = Tool("add", "Add.", {"type": "object"})
 
 @pytest.fixture
 def tools_file(tmp_path):
-    """Give a function that writes the file and gives its path."""
+    """Return a function that writes the file and returns its path."""
     path = tmp_path / "tools.json"
 
     def write(text):
@@ -26,16 +26,16 @@ def tools_file(tmp_path):
 
 
 @pytest.mark.parametrize("value", [BARE, WRAPPED, [BARE], [WRAPPED], {"tools": [WRAPPED], "model": "m"}])
-def test_tools_come_in_every_usual_form(tools_file, value):
+def test_every_documented_form_is_accepted(tools_file, value):
     assert (ADD,) == load_tools(tools_file(json.dumps(value)))
 
 
-def test_an_empty_array_offers_nothing(tools_file):
+def test_an_empty_array_has_no_tools(tools_file):
     assert () == load_tools(tools_file(" [ ] "))
 
 
 @pytest.mark.parametrize("text", ['"add"', "5", "null", '{"tools": {}}'])
-def test_anything_else_is_refused(tools_file, text):
+def test_anything_else_is_rejected(tools_file, text):
     with pytest.raises(ConfigError, match=r"tools\.json: expected a JSON array of tools, got"):
         load_tools(tools_file(text))
 
@@ -50,6 +50,6 @@ def test_anything_else_is_refused(tools_file, text):
         ('[\n{"name" "a"}]', r"tools\.json:2:9: not JSON"),
     ],
 )
-def test_a_fault_names_the_line(tools_file, text, message):
+def test_an_error_names_the_line(tools_file, text, message):
     with pytest.raises(ConfigError, match=message):
         load_tools(tools_file(text))
