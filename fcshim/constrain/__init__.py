@@ -1,1 +1,1 @@
-"""What holds a model to valid calls: grammars and schemas for an upstream's sampler, from the offered tools."""
+"""Constrained decoding: grammars and schemas for an upstream's sampler, made from the offered tools."""

@@ -1,10 +1,9 @@
-"""Whether a sampler can follow an expression: whether it is clear where repetitions end, and where they begin anew.
+"""Whether the repetitions of an expression are ambiguous: a grammar sampler keeps a state for every open parse.
 
-Theory of operation. A sampler follows every way that is open. Of each part is known with which characters it may begin,
-and with which a part that could end here may go on; where these meet, two ways are open, and with long repetitions more
-with each character. In `^[a-z]+(-[a-z]+)*$` it is clear, in `^(a+)+$` it is not.
-Rule: one walk over the expression.
-Neighbours: `patterns` asks, about what `regex` has read.
+Theory of operation. Each part has two character sets: `first`, with which it may begin, and `follow`, with which it may
+continue where it could also end. Where the `follow` set of a part overlaps the `first` set of what comes next, two
+parses are open; between long repetitions their number grows with each character. `^[a-z]+(-[a-z]+)*$` is unambiguous,
+`^(a+)+$` is not. One pass over the expression computes both sets.
 """
 
 from dataclasses import dataclass, replace
@@ -12,29 +11,29 @@ from dataclasses import dataclass, replace
 from fcshim.constrain.grammar import Alternation, Chars, Expression, LiteralText, Repeat, RuleRef, Series
 
 _MAX_SHORT_REPEAT = 16
-"""Repetitions that end so soon need not be clear."""
+"""Repetitions up to this bound may be ambiguous: they add few states."""
 _MAX_CODE_POINT = 0x10FFFF
 
 
 @dataclass(frozen=True, slots=True)
 class ExpressionAnalysis:
-    """How a part may begin, and how one that could end here may go on; `wide`: with a long repetition inside."""
+    """The `first` and `follow` sets of a part, as ranges of code points, and what they say about its repetitions."""
 
     first: frozenset[tuple[int, int]]
-    tail: frozenset[tuple[int, int]]
-    empty: bool = False
-    wide: bool = False
-    clear: bool = True
-    """Whether it is always clear where one long repetition ends and another begins."""
-    turns: bool = True
-    """Whether it is always clear where what repeats begins anew."""
+    follow: frozenset[tuple[int, int]]
+    nullable: bool = False
+    has_long_repeat: bool = False
+    ends_determined: bool = True
+    """Whether the next character always decides where one long repetition ends and the next begins."""
+    restarts_determined: bool = True
+    """Whether the next character always decides where a new round of a long repetition begins."""
 
 
 def analyse_expression(part: Expression) -> ExpressionAnalysis:
-    """Look at an expression without rules."""
+    """Analyse an expression without rule references."""
     match part:
         case LiteralText(text=""):
-            return ExpressionAnalysis(frozenset(), frozenset(), empty=True)
+            return ExpressionAnalysis(frozenset(), frozenset(), nullable=True)
         case LiteralText():
             return ExpressionAnalysis(frozenset({(ord(part.text[0]), ord(part.text[0]))}), frozenset())
         case Chars():
@@ -46,49 +45,50 @@ def analyse_expression(part: Expression) -> ExpressionAnalysis:
         case Repeat():
             return _in_repeat(part, analyse_expression(part.part))
         case RuleRef():
-            raise AssertionError("an expression without rules is looked at")
+            raise AssertionError("expected an expression without rule references")
 
 
 def _in_series(parts: list[ExpressionAnalysis]) -> ExpressionAnalysis:
-    behind = ExpressionAnalysis(frozenset(), frozenset(), empty=True)
+    rest = ExpressionAnalysis(frozenset(), frozenset(), nullable=True)
     for each in reversed(parts):
-        unclear = _overlap(each.tail, behind.first) and (each.wide and behind.wide)
-        behind = ExpressionAnalysis(
-            each.first | (behind.first if each.empty else frozenset()),
-            behind.tail | (behind.first | each.tail if behind.empty else frozenset()),
-            empty=each.empty and behind.empty,
-            wide=each.wide or behind.wide,
-            clear=each.clear and behind.clear and not unclear,
-            turns=each.turns and behind.turns,
+        ambiguous = _overlap(each.follow, rest.first) and (each.has_long_repeat and rest.has_long_repeat)
+        rest = ExpressionAnalysis(
+            each.first | (rest.first if each.nullable else frozenset()),
+            rest.follow | (rest.first | each.follow if rest.nullable else frozenset()),
+            nullable=each.nullable and rest.nullable,
+            has_long_repeat=each.has_long_repeat or rest.has_long_repeat,
+            ends_determined=each.ends_determined and rest.ends_determined and not ambiguous,
+            restarts_determined=each.restarts_determined and rest.restarts_determined,
         )
-    return behind
+    return rest
 
 
 def _in_alternation(parts: list[ExpressionAnalysis]) -> ExpressionAnalysis:
-    wide = any(each.wide for each in parts)
-    apart = not any(_overlap(one.first, other.first) for at, one in enumerate(parts) for other in parts[:at])
+    has_long_repeat = any(each.has_long_repeat for each in parts)
+    disjoint = not any(_overlap(one.first, other.first) for at, one in enumerate(parts) for other in parts[:at])
     return ExpressionAnalysis(
         frozenset().union(*(each.first for each in parts)),
-        frozenset().union(*(each.tail for each in parts)) if apart else frozenset({(0, _MAX_CODE_POINT)}),
-        empty=any(each.empty for each in parts),
-        wide=wide,
-        clear=all(each.clear for each in parts) and (apart or not wide),
-        turns=all(each.turns for each in parts),
+        # Alternatives that begin alike: any character may continue one of them where another one ends.
+        frozenset().union(*(each.follow for each in parts)) if disjoint else frozenset({(0, _MAX_CODE_POINT)}),
+        nullable=any(each.nullable for each in parts),
+        has_long_repeat=has_long_repeat,
+        ends_determined=all(each.ends_determined for each in parts) and (disjoint or not has_long_repeat),
+        restarts_determined=all(each.restarts_determined for each in parts),
     )
 
 
 def _in_repeat(part: Repeat, inner: ExpressionAnalysis) -> ExpressionAnalysis:
     if part.most == 1:
-        return replace(inner, empty=inner.empty or not part.least)
-    wide = inner.wide or part.most is None or part.most > _MAX_SHORT_REPEAT
-    again = not inner.empty and not _overlap(inner.tail, inner.first)
+        return replace(inner, nullable=inner.nullable or not part.least)
+    has_long_repeat = inner.has_long_repeat or part.most is None or part.most > _MAX_SHORT_REPEAT
+    distinct_restart = not inner.nullable and not _overlap(inner.follow, inner.first)
     return ExpressionAnalysis(
         inner.first,
-        inner.first | inner.tail,
-        empty=inner.empty or not part.least,
-        wide=wide,
-        clear=inner.clear,
-        turns=inner.turns and (again or not wide),
+        inner.first | inner.follow,
+        nullable=inner.nullable or not part.least,
+        has_long_repeat=has_long_repeat,
+        ends_determined=inner.ends_determined,
+        restarts_determined=inner.restarts_determined and (distinct_restart or not has_long_repeat),
     )
 
 

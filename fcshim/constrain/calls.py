@@ -1,7 +1,6 @@
-"""The grammar of a reply: calls of offered tools in a dialect, and nothing else, or text or a document instead.
+"""The grammar of a reply: calls of the offered tools in a dialect, alone or with free text or a JSON document.
 
-Rule: what stands around the arguments is the dialect's own (`frames`), what stands inside is the tool's schema.
-Neighbours: `values` writes arguments and documents, `prose` text; `constraint` picks the writer for an upstream.
+Rule: the text around the arguments comes from the dialect's call template, the arguments from the tool's schema.
 """
 
 from collections.abc import Sequence
@@ -29,8 +28,8 @@ from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect
 
-_DOCUMENT_LIMITS = GrammarLimits(characters=32_768, items=512, further=7)
-"""For replies that are documents. Whoever wants one counts on all of it, and on being told where tokens run out."""
+_DOCUMENT_LIMITS = GrammarLimits(characters=32_768, items=512, further_calls=7)
+"""Limits of replies that may be a document. The client needs all of it, and the stop reason tells if it was cut off."""
 
 
 def grammar_of_calls(
@@ -41,10 +40,11 @@ def grammar_of_calls(
     text: bool = False,
     reasoning: ReasoningSyntax | None = None,
 ) -> Grammar | None:
-    """Give the grammar of replies that call, with `text` also of text, which goes up to the first call.
+    """Return the grammar of replies that consist of calls; with `text`, also of free text that may end with calls.
 
-    `thoughts` may, or must, stand before either. In a dialect without an opening marker, a call can only be told where
-    the reply begins with one. None for a dialect whose calls have no grammar here, and where there is no tool to call.
+    `reasoning` comes first, if its tag is open already, or may come first. In a dialect without a start marker, a reply
+    is either calls from its first character on, or text that starts with another character. None for a dialect without
+    a call template, and without tools.
     """
     rules = Rules()
     calls = _calls(dialect, tools, rules, parallel=parallel)
@@ -52,12 +52,12 @@ def grammar_of_calls(
         return None
     if text:
         marker = call_marker(dialect)
-        within = free_text(marker, _after_marker(calls, marker), rules) if marker else None
-        if within is not None and reasoning is not None:
-            within = reasoning.before_text(within, rules)
-        first = call_template_of(dialect)
-        assert first is not None
-        calls = within or choice([calls, text_not_starting_with(first.opening[0])])
+        with_calls = free_text(marker, _after_marker(calls, marker), rules) if marker else None
+        if with_calls is not None and reasoning is not None:
+            with_calls = reasoning.before_text(with_calls, rules)
+        template = call_template_of(dialect)
+        assert template is not None
+        calls = with_calls or choice([calls, text_not_starting_with(template.opening[0])])
     elif reasoning is not None:
         calls = series(reasoning.expression(rules), calls)
     return Grammar({**rules.rules, ROOT: calls}, tuple(rules.notes))
@@ -71,9 +71,9 @@ def grammar_of_document(
     parallel: bool = True,
     reasoning: ReasoningSyntax | None = None,
 ) -> Grammar | None:
-    """Give the grammar of replies that are JSON as the schema has it, or calls where there are tools.
+    """Return the grammar of replies that are JSON valid against the schema, or calls if there are tools.
 
-    `thoughts` may, or must, stand before either. None for a dialect whose calls have no grammar here.
+    `reasoning` is as in `grammar_of_calls`. None if there are tools and the dialect has no call template.
     """
     rules = Rules()
     options = [document(schema, rules)]
@@ -87,33 +87,36 @@ def grammar_of_document(
 
 
 def call_marker(dialect: Dialect) -> str:
-    """Give the marker with which calls of this dialect begin wherever they stand, as its templates write it.
+    """Return the start marker of calls as the dialect's templates write it: of the section of calls, or of a call.
 
-    "" where it has none, or one that is easily meant as text.
+    Empty where the dialect has none, or is bare: its calls then begin with characters that are common in text.
     """
-    frames = None if dialect.bare else call_template_of(dialect)
+    template = None if dialect.bare else call_template_of(dialect)
     markers = [dialect.section_open, dialect.open]
-    return next((each for each in markers if each and frames is not None and frames.opening.startswith(each)), "")
+    return next((each for each in markers if each and template is not None and template.opening.startswith(each)), "")
 
 
 def _calls(dialect: Dialect, tools: Sequence[Tool], rules: Rules, *, parallel: bool) -> Expression | None:
-    frames = call_template_of(dialect)
-    if frames is None or not tools:
+    template = call_template_of(dialect)
+    if template is None or not tools:
         return None
-    written = {tool.name: rules.share(_arguments(tool, rules, frames.syntax)) for tool in tools}
+    written = {tool.name: rules.share(_arguments(tool, rules, template.syntax)) for tool in tools}
     return series(
-        _call(frames, 0, written), *_further_calls(frames, written, parallel=parallel), LiteralText(frames.closing)
+        _call(template, 0, written),
+        *_further_calls(template, written, parallel=parallel),
+        LiteralText(template.closing),
     )
 
 
 def _after_marker(calls: Expression, marker: str) -> Expression:
-    """Give what follows the marker with which calls begin."""
+    """Take the start marker off the expression of calls."""
     first, *rest = calls.parts if isinstance(calls, Series) else (calls,)
     assert isinstance(first, LiteralText)
     return series(LiteralText(first.text.removeprefix(marker)), *rest)
 
 
 def _arguments(tool: Tool, rules: Rules, syntax: ValueSyntax) -> Expression:
+    """Return the arguments of a tool, and put its name before the notes that its schema adds."""
     known = set(rules.notes)
     found = arguments(tool.parameters, rules, syntax)
     for note in [note for note in rules.notes if note not in known and not note.startswith("tool ")]:
@@ -123,14 +126,15 @@ def _arguments(tool: Tool, rules: Rules, syntax: ValueSyntax) -> Expression:
 
 
 def _further_calls(template: CallTemplate, written: dict[str, Expression], *, parallel: bool) -> list[Expression]:
-    """Give the calls after the first."""
+    """Return the calls after the first."""
     if not parallel or not template.separators:
         return []
     if len(set(template.separators)) == 1:
-        return [Repeat(_call(template, 1, written), 0, len(template.separators), "further")]
+        return [Repeat(_call(template, 1, written), 0, len(template.separators), "further_calls")]
+    # Some dialects number their calls, so that each separator differs: the calls nest, each only after the one before.
     tail: Expression = LiteralText("")
     for at in range(len(template.separators), 0, -1):
-        tail = Repeat(series(_call(template, at, written), tail), 0, 1, "further", at - 1)
+        tail = Repeat(series(_call(template, at, written), tail), 0, 1, "further_calls", at - 1)
     return [tail]
 
 

@@ -1,7 +1,7 @@
-"""What is put into a request so that its reply holds to a grammar, in the form that an upstream takes.
+"""The request fields that constrain a reply to valid calls or a document, in the form that an upstream accepts.
 
-Rule: made once for the same tools, dialect and choice; whatever cannot be constrained is None, never an error.
-Neighbours: `calls` makes grammars, `response_format` knows the client's wish, the shim puts fields into the request.
+Rule: equal tools, dialect and options build a constraint once (LRU cache); what cannot be constrained gives None, never
+an error.
 """
 
 import dataclasses
@@ -31,30 +31,28 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
 
 Form = Literal["gbnf", "llguidance", "guidance", "structural_tag", "json_schema"]
-"""`gbnf`: llama.cpp's grammar. `llguidance`: Lark in its place, for a llama.cpp that was built with it. `guidance`:
-Lark for vLLM with that backend. `structural_tag`: tags with a JSON Schema inside, as xgrammar has them, or a grammar.
-`json_schema`: the whole reply is JSON, so that calls are asked for without tags."""
+"""`gbnf`: llama.cpp's grammar. `llguidance`: Lark in the same field, for a llama.cpp built with llguidance.
+`guidance`: Lark for vLLM's guidance backend. `structural_tag`: xgrammar's tags with a JSON Schema inside, or a grammar.
+`json_schema`: the whole reply is JSON, so calls are requested without tags."""
 
 _GRAMMAR_FORMS: frozenset[Form] = frozenset({"gbnf", "llguidance", "guidance"})
-"""The forms that are grammars."""
-
-
+"""The forms that carry a grammar."""
 _CLIENT_CONSTRAINT_FIELDS = frozenset(
     [
         *("grammar", "json_schema", "structured_outputs", "ebnf", "regex"),
         *("guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar_lazy"),
     ]
 )
-"""Fields with which a client constrains the reply by itself: it knows what it wants."""
+"""Fields with which a client constrains the reply itself; fcshim then adds nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What holds one request to calls: `fields` of its body, for the dialect in which they are to be read.
+    """The fields that constrain one request, and the dialect in which the reply then writes calls.
 
-    `key` tells it from others; `notes` say what of the schemas is not held to. `held`: whether every call that a reply
-    makes in that dialect is held to its tool's schema. `lazy`: its grammar waits until a call may begin, which only
-    llama-server's `/completion` knows how to.
+    `key` identifies equal fields; `notes` list what of the schemas is not enforced. `covers_all_calls`: every call that
+    the parser could read in that dialect is constrained to its tool's schema. `lazy`: the grammar starts when a call
+    may begin, which only llama-server's `/completion` supports.
     """
 
     dialect: Dialect
@@ -67,24 +65,24 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class _ConstraintSpec:
-    """What a constraint depends on, to be remembered by."""
+    """Everything that a constraint depends on: the key of the caches."""
 
     form: Form
     dialect: Dialect
     tools: bytes
     parallel: bool
     text: bool = False
-    """Whether there may be text before a call, and instead of one."""
+    """Whether free text is allowed before a call, and instead of one."""
     lazy: bool = False
-    """Whether it waits until a call may begin, in a dialect where that can be told."""
+    """Whether the grammar starts only when a call may begin."""
     document: bytes = b""
-    """The schema of JSON that may stand instead of calls."""
+    """The schema of a JSON document that the reply may be instead of calls."""
     tokens: int | None = None
     reasoning: ReasoningSyntax | None = None
 
     @property
     def tool_list(self) -> list[Tool]:
-        """The tools, without what a constraint does not depend on."""
+        """The tools with names and parameters only."""
         return [Tool(name, "", parameters) for name, parameters in msgspec.json.decode(self.tools)]
 
 
@@ -98,58 +96,58 @@ def constraint_for(
     lazy: bool = False,
     in_reasoning: str = "",
 ) -> Constraint | None:
-    """Give what holds the reply to calls of `tools`, and to the `response_format`, as `request` demands or allows.
+    """Return the constraint for a request with these tools.
 
-    A call that is demanded is all that there may be. Else there may be a document where the client wants one, and any
-    text where it does not; calls are then held to their schemas if `eager`, and where a tool is strict, by a grammar
-    that waits for them if `lazy` and it can. A model that thinks may do so first; `in_reasoning` is the tag of the
-    reasoning that its prompt has opened. None where nothing needs to be held, where the client has a constraint of its
-    own or the server's is as good, and where the dialect has no grammar here.
+    With `tool_choice` "required" the reply is calls only. Otherwise it is calls or the document of `response_format`,
+    or, without one, free text with calls; the latter is constrained if `eager` is set or a tool is strict, by a lazy
+    grammar if `lazy` is set and the form and dialect support it. A reasoning model may reason first; `in_reasoning` is
+    the tag of reasoning that the prompt has already opened. None where nothing needs a constraint, the client sends its
+    own, the server enforces the document itself, or the dialect has no call template.
     """
     if has_client_constraint(request):
         return None
-    demanded = request.tool_choice.mode == "required"
-    document = None if demanded and tools else requested_schema(request)
-    thoughts = reasoning_of(request.model, in_reasoning) if form in _GRAMMAR_FORMS else None
-    wanted = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls, reasoning=thoughts)
+    required = request.tool_choice.mode == "required"
+    document = None if required and tools else requested_schema(request)
+    reasoning = reasoning_of(request.model, in_reasoning) if form in _GRAMMAR_FORMS else None
+    spec = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls, reasoning=reasoning)
     if document is not None:
-        return _document_constraint(dataclasses.replace(wanted, document=msgspec.json.encode(document)), request)
-    if not tools or not (demanded or eager or any(tool.strict for tool in tools)):
+        return _document_constraint(dataclasses.replace(spec, document=msgspec.json.encode(document)), request)
+    if not tools or not (required or eager or any(tool.strict for tool in tools)):
         return None
-    if demanded:
-        return _build(dataclasses.replace(wanted, tokens=_token_limit(request)))
-    waits = lazy and form == "gbnf" and is_unambiguous_marker(call_marker(dialect))
-    return _build(dataclasses.replace(wanted, text=True, lazy=waits))
+    if required:
+        return _build(dataclasses.replace(spec, tokens=_token_limit(request)))
+    is_lazy = lazy and form == "gbnf" and is_unambiguous_marker(call_marker(dialect))
+    return _build(dataclasses.replace(spec, text=True, lazy=is_lazy))
 
 
 def has_client_constraint(request: Request) -> bool:
-    """Tell whether the client constrains the reply by itself."""
+    """Return whether the client constrains the reply itself."""
     return not _CLIENT_CONSTRAINT_FIELDS.isdisjoint(request.extra)
 
 
 def constrains_document(form: Form | None, request: Request) -> bool:
-    """Tell whether a reply without calls is held to the client's `response_format` here, not by the server.
+    """Return whether a grammar, not the server, enforces the client's `response_format` on replies without calls.
 
-    llama-server holds replies to it as well, but fails (500) where such a reply is cut off by the token limit.
+    llama-server enforces it too, but answers 500 where the token limit cuts such a reply off.
     """
-    theirs = has_client_constraint(request)
-    return form in _GRAMMAR_FORMS and not theirs and requested_schema(request) is not None
+    unconstrained = not has_client_constraint(request)
+    return form in _GRAMMAR_FORMS and unconstrained and requested_schema(request) is not None
 
 
 def constraint_for_rest(
     form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, prefix: str, whitespace: str = ""
 ) -> Constraint | None:
-    """Give what holds a reply to what may follow `prefix`, with which it began to call (`beginning_of_calls`).
+    """Return the constraint for the rest of a reply that begins with `prefix`, written by `write_partial_calls`.
 
-    `blank`, white space that was cut off behind that, has to come first, where it may stand there. None where
-    `constraint_for` gives none, where a form is no grammar, and where no valid calls begin so.
+    `whitespace` was cut off after the prefix; the rest starts with it where the grammar admits it there. None where
+    `constraint_for` gives none, the form carries no grammar, or no valid call starts with the prefix.
     """
     if form not in _GRAMMAR_FORMS or not tools or has_client_constraint(request):
         return None
-    wanted = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls)
-    grammar = _grammar(wanted)
+    spec = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls)
+    grammar = _grammar(spec)
     rest = None if grammar is None else _derived(grammar, prefix, whitespace)
-    return None if rest is None else _constraint_of_grammar(wanted, limit_tokens(rest, _token_limit(request)))
+    return None if rest is None else _constraint_of_grammar(spec, limit_tokens(rest, _token_limit(request)))
 
 
 def _derived(grammar: Grammar, prefix: str, whitespace: str) -> Grammar | None:
@@ -161,11 +159,11 @@ def _derived(grammar: Grammar, prefix: str, whitespace: str) -> Grammar | None:
 
 
 def apply_constraint(request: Request, constraint: Constraint) -> Request:
-    """Give the request with the constraint in it; a client of Ollama's API has its fields for one apart."""
+    """Add the constraint's fields to the request; for Ollama's API, the schema also replaces `format`."""
     if not constraint.fields:
         return request
     described = constraint.fields.get(FIELD)
-    request = without_format(request)  # llama-server would rather heed that than a grammar
+    request = without_format(request)  # llama-server gives it precedence over a grammar
     verbatim = request.verbatim
     if "ollama" in verbatim and described is not None:
         schema = described.get("json_schema", {}).get("schema")
@@ -174,7 +172,7 @@ def apply_constraint(request: Request, constraint: Constraint) -> Request:
 
 
 def _encoded_tools(tools: Sequence[Tool]) -> bytes:
-    """Write what a grammar depends on; descriptions are not part of it, and often change."""
+    """Encode what a grammar depends on. Descriptions change often and would only fill the cache."""
     return msgspec.json.encode([(tool.name, tool.parameters) for tool in tools])
 
 
@@ -183,16 +181,16 @@ def _token_limit(request: Request) -> int | None:
 
 
 def _document_constraint(spec: _ConstraintSpec, request: Request) -> Constraint | None:
-    """Give what holds the reply to a document, or calls where there are tools.
+    """Return the constraint of a reply that is a document, or calls if there are tools.
 
-    A server without grammars holds replies to documents by itself: only calls have to be let through.
+    A server without grammars enforces `response_format` itself; a constraint is only needed to admit calls as well.
     """
     if spec.form in _GRAMMAR_FORMS:
         return _build(spec) or _build(dataclasses.replace(spec, dialect=BARE_JSON))
     if spec.tools == _NO_TOOLS:
         return None
     if spec.form == "json_schema" and is_any_object(requested_schema(request)):
-        return Constraint(BARE_JSON, {}, "", covers_all_calls=False)  # a call in JSON is an object, too
+        return Constraint(BARE_JSON, {}, "", covers_all_calls=False)  # a call in bare JSON is an object, too
     return _build(spec) or _build(dataclasses.replace(spec, form="json_schema"))
 
 
@@ -212,15 +210,15 @@ def _build(spec: _ConstraintSpec) -> Constraint | None:
 
 
 def _structural_tag(spec: _ConstraintSpec) -> Constraint | None:
-    """Give tags with schemas inside; where calls are no such tags, one grammar that says all of them."""
-    frames = call_template_of(spec.dialect)
-    if frames is None:
+    """Return one tag with a schema for each tool; where the dialect's calls do not fit this, a grammar of all calls."""
+    template = call_template_of(spec.dialect)
+    if template is None:
         return None
     marker = call_marker(spec.dialect) if spec.text else ""
     tag = None
-    if frames.is_json and (marker or not spec.text):
+    if template.is_json and (marker or not spec.text):
         tag = structural_tag_of_calls(
-            frames, spec.tool_list, parallel=spec.parallel, trigger=marker, document=_decoded(spec.document)
+            template, spec.tool_list, parallel=spec.parallel, trigger=marker, document=_decoded(spec.document)
         )
     return _grammar_constraint(spec) if tag is None else _make_constraint(spec.dialect, {FIELD: tag})
 
@@ -232,33 +230,33 @@ def _grammar_constraint(spec: _ConstraintSpec) -> Constraint | None:
 
 @functools.lru_cache(maxsize=64)
 def _grammar(spec: _ConstraintSpec) -> Grammar | None:
-    tools, parallel, thoughts = spec.tool_list, spec.parallel, spec.reasoning
+    tools, parallel, reasoning = spec.tool_list, spec.parallel, spec.reasoning
     if spec.document:
         document = _decoded(spec.document)
-        return grammar_of_document(document, spec.dialect, tools, parallel=parallel, reasoning=thoughts)
-    return grammar_of_calls(spec.dialect, tools, parallel=parallel, text=spec.text, reasoning=thoughts)
+        return grammar_of_document(document, spec.dialect, tools, parallel=parallel, reasoning=reasoning)
+    return grammar_of_calls(spec.dialect, tools, parallel=parallel, text=spec.text, reasoning=reasoning)
 
 
 def _constraint_of_grammar(spec: _ConstraintSpec, grammar: Grammar) -> Constraint:
     marker = call_marker(spec.dialect)
-    held = not spec.text or is_unambiguous_marker(marker)
+    covers_all_calls = not spec.text or is_unambiguous_marker(marker)
     fields = _grammar_fields(spec.form, grammar)
     if spec.lazy:
         triggers = [partial_marker_trigger(marker)] if spec.reasoning is None else spec.reasoning.triggers(marker)
         fields |= lazy_fields(spec.dialect, triggers)
-    return _make_constraint(spec.dialect, fields, grammar.notes, held=held, lazy=spec.lazy)
+    return _make_constraint(spec.dialect, fields, grammar.notes, covers_all_calls=covers_all_calls, lazy=spec.lazy)
 
 
 def _grammar_fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
-    """Give the fields of a request that say a grammar."""
+    """Return the request fields that carry a grammar."""
     match form:
         case "llguidance":
             return {"grammar": f"%llguidance {{}}\n{write_lark(grammar)}"}
         case "guidance":
             return {"structured_outputs": {"grammar": write_lark(grammar)}}
         case "structural_tag":
-            written = {"type": "grammar", "grammar": write_gbnf(grammar)}
-            return {FIELD: {"type": "structural_tag", "format": written}}
+            form_of_grammar = {"type": "grammar", "grammar": write_gbnf(grammar)}
+            return {FIELD: {"type": "structural_tag", "format": form_of_grammar}}
         case _:
             return {"grammar": write_gbnf(grammar)}
 
@@ -275,8 +273,8 @@ def _make_constraint(
     fields: dict[str, JSON],
     notes: tuple[str, ...] = (),
     *,
-    held: bool = True,
+    covers_all_calls: bool = True,
     lazy: bool = False,
 ) -> Constraint:
     key = hashlib.sha256(msgspec.json.encode(fields)).hexdigest()
-    return Constraint(dialect, fields, key, notes, held, lazy)
+    return Constraint(dialect, fields, key, notes, covers_all_calls, lazy)

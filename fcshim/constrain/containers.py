@@ -1,7 +1,6 @@
-"""Lists and objects: parts with something before, between and behind them.
+"""Arrays and objects: elements between an opening and a closing text, with a separator.
 
-Rule: parts come in a fixed order; which of them may be absent is said for each.
-Neighbours: `notation` says what stands around parts, `values` which parts there are.
+Rule: members come in a fixed order; each one is either required or optional.
 """
 
 from collections.abc import Sequence
@@ -13,18 +12,18 @@ from fcshim.constrain.rules import Rules
 
 @dataclass(frozen=True, slots=True)
 class Brackets:
-    """What stands around parts, and between two of them."""
+    """The opening and closing text of a container, and the separator of its elements."""
 
     opening: str
     separator: Expression
     closing: str
 
     def wrap(self, inner: Expression) -> Expression:
-        """Put it around."""
+        """Put the brackets around an expression."""
         return series(LiteralText(self.opening), inner, LiteralText(self.closing))
 
     def repeated(self, part: Expression, least: int, most: int | None) -> Expression:
-        """Give so many of one part."""
+        """Admit `least` to `most` repetitions of a part."""
         if most is not None and most <= 0:
             return LiteralText(self.opening + self.closing)
         more = Repeat(series(self.separator, part), max(least - 1, 0), None if most is None else most - 1, "items")
@@ -32,51 +31,55 @@ class Brackets:
         return self.wrap(inner if least else optional(inner))
 
     def with_free_keys(self, part: Expression, least: int, most: int | None, rules: Rules) -> Expression:
-        """Give so many members whose keys are free. No grammar can compare a key with those before it."""
-        rules.note("keys that are free may come twice")
+        """Admit `least` to `most` members with keys that the schema does not name.
+
+        A context-free grammar cannot exclude a key that came before.
+        """
+        rules.note("keys that the schema does not name may repeat")
         return self.repeated(part, least, most)
 
     def leading(self, parts: Sequence[Expression], least: int, rules: Rules) -> Expression | None:
-        """Give some of these and no more, from the first on."""
+        """Admit the first parts in order, at least `least` of them; None where there are fewer."""
         return None if least > len(parts) else self.wrap(self._chained(parts, EMPTY, least, rules))
 
     def leading_then_repeated(
         self, parts: Sequence[Expression], further: Expression, least: int, most: int | None, rules: Rules
     ) -> Expression:
-        """Give these, and then more of one part."""
+        """Admit the parts in order, then repetitions of `further`, `least` to `most` elements in all."""
         more = None if most is None else most - len(parts)
         tail = Repeat(series(self.separator, further), max(least - len(parts), 0), more, "items")
         return self.wrap(self._chained(parts, tail, least, rules))
 
     def _chained(self, parts: Sequence[Expression], tail: Expression, least: int, rules: Rules) -> Expression:
-        """Give parts, each only where those before it are, and the tail behind all of them."""
+        """Nest the parts, so that each one only follows all before it; `tail` follows the last."""
         for at in range(len(parts) - 1, -1, -1):
             tail = series(*([self.separator] if at else []), parts[at], tail)
             tail = rules.share(tail if at < least else optional(tail))
         return tail
 
     def members(self, members: Sequence[tuple[Expression, bool]], rules: Rules) -> Expression:
-        """Give members in this order, each with whether it must be there."""
-        first = next((at for at, (_, wanted) in enumerate(members) if wanted), None)
+        """Admit members in this order; each comes with whether it is required."""
+        first = next((at for at, (_, required) in enumerate(members) if required), None)
         if first is None:
             return self._all_optional([member for member, _ in members], rules)
         before = [optional(series(member, self.separator)) for member, _ in members[:first]]
         after = [
-            series(self.separator, member) if wanted else optional(series(self.separator, member))
-            for member, wanted in members[first + 1 :]
+            series(self.separator, member) if required else optional(series(self.separator, member))
+            for member, required in members[first + 1 :]
         ]
         return self.wrap(series(*before, members[first][0], *after))
 
     def _all_optional(self, members: Sequence[Expression], rules: Rules) -> Expression:
-        """Give any of the members.
+        """Admit any subset of the members, in order.
 
-        Read from the end: what may follow a member that was written, and what may be written where none was yet.
+        Built from the end: `after_member` is what may follow a written member, `at_start` what may follow the opening.
+        Both are shared rules, so that the grammar grows linearly with the members.
         """
         if self.separator == EMPTY:
             return self.wrap(series(*map(optional, members)))
-        behind: Expression = LiteralText(self.closing)
-        empty: Expression = LiteralText(self.closing)
+        after_member: Expression = LiteralText(self.closing)
+        at_start: Expression = LiteralText(self.closing)
         for member in reversed(members):
-            empty = rules.share(choice([series(member, behind), empty]))
-            behind = rules.share(series(optional(series(self.separator, member)), behind))
-        return series(LiteralText(self.opening), empty)
+            at_start = rules.share(choice([series(member, after_member), at_start]))
+            after_member = rules.share(series(optional(series(self.separator, member)), after_member))
+        return series(LiteralText(self.opening), at_start)

@@ -1,7 +1,6 @@
-"""JSON Schemas and structural tags for servers that take these instead of a grammar.
+"""JSON Schemas and structural tags, for servers that take these instead of a grammar.
 
-Rule: a schema is passed on as it is but for its references, which keep meaning what they meant.
-Neighbours: `frames` says what stands around arguments; `constraint` picks the form.
+Rule: a tool's schema is passed on unchanged, except that its references are rebased to its new place.
 """
 
 from collections.abc import Sequence
@@ -13,9 +12,9 @@ from fcshim.schema.providers import as_object
 
 
 def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = None) -> dict[str, JSON]:
-    """Give the schema of a reply that is an object with name and arguments, or an array of such.
+    """Return the schema of a reply that is a call, an object with `name` and `arguments`, or with `parallel` an array.
 
-    With `document`, a reply may be what that schema has instead.
+    With `document`, a schema, the reply may be such a document instead.
     """
     schemas = enumerate(as_object(tool.parameters) for tool in tools)
     definitions = {f"tool{at}": _rebased(schema, f"#/$defs/tool{at}") for at, schema in schemas}
@@ -40,10 +39,10 @@ def schema_of_calls(tools: Sequence[Tool], *, parallel: bool, document: JSON = N
 def structural_tag_of_calls(
     template: CallTemplate, tools: Sequence[Tool], *, parallel: bool, trigger: str = "", document: JSON = None
 ) -> dict[str, JSON] | None:
-    """Give the structural tag of a reply that is nothing but calls, None where they share a frame.
+    """Return the structural tag of a reply that consists of calls; None where calls share one pair of markers.
 
-    Each call is a tag of its own, from its opening marker to its closing one. With `trigger`, the beginning of all
-    these markers, there may be text around calls; with `document`, a reply may be what that schema has instead.
+    Each call is a tag of its own, from start marker to end marker. With `trigger`, a common prefix of the tags, free
+    text is allowed around calls; with `document`, a schema, the reply may be such a document instead.
     """
     if template.closing and template.separators and not template.separators[0].startswith(template.closing):
         return None
@@ -72,16 +71,16 @@ def _tag(form: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def _rebased(value: JSON, pointer: str) -> JSON:
-    """Give a schema whose own references lead to where it is now; what leads elsewhere is left out."""
+    """Rebase the local references of a schema to `pointer`, its new place; remote references and ids are dropped."""
     if isinstance(value, list):
         return [_rebased(inner, pointer) for inner in value]
     if not isinstance(value, dict):
         return value
-    moved = {key: _rebased(inner, pointer) for key, inner in value.items() if key not in _IDENTITY_KEYWORDS}
+    rebased = {key: _rebased(inner, pointer) for key, inner in value.items() if key not in _IDENTITY_KEYWORDS}
     reference = value.get("$ref")
     if isinstance(reference, str):
-        return {**moved, "$ref": pointer + reference[1:]} if reference.startswith("#") else moved
-    return moved if reference is None else {**moved, "$ref": _rebased(reference, pointer)}
+        return {**rebased, "$ref": pointer + reference[1:]} if reference.startswith("#") else rebased
+    return rebased if reference is None else {**rebased, "$ref": _rebased(reference, pointer)}
 
 
 _IDENTITY_KEYWORDS = frozenset({"$ref", "$id", "$schema"})

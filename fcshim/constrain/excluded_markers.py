@@ -1,15 +1,15 @@
-"""Texts in which certain markers do not occur, as an expression over their characters.
+"""Texts in which none of a set of markers occurs, as an expression without recursion.
 
-Theory of operation. The markers make an automaton (Aho and Corasick's): a state is how much of a marker the text ends
-with. A character that leads nowhere is a unit by itself; one that may begin a marker opens a run, which goes on, state
-by state, up to the first character that leads nowhere. Where no marker holds a character that begins one, as with most
-tags, a run is given up for another one only by such a character, and all that was given up is one repetition before the
-run that ends; a long marker that does hold one further on is avoided up to there. Else each state has its own ways into
-another run, and inside a run another one may begin once.
+Theory of operation. The markers make an Aho-Corasick automaton, whose state is the longest marker prefix that the text
+ends with. A text is a sequence of units. A character that leaves the automaton in its start state is a unit; one that
+may begin a marker opens a run, which continues, state by state, up to the first character that leads back to the start.
+In most tags no character inside a marker begins a marker. Then a run can only be replaced by another one at a character
+that begins a marker, and all replaced runs are one repetition before the run that ends. A long marker that does contain
+such a character is excluded by its prefix up to there. In all other cases each state has its own transitions into other
+runs, and a run may contain one other run.
 
-Rule: no text that is admitted holds a marker; of those that hold none, only some with beginnings of many in a row, or
-with most of a long one, are left out.
-Neighbours: `strings` asks for the content of strings that stand between markers.
+Rule: no admitted text contains a marker. A few texts without a marker are not admitted either: those with many marker
+prefixes in a row, or with most of a long marker.
 """
 
 import functools
@@ -31,18 +31,18 @@ from fcshim.constrain.grammar import (
 )
 
 _MAX_NESTED_RUNS = 1
-"""Runs that may begin inside a run."""
+"""Runs that may begin inside a run: each level multiplies the rules."""
 _MAX_RESTARTS = 16
-"""Times that a run may be given up for another one, or go on with the same character: a line of `<<<<<<<`, say."""
+"""Times that a run may be replaced by another one, or stay in its state, as in a conflict marker `<<<<<<<`."""
 _DISTINCTIVE_LENGTH = 12
-"""Characters of a marker that are enough to tell it: `<|close|>call`, say, whatever follows."""
+"""Length from which a prefix of a marker is unlikely to be meant as text: `<|close|>call`, for example."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkerFreeText:
-    """What a text without the markers is made of: `one` of these again and again, and at the end perhaps `last`.
+    """Texts without the markers: `unit` repeated, then `last`, an unfinished run or nothing.
 
-    `rules` are those that they lead to.
+    `rules` holds the rules that both refer to.
     """
 
     unit: Expression
@@ -54,9 +54,9 @@ class MarkerFreeText:
 def text_excluding(
     name: str, markers: tuple[str, ...], ranges: Ranges, escape: Expression | None = None
 ) -> MarkerFreeText:
-    """Give the units of texts over the characters of `ranges`, and an `escape`, in which no marker occurs.
+    """Return the texts over the characters of `ranges`, and `escape` sequences, in which no marker occurs.
 
-    The names of their rules begin with `name`.
+    Rule names begin with `name`.
     """
     tags = _distinctive_prefixes(markers)
     kind, markers = (_MarkerFreeTextWriter, markers) if tags is None else (_TagFreeTextWriter, tags)
@@ -64,26 +64,28 @@ def text_excluding(
 
 
 def _distinctive_prefixes(markers: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Give the markers up to where one might begin inside; None where little is left, which may well be text."""
+    """Cut each marker before the first character that begins a marker; None if a prefix is too short to exclude."""
     firsts = {marker[0] for marker in markers}
-    cut = {
+    ends = {
         marker: next((at for at in range(1, len(marker)) if marker[at] in firsts), len(marker)) for marker in markers
     }
-    if any(at < min(len(marker), _DISTINCTIVE_LENGTH) for marker, at in cut.items()):
+    if any(end < min(len(marker), _DISTINCTIVE_LENGTH) for marker, end in ends.items()):
         return None
-    return tuple(dict.fromkeys(marker[:at] for marker, at in cut.items()))
+    return tuple(dict.fromkeys(marker[:end] for marker, end in ends.items()))
 
 
 class _MarkerAutomaton:
+    """The Aho-Corasick automaton of the markers; state 0 is the start."""
+
     def __init__(self, markers: Iterable[str]) -> None:
         self.trie: list[dict[str, int]] = [{}]
-        """For each state, where the characters lead that go on with a marker."""
+        """For each state, the characters that continue a marker, with the next state."""
         self.accepting = [False]
-        """Whether a marker is whole there."""
+        """For each state, whether a marker ends there."""
         for marker in markers:
             self._add(marker)
         self.transitions = self._all_transitions()
-        """For each state, where each character leads that does not lead back to the beginning."""
+        """For each state, the next state of every character that does not lead to the start."""
 
     def _add(self, marker: str) -> None:
         state = 0
@@ -96,17 +98,17 @@ class _MarkerAutomaton:
         self.accepting[state] = True
 
     def _all_transitions(self) -> list[dict[str, int]]:
-        ways: list[dict[str, int]] = [dict(self.trie[0]), *({} for _ in self.trie[1:])]
-        waiting = [(state, 0) for state in self.trie[0].values()]
-        for state, fallback in waiting:  # grows while it is walked through: the states in the order of their depth
+        transitions: list[dict[str, int]] = [dict(self.trie[0]), *({} for _ in self.trie[1:])]
+        queue = [(state, 0) for state in self.trie[0].values()]
+        for state, fallback in queue:  # grows during the loop: breadth first, so the fallback is complete already
             self.accepting[state] = self.accepting[state] or self.accepting[fallback]
-            ways[state] = {**ways[fallback], **self.trie[state]}
-            waiting += [(inner, ways[fallback].get(char, 0)) for char, inner in self.trie[state].items()]
-        return ways
+            transitions[state] = {**transitions[fallback], **self.trie[state]}
+            queue += [(inner, transitions[fallback].get(char, 0)) for char, inner in self.trie[state].items()]
+        return transitions
 
 
 class _MarkerFreeTextWriter:
-    """Writes the units; each state of a run to which more than one way leads is a rule."""
+    """Writes the units; a state of a run that several transitions enter is a rule."""
 
     def __init__(self, name: str, automaton: _MarkerAutomaton, ranges: Ranges, escape: Expression | None) -> None:
         self._name = name
@@ -116,15 +118,15 @@ class _MarkerFreeTextWriter:
         self._rules: dict[str, Expression] = {}
 
     def write(self) -> MarkerFreeText:
-        leads = [(char, state) for char, state in self._automaton.trie[0].items() if self._is_allowed(char, state)]
+        starts = [(char, state) for char, state in self._automaton.trie[0].items() if self._is_allowed(char, state)]
         runs = [
             series(LiteralText(char), self._rule_of("run", self._rest_of_run, state, _MAX_NESTED_RUNS))
-            for char, state in leads
+            for char, state in starts
         ]
         plain = Chars(without(self._ranges, map(ord, self._automaton.trie[0])))
         last = [
             series(LiteralText(char), self._rule_of("last", self._rest_at_end, state, _MAX_NESTED_RUNS))
-            for char, state in leads
+            for char, state in starts
         ]
         return MarkerFreeText(choice([plain, *self._escapes, *runs]), choice([EMPTY, *last]), self._rules)
 
@@ -132,26 +134,26 @@ class _MarkerFreeTextWriter:
         return not self._automaton.accepting[to] and any(low <= ord(char) <= high for low, high in self._ranges)
 
     def _rule_of(self, kind: str, make: Callable[[int, int], Expression], state: int, level: int) -> Expression:
-        """Give the rule of what may follow in a state to which more than one way leads."""
+        """Return the rule of what may follow in a state, made once."""
         name = f"{self._name}-{kind}{level}-{state}"
         if name not in self._rules:
-            self._rules[name] = make(state, level)  # behind the rules that it leads to
+            self._rules[name] = make(state, level)  # makes the rules that it refers to first
         return RuleRef(name)
 
     def _rest_of_run(self, state: int, level: int) -> Expression:
-        """Give what may follow in a run, up to the character that ends it."""
+        """Return the rest of a run from a state, up to the character that ends it."""
         plain = Chars(without(self._ranges, map(ord, self._automaton.transitions[state])))
-        onward = self._transitions("run", self._rest_of_run, state, level)
-        return series(self._self_loop(state), choice([plain, *self._escapes, *onward]))
+        transitions = self._transitions("run", self._rest_of_run, state, level)
+        return series(self._self_loop(state), choice([plain, *self._escapes, *transitions]))
 
     def _rest_at_end(self, state: int, level: int) -> Expression:
-        """Give how a beginning of a marker may go on at the end of a text."""
+        """Return the rest of a run that the end of the text leaves unfinished."""
         return series(
             self._self_loop(state), choice([EMPTY, *self._transitions("last", self._rest_at_end, state, level)])
         )
 
     def _self_loop(self, state: int) -> Expression:
-        """Give the character that leads back to the same state, some times."""
+        """Return the repetition of the character that stays in the state, if there is one."""
         chars = [char for char, to in self._automaton.transitions[state].items() if to == state]
         return Repeat(LiteralText(chars[0]), 0, _MAX_RESTARTS) if chars else EMPTY
 
@@ -168,29 +170,29 @@ class _MarkerFreeTextWriter:
 
 
 class _TagFreeTextWriter(_MarkerFreeTextWriter):
-    """Writes the units of texts between markers that hold no character with which one begins."""
+    """Writes the units for markers that contain no character that begins a marker, after their first."""
 
     def write(self) -> MarkerFreeText:
         firsts = self._automaton.trie[0]
-        leads = [(char, state) for char, state in firsts.items() if self._is_allowed(char, state)]
+        starts = [(char, state) for char, state in firsts.items() if self._is_allowed(char, state)]
         plain = [Chars(without(self._ranges, map(ord, firsts))), *self._escapes]
-        if not leads:
+        if not starts:
             return MarkerFreeText(choice(plain), EMPTY, {})
-        left = choice(series(LiteralText(char), self._partial_marker(state)) for char, state in leads)
-        self._rules[f"{self._name}-left"] = left
-        given_up = Repeat(RuleRef(f"{self._name}-left"), 0, _MAX_RESTARTS)
-        run = series(given_up, choice(series(LiteralText(char), self._finished_run(state)) for char, state in leads))
+        partial = choice(series(LiteralText(char), self._partial_marker(state)) for char, state in starts)
+        self._rules[f"{self._name}-left"] = partial
+        replaced = Repeat(RuleRef(f"{self._name}-left"), 0, _MAX_RESTARTS)
+        run = series(replaced, choice(series(LiteralText(char), self._finished_run(state)) for char, state in starts))
         return MarkerFreeText(
             choice([*plain, run]), Repeat(RuleRef(f"{self._name}-left"), 0, _MAX_RESTARTS + 1), self._rules
         )
 
     def _partial_marker(self, state: int) -> Expression:
-        """Give how far a run may go that does not make its marker whole, nothing too."""
-        onward = [series(LiteralText(char), self._partial_marker(to)) for char, to in self._marker_steps(state)]
-        return optional(choice(onward)) if onward else EMPTY
+        """Return the proper prefixes of the marker from a state, the empty one included."""
+        steps = [series(LiteralText(char), self._partial_marker(to)) for char, to in self._marker_steps(state)]
+        return optional(choice(steps)) if steps else EMPTY
 
     def _finished_run(self, state: int) -> Expression:
-        """Give what may follow in a run, up to the character that ends it."""
+        """Return the rest of a run from a state, up to the character that ends it."""
         others = Chars(without(self._ranges, map(ord, self._automaton.transitions[state])))
         return choice(
             [

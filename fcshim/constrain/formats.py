@@ -1,7 +1,6 @@
-"""The formats of strings, as expressions over their characters.
+"""JSON Schema's `format` values as expressions over characters.
 
-Rule: a format is admitted in its usual form; any other than these says nothing.
-Neighbours: `strings` puts quotes around them, `values` asks for the strings of a schema.
+Rule: each format admits its usual form only; a format that is not in the table is not enforced.
 """
 
 from fractions import Fraction
@@ -101,4 +100,4 @@ FORMATS: dict[str, Expression] = {
     "uri": _uri(),
     "duration": _duration(),
 }
-"""Formats whose strings are written in their usual form; any other says nothing."""
+"""Formats whose strings are written in their usual form; any other is not enforced."""

@@ -1,8 +1,7 @@
-"""Write a grammar as GBNF, which llama.cpp reads.
+"""Writes a grammar as GBNF, the format of llama.cpp.
 
-Rule: no repetition counts beyond what llama.cpp unrolls (2,000); long ones are blocks of blocks, and a group that
-repeats is a rule of its own, because with a group all that repeats inside is multiplied.
-Neighbours: `grammar` is what is written; `lark` writes the same for llguidance.
+Rule: no repetition count exceeds 2,000, the most that llama.cpp unrolls. Longer ones are written as blocks of blocks,
+and a repeated group becomes a rule of its own, since unrolling multiplies nested counts.
 """
 
 from fcshim.constrain.grammar import Chars, Grammar, Repeat, repeat_limit
@@ -12,7 +11,7 @@ _BLOCK = 64
 
 
 def write_gbnf(grammar: Grammar) -> str:
-    """Write it; the rules that nothing leads to are left out."""
+    """Write the grammar, without unreachable rules."""
     return "".join(f"{name} ::= {text}\n" for name, text in _GbnfWriter(grammar).write_rules().items())
 
 
@@ -66,5 +65,5 @@ class _GbnfWriter(RuleWriter):
         return char if char.isascii() and char.isalnum() else self._escaped_code_point(point)
 
     def _escaped_code_point(self, point: int) -> str:
-        # Not as two digits: xgrammar, which reads GBNF as well, takes letters that follow them for more.
+        # Not `\xNN`: xgrammar, which reads GBNF too, takes following hexadecimal letters for further digits.
         return f"\\u{point:04X}" if point < 0x10000 else f"\\U{point:08X}"

@@ -1,7 +1,7 @@
-"""The one grammar that every writer writes: a finite language of texts, as an expression over named rules.
+"""The grammar model that all writers share: expressions over named rules, without recursion.
 
-Rule: rules never lead back to themselves and every repetition ends, so that each reply has a longest length.
-Neighbours: `values` and `calls` build grammars, `fitting` limits them, `gbnf` and `lark` write them.
+Rule: no rule refers to itself, directly or not, and every repetition outside free text has a limit, so that each call
+has a maximum length.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,49 +12,50 @@ from msgspec import Struct
 
 
 class LiteralText(Struct, frozen=True, cache_hash=True, gc=False):
-    """Exactly this."""
+    """Exactly this text."""
 
     text: str
 
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]
-"""Characters by their code points: first and last of each range, in order."""
+"""A set of characters: the first and last code point of each range, both included, in order."""
 
 
 class Chars(Struct, frozen=True, cache_hash=True, gc=False):
-    """One character of these ranges, both ends included."""
+    """One character of these ranges."""
 
     ranges: Ranges
 
 
 class Series(Struct, frozen=True, cache_hash=True, gc=False):
-    """One after the other."""
+    """A concatenation."""
 
     parts: tuple["Expression", ...]
 
 
 class Alternation(Struct, frozen=True, cache_hash=True, gc=False):
-    """One of them."""
+    """One of several alternatives."""
 
     options: tuple["Expression", ...]
 
 
-CountedUnit: TypeAlias = Literal["", "characters", "items", "further", "thoughts"]
+CountedUnit: TypeAlias = Literal["", "characters", "items", "further_calls", "reasoning"]
+"""What a repetition counts: the name of the attribute of `GrammarLimits` that bounds it. Empty: only `most` does."""
 
 
 class Repeat(Struct, frozen=True, cache_hash=True, gc=False):
-    """So many of one; `most` None has no end. What `counts` names is held to the limits, too."""
+    """`least` to `most` repetitions of a part; `most` None is unbounded, except by the limit that `counts` names."""
 
     part: "Expression"
     least: int
     most: int | None
     counts: CountedUnit = ""
     preceding: int = 0
-    """How many of what is counted stand before it."""
+    """Units of `counts` that come before this repetition and use up part of its limit."""
 
 
 class RuleRef(Struct, frozen=True, cache_hash=True, gc=False):
-    """What a named rule says."""
+    """A reference to a named rule."""
 
     name: str
 
@@ -67,30 +68,30 @@ ROOT = "root"
 
 @dataclass(frozen=True, slots=True)
 class GrammarLimits:
-    """How much of what a schema leaves open may be written."""
+    """Bounds on repetitions that the schema leaves unbounded."""
 
     characters: int
-    """Of one string."""
+    """Characters of one string."""
     items: int
-    """Of one array, and members of an object whose keys are free."""
-    further: int
+    """Items of one array, and members of an object whose keys the schema does not name."""
+    further_calls: int
     """Calls after the first."""
 
     @property
-    def thoughts(self) -> int:
-        """Characters of what a model thinks before it calls."""
+    def reasoning(self) -> int:
+        """Characters of reasoning before a call."""
         return 4 * self.characters
 
 
-DEFAULT_LIMITS = GrammarLimits(characters=8_192, items=32, further=7)
-"""Where nothing says how many tokens there are: room for a file of two hundred lines."""
+DEFAULT_LIMITS = GrammarLimits(characters=8_192, items=32, further_calls=7)
+"""The limits of a request without a token limit: enough for an argument that holds a file of two hundred lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """Rules by name, each behind those that it leads to; `root` is where a text begins.
+    """Rules by name, each after the rules that it refers to; `root` is the start symbol.
 
-    `notes` say what of the schemas could not be expressed.
+    `notes` list what the grammar does not enforce of the schemas.
     """
 
     rules: Mapping[str, Expression]
@@ -99,7 +100,7 @@ class Grammar:
 
 
 def series(*parts: Expression) -> Expression:
-    """Put one after the other; neighbouring texts become one."""
+    """Concatenate the parts; adjacent literal texts become one."""
     joined: list[Expression] = []
     for part in parts:
         for inner in part.parts if isinstance(part, Series) else (part,):
@@ -115,7 +116,7 @@ def series(*parts: Expression) -> Expression:
 
 
 def choice(options: Iterable[Expression]) -> Expression:
-    """Admit one of `options`, of which there must be one at least."""
+    """Admit one of `options`, which must not be empty."""
     flat: list[Expression] = []
     for option in options:
         flat += option.options if isinstance(option, Alternation) else (option,)
@@ -124,17 +125,17 @@ def choice(options: Iterable[Expression]) -> Expression:
 
 
 def optional(part: Expression) -> Expression:
-    """Admit it, or nothing."""
+    """Admit the part or the empty text."""
     return Repeat(part, 0, 1)
 
 
 def chars(*ranges: str) -> Chars:
-    """Give the characters of ranges, each written as its first and its last one, or as a single one."""
+    """Return a character set; each range is written as its two ends, or as a single character (`"az", "_"`)."""
     return Chars(tuple((ord(each[0]), ord(each[-1])) for each in ranges))
 
 
 def without(ranges: Ranges, holes: Iterable[int | tuple[int, int]]) -> Ranges:
-    """Give the ranges without some characters, single ones and ranges of them."""
+    """Remove code points, or ranges of code points, from a character set."""
     cuts = sorted((hole, hole) if isinstance(hole, int) else hole for hole in holes)
     left: list[tuple[int, int]] = []
     for begin, high in ranges:
@@ -151,19 +152,20 @@ def without(ranges: Ranges, holes: Iterable[int | tuple[int, int]]) -> Ranges:
 
 
 def intersection(one: Ranges, other: Ranges) -> Ranges:
-    """Give the characters that are in both."""
+    """Return the characters that are in both sets."""
     parts = ((max(low, first), min(high, last)) for low, high in one for first, last in other)
     return tuple((low, high) for low, high in parts if low <= high)
 
 
 _MAX_PREFIX_DEPTH = 32
-"""Beginnings inside one another that texts have in common and that are written once."""
+"""Levels of common prefixes that are factored out."""
 
 
 def one_of_texts(branches: Sequence[tuple[str, Expression]], depth: int = _MAX_PREFIX_DEPTH) -> Expression:
-    """Admit one of the texts, each with what follows it; what they begin with in common is written once.
+    """Admit one of the texts, each followed by its expression, with common prefixes factored out.
 
-    A sampler keeps one state for each option that is open: a hundred names would be a hundred.
+    A sampler keeps a state for each open alternative: without factoring, a hundred tool names would be a hundred
+    states.
     """
     groups: dict[str, list[tuple[str, Expression]]] = {}
     for text, rest in branches:
@@ -186,7 +188,7 @@ def _common_prefix(texts: Sequence[str]) -> str:
 
 
 def repeat_limit(repeat: Repeat, limits: GrammarLimits) -> int | None:
-    """Give how often a repetition may repeat within the limits; never less than it must."""
+    """Return the upper bound of a repetition under the limits, never below `repeat.least`; None is unbounded."""
     limit = max(getattr(limits, repeat.counts) - repeat.preceding, 0) if repeat.counts else None
     ends = [end for end in (repeat.most, limit) if end is not None]
     return max(repeat.least, min(ends)) if ends else None

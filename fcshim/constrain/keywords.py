@@ -1,7 +1,6 @@
-"""What the plain keywords of one alternative of a schema say, taken together: kinds, bounds, members, elements.
+"""The combined keywords of one alternative of a schema: kinds, bounds, members, elements.
 
-Rule: a keyword that is malformed says nothing; what no grammar here can express is named by `relaxed`.
-Neighbours: `schema.alternatives` finds alternatives, `values` writes them.
+Rule: a malformed keyword is ignored; keywords that the grammar cannot express are listed by `relaxed_keywords`.
 """
 
 import json
@@ -28,7 +27,7 @@ EXPRESSIBLE = frozenset(
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     ]
 )
-"""Keywords that tell what is to be written."""
+"""Keywords that the grammar can express."""
 _INEXPRESSIBLE = frozenset(
     [
         *("not", "if", "dependentRequired", "dependentSchemas", "dependencies"),
@@ -39,7 +38,7 @@ _BOUND_KEYWORDS = frozenset(
     ["minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]
 )
 RELAXED = frozenset({*_INEXPRESSIBLE, *NAME_KEYWORDS})
-"""Keywords that no grammar here holds to, some of them not always."""
+"""Keywords that the grammar does not enforce, or only in some forms."""
 KINDS = ("string", "integer", "number", "boolean", "null", "array", "object")
 KIND_OF: dict[type, str] = {
     bool: "boolean",
@@ -50,15 +49,15 @@ KIND_OF: dict[type, str] = {
     list: "array",
     dict: "object",
 }
-"""Of which of them a value is."""
+"""The kind of a Python value."""
 _UNBOUNDED = 10**15
-"""A bound beyond it is no bound: what has none stays within it anyway."""
+"""A bound beyond this is ignored: unbounded numbers are written with at most 15 digits."""
 _EXCLUSIVE_GAP = Fraction(1, 100)
-"""How far from a bound that is excluded numbers end, or less where there is no room for it."""
+"""Distance of the numbers that are written from an exclusive bound; less where the bounds are closer."""
 
 
 def relaxed_keywords(part: dict[str, JSON]) -> list[str]:
-    """Give the keywords of a part that are not held to."""
+    """Return the keywords of a part that the grammar does not enforce."""
     return (
         sorted([*_INEXPRESSIBLE.intersection(part), *relaxed_name_keywords(part)])
         if not RELAXED.isdisjoint(part)
@@ -67,7 +66,7 @@ def relaxed_keywords(part: dict[str, JSON]) -> list[str]:
 
 
 class Keywords:
-    """One alternative: schemas that hold at once, without unions and references."""
+    """One alternative: schemas that apply together, with unions and references resolved."""
 
     def __init__(self, parts: Alternative) -> None:
         self._parts = parts
@@ -88,7 +87,7 @@ class Keywords:
 
     @cached_property
     def literals(self) -> list[JSON] | None:
-        """The values of `enum` and `const` that may stand here; None where there is neither."""
+        """The values of `enum` and `const` that satisfy the other keywords; None where there is neither."""
         if self.values is None:
             return None
         kept = [value for value in self.values if _kinds_of(value) & self.kinds and not _has_lone_surrogate(value)]
@@ -99,7 +98,7 @@ class Keywords:
         return any(not _BOUND_KEYWORDS.isdisjoint(part) for part in self._parts)
 
     def _within_bounds(self, value: JSON) -> bool:
-        """Say whether a text is as long as it is to be, and a number as large."""
+        """Return whether a string satisfies the length keywords, or a number the numeric ones."""
         if isinstance(value, str):
             most = self.upper_bound("maxLength")
             return self.lower_bound("minLength") <= len(value) and (most is None or len(value) <= most)
@@ -117,30 +116,30 @@ class Keywords:
 
     @property
     def possible_kinds(self) -> set[str]:
-        """Of which kinds a value may be."""
+        """The kinds that a value may have."""
         return self.kinds if self.literals is None else {KIND_OF[type(value)] for value in self.literals}
 
     # Strings and numbers.
 
     def lower_bound(self, keyword: str) -> int:
-        """Give the largest of the counts under `keyword`, 0 where there is none."""
+        """Return the effective minimum, the largest value of a count keyword, or 0."""
         return max((math.ceil(number) for number in self._numbers(keyword) if number > 0), default=0)
 
     def upper_bound(self, keyword: str) -> int | None:
-        """Give the smallest of the counts under `keyword`."""
+        """Return the effective maximum, the smallest value of a count keyword, or None."""
         return min((math.floor(number) for number in self._numbers(keyword) if number >= 0), default=None)
 
     def string_format(self) -> str:
-        """Give the first format."""
+        """Return the first `format`, or an empty text."""
         return next((part["format"] for part in self._parts if isinstance(part.get("format"), str)), "")
 
     def patterns(self) -> list[str]:
-        """Give the patterns that a string is to match."""
+        """Return the distinct patterns that a string must match."""
         found = (part["pattern"] for part in self._parts if isinstance(part.get("pattern"), str))
         return list(dict.fromkeys(found))
 
     def bounds(self, *, whole: bool) -> tuple[Fraction | None, Fraction | None]:
-        """Give the least and the largest number, None where that is open."""
+        """Return the least and the largest number to write, None where unbounded; `whole` means integers."""
         low, above, high, below = self._limits
         ends = [end for end in (low, above) if end is not None], [end for end in (high, below) if end is not None]
         gap = min(ends[1]) - max(ends[0]) if all(ends) else Fraction(1)
@@ -156,21 +155,21 @@ class Keywords:
 
     @cached_property
     def _limits(self) -> tuple[Fraction | None, Fraction | None, Fraction | None, Fraction | None]:
-        """The least number, the one that all are above, the largest, and the one that all are below."""
+        """The effective `minimum`, `exclusiveMinimum`, `maximum` and `exclusiveMaximum`."""
         low, high = max(self._numbers("minimum"), default=None), min(self._numbers("maximum"), default=None)
         above = max(self._numbers("exclusiveMinimum"), default=None)
         below = min(self._numbers("exclusiveMaximum"), default=None)
-        for part in self._parts:  # as draft 4 wrote it
+        for part in self._parts:  # draft 4: a boolean that makes `minimum` or `maximum` exclusive
             above = low if part.get("exclusiveMinimum") is True else above
             below = high if part.get("exclusiveMaximum") is True else below
         return low, above, high, below
 
     @cached_property
     def step(self) -> Fraction | None:
-        """What a number is to be a multiple of: of several, what is a multiple of each."""
+        """The effective `multipleOf`: the least common multiple of all."""
         steps = [number for number in self._numbers("multipleOf") if number > 0]
-        below = math.lcm(*(number.denominator for number in steps))
-        return Fraction(math.lcm(*(int(number * below) for number in steps)), below) if steps else None
+        denominator = math.lcm(*(number.denominator for number in steps))
+        return Fraction(math.lcm(*(int(number * denominator) for number in steps)), denominator) if steps else None
 
     def _numbers(self, keyword: str) -> Iterator[Fraction]:
         for part in self._parts:
@@ -184,30 +183,30 @@ class Keywords:
 
     @cached_property
     def members(self) -> dict[str, tuple[JSON, ...]]:
-        """The schemas of each member that is named and may be there, in the order of the schema."""
+        """The named members that are allowed, each with its schemas, in schema order."""
         return named_members(self._parts)
 
     @cached_property
     def other_members(self) -> tuple[JSON, ...] | None:
-        """The schemas of members that are not named, None where there may be none."""
+        """The schemas of members that are not named; None where such members are not allowed."""
         return other_members(self._parts)
 
     @property
     def required(self) -> list[str]:
-        """The members that must be there."""
+        """The names of the required members."""
         return required_members(self._parts)
 
     # Arrays.
 
     def elements(self) -> tuple[list[tuple[JSON, ...]], tuple[JSON, ...] | None]:
-        """Give the schemas of the first elements one by one, and those of all further ones (None: there are none)."""
+        """Return the schemas of each `prefixItems` element, and those of further elements; None allows no further."""
         fixed = max((len(_prefix(part)) for part in self._parts), default=0)
         first = [tuple(_element(part, at) for part in self._parts) for at in range(fixed)]
         rest = tuple(_element(part, fixed) for part in self._parts)
         return first, None if any(schema is False for schema in rest) else rest
 
     def is_unique(self) -> bool:
-        """Say whether no element may come twice."""
+        """Return whether elements must be distinct."""
         return any(part.get("uniqueItems") is True for part in self._parts)
 
 
@@ -221,7 +220,7 @@ def _intersection(one: list[JSON], other: list[JSON]) -> list[JSON]:
 
 
 def _equality_key(value: JSON) -> tuple[str, JSON]:
-    """Give what values are the same by in JSON, to which true is not 1, but 1.0 is."""
+    """Return a key that is equal for equal JSON values: 1 equals 1.0, but not true, unlike in Python."""
     if isinstance(value, list | dict):
         return "container", json.dumps(value, sort_keys=True)
     return "word" if isinstance(value, bool) else "", value
@@ -234,7 +233,7 @@ def _kinds_of(value: JSON) -> set[str]:
 
 
 def _has_lone_surrogate(value: JSON) -> bool:
-    """Tell a text with half a character inside."""
+    """Return whether a value is a string with a lone surrogate, which UTF-8 cannot encode."""
     return isinstance(value, str) and has_lone_surrogate(value)
 
 

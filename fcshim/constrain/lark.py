@@ -1,8 +1,7 @@
-"""Write a grammar as Lark, in the dialect of llguidance (vLLM, SGLang, llama.cpp built with it).
+"""Writes a grammar as Lark in llguidance's variant (vLLM, SGLang, llama.cpp built with it).
 
-Rule: all of it is one terminal made of others: as rules, what two of them begin with in common would be split between
-tokens of a lexer in one way only.
-Neighbours: `grammar` is what is written; `gbnf` writes the same for llama.cpp.
+Rule: the whole grammar is one terminal composed of terminals. As parser rules, alternatives with a common prefix would
+be tokenized by the lexer in one way only, which excludes valid texts.
 """
 
 from fcshim.constrain.grammar import Chars, Grammar, Repeat, repeat_limit
@@ -10,7 +9,7 @@ from fcshim.constrain.writer import RuleWriter
 
 
 def write_lark(grammar: Grammar) -> str:
-    """Write it; the rules that nothing leads to are left out."""
+    """Write the grammar, without unreachable rules."""
     rules = _LarkWriter(grammar).write_rules()
     return "start: ROOT\n" + "".join(f"{name}: {text}\n" for name, text in rules.items())
 

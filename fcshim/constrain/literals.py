@@ -1,7 +1,6 @@
-"""Values as Python writes them, and as Gemma does.
+"""The value syntaxes of Python literals and of Gemma.
 
-Rule: keys and literals come from the functions that the templates write them with.
-Neighbours: `prompt.notation` has those, `parse.literals` reads what is written.
+Rule: keys and literals are written by the functions that the prompt's templates use, in `prompt.notation`.
 """
 
 import json
@@ -17,11 +16,12 @@ from fcshim.prompt.notation import gemma_literal, python_arguments, python_liter
 
 _PLACEHOLDER = "\ue000"
 _MAX_PLAIN_NAME = 60
-"""Characters of an argument's name behind which its `=` is sure to be seen where a string before it ends."""
+"""Longest argument name that is written as `name=`. The parser decides where a string ends by the next `name=`, and
+looks only so far; a longer name is written as `**{"name": value}`."""
 
 
 class PythonSyntax(ValueSyntax):
-    """Python's literals as keyword arguments: `a=1, b="x"`, and `**{"a b": 1}` for a name that is none in Python."""
+    """Python literals as keyword arguments: `a=1, b="x"`, and `**{"a b": 1}` for a name that is not an identifier."""
 
     strings = StringSyntax("string", escape=PYTHON_ESCAPE)
     arguments = Brackets("", COMMA, "")
@@ -32,22 +32,22 @@ class PythonSyntax(ValueSyntax):
 
     def argument(self, key: str, values: Sequence[TypedExpression]) -> Expression:
         """Write a keyword argument."""
-        name, _, behind = python_arguments(json.dumps({key: _PLACEHOLDER})).partition(python_literal(_PLACEHOLDER))
-        if len(key) > _MAX_PLAIN_NAME and not behind:
-            name, behind = f"**{{{python_literal(key)}: ", "}"
-        return series(LiteralText(name), choice(value for _, value in values), LiteralText(behind))
+        name, _, closing = python_arguments(json.dumps({key: _PLACEHOLDER})).partition(python_literal(_PLACEHOLDER))
+        if len(key) > _MAX_PLAIN_NAME and not closing:
+            name, closing = f"**{{{python_literal(key)}: ", "}"
+        return series(LiteralText(name), choice(value for _, value in values), LiteralText(closing))
 
     def free_arguments(
         self, rules: Rules, values: Sequence[TypedExpression], least: int = 0, most: int | None = None
     ) -> Expression:
-        """Give arguments whose names are free."""
+        """Admit arguments with names that the schema does not list."""
         value = rules.share(choice(value for _, value in values))
         part = rules.share(series(identifier_key(rules), LiteralText("="), value))
         return self.arguments.with_free_keys(part, least, most, rules)
 
 
 class GemmaSyntax(ValueSyntax):
-    """Gemma's values, strings between tokens of their own: `k:<|"|>x<|"|>,n:[1,2]`."""
+    """Gemma's values, with strings between special tokens: `k:<|"|>x<|"|>,n:[1,2]`."""
 
     array = Brackets("[", LiteralText(","), "]")
     members = arguments = Brackets("{", LiteralText(","), "}")
@@ -66,5 +66,5 @@ class GemmaSyntax(ValueSyntax):
         return series(LiteralText(gemma_literal({key: 0}, self._quote)[1:-2]), value)
 
     def free_key(self, rules: Rules) -> Expression:
-        """Give a plain word."""
+        """Admit an identifier, written without quotes."""
         return identifier_key(rules)

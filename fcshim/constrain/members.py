@@ -1,7 +1,6 @@
-"""Which members the objects of one alternative of a schema may have: those that are named, and those with free names.
+"""The members that objects of one alternative of a schema may have: named ones, and ones with other names.
 
-Rule: what is said of names is held to where it lists them, or says something of all of them; patterns of names are not.
-Neighbours: `facets` has the other keywords of an alternative, `values` writes members.
+Rule: keywords about names are enforced where they list names or apply to every name; other name patterns are not.
 """
 
 from fcshim.events import JSON
@@ -10,20 +9,22 @@ from fcshim.schema.node import has_lone_surrogate
 
 NAME_KEYWORDS = ("patternProperties", "propertyNames")
 _MATCH_ALL_PATTERNS = frozenset({"", "^", "$", ".*", "^.*", ".*$", "^.*$", "^(.*)$", ".+", "^.+$", "^(.+)$"})
-"""Patterns that every name matches, the empty one apart; some generators write dictionaries so."""
+"""Patterns that every nonempty name matches; some schema generators write dictionaries with them."""
 _NEUTRAL_KEYWORDS = frozenset({"type", "title", "description"})
-"""Keywords that say nothing of names, which are strings anyway."""
+"""Keywords of `propertyNames` that add nothing, since names are strings anyway."""
 
 
 def named_members(parts: Alternative) -> dict[str, tuple[JSON, ...]]:
-    """Give the schemas of each member that is named and may be there, in the order of the schema."""
+    """Return the named members that are allowed, each with its schemas, in schema order."""
     listed = [names for part in parts if (names := _listed_names(part)) is not None]
     keys = {key: None for part in parts for key in _dict(part, "properties")}
     keys.update(dict.fromkeys(key for names in listed for key in names))
     keys.update(dict.fromkeys(required_members(parts)))
-    free = [_unnamed_schema(part) for part in parts]
+    unnamed = [_unnamed_schema(part) for part in parts]
     found = {
-        key: tuple(each for part, other in zip(parts, free, strict=True) for each in _member_schemas(part, key, other))
+        key: tuple(
+            each for part, other in zip(parts, unnamed, strict=True) for each in _member_schemas(part, key, other)
+        )
         for key in keys
         if not has_lone_surrogate(key) and all(key in names for names in listed)
     }
@@ -31,15 +32,15 @@ def named_members(parts: Alternative) -> dict[str, tuple[JSON, ...]]:
 
 
 def required_members(parts: Alternative) -> list[str]:
-    """Give the members that must be there."""
+    """Return the names of the required members."""
     keys = (key for part in parts for key in _list(part.get("required")) if isinstance(key, str))
     return list(dict.fromkeys(keys))
 
 
 def other_members(parts: Alternative) -> tuple[JSON, ...] | None:
-    """Give the schemas of members that are not named, None where there may be none.
+    """Return the schemas of members that are not named; None where such members are not allowed.
 
-    A schema that names its members and says nothing of others is taken to mean that there are none.
+    A schema with `properties` but without `additionalProperties` is taken to allow no others.
     """
     if any("properties" in part and "additionalProperties" not in part for part in parts):
         return None
@@ -50,15 +51,15 @@ def other_members(parts: Alternative) -> tuple[JSON, ...] | None:
 
 
 def relaxed_name_keywords(part: dict[str, JSON]) -> list[str]:
-    """Give the keywords that say more of names than is held to."""
+    """Return the keywords about names that the grammar does not enforce."""
     names = part.get("propertyNames", True)
-    plain = (
+    names_enforced = (
         names is True
         or _listed_names(part) is not None
         or (isinstance(names, dict) and names.keys() <= _NEUTRAL_KEYWORDS)
     )
-    patterns = _dict(part, "patternProperties").keys() <= _MATCH_ALL_PATTERNS
-    return [*([] if patterns else ["patternProperties"]), *([] if plain else ["propertyNames"])]
+    patterns_enforced = _dict(part, "patternProperties").keys() <= _MATCH_ALL_PATTERNS
+    return [*([] if patterns_enforced else ["patternProperties"]), *([] if names_enforced else ["propertyNames"])]
 
 
 def _member_schemas(part: dict[str, JSON], key: str, other: JSON) -> list[JSON]:
@@ -69,10 +70,10 @@ def _member_schemas(part: dict[str, JSON], key: str, other: JSON) -> list[JSON]:
 
 
 def _unnamed_schema(part: dict[str, JSON]) -> JSON:
-    """Give the schema of members that are not named. Which patterns a name matches is left open."""
-    of_all = _match_all_schemas(part)
-    if of_all:
-        return of_all[0] if len(of_all) == 1 else {"allOf": of_all}
+    """Return the schema of members that are not named. Whether a name matches a pattern is not checked."""
+    match_all = _match_all_schemas(part)
+    if match_all:
+        return match_all[0] if len(match_all) == 1 else {"allOf": match_all}
     patterns = list(_dict(part, "patternProperties").values())
     if not patterns:
         return part.get("additionalProperties", True)
@@ -86,7 +87,7 @@ def _match_all_schemas(part: dict[str, JSON]) -> list[JSON]:
 
 
 def _listed_names(part: dict[str, JSON]) -> list[str] | None:
-    """Give the names that `propertyNames` lists; None where it does not."""
+    """Return the names that `propertyNames` lists by `const` or `enum`; None where it lists none."""
     names = _dict(part, "propertyNames")
     listed = [names["const"]] if "const" in names else names.get("enum")
     return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) and listed else None

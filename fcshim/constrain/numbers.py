@@ -1,7 +1,6 @@
 """Numbers between two bounds, as an expression over their digits.
 
-Rule: what is admitted lies within the bounds, always; of the fractions between them, some are left out.
-Neighbours: `values` asks for the numbers of a schema.
+Rule: every admitted number lies within the bounds; some fractions between the bounds are not admitted.
 """
 
 import math
@@ -11,9 +10,9 @@ from fcshim.constrain.grammar import Expression, LiteralText, Repeat, chars, cho
 
 DIGIT = chars("09")
 _MAX_DIGITS = 15
-"""Digits of a whole number without bounds: as many as a double holds exactly."""
+"""Digits of an integer without bounds: as many as a double holds exactly."""
 _MAX_BOUND_DIGITS = 40
-"""Digits of a bound that is heeded."""
+"""Longest bound, in digits, that is enforced."""
 _MAX_DECIMALS = 4
 
 _NATURAL = series(chars("19"), Repeat(DIGIT, 0, _MAX_DIGITS - 1))
@@ -26,7 +25,7 @@ NUMBER = series(
 
 
 def integers(least: Fraction | None, most: Fraction | None) -> Expression | None:
-    """Admit the whole numbers between two bounds, either of which may be open; None where there is none."""
+    """Admit the integers from `least` to `most`, None being unbounded; None where there is none."""
     if least is None and most is None:
         return INTEGER
     low = None if least is None else math.ceil(least)
@@ -41,7 +40,7 @@ def integers(least: Fraction | None, most: Fraction | None) -> Expression | None
 
 
 def numbers(least: Fraction | None, most: Fraction | None) -> Expression | None:
-    """Admit numbers between two bounds, with and without a fraction; None where none is found."""
+    """Admit numbers from `least` to `most`, None being unbounded, with and without a fraction; None for no number."""
     if least is None and most is None:
         return NUMBER
     reach = Fraction(10**_MAX_DIGITS)
@@ -52,7 +51,10 @@ def numbers(least: Fraction | None, most: Fraction | None) -> Expression | None:
 
 
 def multiples(step: Fraction, low: Fraction | None, high: Fraction | None) -> Expression | None:
-    """Admit the multiples of a step, where they are few, or those of a power of ten."""
+    """Admit the multiples of a step between two bounds if they are few, or all multiples of a power of ten.
+
+    None where neither applies.
+    """
     if low is not None and high is not None and (high - low) / step <= 256:
         first, last = -(-low // step), high // step
         texts = [_decimal(step * at) for at in range(int(first), int(last) + 1)]
@@ -66,7 +68,7 @@ def multiples(step: Fraction, low: Fraction | None, high: Fraction | None) -> Ex
 
 
 def _decimal(number: Fraction) -> str:
-    """Write a number with at most six places; nothing where it has more."""
+    """Write a number with at most six decimals; an empty text where it has more."""
     scaled = number * 10**6
     if scaled.denominator != 1:
         return ""
@@ -82,20 +84,20 @@ def _alternatives(options: list[Expression | None]) -> Expression | None:
 
 
 def _fractions(low: Fraction, high: Fraction) -> Expression | None:
-    """Admit `n.d` where all that begin with `n` lie within the bounds."""
-    places = series(LiteralText("."), Repeat(DIGIT, 1, _MAX_DECIMALS))
-    above = _integer_range(max(0, math.ceil(low)), math.floor(high) - 1)
-    below = _integer_range(max(0, math.ceil(-high)), math.floor(-low) - 1)
+    """Admit `n.d` for each integer `n` with which all fractions lie within the bounds."""
+    decimals = series(LiteralText("."), Repeat(DIGIT, 1, _MAX_DECIMALS))
+    positive = _integer_range(max(0, math.ceil(low)), math.floor(high) - 1)
+    negative = _integer_range(max(0, math.ceil(-high)), math.floor(-low) - 1)
     return _alternatives(
         [
-            None if above is None else series(above, places),
-            None if below is None else series(LiteralText("-"), below, places),
+            None if positive is None else series(positive, decimals),
+            None if negative is None else series(LiteralText("-"), negative, decimals),
         ]
     )
 
 
 def _near_bounds(low: Fraction, high: Fraction, *, whole: Expression | None) -> list[Expression | None]:
-    """Admit numbers of a fixed number of places, where a bound is no whole number."""
+    """Admit numbers with a fixed number of decimals, as few as possible, if a bound is not an integer."""
     if low.denominator == 1 and high.denominator == 1:
         return []
     if abs(low) > 10**6 or abs(high) > 10**6:
@@ -116,7 +118,7 @@ def _fixed_point(low: Fraction, high: Fraction, places: int) -> Expression | Non
 
 
 def _fixed_point_range(first: int, last: int, places: int) -> Expression | None:
-    """Admit the whole numbers from `first` to `last` with a point before their last `places` digits."""
+    """Admit the integers from `first` to `last`, written with a point before their last `places` digits."""
     if first > last:
         return None
     options: list[Expression] = []
@@ -163,7 +165,7 @@ def _natural_ranges(low: int, high: int) -> list[Expression]:
 
 
 def _same_length(low: str, high: str) -> Expression:
-    """Admit the digits from `low` to `high`, which have the same length."""
+    """Admit the digit strings from `low` to `high`, which have the same length."""
     size = len(low)
     if low == high:
         return LiteralText(low)
@@ -186,5 +188,5 @@ def _same_length(low: str, high: str) -> Expression:
 
 
 def _first_digit_range(first: str, last: str, rest: int) -> Expression:
-    lead = LiteralText(first) if first == last else chars(first + last)
-    return series(lead, Repeat(DIGIT, rest, rest)) if rest else lead
+    leading_digit = LiteralText(first) if first == last else chars(first + last)
+    return series(leading_digit, Repeat(DIGIT, rest, rest)) if rest else leading_digit

@@ -1,7 +1,7 @@
-"""A tool's schema as a grammar needs it for the rest of a call that has begun: its members in the order they came in.
+"""A tool's schema for the rest of an incomplete call: its members are ordered as the call has written them.
 
-Rule: only the order changes, and a member that may be there without being named is named; what is valid stays so.
-Neighbours: `constraint` makes the grammar, which wants members in the schema's order; `residue` what is left of it.
+The grammar admits members in schema order only, so the order must match the prefix before a derivative is taken.
+Rule: only the order changes, and an additional member that the call contains becomes a named one; validity does not.
 """
 
 import json
@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from fcshim.events import JSON
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]')
-"""A string, also one that has only begun, and the signs that say what it is."""
+"""A string, possibly incomplete, or a structural character of JSON."""
 
 
 def order_by_prefix(schema: JSON, prefix: str) -> JSON:
-    """Give the schema of arguments with the members that `begun` names before the others, as it orders them.
+    """Order the members of an arguments schema as `prefix` has them, the others after these.
 
-    `begun` is the beginning of strict JSON. What stands behind references, or in arrays, keeps its order.
+    `prefix` is an incomplete strict JSON object. Schemas behind references and inside arrays keep their order.
     """
     return _ordered(schema, _members(prefix))
 
@@ -25,25 +25,25 @@ def order_by_prefix(schema: JSON, prefix: str) -> JSON:
 def _ordered(schema: JSON, written: "Mapping[str, _MemberTree]") -> JSON:
     if not (written and isinstance(schema, dict)):
         return schema
-    named = schema.get("properties")
-    properties = named if isinstance(named, dict) else {}
+    listed = schema.get("properties")
+    properties = listed if isinstance(listed, dict) else {}
     other = schema.get("additionalProperties", True)
     first = {
-        key: _ordered(properties.get(key, other), inside)
-        for key, inside in written.items()
+        key: _ordered(properties.get(key, other), members)
+        for key, members in written.items()
         if key in properties or other is not False
     }
     return {**schema, "properties": {**first, **{key: value for key, value in properties.items() if key not in first}}}
 
 
 class _MemberTree(dict[str, "_MemberTree"]):
-    """The members of an object by name, in order, each with its own."""
+    """The members of an object in order, by name, each with the members of its value."""
 
 
 def _members(prefix: str) -> _MemberTree:
-    """Read which members the objects of a text have that may end anywhere."""
+    """Read the member names of an incomplete JSON text; a name counts once its colon is there."""
     tree = _MemberTree()
-    opened: list[_MemberTree | None] = []  # None: an array, and what is in one
+    opened: list[_MemberTree | None] = []  # the open containers; None for an array and everything inside it
     value: _MemberTree | None = tree
     text = ""
     for token in _TOKEN.findall(prefix):
@@ -56,8 +56,8 @@ def _members(prefix: str) -> _MemberTree:
             case "}" | "]":
                 opened.pop()
             case ":":
-                inside = opened[-1]
-                value = None if inside is None else inside.setdefault(json.loads(text), _MemberTree())
+                members = opened[-1]
+                value = None if members is None else members.setdefault(json.loads(text), _MemberTree())
             case _:
                 text = token
     return tree

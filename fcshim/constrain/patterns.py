@@ -1,9 +1,8 @@
-r"""The `pattern` of a string, as an expression over its characters: of regular expressions, what a sampler can follow.
+r"""The `pattern` of a string as an expression over characters, for regular expressions that a sampler can follow.
 
-Theory of operation. It must be clear whether a long repetition goes on (`clarity`). Where only its end is unclear
-(`^[a-z.]+\.[a-z]+$`), long repetitions are made short.
-Rule: what is admitted always matches; bounded work whatever the pattern; what is not read or not followed is None.
-Neighbours: `regex` reads, `scalars` asks for the strings of a schema, `strings` writes them.
+Theory of operation. The restarts of a long repetition must be unambiguous (`ambiguity`). If only its end is ambiguous,
+as in `^[a-z.]+\.[a-z]+$`, unbounded repetitions get a small bound.
+Rule: every admitted string matches; the work is bounded for any pattern; an unsupported pattern gives None.
 """
 
 import functools
@@ -13,41 +12,43 @@ from fcshim.constrain.grammar import Alternation, Chars, Expression, LiteralText
 from fcshim.constrain.regex import ANYTHING, UnsupportedRegexError, read_regex
 
 _MAX_PATTERN_LENGTH = 500
-"""Characters of a pattern that is read."""
+"""Longest pattern that is read, in characters."""
 _MAX_EXPANDED_SIZE = 20_000
-"""Characters that a text must have room for, all bounded repetitions multiplied."""
+"""Largest expression, in characters with all bounded repetitions written out."""
 _EXTRA_REPEATS = 48
-"""More of what has no end, where it is unclear where it ends: each is a way that a sampler follows."""
+"""Repetitions beyond the minimum for one with an ambiguous end: each adds a state to the sampler."""
 
 
 @functools.lru_cache(maxsize=256)
 def read_pattern(text: str) -> Expression | None:
-    """Give the strings that match a regular expression; None where it is not read, or not followed."""
+    """Return the strings that match a regular expression; None where it is unsupported or too ambiguous."""
     if len(text) > _MAX_PATTERN_LENGTH:
         return None
     try:
         found = read_regex(text)
     except UnsupportedRegexError:
         return None
-    clarity = analyse_expression(found)
-    if _expanded_size(found) > _MAX_EXPANDED_SIZE or not clarity.turns:
+    analysis = analyse_expression(found)
+    if _expanded_size(found) > _MAX_EXPANDED_SIZE or not analysis.restarts_determined:
         return None
-    return found if clarity.clear else _with_bounded_repeats(found)
+    return found if analysis.ends_determined else _with_bounded_repeats(found)
 
 
-def with_length(found: Expression, least: int, most: int | None) -> Expression | None:
-    """Give those of a pattern's strings that have so many characters; None where that cannot be said."""
-    if isinstance(found, Repeat) and isinstance(found.part, Chars):
-        ends = [end for end in (found.most, most) if end is not None]
-        least, highest = max(least, found.least), min(ends) if ends else None
-        return None if highest is not None and highest < least else Repeat(found.part, least, highest, "characters")
-    low, high = _length_range(found)
+def with_length(expression: Expression, least: int, most: int | None) -> Expression | None:
+    """Restrict a pattern's expression to `least` to `most` characters; None where that cannot be expressed."""
+    if isinstance(expression, Repeat) and isinstance(expression.part, Chars):
+        ends = [end for end in (expression.most, most) if end is not None]
+        least, highest = max(least, expression.least), min(ends) if ends else None
+        return (
+            None if highest is not None and highest < least else Repeat(expression.part, least, highest, "characters")
+        )
+    low, high = _length_range(expression)
     fits = low >= least and (most is None or (high is not None and high <= most))
-    return found if fits else None
+    return expression if fits else None
 
 
 def _with_bounded_repeats(part: Expression) -> Expression | None:
-    """Let every repetition end soon; None where that would cut off text that may be anything."""
+    """Bound every unbounded repetition; None if one of them is any text, which must not be cut short."""
     match part:
         case Series() | Alternation():
             inner = [_with_bounded_repeats(each) for each in (part.parts if isinstance(part, Series) else part.options)]
@@ -65,7 +66,7 @@ def _with_bounded_repeats(part: Expression) -> Expression | None:
 
 
 def _expanded_size(part: Expression) -> int:
-    """Give how much there is where every bounded repetition is written out."""
+    """Return the size of the expression in characters with every bounded repetition written out."""
     match part:
         case LiteralText():
             return len(part.text)
@@ -80,7 +81,7 @@ def _expanded_size(part: Expression) -> int:
 
 
 def _length_range(part: Expression) -> tuple[int, int | None]:
-    """Give the least and the most characters."""
+    """Return the length of the shortest and the longest text in characters; None is unbounded."""
     match part:
         case LiteralText():
             return len(part.text), len(part.text)

@@ -1,7 +1,6 @@
-"""What a model thinks before it calls: which models do, and the part of a grammar that lets them.
+"""Reasoning before a call: the models that reason, and the part of a grammar that admits it.
 
-Rule: thoughts are bounded, and end with their closing tag; a model that is not known to think calls at once.
-Neighbours: `parse.machine.surroundings` has the tags of reasoning, `calls` puts thoughts before calls.
+Rule: reasoning before calls is bounded and ends with its end tag; a model that is not in the table calls at once.
 """
 
 import fnmatch
@@ -16,7 +15,7 @@ from fcshim.events import JSON
 from fcshim.parse.machine.context import reasoning_end_tag
 
 _MODELS: tuple[tuple[str, str], ...] = (
-    # Those of a family that do not think come first.
+    # The models of a family that do not reason come first.
     ("*non-thinking*", ""),
     ("*qwen3-coder*", ""),
     ("*qwen3*-instruct*", ""),
@@ -45,36 +44,36 @@ _MODELS: tuple[tuple[str, str], ...] = (
     ("*reasoning*", "<think>"),
     ("olmo-3*-think*", "<think>"),
 )
-"""Patterns of names in lower case, each with the tag that opens the model's reasoning; the first that fits counts.
+"""Glob patterns of lowercase model names, each with the start tag of reasoning; the first match counts.
 
-Not here are models whose reasoning stands in a channel of its own (gpt-oss, Gemma 4): their servers take it out.
+Models that reason in a channel of their own (gpt-oss, Gemma 4) are not listed: their servers remove it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningSyntax:
-    """The tag that opens a model's reasoning; `begun`: the prompt has opened it already, so that it must be closed."""
+    """The start tag of a model's reasoning; `opened`: the prompt ends inside reasoning, which the reply must end."""
 
     opening: str
     opened: bool = False
 
     def expression(self, rules: Rules) -> Expression:
-        """Admit reasoning up to its closing tag, and line ends behind it. The opening tag may be in the prompt."""
-        closing = reasoning_end_tag(self.opening)
-        content = StringSyntax("thought", quote="", ranges=MULTILINE, markers=(closing,)).content(rules, "thoughts")
-        thought = series(content, LiteralText(closing), Repeat(LiteralText("\n"), 0, 2))
-        return thought if self.opened else optional(series(optional(LiteralText(self.opening)), thought))
+        """Admit reasoning, its end tag and line ends. The start tag is optional: the prompt may already hold it."""
+        end_tag = reasoning_end_tag(self.opening)
+        content = StringSyntax("thought", quote="", ranges=MULTILINE, markers=(end_tag,)).content(rules, "reasoning")
+        block = series(content, LiteralText(end_tag), Repeat(LiteralText("\n"), 0, 2))
+        return block if self.opened else optional(series(optional(LiteralText(self.opening)), block))
 
     def before_text(self, text: Expression, rules: Rules) -> Expression:
-        """Admit `text`, and reasoning in which everything is free up to its closing tag and `text` behind that."""
+        """Admit `text`, optionally after unconstrained reasoning that ends with its end tag."""
         text = rules.share(text)
-        thought = free_text(reasoning_end_tag(self.opening), text, rules)
-        if thought is None:
+        with_reasoning = free_text(reasoning_end_tag(self.opening), text, rules)
+        if with_reasoning is None:
             return text
-        return thought if self.opened else choice([text, series(LiteralText(self.opening), thought)])
+        return with_reasoning if self.opened else choice([text, series(LiteralText(self.opening), with_reasoning)])
 
     def triggers(self, marker: str) -> list[JSON]:
-        """Give what such a grammar may wait for, where `marker` opens what is not free in the text."""
+        """Return the triggers of a lazy grammar made by `before_text`; `marker` is the start marker of calls."""
         return (
             [whole_tag_trigger(reasoning_end_tag(self.opening))]
             if self.opened
@@ -83,7 +82,7 @@ class ReasoningSyntax:
 
 
 def reasoning_of(model: str, in_reasoning: str = "") -> ReasoningSyntax | None:
-    """Give how a model of this name thinks before it calls; `in_reasoning` is the tag with which its prompt ends."""
+    """Return the reasoning syntax of a model by name; `in_reasoning` is the start tag with which the prompt ends."""
     if in_reasoning:
         return ReasoningSyntax(in_reasoning, opened=True)
     name = model.replace("\\", "/").rpartition("/")[2].lower()

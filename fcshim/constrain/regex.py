@@ -1,9 +1,8 @@
-"""Regular expressions as JSON Schema has them (ECMAScript's), read as expressions over characters.
+"""Parser for the regular expressions of JSON Schema (ECMAScript's), giving expressions over characters.
 
-Rule: literals, classes, groups, alternatives, repetitions, and anchors at both ends are read, and where an anchor is
-missing, any text may stand there; looks around, references back, word boundaries, properties and half characters are
-not.
-Neighbours: `patterns` asks what a pattern admits, `clarity` whether a sampler can follow that.
+Rule: literals, classes, groups, alternatives, repetitions and anchors at both ends are supported; without an anchor any
+text may come before or after. Lookaround, backreferences, word boundaries, Unicode properties and lone surrogates are
+not supported.
 """
 
 import re
@@ -13,19 +12,21 @@ from fcshim.schema.node import has_lone_surrogate
 
 _MAX_DEPTH = 20
 _MAX_REPEATS = 2_000
-"""Repetitions that a pattern may demand, or bound."""
+"""Largest count of a repetition."""
 
 _ALL: Ranges = ((0x20, 0xD7FF), (0xE000, 0x10FFFF))
 _DIGIT: Ranges = ((0x30, 0x39),)
 _WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
 _SPACE: Ranges = ((0x20, 0x20),)
+"""What `\\s` admits: a plain space is enough to write."""
 _SPACES: Ranges = (
     *((0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029)),
     *((0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF)),
 )
-"""What anyone takes for a space. One is enough to be written; none may be where none must."""
+"""What `\\S` and negated classes with `\\s` exclude: all that some regular expression engine takes for a space."""
 _ANY = Repeat(Chars(_ALL), 0, None, "characters")
 ANYTHING = (_ANY, Repeat(Chars(_ALL), 1, None, "characters"))
+"""The expressions of `.*` and `.+`."""
 _COUNT = re.compile(r"\{(\d{1,5})(,?)(\d{0,5})\}")
 _GROUP = re.compile(r"\((?:\?:|\?P?<[A-Za-z_]\w{0,63}>)?")
 _CODE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})")
@@ -33,23 +34,23 @@ _CHARACTER_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "0"
 
 
 class UnsupportedRegexError(Exception):
-    """This is none of what is read."""
+    """The regular expression uses a feature that is not supported, or is malformed."""
 
 
 def read_regex(text: str) -> Expression:
-    """Give the strings that match; in linear time. Raises `UnreadError`."""
+    """Return the strings that match, in linear time. Raises `UnsupportedRegexError`."""
     return _RegexReader(text).read()
 
 
 class _RegexReader:
-    """Reads one expression."""
+    """A recursive descent parser for one regular expression."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
     def read(self) -> Expression:
-        """Read all of it. A part that is not anchored may have any text beside it."""
+        """Read the whole expression. A side of an alternative without an anchor admits any text."""
         options = [self._anchored()]
         while self._accept("|"):
             options.append(self._anchored())
@@ -58,12 +59,12 @@ class _RegexReader:
         return choice(options)
 
     def _anchored(self) -> Expression:
-        begins = self._accept("^")
+        is_start_anchored = self._accept("^")
         inner = self._series(0)
-        ends = self._accept("$")
+        is_end_anchored = self._accept("$")
         parts = inner.parts if isinstance(inner, Series) else (inner,)
-        before = [] if begins or parts[0] in ANYTHING else [_ANY]
-        return series(*before, inner, *([] if ends or parts[-1] in ANYTHING else [_ANY]))
+        before = [] if is_start_anchored or parts[0] in ANYTHING else [_ANY]
+        return series(*before, inner, *([] if is_end_anchored or parts[-1] in ANYTHING else [_ANY]))
 
     def _alternatives(self, depth: int) -> Expression:
         options = [self._series(depth)]
@@ -112,13 +113,13 @@ class _RegexReader:
             self._at += 1
         else:
             return part
-        self._accept("?")  # a lazy one admits the same
+        self._accept("?")  # a lazy quantifier admits the same texts
         if max(least, most or 0) > _MAX_REPEATS or (most is not None and most < least):
             raise UnsupportedRegexError
         return Repeat(part, least, most, "characters" if most is None else "")
 
     def _class(self) -> Ranges:
-        outside = self._accept("^")
+        is_negated = self._accept("^")
         found: list[tuple[int, int]] = []
         while not self._accept("]"):
             first = self._class_member()
@@ -130,8 +131,8 @@ class _RegexReader:
             if not isinstance(first, str) or not isinstance(last, str) or last < first:
                 raise UnsupportedRegexError
             found.append((ord(first), ord(last)))
-        found += _SPACES if outside and _SPACE[0] in found else ()
-        left = without(_ALL, found) if outside else tuple(sorted(found))
+        found += _SPACES if is_negated and _SPACE[0] in found else ()
+        left = without(_ALL, found) if is_negated else tuple(sorted(found))
         if not left:
             raise UnsupportedRegexError
         return left

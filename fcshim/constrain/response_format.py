@@ -1,7 +1,7 @@
-"""The form in which a client wants the reply's text to be: its `response_format`, in the words of the Chat API.
+"""The client's `response_format`, in the terms of the Chat Completions API; every codec translates its own field to it.
 
-Rule: what says no schema that can be held to is left as it came; calls are no text, so it says nothing about them.
-Neighbours: every codec translates its own words for it; `constraint` holds the reply to it.
+Rule: a format without a schema that can be enforced is passed on unchanged. It applies to the reply's text, not to
+calls.
 """
 
 import msgspec
@@ -15,11 +15,11 @@ _ANY_OBJECT: dict[str, JSON] = {"type": "object"}
 
 
 def requested_schema(request: Request) -> JSON:
-    """Give the schema of the JSON that the reply's text is to be, None where it is to be any text."""
+    """Return the schema of the JSON document that the client requests, or None."""
     match request.extra.get(FIELD):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
             return None if exceeds_depth(schema, DEFAULT_TOOL_LIMITS.schema_depth) else schema
-        case {"type": "json_object", "schema": dict(schema)}:  # as llama.cpp and others have it
+        case {"type": "json_object", "schema": dict(schema)}:  # llama.cpp's variant
             return None if exceeds_depth(schema, DEFAULT_TOOL_LIMITS.schema_depth) else schema
         case {"type": "json_object"}:
             return _ANY_OBJECT
@@ -27,12 +27,12 @@ def requested_schema(request: Request) -> JSON:
 
 
 def is_any_object(document: JSON) -> bool:
-    """Tell whether nothing was said but that the text is an object."""
+    """Return whether a requested schema is the one of plain `json_object`."""
     return document is _ANY_OBJECT
 
 
 def without_format(request: Request) -> Request:
-    """Give the request without a form for its text: where the reply is to be a call, it would forbid that."""
+    """Return the request without its response format, which would keep an upstream from writing calls."""
     extra = {name: value for name, value in request.extra.items() if name != FIELD}
     verbatim = request.verbatim
     if "ollama" in verbatim:

@@ -1,7 +1,6 @@
-"""The rules of one grammar, while it is made.
+"""The rules of a grammar under construction.
 
-Rule: what may stand at several places is written once; the work on all schemas together is bounded.
-Neighbours: `strings`, `notation` and `values` put their rules here; `calls` makes the grammar of them.
+Rule: an expression that is used several times becomes one shared rule; the work on all schemas together is bounded.
 """
 
 from collections.abc import Callable
@@ -9,15 +8,15 @@ from collections.abc import Callable
 from fcshim.constrain.grammar import Expression, LiteralText, RuleRef
 
 _MAX_NODES = 20_000
-"""Places of all schemas together that become rules; the largest real sets of tools have some 5,000."""
+"""Schema nodes of all tools together that become rules; the largest real tool sets have about 5,000."""
 _MAX_EXPANSION_STEPS = 100_000
-"""Steps of looking for alternatives in all schemas together, 0.1 s; where references multiply there is no end."""
+"""Steps of expanding alternatives in all schemas together, about 0.1 s; multiplying references could expand forever."""
 _MAX_NOTES = 32
-"""What is told one by one: notes are told again with each request."""
+"""Notes kept one by one: they are logged with each request."""
 
 
 class Rules:
-    """Rules by name, notes, and the room that is left."""
+    """Rules by name, notes on what the grammar does not enforce, and the work that is left."""
 
     def __init__(self) -> None:
         self.rules: dict[str, Expression] = {}
@@ -27,7 +26,7 @@ class Rules:
         self._names: dict[Expression, RuleRef] = {}
 
     def share(self, expression: Expression, name: str = "") -> Expression:
-        """Make a rule of an expression that may stand at several places, unless it is short."""
+        """Make a shared rule of an expression, unless it is a literal text or a reference already."""
         if isinstance(expression, RuleRef | LiteralText):
             return expression
         if expression not in self._names:
@@ -37,12 +36,12 @@ class Rules:
         return self._names[expression]
 
     def once(self, name: str, make: Callable[[], Expression]) -> Expression:
-        """Give the rule of that name, made where there is none yet."""
+        """Return the rule of this name, made on first use."""
         return RuleRef(name) if name in self.rules else self.share(make(), name)
 
     def note(self, text: str) -> None:
-        """Tell what is not held to."""
+        """Note what the grammar does not enforce."""
         if text in self.notes or len(self.notes) < _MAX_NOTES:
             self.notes[text] = None
         else:
-            self.notes["more is not held to"] = None
+            self.notes["more is not enforced"] = None

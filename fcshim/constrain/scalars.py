@@ -1,7 +1,6 @@
-"""The strings, numbers, words and listed values that may stand in one place.
+"""Expressions of scalar values: strings, numbers, booleans, null, and the values of `enum` and `const`.
 
-Rule: text that nothing quotes is never written so that it is taken for a value of another kind that may stand there.
-Neighbours: `facets` says what is wanted, `strings`, `numbers`, `patterns` and `formats` admit it; `values` asks.
+Rule: an unquoted string is never written so that the parser takes it for a value of another kind that is also allowed.
 """
 
 import json
@@ -18,12 +17,12 @@ from fcshim.events import JSON
 from fcshim.schema.node import scan
 
 _FIRST_CHARACTERS = {"integer": "-0123456789", "number": "-0123456789", "array": "[", "object": "{"}
-"""First characters by which raw text is taken for another value than a string."""
+"""First characters by which an unquoted text may be taken for a value of that kind."""
 _CONSTANTS = {"boolean": ("true", "false"), "null": ("null",)}
 
 
 class ScalarWriter:
-    """Writes into `rules` what stands as an argument, or inside one, in the language of `notation`."""
+    """Writes scalar values in a value syntax, as arguments or inside them, with shared rules in `rules`."""
 
     def __init__(self, syntax: ValueSyntax, rules: Rules, *, argument: bool) -> None:
         self._syntax = syntax
@@ -32,7 +31,7 @@ class ScalarWriter:
         self._strings = syntax.strings_of(argument=argument)
 
     def literals(self, values: Sequence[JSON], kinds: frozenset[str]) -> Iterator[TypedExpression]:
-        """Give the values of `enum` and `const`, together where they are of one kind; of which may be `kinds`."""
+        """Return the values of `enum` and `const`, grouped by kind; `kinds` are the kinds that are allowed."""
         texts: dict[str, dict[str, None]] = {}
         for value in values:
             text = self._syntax.literal(value, argument=self._argument)
@@ -41,28 +40,28 @@ class ScalarWriter:
                 self._rules.note(f"{json.dumps(value):.40} cannot be written")
             else:
                 texts.setdefault(KIND_OF[type(value)], {})[text] = None
-        for kind, written in texts.items():
-            yield kind, one_of_texts([(text, LiteralText("")) for text in written])
+        for kind, group in texts.items():
+            yield kind, one_of_texts([(text, LiteralText("")) for text in group])
 
     def constant(self, value: bool | None) -> Expression:  # noqa: FBT001 - it is the value
-        """Give a boolean, or null."""
+        """Return a boolean or null."""
         return LiteralText(self._syntax.literal(value, argument=self._argument) or "")
 
     def string(self, keywords: Keywords, other_kinds: frozenset[str]) -> Expression | None:
-        """Give the strings of an alternative, in a place where values of `others` may stand, too."""
+        """Return the strings of an alternative, where values of `other_kinds` are allowed as well."""
         strings = self._strings
         least, most = keywords.lower_bound("minLength"), keywords.upper_bound("maxLength")
         matched = self._pattern_string(keywords, least, most) if not (strings.is_raw and other_kinds) else None
         if matched is not None:
             return matched
         if keywords.patterns():
-            self._rules.note("pattern is not held to")
+            self._rules.note("pattern is not enforced")
         name = keywords.string_format()
         form = FORMATS.get(name)
         if form is not None and not least and most is None:
             return self._rules.once(f"{strings.name}-{name}", lambda: strings.quoted(form))
         if name:
-            self._rules.note(f"format {name!r:.40} is not held to")
+            self._rules.note(f"format {name!r:.40} is not enforced")
         if strings.is_raw and other_kinds and not (self._argument and self._syntax.distinguishes_strings):
             starts = "".join(sorted({char for kind in other_kinds for char in _FIRST_CHARACTERS.get(kind, "")}))
             words = [word for kind in sorted(other_kinds) for word in _CONSTANTS.get(kind, ())]
@@ -72,21 +71,21 @@ class ScalarWriter:
         return strings.of_length(self._rules, least, most)
 
     def number(self, keywords: Keywords, *, whole: bool) -> Expression | None:
-        """Give the numbers of an alternative."""
+        """Return the numbers of an alternative."""
         low, high = keywords.bounds(whole=whole)
         step = keywords.step
         if step is not None and step != 1:
             stepped = multiples(step, low, high)
             if stepped is not None:
                 return stepped
-            self._rules.note("multipleOf is not held to")
+            self._rules.note("multipleOf is not enforced")
         found = integers(low, high) if whole or step == 1 else numbers(low, high)
         return found if found not in (INTEGER, NUMBER) else self._rules.share(found, "integer" if whole else "number")
 
     def _pattern_string(self, keywords: Keywords, least: int, most: int | None) -> Expression | None:
-        """Give the strings that match a pattern; None where there is none, several, or one that cannot be followed."""
-        wanted = keywords.patterns()
-        found = read_pattern(wanted[0]) if len(wanted) == 1 else None
+        """Return the strings that match the pattern; None without one, with several, or with an unsupported one."""
+        patterns = keywords.patterns()
+        found = read_pattern(patterns[0]) if len(patterns) == 1 else None
         if found is not None and (least or most is not None):
             found = with_length(found, least, most)
         content = None if found is None else self._strings.as_content(found)
@@ -94,7 +93,7 @@ class ScalarWriter:
 
 
 def _reads_as(text: str, kinds: frozenset[str]) -> bool:
-    """Say whether raw text would be taken for a value of another kind that may stand there, too."""
+    """Return whether an unquoted text would be read as a value of one of `kinds` other than a string."""
     node = scan(text.strip(" \t\r\n"))
     if node is None or node.kind == "string":
         return False

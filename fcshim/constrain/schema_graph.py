@@ -1,7 +1,6 @@
-"""Where in a schema what holds: every place once, and from which places one comes back to them.
+"""The graph of a schema: a node for each set of schemas that apply to one value, an edge to each member or element.
 
-Rule: bounded work, over all schemas of a grammar; a place beyond it admits anything.
-Neighbours: `schema.alternatives` finds alternatives, `facets` reads them, `values` writes what is admitted.
+Rule: the work over all schemas of a grammar is bounded; a node beyond the bound admits any value.
 """
 
 import itertools
@@ -13,14 +12,14 @@ from fcshim.schema.alternatives import Alternative, Expansion
 
 MOST_MEMBERS = 512
 MOST_ITEMS = 1_000
-"""Elements that a schema may demand, or give a schema each."""
+"""Largest `minItems` and number of `prefixItems` that is enforced."""
 
 NodeId = tuple[int, ...]
-"""The ids of the schemas that hold at once; the root that they lie in keeps them alive."""
+"""The Python ids of the schemas that apply together; the root schema keeps the objects alive, so ids stay unique."""
 
 
 class SchemaGraph:
-    """The places of one schema, its `root`."""
+    """The nodes that are reachable in one root schema."""
 
     def __init__(self, root: JSON, rules: Rules) -> None:
         self._rules = rules
@@ -30,69 +29,69 @@ class SchemaGraph:
         self._on_cycles: frozenset[NodeId] = frozenset()
 
     def alternatives(self, node: NodeId) -> list[Keywords] | None:
-        """Give the alternatives of a place; None where it admits anything."""
+        """Return the alternatives of a node; None where it admits any value."""
         return self._alternatives[node]
 
     def is_recursive(self, outer: NodeId, inner: NodeId) -> bool:
-        """Say whether the step from one place to the other may be taken again and again."""
+        """Return whether the edge between two nodes may lie on a cycle."""
         return outer in self._on_cycles and inner in self._on_cycles
 
     def explore(self, start: tuple[JSON, ...]) -> None:
-        """Find every place that one comes to from where `start` holds."""
-        waiting = [start]
-        while waiting:
-            schemas = waiting.pop()
-            place = node_id(schemas)
-            if place in self._alternatives:
+        """Find all nodes that are reachable from the node of `start`."""
+        pending = [start]
+        while pending:
+            schemas = pending.pop()
+            node = node_id(schemas)
+            if node in self._alternatives:
                 continue
-            found = self._alternatives[place] = self._expand(schemas)
-            inner = [each for facets in found or () for each in _child_schemas(facets)]
-            self._edges[place] = set(map(node_id, inner))
-            waiting += inner
+            found = self._alternatives[node] = self._expand(schemas)
+            children = [each for keywords in found or () for each in _child_schemas(keywords)]
+            self._edges[node] = set(map(node_id, children))
+            pending += children
         self._on_cycles = _nodes_on_cycles(self._edges)
 
     def _expand(self, schemas: tuple[JSON, ...]) -> list[Keywords] | None:
         self._rules.nodes_left -= 1
         if self._rules.nodes_left < 0 or self._rules.steps_left < 0:
-            self._rules.note("the schemas are too large to hold to all of them")
+            self._rules.note("the schemas are too large to enforce completely")
             return None
         distinct = tuple({id(schema): schema for schema in schemas if schema is not True}.values())
         before = self._expansion.work
         found = self._expansion.alternatives(distinct)
         self._rules.steps_left -= self._expansion.work - before
-        void = self._expansion.unresolved
-        while void:
-            self._rules.note(f"the reference {void.popitem()[0]!r:.80} is not held to")
+        unresolved = self._expansion.unresolved
+        while unresolved:
+            self._rules.note(f"the reference {unresolved.popitem()[0]!r:.80} is not enforced")
         if self._expansion.exceeded:
-            self._rules.note("unions or references are too large to hold to")
+            self._rules.note("unions or references are too large to enforce")
         for part in distinct if found is None else itertools.chain.from_iterable(found):
             self._note_relaxed(part)
         return None if found is None else list(map(Keywords, _distinct(found)))
 
     def _note_relaxed(self, part: JSON) -> None:
         for keyword in relaxed_keywords(part) if isinstance(part, dict) else ():
-            self._rules.note(f"{keyword} is not held to")
+            self._rules.note(f"{keyword} is not enforced")
 
 
 def node_id(schemas: tuple[JSON, ...]) -> NodeId:
-    """Give the place where these schemas hold at once."""
+    """Return the id of the node where these schemas apply together."""
     return tuple(dict.fromkeys(id(schema) for schema in schemas if schema is not True))
 
 
 def _child_schemas(keywords: Keywords) -> list[tuple[JSON, ...]]:
-    """Give what may stand inside: the schemas of members and elements."""
+    """Return the schemas of each member and element."""
     if keywords.values is not None:
         return []
-    inner: list[tuple[JSON, ...]] = []
+    children: list[tuple[JSON, ...]] = []
     if "object" in keywords.kinds:
-        inner += list(keywords.members.values())[: MOST_MEMBERS + 1]
+        children += list(keywords.members.values())[: MOST_MEMBERS + 1]
         others = keywords.other_members
-        inner += [] if others is None else [others]
+        children += [] if others is None else [others]
     if "array" in keywords.kinds:
         first, rest = keywords.elements()
-        inner += first[:MOST_ITEMS]
-        inner += [] if rest is None else [rest]
-    return inner
+        children += first[:MOST_ITEMS]
+        children += [] if rest is None else [rest]
+    return children
 
 
 def _distinct(found: list[Alternative]) -> list[Alternative]:
@@ -100,29 +99,29 @@ def _distinct(found: list[Alternative]) -> list[Alternative]:
 
 
 def _nodes_on_cycles(edges: dict[NodeId, set[NodeId]]) -> frozenset[NodeId]:
-    """Give the places from which one comes back: what is left when ends, then beginnings, are taken away in turn."""
-    left = _without_dead_ends(edges)
-    back: dict[NodeId, set[NodeId]] = {place: set() for place in left}
-    for place in left:
-        for inner in edges[place] & left:
-            back[inner].add(place)
-    return frozenset(_without_dead_ends(back))
+    """Return the nodes on cycles and between them: those left when sinks, then sources, are removed repeatedly."""
+    remaining = _without_dead_ends(edges)
+    reversed_edges: dict[NodeId, set[NodeId]] = {node: set() for node in remaining}
+    for node in remaining:
+        for inner in edges[node] & remaining:
+            reversed_edges[inner].add(node)
+    return frozenset(_without_dead_ends(reversed_edges))
 
 
 def _without_dead_ends(edges: dict[NodeId, set[NodeId]]) -> set[NodeId]:
-    """Take away, again and again, what leads nowhere."""
-    onward = {place: len(inner) for place, inner in edges.items()}
-    into: dict[NodeId, list[NodeId]] = {}
-    for place, inner in edges.items():
+    """Remove nodes without outgoing edges until none is left."""
+    out_degrees = {node: len(inner) for node, inner in edges.items()}
+    incoming: dict[NodeId, list[NodeId]] = {}
+    for node, inner in edges.items():
         for other in inner:
-            into.setdefault(other, []).append(place)
-    ends = [place for place, count in onward.items() if not count]
-    left = set(edges)
+            incoming.setdefault(other, []).append(node)
+    ends = [node for node, count in out_degrees.items() if not count]
+    remaining = set(edges)
     while ends:
         end = ends.pop()
-        left.discard(end)
-        for place in into.get(end, ()):
-            onward[place] -= 1
-            if not onward[place]:
-                ends.append(place)
-    return left
+        remaining.discard(end)
+        for node in incoming.get(end, ()):
+            out_degrees[node] -= 1
+            if not out_degrees[node]:
+                ends.append(node)
+    return remaining

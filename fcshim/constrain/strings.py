@@ -1,8 +1,8 @@
-"""The strings of a notation: what stands around them, and of which characters they are.
+"""The strings of a value syntax: their quotes and their characters.
 
-Rule: a string whose length counts is made of characters that a sampler of single bytes cannot break. llama.cpp admits
-overlong forms of characters from U+0800 to U+0FFF and from U+10000 on, each byte of which comes out as U+FFFD.
-Neighbours: `notation` has the strings of each language, `formats` those of a form, `avoiding` those between markers.
+Rule: a string with a length keyword consists of characters that byte-wise sampling cannot break. llama.cpp's grammars
+admit overlong UTF-8 for U+0800 to U+0FFF and from U+10000 on; each byte of it is decoded as U+FFFD, so that one
+character becomes several.
 """
 
 import json
@@ -34,10 +34,10 @@ _HEX = chars("09", "af", "AF")
 
 
 def _escape(single: str) -> Expression:
-    r"""Admit a backslash and one of these, or `\u`. Halves of surrogate pairs are left out: none may stand alone."""
-    whole = series(chars("09", "ac", "AC", "ef", "EF"), Repeat(_HEX, 3, 3))
-    below = series(chars("d", "D"), chars("07"), Repeat(_HEX, 2, 2))
-    return series(LiteralText("\\"), choice([chars(*single), series(LiteralText("u"), choice([whole, below]))]))
+    r"""Admit a backslash and one of these characters, or `\uXXXX`, except for surrogates: none may stand alone."""
+    not_d = series(chars("09", "ac", "AC", "ef", "EF"), Repeat(_HEX, 3, 3))
+    d000_to_d7ff = series(chars("d", "D"), chars("07"), Repeat(_HEX, 2, 2))
+    return series(LiteralText("\\"), choice([chars(*single), series(LiteralText("u"), choice([not_d, d000_to_d7ff]))]))
 
 
 JSON_ESCAPE = _escape('"\\/bfnrt')
@@ -46,19 +46,23 @@ PYTHON_ESCAPE = _escape('"\\bfnrt')
 PRINTABLE: Ranges = ((0x20, 0x7E), (0xA0, 0xD7FF), (0xE000, 0xFFFD), (0x10000, 0x10FFFF))
 MULTILINE: Ranges = ((0x9, 0xA), *PRINTABLE)
 _FRAGILE: Ranges = ((0x800, 0xFFF), (0x10000, 0x10FFFF))
-"""Characters that may come out broken where each byte is sampled by itself."""
+"""Characters for which byte-wise sampling may produce overlong UTF-8."""
 _SPECIAL_MARKUP_STARTS = "<["
-"""What special tokens (`<s>`, `[INST]`) begin with: llama.cpp lets those pass as text, and drops them."""
+"""First characters of special tokens (`<s>`, `[INST]`). llama.cpp accepts such a token where its text is allowed, but
+then drops it from the output, which leaves the string too short."""
 
 _MAX_MIN_LENGTH = 100_000
-"""Characters that a schema may demand; a minimum beyond is no longer heeded."""
+"""Largest `minLength`, in characters, that is enforced."""
 _MAX_KEY_LENGTH = 64
-"""Characters of a key that the schema leaves free."""
+"""Longest key, in characters, that the schema does not name."""
 
 
 @dataclass(frozen=True, slots=True)
 class StringSyntax:
-    """One kind of strings: between `quote`s, or raw where that is empty, and without any of `markers`."""
+    """One kind of strings: between `quote`s, or raw if `quote` is empty, over `ranges`, containing none of `markers`.
+
+    `name` is the prefix of its rule names.
+    """
 
     name: str
     quote: str = '"'
@@ -68,11 +72,11 @@ class StringSyntax:
 
     @property
     def is_raw(self) -> bool:
-        """Whether nothing stands around them, so that their text alone says that they are strings."""
+        """Whether strings have no quotes, so that only their text distinguishes them from other values."""
         return not self.quote
 
     def can_hold(self, text: str) -> bool:
-        """Say whether a text without escapes holds no marker."""
+        """Return whether a text can be written without escapes: it contains no marker."""
         return not any(marker in text for marker in self.markers)
 
     def quoted(self, content: Expression) -> Expression:
@@ -80,16 +84,16 @@ class StringSyntax:
         return series(LiteralText(self.quote), content, LiteralText(self.quote))
 
     def as_content(self, part: Expression) -> Expression | None:
-        """Write an expression over characters, without rules, as content; None where it needs what cannot be written.
+        """Turn an expression over characters, without rule references, into string content.
 
-        Of a set of characters those are left that come out whole.
+        Character sets lose the characters that byte-wise sampling may break. None where a character cannot be written.
         """
         match part:
             case LiteralText():
                 return self._literal_content(part.text)
             case Chars():
-                left = intersection(part.ranges, self._plain_characters())
-                return Chars(left) if left else None
+                kept = intersection(part.ranges, self._plain_characters())
+                return Chars(kept) if kept else None
             case Alternation():
                 options = [option for option in map(self.as_content, part.options) if option is not None]
                 return choice(options) if options else None
@@ -102,18 +106,18 @@ class StringSyntax:
     def _literal_content(self, text: str) -> LiteralText | None:
         letters: list[str] = []
         for char in text:
-            plain = any(low <= ord(char) <= high for low, high in self._allowed_characters())
-            if any(marker[0] == char for marker in self.markers) or (not plain and self.escape is None):
+            is_plain = any(low <= ord(char) <= high for low, high in self._allowed_characters())
+            if any(marker[0] == char for marker in self.markers) or (not is_plain and self.escape is None):
                 return None
-            letters.append(char if plain else json.dumps(char)[1:-1])
+            letters.append(char if is_plain else json.dumps(char)[1:-1])
         return LiteralText("".join(letters))
 
     def any(self, rules: Rules) -> Expression:
-        """Give the rule of any string."""
+        """Admit any string."""
         return rules.once(self.name, lambda: self.quoted(self.content(rules)))
 
     def of_length(self, rules: Rules, least: int, most: int | None) -> Expression | None:
-        """Admit strings of so many characters; None where there can be none, or where it were too many."""
+        """Admit strings of `least` to `most` characters; None where there are none, or `least` is too large."""
         if least > _MAX_MIN_LENGTH or (most is not None and most < least):
             return None
         return self.quoted(self._content_of_length(rules, least, most))
@@ -121,26 +125,29 @@ class StringSyntax:
     def excluding(
         self, rules: Rules, first_characters: str, words: Sequence[str], least: int, most: int | None
     ) -> Expression | None:
-        """Admit raw strings that cannot be taken for one of `words`, nor for what begins with one of `starts`."""
+        """Admit raw strings that start with none of `first_characters`, and are none of `words`.
+
+        The parser would read such text as a value of another kind (`5`, `[`, `true`).
+        """
         if least > _MAX_MIN_LENGTH or (most is not None and most < least):
             return None
-        whole = self._safe_characters()
-        first = without(whole, [*map(ord, f" \t\n{first_characters}"), *(ord(word[0]) for word in words)])
-        options: list[tuple[int, Expression]] = [(0, Chars(first))]
+        safe = self._safe_characters()
+        start = without(safe, [*map(ord, f" \t\n{first_characters}"), *(ord(word[0]) for word in words)])
+        options: list[tuple[int, Expression]] = [(0, Chars(start))]
         for word in words:
-            ends = [(at, Chars(without(whole, [ord(word[at])]))) for at in range(1, len(word))]
-            ends.append((len(word), Chars(without(whole, map(ord, " \t\n")))))
+            ends = [(at, Chars(without(safe, [ord(word[at])]))) for at in range(1, len(word))]
+            ends.append((len(word), Chars(without(safe, map(ord, " \t\n")))))
             options += [(at, series(LiteralText(word[:at]), end)) for at, end in ends]
         found: list[Expression] = [] if least else [EMPTY]
-        for before, part in options:
-            if most is None or most > before:
-                found.append(series(part, self._remaining_content(rules, before + 1, least, most)))
+        for written, part in options:
+            if most is None or most > written:
+                found.append(series(part, self._remaining_content(rules, written + 1, least, most)))
         short = {word[:at] for word in words for at in range(max(least, 1), len(word)) if most is None or at <= most}
         found += map(LiteralText, sorted(short))
         return choice(found) if found else None
 
     def content(self, rules: Rules, counts: CountedUnit = "characters") -> Expression:
-        """Give what may stand between the quotes; its characters count as such, or as `counts` says."""
+        """Admit the text between the quotes, limited by the unit that `counts` names."""
         char = f"{self.name}-char"
         if not self.markers:
             one = rules.once(char, lambda: self._or_escape(Chars(self._allowed_characters())))
@@ -152,7 +159,7 @@ class StringSyntax:
         return series(Repeat(rules.once(char, lambda: units.unit), 0, None, counts), last)
 
     def key(self, rules: Rules) -> Expression:
-        """Give the rule of keys that the schema leaves free."""
+        """Admit a key that the schema does not name."""
         first = Chars(self._plain_characters())
         more = Repeat(self._safe_unit(rules), 0, _MAX_KEY_LENGTH - 1, "characters")
         return rules.once(f"{self.name}-key", lambda: self.quoted(series(first, more)))
@@ -173,11 +180,11 @@ class StringSyntax:
         return rules.once(f"{self.name}-whole", lambda: self._or_escape(Chars(self._safe_characters())))
 
     def _safe_characters(self) -> Ranges:
-        """Give the characters that come out whole however their bytes are sampled, and with which no marker begins."""
+        """Return the characters that byte-wise sampling cannot break and with which no marker begins."""
         return without(self._allowed_characters(), [*_FRAGILE, *(ord(marker[0]) for marker in self.markers)])
 
     def _plain_characters(self) -> Ranges:
-        """Give those of them that no special token begins with."""
+        """Return the safe characters with which no special token begins."""
         return without(self._safe_characters(), map(ord, _SPECIAL_MARKUP_STARTS))
 
     def _or_escape(self, part: Expression) -> Expression:

@@ -1,7 +1,6 @@
-"""Values as they stand between the tags of parameters: text raw, everything else as JSON, or as elements in elements.
+"""The value syntaxes of tagged dialects: raw strings between tags, and other values as JSON or as nested elements.
 
-Rule: no marker of the dialect occurs in a value, so that each ends where its closing tag stands.
-Neighbours: `parse.tagged.tags` writes the tags and knows the markers, `frames` learns what stands around a value.
+Rule: no value contains a marker of the dialect, so that each ends at its closing tag.
 """
 
 import re
@@ -26,41 +25,41 @@ _SAMPLE_VALUES: dict[str, JSON] = {
     "object": {},
 }
 KEY_PLACEHOLDER = "\ue000"
-"""Stands for a key where one is to be filled in."""
+"""Stands for a key in the text around a value."""
 _PLAIN_KEY = re.compile(r"[^<>\s/]{1,128}")
 
 
 class TaggedSyntax(ValueSyntax):
-    """Each argument between tags; inside its value everything is JSON."""
+    """Each argument is between tags: a string raw, any other value as JSON."""
 
     arguments = Brackets("", EMPTY, "")
 
-    def __init__(self, spelling: CompiledTags, value_prefix: str, value_suffix: str) -> None:
-        """Take what stands between the opening tag and the value, and what stands behind the value."""
-        tags = spelling.tags
-        markers = tuple(filter(None, (*spelling.value_marker_kinds, tags.quote_open)))
-        self._spelling = spelling
+    def __init__(self, compiled_tags: CompiledTags, value_prefix: str, value_suffix: str) -> None:
+        """Store the text between the opening tag and the value, and the text after the value."""
+        tags = compiled_tags.tags
+        markers = tuple(filter(None, (*compiled_tags.value_marker_kinds, tags.quote_open)))
+        self._compiled_tags = compiled_tags
         self._value_prefix = value_prefix
         self._value_suffix = value_suffix
         self._raw_strings = StringSyntax("text", quote="", ranges=MULTILINE, markers=markers)
         self.strings = replace(JSON_STRINGS, markers=markers)
         self.distinguishes_strings = bool(tags.parameter.type_attribute)
-        """Whether the opening tag says that a value is text."""
+        """Whether the opening tag has a type attribute, which distinguishes strings from other values."""
 
     def strings_of(self, *, argument: bool) -> StringSyntax:
-        """Give how strings are written: raw as arguments."""
+        """Return the syntax of strings: raw as arguments, JSON inside them."""
         return self._raw_strings if argument else self.strings
 
     def literal(self, value: JSON, *, argument: bool) -> str | None:
-        """Write one value; None where it would hold a marker."""
+        """Write one value; None where it contains a marker."""
         text = value if argument and isinstance(value, str) else json_text(value)
         return text if self._raw_strings.can_hold(text) else None
 
     def can_write_key(self, key: str, *, argument: bool) -> bool:
-        """Say whether a key fits into the tag of a parameter, or is JSON without a marker."""
+        """Return whether a key can be written: as an argument in the opening tag, inside arguments in JSON."""
         if not argument:
             return super().can_write_key(key, argument=argument)
-        found = self._spelling.read_parameter(self._opening(key, "string") + "x", 0)
+        found = self._compiled_tags.read_parameter(self._opening(key, "string") + "x", 0)
         return found is not None and found is not False and found.name == key
 
     def argument(self, key: str, values: Sequence[TypedExpression]) -> Expression:
@@ -68,13 +67,13 @@ class TaggedSyntax(ValueSyntax):
         by_opening: dict[str, list[Expression]] = {}
         for kind, value in values:
             by_opening.setdefault(self._opening(key, kind), []).append(value)
-        behind = LiteralText(self._value_suffix)
-        return one_of_texts([(opening, series(choice(parts), behind)) for opening, parts in by_opening.items()])
+        closing = LiteralText(self._value_suffix)
+        return one_of_texts([(opening, series(choice(parts), closing)) for opening, parts in by_opening.items()])
 
     def free_arguments(
         self, rules: Rules, values: Sequence[TypedExpression], least: int = 0, most: int | None = None
     ) -> Expression:
-        """Give parameters whose names are free."""
+        """Admit parameters with names that the schema does not list."""
         head = self._opening(KEY_PLACEHOLDER, "string").partition(KEY_PLACEHOLDER)[0]
         openings = (
             (self._opening(KEY_PLACEHOLDER, kind).partition(KEY_PLACEHOLDER)[2], value) for kind, value in values
@@ -85,30 +84,31 @@ class TaggedSyntax(ValueSyntax):
         return self.arguments.with_free_keys(part, least, most, rules)
 
     def any_argument(self, rules: Rules) -> list[TypedExpression]:
-        """Give any value; where nothing tells text from JSON, text is both."""
+        """Admit any value; where tags do not distinguish strings, raw text covers all values."""
         return super().any_argument(rules) if self.distinguishes_strings else [("string", self._raw_strings.any(rules))]
 
     def _opening(self, key: str, kind: str) -> str:
-        return self._spelling.tags.parameter_opening(key, _SAMPLE_VALUES[kind]) + self._value_prefix
+        return self._compiled_tags.tags.parameter_opening(key, _SAMPLE_VALUES[kind]) + self._value_prefix
 
 
 class ElementSyntax(TaggedSyntax):
-    """Elements in elements: an object has one for each member, an array one for each item, a leaf is raw text.
+    """Nested elements: an object has one for each member, an array one for each item, a scalar is raw text.
 
-    What has free keys is written as a leaf of JSON: its closing tags could not be told.
+    An object with keys that the schema does not name is written as JSON inside its element: a context-free grammar
+    cannot match a closing tag to a key that it does not know.
     """
 
     array = members = Brackets("", EMPTY, "")
     ambiguous_empties = True
 
-    def __init__(self, spelling: CompiledTags, value_prefix: str, value_suffix: str) -> None:
-        """Take, as `behind`, the closing tag with a mark for the key."""
-        super().__init__(spelling, value_prefix, value_suffix)
+    def __init__(self, compiled_tags: CompiledTags, value_prefix: str, value_suffix: str) -> None:
+        """Store the text around a value; `value_suffix` has a placeholder for the key in its closing tag."""
+        super().__init__(compiled_tags, value_prefix, value_suffix)
         self._json = _JsonInElements(self.strings)
         self.strings = self._raw_strings
 
     def literal(self, value: JSON, *, argument: bool) -> str | None:  # noqa: ARG002 - both are alike
-        """Write one value as a leaf."""
+        """Write one value as the text of an element."""
         return super().literal(value, argument=True)
 
     def item(self, value: Expression) -> Expression:
@@ -116,7 +116,7 @@ class ElementSyntax(TaggedSyntax):
         return self._element("item", value)
 
     def can_write_key(self, key: str, *, argument: bool) -> bool:  # noqa: ARG002 - both are alike
-        """Say whether a key fits into a tag."""
+        """Return whether a key can be the name of an element."""
         return _PLAIN_KEY.fullmatch(key) is not None
 
     def member(self, key: str, value: Expression) -> Expression:
@@ -124,17 +124,17 @@ class ElementSyntax(TaggedSyntax):
         return self._element(key, value)
 
     def argument(self, key: str, values: Sequence[TypedExpression]) -> Expression:
-        """Write an argument as any member."""
+        """Write an argument like any other member."""
         return self.member(key, choice(value for _, value in values))
 
     def map_of(self, rules: Rules, value: Expression, least: int = 0, most: int | None = None) -> Expression:
-        """Give an object whose keys are free, of values as `in_maps` writes them."""
+        """Admit an object whose keys the schema does not name, as JSON."""
         return self._json.map_of(rules, value, least, most)
 
     def free_arguments(
         self, rules: Rules, values: Sequence[TypedExpression], least: int = 0, most: int | None = None
     ) -> Expression:
-        """Give arguments whose names are free, all of them as one object."""
+        """Admit arguments with names that the schema does not list, as one JSON object."""
         return self.map_of(rules, choice(value for _, value in values), least, most)
 
     @property
@@ -144,15 +144,15 @@ class ElementSyntax(TaggedSyntax):
 
     @property
     def union_syntax(self) -> ValueSyntax:
-        """JSON: of elements it must be known what they mean while they come."""
+        """JSON: the parser needs to know the schema of an element while it reads it, which a union does not tell."""
         return self._json
 
     def any_value(self, rules: Rules) -> Expression:
-        """Give any text: it may be JSON."""
+        """Admit any text, JSON included."""
         return self._raw_strings.any(rules)
 
     def any_argument(self, rules: Rules) -> list[TypedExpression]:
-        """Give the same."""
+        """Admit any text, JSON included."""
         return [("string", self._raw_strings.any(rules))]
 
     def _element(self, key: str, value: Expression) -> Expression:
@@ -164,5 +164,7 @@ class ElementSyntax(TaggedSyntax):
 
 
 class _JsonInElements(ValueSyntax):
+    """JSON whose strings contain no marker of the dialect."""
+
     def __init__(self, strings: StringSyntax) -> None:
         self.strings = strings

@@ -1,8 +1,7 @@
-"""How long the texts of a grammar are, and the grammar held to a number of tokens.
+"""Limits under which the longest text of a grammar fits into a number of tokens.
 
-Rule: the widest limits under which every text fits, but never so narrow that a value which a model means is cut: what
-is too long for its tokens is better cut off, and told as such, than wrong.
-Neighbours: `grammar` has the limits, `constraint` knows how many tokens there are.
+Rule: the widest limits under which every text fits, but never narrower than the last of `NARROWER_LIMITS`. A reply that
+the token limit cuts off is reported as truncated; a value that the grammar cuts short would silently be wrong.
 """
 
 import bisect
@@ -31,17 +30,17 @@ NARROWER_LIMITS = (
     GrammarLimits(256, 8, 3),
     GrammarLimits(128, 6, 2),
 )
-"""What is tried in turn where the tokens are counted. Names, titles and addresses fit into the narrowest."""
+"""Candidates where the request has a token limit, widest first. Names, titles and addresses fit into the narrowest."""
 _UNBOUNDED = 10**12
-_CHARACTER_UNITS = frozenset({"characters", "thoughts"})
+_CHARACTER_UNITS = frozenset({"characters", "reasoning"})
 _TOKENS_PER_CHARACTER = 2
-"""Tokens that a character of a string is counted as: mostly it is less than one, but in some scripts three."""
+"""Estimated tokens of a character in a string: less than one in most text, up to three in some scripts."""
 
 
 def limit_tokens(grammar: Grammar, tokens: int | None) -> Grammar:
-    """Give the grammar with limits under which no text takes more than `tokens`.
+    """Return the grammar with limits under which no text takes more than `tokens`; None is no limit.
 
-    Where that cannot be, the limits are the narrowest, and a note says so.
+    If no candidate is narrow enough, the narrowest applies and a note says so.
     """
     if tokens is None:
         return grammar
@@ -53,27 +52,27 @@ def limit_tokens(grammar: Grammar, tokens: int | None) -> Grammar:
 
 
 def _widest(grammar: Grammar, tokens: int, candidates: Sequence[GrammarLimits]) -> GrammarLimits | None:
-    """Give the first of these limits, each narrower than the one before it, under which every text fits."""
-    narrow = _longest_texts(grammar, candidates[-1], {})
-    if narrow[ROOT] > tokens:
+    """Return the first of `candidates`, ordered from wide to narrow, under which every text fits."""
+    narrowest = _longest_texts(grammar, candidates[-1], {})
+    if narrowest[ROOT] > tokens:
         return None
-    loose = _longest_texts(grammar, candidates[0], {})
-    if loose[ROOT] <= tokens:
+    widest = _longest_texts(grammar, candidates[0], {})
+    if widest[ROOT] <= tokens:
         return candidates[0]
-    fixed = {name: size for name, size in narrow.items() if size == loose[name] and name != ROOT}
+    fixed = {name: size for name, size in narrowest.items() if size == widest[name] and name != ROOT}
     return candidates[
         bisect.bisect_left(candidates, -tokens, key=lambda limits: -_longest_texts(grammar, limits, fixed)[ROOT])
     ]
 
 
 def longest_text(grammar: Grammar, limits: GrammarLimits) -> int:
-    """Give the most tokens that a text takes, by and large: where each byte is one, but those of strings."""
+    """Estimate the tokens of the longest text: one for each byte of markup, `_TOKENS_PER_CHARACTER` in strings."""
     return _longest_texts(grammar, limits, {})[ROOT]
 
 
 def _longest_texts(grammar: Grammar, limits: GrammarLimits, fixed: Mapping[str, int]) -> dict[str, int]:
-    """Give the same of every rule; those that are `fixed` do not depend on the limits."""
-    known = dict(fixed)
+    """Estimate the longest text of every rule; `fixed` holds rules whose length does not depend on the limits."""
+    known = dict(fixed)  # rules come after those that they refer to, so one pass is enough
 
     def of(part: Expression) -> int:
         match part:

@@ -1,7 +1,6 @@
-"""How a language writes values: its strings, words and brackets, keys and arguments. JSON's is the plain one.
+"""How a dialect writes values: strings, literals, brackets, keys and arguments. The base class writes JSON.
 
-Rule: what is written here, the dialect's own reader reads as the same value; what cannot be said is None.
-Neighbours: `literals` and `tagged` are the other languages, `values` knows what is to be written.
+Rule: the dialect's parser reads every written text as the same value; a value that cannot be written gives None.
 """
 
 import json
@@ -15,49 +14,48 @@ from fcshim.constrain.strings import JSON_ESCAPE, StringSyntax
 from fcshim.events import JSON
 
 TypedExpression = tuple[str, Expression]
-"""What may be written in one place, and of which of JSON Schema's types it is."""
+"""A JSON Schema type, and the expression of values of this type."""
 
 json_text = json.JSONEncoder(ensure_ascii=False).encode
-"""Write JSON in its own characters: one encoder for all, since to make one takes longer than most values."""
+"""Encodes JSON without ASCII escapes. One shared encoder: creating one takes longer than encoding most values."""
 
 COMMA = series(LiteralText(","), optional(LiteralText(" ")))
 COLON = series(LiteralText(":"), optional(LiteralText(" ")))
 JSON_STRINGS = StringSyntax("string", escape=JSON_ESCAPE)
 _MAX_ANY_DEPTH = 2
-"""Containers inside one another where the schema says nothing."""
+"""Nesting of containers where the schema allows any value."""
 
 
 class ValueSyntax:
-    """JSON, and what other languages change of it.
+    """The syntax of JSON, which the subclasses change.
 
-    Arguments, the members of the outermost object, may be written otherwise than those of objects inside them.
+    Arguments, the members of the outermost object, may have another syntax than values inside them.
     """
 
     strings = JSON_STRINGS
     array = Brackets("[", COMMA, "]")
     members = Brackets("{", COMMA, "}")
-    """What stands around the members of an object."""
     arguments = members
     colon: Expression = COLON
     distinguishes_strings = True
-    """Whether strings can be told from other values where they are arguments."""
+    """Whether the parser can distinguish string arguments from other values."""
     ambiguous_empties = False
-    """Whether an empty object or array may be taken for another value."""
-    free_name, free_depth = "any", _MAX_ANY_DEPTH
-    """The rules of any value, and how many containers are inside one another there."""
+    """Whether the parser may take an empty object or array for another value."""
+    any_rule_name, any_depth = "any", _MAX_ANY_DEPTH
+    """The name prefix of the rules of any value, and their nesting of containers."""
 
     @property
     def map_value_syntax(self) -> "ValueSyntax":
-        """Give the language of the values of objects whose keys are free."""
+        """The syntax of values in objects whose keys the schema does not name."""
         return self
 
     @property
     def union_syntax(self) -> "ValueSyntax":
-        """Give the language of containers of which several kinds may stand in one place."""
+        """The syntax of containers where the schema allows several different ones."""
         return self
 
     def strings_of(self, *, argument: bool) -> StringSyntax:  # noqa: ARG002 - both are alike in most languages
-        """Give how strings are written, as arguments or inside them."""
+        """Return the syntax of strings, as arguments or inside them."""
         return self.strings
 
     def literal(self, value: JSON, *, argument: bool) -> str | None:  # noqa: ARG002 - as above
@@ -66,7 +64,7 @@ class ValueSyntax:
         return text if self.strings.can_hold(text) else None
 
     def can_write_key(self, key: str, *, argument: bool) -> bool:
-        """Say whether a key can be written: of an argument, or of a member of an object inside."""
+        """Return whether a key can be written, as the name of an argument or of a member inside one."""
         return self.literal(key, argument=argument) is not None
 
     def item(self, value: Expression) -> Expression:
@@ -78,34 +76,34 @@ class ValueSyntax:
         return series(LiteralText(json_text(key)), self.colon, value)
 
     def argument(self, key: str, values: Sequence[TypedExpression]) -> Expression:
-        """Write an argument whose value is one of these."""
+        """Write an argument with one of these values."""
         return self.member(key, choice(value for _, value in values))
 
     def free_key(self, rules: Rules) -> Expression:
-        """Give a key that the schema leaves free."""
+        """Admit a key that the schema does not name."""
         return self.strings.key(rules)
 
     def map_of(self, rules: Rules, value: Expression, least: int = 0, most: int | None = None) -> Expression:
-        """Give an object whose keys are free."""
+        """Admit an object whose keys the schema does not name."""
         part = rules.share(series(self.free_key(rules), self.colon, value))
         return self.members.with_free_keys(part, least, most, rules)
 
     def free_arguments(
         self, rules: Rules, values: Sequence[TypedExpression], least: int = 0, most: int | None = None
     ) -> Expression:
-        """Give arguments whose names are free."""
+        """Admit arguments with names that the schema does not list."""
         return self.map_of(rules, choice(value for _, value in values), least, most)
 
     def any_value(self, rules: Rules) -> Expression:
-        """Give the rule of any value inside arguments."""
-        return self._any_value(rules, self.free_depth)
+        """Admit any value inside arguments."""
+        return self._any_value(rules, self.any_depth)
 
     def any_argument(self, rules: Rules) -> list[TypedExpression]:
-        """Give any value as an argument."""
-        return self._values_of_any_kind(rules, self.strings_of(argument=True), self.free_depth)
+        """Admit any value as an argument."""
+        return self._values_of_any_kind(rules, self.strings_of(argument=True), self.any_depth)
 
     def _any_value(self, rules: Rules, depth: int) -> Expression:
-        name = f"{self.free_name}{depth}"
+        name = f"{self.any_rule_name}{depth}"
         return rules.once(
             name, lambda: choice(part for _, part in self._values_of_any_kind(rules, self.strings, depth))
         )
@@ -120,18 +118,18 @@ class ValueSyntax:
         if not depth:
             return scalars
         inner = self._any_value(rules, depth - 1)
-        listed = self.array.repeated(self.item(inner), 0, None)
-        return [*scalars, ("array", listed), ("object", self.map_of(rules, inner))]
+        array = self.array.repeated(self.item(inner), 0, None)
+        return [*scalars, ("array", array), ("object", self.map_of(rules, inner))]
 
 
 class DocumentSyntax(ValueSyntax):
-    """JSON of which all is wanted: what is free is as deep as anyone may want."""
+    """JSON documents: any value may be nested deeper than in arguments."""
 
-    free_name, free_depth = "some", 6
+    any_rule_name, any_depth = "some", 6
 
 
 def identifier_key(rules: Rules) -> Expression:
-    """Give a key that is a plain word, where they are written without quotes."""
+    """Admit a key that is an identifier, for syntaxes that write keys without quotes."""
     more = Repeat(chars("AZ", "az", "_", "09"), 0, 63, "characters")
     return rules.share(series(chars("AZ", "_", "az"), more), "word-key")
 

@@ -1,13 +1,11 @@
-"""The values that a JSON Schema admits, as rules of a grammar, in the language of a notation.
+"""The values that a JSON Schema admits, as rules of a grammar in a value syntax.
 
-Theory of operation. A schema is looked at as alternatives (`schema.alternatives`), each with its `Facets`. The schemas
-that hold at one place become one rule. A place from which one comes back to itself is written a few times, each copy
-leading to the one below it; the last one does without what leads on.
+Theory of operation. `SchemaGraph` gives a node for each set of schemas that apply to one value, and its alternatives,
+each with its `Keywords`. A node becomes one rule. The grammar has no recursion, so a node on a cycle is written a few
+times, each copy referring to the next; the last copy omits the members and elements that continue the cycle.
 
-Rule: bounded work whatever the schema says; what cannot be expressed is relaxed and noted; what nothing can satisfy, or
-not within the bounds, is None.
-Neighbours: `places` finds what holds where, `scalars` writes what holds no other values, `notation` says how; `calls`
-asks for either.
+Rule: the work is bounded for any schema. A keyword that cannot be expressed is ignored and noted; a schema that no
+value satisfies, or none within the bounds, gives None.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,23 +22,23 @@ from fcshim.constrain.value_syntax import DOCUMENT_SYNTAX, JSON_SYNTAX, TypedExp
 from fcshim.events import JSON
 
 _MAX_DEPTH = 64
-"""Values inside one another: as deep as arguments are read."""
+"""Nesting of values: the depth up to which the parser reads arguments."""
 _MAX_RECURSIONS = 4
-"""Steps from one place to the next on a way that leads back to itself."""
+"""Edges of a cycle that are followed."""
 
 _OBJECT: dict[str, JSON] = {"type": "object"}
 _ALL_KINDS = frozenset(KINDS)
 
 
 class _WriteContext(Struct, frozen=True):
-    """How a value is written: in which language, how far from the root, and whether as argument (or all)."""
+    """How a value is written: its syntax, its position, and whether it is an argument (or the arguments object)."""
 
-    notation: ValueSyntax
-    rounds: int = _MAX_RECURSIONS
+    syntax: ValueSyntax
+    recursions_left: int = _MAX_RECURSIONS
     depth: int = 0
     argument: bool = False
-    mixed: bool = False
-    """Whether it is a member of one of several objects: a reader cannot know of which, nor what belongs there."""
+    in_union: bool = False
+    """Whether it is a member of one of several objects: the parser cannot know of which, nor the member's schema."""
 
 
 class SchemaValueWriter:
@@ -54,21 +52,23 @@ class SchemaValueWriter:
         self._written: dict[tuple[NodeId, ValueSyntax, int], Expression | None] = {}
 
     def arguments(self) -> Expression | None:
-        """Give the objects that the root admits, as arguments."""
+        """Admit the objects that the root schema admits, as arguments."""
         start = (self._root, _OBJECT)
         self._graph.explore(start)
-        place = node_id(start)
-        found = self._graph.alternatives(place)
+        node = node_id(start)
+        found = self._graph.alternatives(node)
         if found is None:
             return self._syntax.free_arguments(self._rules, self._syntax.map_value_syntax.any_argument(self._rules))
-        mixed = _is_union_of("object", found)
-        at = _WriteContext(self._syntax.union_syntax if mixed else self._syntax, argument=True, mixed=mixed)
-        options = [option for facets in found for option in self._root_object(place, facets, at)]
+        in_union = _is_union_of("object", found)
+        context = _WriteContext(
+            self._syntax.union_syntax if in_union else self._syntax, argument=True, in_union=in_union
+        )
+        options = [option for keywords in found for option in self._root_object(node, keywords, context)]
         written = dict.fromkeys(option for option in options if option is not None)
         return self._rules.share(choice(written)) if written else None
 
     def document(self) -> Expression | None:
-        """Give all that the root admits."""
+        """Admit every value that the root schema admits."""
         start = (self._root,)
         self._graph.explore(start)
         return self._value(start, _WriteContext(self._syntax))
@@ -81,43 +81,43 @@ class SchemaValueWriter:
             return
         for value in keywords.literals:
             values = {key: list(self._scalars(context).literals([inner], frozenset())) for key, inner in value.items()}
-            pairs = {key: context.notation.argument(key, written) for key, written in values.items() if written}
+            pairs = {key: context.syntax.argument(key, written) for key, written in values.items() if written}
             yield self._members(pairs, list(value), 0, None, context)
 
-    # Finding what stands in a place.
+    # Values of a node.
 
     def _value(self, schemas: tuple[JSON, ...], context: _WriteContext | None) -> Expression | None:
         if context is None:
             return None
-        place = node_id(schemas)
-        key = (place, context.notation, context.rounds)
+        node = node_id(schemas)
+        key = (node, context.syntax, context.recursions_left)
         if key not in self._written:
-            written = dict.fromkeys(value for _, value in self._values(place, context))
+            written = dict.fromkeys(value for _, value in self._values(node, context))
             self._written[key] = self._rules.share(choice(written)) if written else None
         return self._written[key]
 
     def _enter(self, outer: NodeId, schemas: tuple[JSON, ...], context: _WriteContext) -> _WriteContext | None:
-        """Give how a value inside another one is written; None where that must not go on."""
-        context = replace(context, depth=context.depth + 1, argument=False, mixed=False)
+        """Return the context of a value inside another one; None where that would exceed the recursion bound."""
+        context = replace(context, depth=context.depth + 1, argument=False, in_union=False)
         if not self._graph.is_recursive(outer, node_id(schemas)):
-            return replace(context, rounds=_MAX_RECURSIONS)
-        return replace(context, rounds=context.rounds - 1) if context.rounds else None
+            return replace(context, recursions_left=_MAX_RECURSIONS)
+        return replace(context, recursions_left=context.recursions_left - 1) if context.recursions_left else None
 
     def _values(self, node: NodeId, context: _WriteContext) -> list[TypedExpression]:
         found = self._graph.alternatives(node)
         if found is None or context.depth > _MAX_DEPTH:
             if context.argument:
-                return context.notation.any_argument(self._rules)
-            return [("string", context.notation.any_value(self._rules))]
-        kinds = _ALL_KINDS if context.mixed else frozenset().union(*(facets.possible_kinds for facets in found))
-        return [value for facets in found for value in self._alternative(node, facets, context, kinds)]
+                return context.syntax.any_argument(self._rules)
+            return [("string", context.syntax.any_value(self._rules))]
+        kinds = _ALL_KINDS if context.in_union else frozenset().union(*(keywords.possible_kinds for keywords in found))
+        return [value for keywords in found for value in self._alternative(node, keywords, context, kinds)]
 
     def _alternative(
         self, node: NodeId, keywords: Keywords, context: _WriteContext, kinds: frozenset[str]
     ) -> Iterator[TypedExpression]:
         if keywords.literals is not None:
             if keywords.patterns():
-                self._rules.note("pattern is not held to")
+                self._rules.note("pattern is not enforced")
             yield from self._scalars(context).literals(keywords.literals, kinds)
             return
         for kind in sorted(keywords.kinds - ({"integer"} if "number" in keywords.kinds else set())):
@@ -138,30 +138,32 @@ class SchemaValueWriter:
             case "null":
                 return [self._scalars(context).constant(None)]
             case "array":
-                blurs = context.notation.ambiguous_empties and "string" in kinds
-                return [self._array(node, keywords, self._enter_container(kind, node, context), least=int(blurs))]
+                never_empty = context.syntax.ambiguous_empties and "string" in kinds
+                return [self._array(node, keywords, self._enter_container(kind, node, context), least=int(never_empty))]
             case _:
-                blurs = context.notation.ambiguous_empties and not kinds.isdisjoint({"string", "array"})
-                return [self._object(node, keywords, self._enter_container(kind, node, context), fewest=int(blurs))]
+                never_empty = context.syntax.ambiguous_empties and not kinds.isdisjoint({"string", "array"})
+                return [
+                    self._object(node, keywords, self._enter_container(kind, node, context), fewest=int(never_empty))
+                ]
 
     def _scalars(self, context: _WriteContext) -> ScalarWriter:
-        return ScalarWriter(context.notation, self._rules, argument=context.argument)
+        return ScalarWriter(context.syntax, self._rules, argument=context.argument)
 
     def _enter_container(self, kind: str, node: NodeId, context: _WriteContext) -> _WriteContext:
-        """Give how the inside of a container is written."""
-        union = context.mixed or _is_union_of(kind, self._graph.alternatives(node) or [])
+        """Return the context of the members or elements of a container."""
+        union = context.in_union or _is_union_of(kind, self._graph.alternatives(node) or [])
         return replace(
-            context, notation=context.notation.union_syntax if union else context.notation, argument=False, mixed=False
+            context, syntax=context.syntax.union_syntax if union else context.syntax, argument=False, in_union=False
         )
 
     # Containers.
 
     def _bounded_minimum(self, keywords: Keywords, keyword: str) -> int:
-        """Give how many there must be; what nobody could write is not held to."""
+        """Return the effective minimum of a count keyword; one that is too large is noted and ignored."""
         least = keywords.lower_bound(keyword)
         if least <= MOST_ITEMS:
             return least
-        self._rules.note(f"{keyword} {least} is not held to")
+        self._rules.note(f"{keyword} {least} is not enforced")
         return 0
 
     def _array(self, node: NodeId, keywords: Keywords, context: _WriteContext, least: int) -> Expression | None:
@@ -170,17 +172,17 @@ class SchemaValueWriter:
             return None
         first, rest = keywords.elements()
         if keywords.is_unique():
-            self._rules.note("uniqueItems is not held to")
-        brackets, fixed = context.notation.array, list[Expression]()
+            self._rules.note("uniqueItems is not enforced")
+        brackets, fixed = context.syntax.array, list[Expression]()
         for schemas in first[: MOST_ITEMS if most is None else most]:
             element = self._value(schemas, self._enter(node, schemas, context))
             if element is None:
                 return brackets.leading(fixed, least, self._rules)
-            fixed.append(context.notation.item(element))
+            fixed.append(context.syntax.item(element))
         further = None if rest is None else self._value(rest, self._enter(node, rest, context))
         if further is None or (most is not None and most <= len(fixed)):
             return brackets.leading(fixed, least, self._rules)
-        item = context.notation.item(further)
+        item = context.syntax.item(further)
         if not fixed:
             return brackets.repeated(item, least, most)
         return brackets.leading_then_repeated(fixed, item, least, most, self._rules)
@@ -193,7 +195,7 @@ class SchemaValueWriter:
         if most is not None and most < fewest:
             return None
         if len(members) > MOST_MEMBERS:
-            return self._free_members(context, context.notation.map_value_syntax.any_argument(self._rules))
+            return self._free_members(context, context.syntax.map_value_syntax.any_argument(self._rules))
         if any(key not in members for key in required):
             return None
         if not members and others is not None and most != 0:
@@ -206,48 +208,48 @@ class SchemaValueWriter:
         )
 
     def _writable_members(self, keywords: Keywords, context: _WriteContext) -> dict[str, tuple[JSON, ...]]:
-        """Give the members whose names can be written."""
-        said = {
+        """Return the named members whose names can be written."""
+        writable = {
             key: schemas
             for key, schemas in keywords.members.items()
-            if context.notation.can_write_key(key, argument=context.argument)
+            if context.syntax.can_write_key(key, argument=context.argument)
         }
-        for key in [key for key in keywords.members if key not in said]:
+        for key in [key for key in keywords.members if key not in writable]:
             self._rules.note(f"the name {key!r:.40} cannot be written")
-        return said
+        return writable
 
     def _free_values(self, node: NodeId, schemas: tuple[JSON, ...], context: _WriteContext) -> list[TypedExpression]:
-        """Give the values of members whose keys are free."""
+        """Return the values of members that the schema does not name."""
         inner = self._enter(node, schemas, context)
         if inner is None:
             return []
-        notation = context.notation.map_value_syntax
+        syntax = context.syntax.map_value_syntax
         return self._values_by_kind(
-            schemas, replace(inner, notation=notation, argument=context.argument and notation is context.notation)
+            schemas, replace(inner, syntax=syntax, argument=context.argument and syntax is context.syntax)
         )
 
     def _free_members(
         self, context: _WriteContext, values: list[TypedExpression], fewest: int = 0, most: int | None = None
     ) -> Expression:
         if context.argument:
-            return context.notation.free_arguments(self._rules, values, fewest, most)
-        return context.notation.map_of(self._rules, choice(value for _, value in values), fewest, most)
+            return context.syntax.free_arguments(self._rules, values, fewest, most)
+        return context.syntax.map_of(self._rules, choice(value for _, value in values), fewest, most)
 
     def _member(self, node: NodeId, key: str, schemas: tuple[JSON, ...], context: _WriteContext) -> Expression | None:
         inner = self._enter(node, schemas, context)
         values = (
             []
             if inner is None
-            else self._values_by_kind(schemas, replace(inner, argument=context.argument, mixed=context.mixed))
+            else self._values_by_kind(schemas, replace(inner, argument=context.argument, in_union=context.in_union))
         )
         if not values:
             return None
         if context.argument:
-            return context.notation.argument(key, values)
-        return context.notation.member(key, choice(value for _, value in values))
+            return context.syntax.argument(key, values)
+        return context.syntax.member(key, choice(value for _, value in values))
 
     def _values_by_kind(self, schemas: tuple[JSON, ...], context: _WriteContext) -> list[TypedExpression]:
-        """Give the values of a place by their kinds, where that matters for how they are written."""
+        """Return the values of a node with their kinds for arguments, whose syntax may depend on the kind."""
         if context.argument:
             return [
                 (kind, self._rules.share(value))
@@ -259,43 +261,45 @@ class SchemaValueWriter:
     def _members(
         self, pairs: dict[str, Expression], required: list[str], fewest: int, most: int | None, context: _WriteContext
     ) -> Expression | None:
-        wanted = self._always_written(list(pairs), required, fewest)
-        if wanted is None or (most is not None and most < len(wanted)):
+        always_written = self._always_written(list(pairs), required, fewest)
+        if always_written is None or (most is not None and most < len(always_written)):
             return None
-        spare = len(pairs) if most is None else most - len(wanted)
-        kept = [(key, value) for key, value in pairs.items() if key in wanted or (spare := spare - 1) >= 0]
-        brackets = context.notation.arguments if context.argument else context.notation.members
-        return self._rules.share(brackets.members([(value, key in wanted) for key, value in kept], self._rules))
+        spare = len(pairs) if most is None else most - len(always_written)
+        kept = [(key, value) for key, value in pairs.items() if key in always_written or (spare := spare - 1) >= 0]
+        brackets = context.syntax.arguments if context.argument else context.syntax.members
+        return self._rules.share(brackets.members([(value, key in always_written) for key, value in kept], self._rules))
 
     def _always_written(self, keys: list[str], required: list[str], fewest: int) -> set[str] | None:
-        """Give the keys that are always written: the required ones, and as many more as there must be."""
-        wanted = set(required)
-        if not wanted.issubset(keys):
+        """Return the keys that are always written: required ones, and more up to `minProperties`; None if too few."""
+        always_written = set(required)
+        if not always_written.issubset(keys):
             return None
-        wanted.update([key for key in keys if key not in wanted][: max(fewest - len(wanted), 0)])
-        return wanted if len(wanted) >= fewest else None
+        always_written.update(
+            [key for key in keys if key not in always_written][: max(fewest - len(always_written), 0)]
+        )
+        return always_written if len(always_written) >= fewest else None
 
 
 def arguments(schema: JSON, rules: Rules, syntax: ValueSyntax = JSON_SYNTAX) -> Expression:
-    """Give the arguments of a tool with this schema; where nothing satisfies it, any."""
+    """Admit the arguments of a tool with this schema; any arguments if the schema cannot be satisfied."""
     if not isinstance(schema, dict) or not schema:
         return LiteralText(syntax.arguments.opening + syntax.arguments.closing)
     found = SchemaValueWriter(schema, rules, syntax).arguments()
     if found is None:
-        rules.note("nothing that can be written here satisfies the schema")
+        rules.note("no value that the grammar can express satisfies the schema")
         return syntax.free_arguments(rules, syntax.map_value_syntax.any_argument(rules))
     return found
 
 
 def document(schema: JSON, rules: Rules) -> Expression:
-    """Give the JSON that a schema admits; where nothing satisfies it, any."""
+    """Admit the JSON documents of a schema; any document if the schema cannot be satisfied."""
     found = SchemaValueWriter(schema, rules, DOCUMENT_SYNTAX).document()
     if found is None:
-        rules.note("nothing that can be written here satisfies the schema")
+        rules.note("no value that the grammar can express satisfies the schema")
         return DOCUMENT_SYNTAX.any_value(rules)
     return found
 
 
 def _is_union_of(kind: str, found: Sequence[Keywords]) -> bool:
-    """Say whether a value of this kind may be one of several that differ inside."""
-    return sum(facets.literals is None and kind in facets.kinds for facets in found) > 1
+    """Return whether several alternatives admit containers of this kind."""
+    return sum(each.literals is None and kind in each.kinds for each in found) > 1

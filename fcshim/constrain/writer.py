@@ -1,8 +1,7 @@
-"""What the notations of rules have in common: how a grammar is walked, and how a text stands in quotation marks.
+"""The base class of the grammar writers: the traversal of a grammar, and quoted text.
 
-Rule: rules are written in the order in which something first leads to them, one after the other, since each may lead to
-the next by hundreds; what only one notation has is the subclass's.
-Neighbours: `gbnf` and `lark` are the notations, `grammar` is what is written.
+Rule: rules are written from a worklist, in the order of their first reference: chains of rules may be hundreds long, so
+recursion would be too deep.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +12,7 @@ _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\
 
 
 class RuleWriter(ABC):
-    """Writes one grammar; `_lines` holds a text for each rule, by its name in the notation, the root first."""
+    """Writes one grammar; `_lines` maps each written rule's name in the output format to its text, the root first."""
 
     def __init__(self, grammar: Grammar) -> None:
         self._rules = grammar.rules
@@ -23,7 +22,7 @@ class RuleWriter(ABC):
         self._classes: dict[Chars, str] = {}
 
     def write_rules(self) -> dict[str, str]:
-        """Write the root, and every rule that it leads to."""
+        """Write the root and every rule that is reachable from it."""
         self._reference(ROOT)
         while self._pending:
             name = self._pending.pop()
@@ -32,11 +31,11 @@ class RuleWriter(ABC):
 
     @abstractmethod
     def _rule_name(self, name: str) -> str:
-        """Give a rule's name in the notation."""
+        """Return a rule's name in the output format."""
 
     @abstractmethod
     def _repetition(self, inner: str, part: Repeat) -> str:
-        """Write a repetition; `inner` is what repeats, as one unit."""
+        """Write a repetition; `inner` is the repeated expression, in parentheses if it needs them."""
 
     @abstractmethod
     def _char_class(self, part: Chars) -> str:
@@ -44,16 +43,16 @@ class RuleWriter(ABC):
 
     @abstractmethod
     def _range_end(self, point: int) -> str:
-        """Write one end of a range in such a set, by its code point."""
+        """Write the first or last code point of a range in a character set."""
 
     @abstractmethod
     def _escaped_code_point(self, point: int) -> str:
-        """Write a character of a text that does not show, by its code point."""
+        """Write an unprintable character of a text as an escape."""
 
     def _reference(self, name: str) -> str:
         named = self._rule_name(name)
         if named not in self._lines:
-            self._lines[named] = ""  # keeps its place: the root comes first
+            self._lines[named] = ""  # keeps the order of first references
             self._pending.append(name)
         return named
 
@@ -91,6 +90,6 @@ class RuleWriter(ABC):
         return "".join(char if char.isprintable() else self._escaped_code_point(ord(char)) for char in written)
 
     def _ranges(self, part: Chars) -> str:
-        """Write a set of characters as ranges, without what stands around them."""
+        """Write a set of characters as ranges, without delimiters."""
         ends = ((self._range_end(low), self._range_end(high)) for low, high in part.ranges)
         return "".join(low if low == high else f"{low}-{high}" for low, high in ends)

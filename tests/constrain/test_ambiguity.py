@@ -1,4 +1,4 @@
-"""What a sampler can follow is told from what opens more ways with each character."""
+"""Repetitions whose open parses grow with each character are found."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from fcshim.constrain.regex import read_regex
 
 
 @pytest.mark.parametrize(
-    ("text", "clear", "turns"),
+    ("text", "ends", "restarts"),
     [
         (r"^[a-z]+(-[a-z]+)*$", True, True),
         (r"^(a|b)*$", True, True),
@@ -21,7 +21,7 @@ from fcshim.constrain.regex import read_regex
         (r"^(a?){9}$", True, True),
     ],
 )
-def test_it_is_known_where_long_repetitions_end_and_begin_anew(text: str, *, clear: bool, turns: bool) -> None:
+def test_ambiguous_ends_and_restarts_of_repetitions_are_found(text: str, *, ends: bool, restarts: bool) -> None:
     found = analyse_expression(read_regex(text))
 
-    assert (clear, turns) == (found.clear, found.turns)
+    assert (ends, restarts) == (found.ends_determined, found.restarts_determined)

@@ -173,7 +173,7 @@ def test_notes_say_whose_schema_is_not_held_to() -> None:
     grammar = grammar_of_calls(FUNCTION_CALL, [tool])
     assert grammar is not None
 
-    assert ("tool 'add': pattern is not held to",) == grammar.notes
+    assert ("tool 'add': pattern is not enforced",) == grammar.notes
 
 
 @pytest.mark.parametrize("dialect", ["qwen3_xml", "kimi_k3", "minimax_m3", "pythonic", "gemma4"])

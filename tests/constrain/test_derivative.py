@@ -44,7 +44,7 @@ WRITE = Tool(
     },
 )
 REQUIRED = Request(model="m", messages=(), tool_choice=ToolChoice("required"))
-WIDE = GrammarLimits(characters=60_000, items=1_000, further=7)
+WIDE = GrammarLimits(characters=60_000, items=1_000, further_calls=7)
 """So wide that no derived text comes to them: for what follows a prefix they count anew."""
 
 _letters = st.text("ab", max_size=3)

@@ -16,7 +16,7 @@ from fcshim.prompt.render import render_calls
 from tests.constrain.matcher import Matcher
 
 JSON = Any
-WIDE = GrammarLimits(characters=60_000, items=100, further=7)
+WIDE = GrammarLimits(characters=60_000, items=100, further_calls=7)
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 words = st.sampled_from(

@@ -136,10 +136,10 @@ def _written(text: str) -> str:
         ({"not": {"type": "string"}}, "not"),
         ({"type": "string", "allOf": [{"if": {"const": "a"}, "then": {"minLength": 2}}]}, "if"),
         ({"enum": ["a", "b"], "pattern": "^a"}, "pattern"),
-        ({"$ref": "#anchor"}, "'#anchor' is not held to"),
+        ({"$ref": "#anchor"}, "'#anchor' is not enforced"),
         (
             {"anyOf": [{"type": "integer"}, {"$ref": "https://example.com/x.json"}]},
-            "example.com/x.json' is not held to",
+            "example.com/x.json' is not enforced",
         ),
         ({"$dynamicRef": "#node"}, "dynamicRef"),
         ({"anyOf": [{"enum": [number]} for number in range(300)]}, "unions or references are too large"),
@@ -147,8 +147,8 @@ def _written(text: str) -> str:
         ({"type": "string", "format": "iri"}, "format"),
         ({"type": "array", "uniqueItems": True}, "uniqueItems"),
         ({"type": "number", "multipleOf": 0.37}, "multipleOf"),
-        ({"$ref": "https://example.com/schema.json"}, "'https://example.com/schema.json' is not held to"),
-        ({"type": "integer", "allOf": [{"$ref": "#/$defs/lost"}]}, "'#/$defs/lost' is not held to"),
+        ({"$ref": "https://example.com/schema.json"}, "'https://example.com/schema.json' is not enforced"),
+        ({"type": "integer", "allOf": [{"$ref": "#/$defs/lost"}]}, "'#/$defs/lost' is not enforced"),
         ({"$ref": "#/properties/x"}, "too large"),
         ({"allOf": [{"anyOf": [{"enum": [at]} for at in range(300)]}] * 2}, "too large"),
     ],
@@ -184,7 +184,7 @@ def test_of_many_notes_the_first_ones_are_told() -> None:
     notes = grammar_of({"type": "object", "anyOf": [{"properties": lost}, {"properties": {}}]}).notes
 
     assert 20 < len(notes) < 40
-    assert "more is not held to" == notes[-1]
+    assert "more is not enforced" == notes[-1]
 
 
 def doubling() -> JSON:
