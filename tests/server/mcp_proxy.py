@@ -1,7 +1,6 @@
 """fcshim with MCP servers of its own, in front of an upstream that writes what a test says.
 
 Rule: the servers are real programs made with the SDK, over stdio or HTTP; one over HTTP serves a whole module.
-Neighbours: `front` runs fcshim, `tests.mcp.server_programs` the servers.
 """
 
 import contextlib

@@ -1,7 +1,6 @@
 """fcshim's own server in the test's loop, and clients for it: httpx, and a bare socket.
 
 Rule: the server is the one that `fcshim serve` runs, on a port of its own; only signals are left out.
-Neighbours: `raw` and `tests.scripted` are what stands behind it.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """An upstream on loopback that plays raw bytes, hangs or breaks as a test says, and notices when its client leaves.
 
 Rule: nothing of HTTP is checked or made right on the way out: what a script says is what goes over the wire.
-Neighbours: `tests.scripted` writes events and plays well-formed answers; `front` puts fcshim in front of it.
 """
 
 import asyncio

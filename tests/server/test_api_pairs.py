@@ -120,8 +120,8 @@ async def test_native_calls_and_their_history(client, kind):
         whole, cut = [await ask(url, client, request, stream=False), await ask(url, client, request)]
         came = heard(kind, upstream.requests[0])
 
-    fitted = kind.names.fit("math.mul")
-    relayed = client is kind.codec and kind.faithful
+    fitted = kind.name_rules.sanitize("math.mul")
+    relayed = client is kind.codec and kind.allows_verbatim
     shown, sent = (fitted, "math.mul") if relayed else ("math.mul", fitted)
 
     assert ("Let me see.", [("add", {"a": 1}), (shown, {"a": 2})], "tool_use") == said(whole)

@@ -38,7 +38,7 @@ def test_what_really_was_stands_where_the_client_tells_less(recall):
 
 def test_a_conversation_that_goes_on_finds_every_turn(recall):
     before = (*ASKED, SHOWN, ANSWER)
-    recall.keep(b"me", before, said("End."), (said("", OURS), RESULT, said("End.")))
+    recall.store(b"me", before, said("End."), (said("", OURS), RESULT, said("End.")))
     found = recall.restore(b"me", (*before, said("End."), user("More")))
 
     assert (*ASKED, *REAL, ANSWER, said("", OURS), RESULT, said("End."), user("More")) == found

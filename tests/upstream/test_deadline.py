@@ -12,7 +12,7 @@ async def waiting(patience, seconds):
     try:
         await asyncio.sleep(seconds)
     except asyncio.CancelledError:
-        patience.check()
+        patience.raise_if_expired()
         raise
 
 

@@ -143,7 +143,7 @@ async def test_leaving_during_the_first_question_closes_the_connection():
 
 
 async def _replies(upstream):
-    async with upstream.ask(asking_first()) as reply:
+    async with upstream.send_request(asking_first()) as reply:
         yield reply
 
 
