@@ -1,1 +1,1 @@
-"""The proxy: an ASGI application and the server that runs it."""
+"""The proxy: an ASGI application, and the server that runs it."""

@@ -1,8 +1,7 @@
-"""The proxy as an ASGI application: who serves which path, and how errors are told.
+"""The proxy as an ASGI application: routing, error responses, request logging.
 
-Rule: the only place where every exception is caught; a client always gets an answer in its API's form, or a cut line.
-Neighbours: `codecs.table` knows the paths, `guard` refuses, `chat`, `desk` and `relay` serve, `run` puts it behind a
-socket.
+Rule: this is the only place that catches every exception. A client always gets a response in the format of its API, or,
+once the response has started, a cut connection.
 """
 
 import logging
@@ -31,7 +30,10 @@ _ALLOWED_METHODS = b"GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS"
 
 
 class App:
-    """One proxy. `stop` ends the streams that are still running. Raises `ConfigError` for a wrong file of servers."""
+    """The ASGI application for one configuration.
+
+    Raises `ConfigError` if the MCP servers file is invalid.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -42,10 +44,10 @@ class App:
         )
         self._guard = RequestGuard(config)
         self._relay = Relay(config, self._upstream)
-        memory = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
+        reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
         self._server_tools = ServerTools(config)
-        self._replies = ReplyEndpoints(config, self._upstream, self._relay, memory, self._server_tools)
-        self._metadata = MetadataEndpoints(config, self._upstream, memory, self._server_tools)
+        self._replies = ReplyEndpoints(config, self._upstream, self._relay, reply_store, self._server_tools)
+        self._metadata = MetadataEndpoints(config, self._upstream, reply_store, self._server_tools)
         self._connections: set[ClientConnection] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,9 +58,9 @@ class App:
             await self._run_lifespan(receive, send)
 
     def stop(self) -> None:
-        """End every running request: in the stream where it has begun, else with 503."""
-        for line in list(self._connections):
-            line.interrupt(UpstreamError("the proxy is shutting down", status=503, kind="unavailable"))
+        """End every running request: with an error event if its stream has started, else with 503."""
+        for connection in list(self._connections):
+            connection.interrupt(UpstreamError("the proxy is shutting down", status=503, kind="unavailable"))
 
     async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -70,30 +72,30 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve_http(self, connection: ClientConnection) -> None:
-        begin = time.monotonic()
+        started_at = time.monotonic()
         self._connections.add(connection)
         outcome = ""
-        found = find_route(
+        route = find_route(
             connection.method,
             connection.path,
             header_names(connection),
             model_lists=not self._upstream_kind.full_openai_api,
         )
         try:
-            await self._route(connection, found)
+            await self._route(connection, route)
         except ClientGone:
             outcome = ", the client left"
         except FcshimError as error:
             outcome = f", {error.message}"
-            await _send_error(connection, found.api.codec, error)
+            await _send_error(connection, route.api.codec, error)
         except Exception:
             logger.exception("%s %s failed", connection.method, connection.path)
-            await _send_error(connection, found.api.codec, FcshimError("something went wrong inside the proxy"))
+            await _send_error(connection, route.api.codec, FcshimError("something went wrong inside the proxy"))
         finally:
             self._connections.discard(connection)
-            took = time.monotonic() - begin
+            seconds = time.monotonic() - started_at
             logger.info(
-                "%s %s %s in %.3f s%s", connection.method, connection.path, connection.status or "-", took, outcome
+                "%s %s %s in %.3f s%s", connection.method, connection.path, connection.status or "-", seconds, outcome
             )
 
     async def _route(self, connection: ClientConnection, route: RouteMatch) -> None:
@@ -120,7 +122,8 @@ class App:
             await (self._replies if route.operation == "reply" else self._metadata).serve(connection, route)
         elif route.allowed_methods:
             raise RequestError(
-                f"{connection.method} is not for {connection.path!r:.200}, {route.allowed_methods[0]} is", status=405
+                f"{connection.method} is not allowed at {connection.path!r:.200}; use {route.allowed_methods[0]}",
+                status=405,
             )
         else:
             raise RequestError(
@@ -128,33 +131,38 @@ class App:
             )
 
     def _is_relayed(self, connection: ClientConnection, route: RouteMatch) -> bool:
-        """Tell whether the upstream itself answers: what we do not serve, and what it knows better."""
+        """Tell whether the upstream answers this request itself."""
         if route.operation is None:
+            # Embeddings, files and the other paths of OpenAI's API have no tools to emulate.
             unknown = route.api is OPENAI and not route.allowed_methods
             return unknown and self._upstream_kind.full_openai_api and connection.path.startswith("/v1/")
+        # The upstream counts tokens and lists models exactly, but only for requests that it would get unchanged.
         return route.operation != "reply" and route.api.codec is self._upstream_kind.codec and not self._serves_metadata
 
 
 async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimError) -> None:
-    """Tell an error, or where the response has begun, leave it unfinished: the server then cuts the connection."""
+    """Send an error response.
+
+    If the response has started, leave it unfinished: the server then cuts the connection.
+    """
     if connection.started:
         return
     body = codec.encode_error(error)
     if error.status in {413, 431}:
-        # What is left of a refused request's body would be read as the next request's.
+        # Otherwise the unread rest of the body would be parsed as the next request on this connection.
         await connection.respond_before_body(error.status, body)
     else:
         await connection.respond(error.status, body)
 
 
 async def _answer_preflight(connection: ClientConnection) -> None:
-    """Answer a browser that asks before it sends; the guard has let its origin pass."""
-    asked = connection.header(b"access-control-request-headers")
+    """Answer a CORS preflight request. The guard has already checked its origin."""
+    requested_headers = connection.header(b"access-control-request-headers")
     connection.prepare(
         204,
         [
             (b"access-control-allow-methods", _ALLOWED_METHODS),
-            (b"access-control-allow-headers", asked),
+            (b"access-control-allow-headers", requested_headers),
             (b"access-control-max-age", b"600"),
         ],
     )

@@ -1,7 +1,6 @@
-"""The three ASGI types, and nothing more of a framework.
+"""Types of the ASGI interface, and access to a header.
 
-Rule: plain ASGI; no middleware between a stream and its client.
-Neighbours: everything in `server`.
+Rule: plain ASGI, without a framework and without middleware between a stream and its client.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
@@ -17,5 +16,5 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
 def header(headers: Headers, name: bytes) -> bytes:
-    """Give the first value of a header, by its lower-case name; empty where it is missing."""
+    """Return the first value of a header, by its lower-case name; empty if it is missing."""
     return next((value for key, value in headers if key == name), b"")

@@ -1,7 +1,6 @@
-"""The line to one client: its request's body in, the response out, and an ear for whether it is still there.
+"""One request from a client and its response, on top of ASGI.
 
-Rule: when the client leaves, the task that serves it is cancelled at once, and whatever it holds open upstream closes.
-Neighbours: `chat` and `relay` write here, `app` makes one per request.
+Rule: when the client disconnects, the task that serves it is cancelled at once, and with it the upstream request.
 """
 
 import asyncio
@@ -13,15 +12,18 @@ from fcshim.events import JSON
 from fcshim.server.asgi import Headers, Receive, Scope, Send, header
 
 _MAX_BODY_WAIT = 1.0
-"""Seconds that a refused client gets to send the rest of its body."""
+"""Seconds for which the rest of a rejected request's body is read."""
 
 
-class ClientGone(Exception):  # noqa: N818 - nobody did anything wrong
-    """The client has left; there is nobody to answer."""
+class ClientGone(Exception):  # noqa: N818 - not an error
+    """The client has disconnected; nobody can receive a response."""
 
 
 class PingSchedule:
-    """What to write into a silent stream, and how many seconds of silence it takes: before and after it has begun."""
+    """When to write a ping into a silent stream.
+
+    Intervals are in seconds, 0 for no pings: `first_interval` until the response has started, `interval` after that.
+    """
 
     __slots__ = ("first_interval", "interval", "make_ping")
 
@@ -32,7 +34,10 @@ class PingSchedule:
 
 
 class _SuspendedSend:
-    """What is left of something awaitable whose first step was taken outside of a task: `waiting` is what it gave."""
+    """The rest of an ASGI `send` whose first step ran outside of `await`.
+
+    `first_yield` is the future that this step yielded, which the task must wait for first.
+    """
 
     def __init__(self, steps: Generator[JSON, None, None], first_yield: JSON) -> None:
         self._steps = steps
@@ -45,7 +50,7 @@ class _SuspendedSend:
 
 
 class ClientConnection:
-    """One request. Read its body first, then serve it inside `attended`."""
+    """One request and its response. Read the body first, then serve the request inside `watch_disconnect`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
@@ -72,19 +77,19 @@ class ClientConnection:
 
     @property
     def started(self) -> bool:
-        """Whether the status has been sent: from then on an error can only be told in the body."""
+        """Whether the status has been sent. From then on, an error can only be reported in the body."""
         return self.status != 0
 
     def header(self, name: bytes) -> bytes:
-        """Give a request header, by its lower-case name; empty where it is missing."""
+        """Return a request header, by its lower-case name; empty if it is missing."""
         return header(self.headers, name)
 
     async def body(self, limit: int) -> bytes:
-        """Read the whole body. Raises `RequestError` (413) beyond `limit` bytes, `ClientGone`."""
-        return b"".join([part async for part in self.body_chunks(limit)])
+        """Read the whole body. Raises `RequestError` (413) above `limit` bytes, and `ClientGone`."""
+        return b"".join([chunk async for chunk in self.body_chunks(limit)])
 
     async def body_chunks(self, limit: int) -> AsyncIterator[bytes]:
-        """Read the body as it comes. Raises `RequestError` (413) beyond `limit` bytes, `ClientGone`."""
+        """Read the body as it arrives. Raises `RequestError` (413) above `limit` bytes, and `ClientGone`."""
         declared = self.header(b"content-length")
         size = int(declared) if declared.isdigit() else 0
         while size <= limit:
@@ -93,17 +98,20 @@ class ClientConnection:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
-            part: bytes = message.get("body", b"")
+            chunk: bytes = message.get("body", b"")
             self._more_body = message.get("more_body", False)
-            size = size if declared else size + len(part)
-            if part and size <= limit:
-                yield part
+            size = size if declared else size + len(chunk)
+            if chunk and size <= limit:
+                yield chunk
         raise RequestError(f"the request's body is larger than {limit} bytes", status=413, kind="request_too_large")
 
     @contextlib.asynccontextmanager
     async def watch_disconnect(self, pings: PingSchedule | None = None) -> AsyncIterator[None]:
-        """Listen for the client's leaving while the block runs; the block then ends with `ClientGone`."""
-        ear = self._loop.create_task(self._watch_client(pings))
+        """Watch for a disconnect while the block runs, and send the pings.
+
+        A disconnect cancels the block, which then raises `ClientGone`.
+        """
+        watcher = self._loop.create_task(self._watch_client(pings))
         try:
             yield
         except asyncio.CancelledError:
@@ -111,41 +119,46 @@ class ClientConnection:
                 raise
             raise self._interrupt_cause from None
         finally:
-            ear.cancel()
+            watcher.cancel()
 
     def interrupt(self, cause: Exception) -> None:
-        """End the block inside `attended` with `cause`."""
+        """Make the block inside `watch_disconnect` raise `cause`."""
         if not self._ended and self._interrupt_cause is None:
             self._interrupt_cause = cause
             self._task.cancel()
 
     def prepare(self, status: int, headers: Headers) -> None:
-        """Say how the response will begin, when there is something to write."""
+        """Set the status and headers, which are sent with the first bytes of the body."""
         self._head = (status, headers)
 
     async def start(self) -> None:
-        """Send status and headers now."""
+        """Send the status and headers now."""
         async with self._write_lock:
             await self._send_head()
 
     async def write(self, data: bytes) -> None:
-        """Send a piece of the body; waits while the client is slow to read."""
+        """Send a chunk of the body; waits if the client reads slowly."""
         if data and not self._ended:
             if not self.status:
                 async with self._write_lock:
                     if not self.status:
                         await self._send_head()
-            # Each piece goes out whole, also beside a ping: only the beginning and the end take turns.
+            # A single send is atomic, so a concurrent ping cannot split it. Only head and end need the lock.
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
             self._last_write = self._loop.time()
 
     def write_nowait(self, data: bytes) -> bool:
-        """Send a piece of the body without waiting; where it is false, `settle` must be awaited before the next one."""
+        """Send a chunk of the body without waiting.
+
+        Returns whether it was sent. If not, await `drain` before the next write.
+        """
         if not data or self._ended:
             return True
         if not self.status:
             self._unsent = data
             return False
+        # uvicorn's `send` suspends only under backpressure. Running its first step here saves a task wakeup for each
+        # chunk.
         steps = self._send({"type": "http.response.body", "body": data, "more_body": True}).__await__()
         try:
             waiting = next(steps)
@@ -156,15 +169,15 @@ class ClientConnection:
         return False
 
     async def drain(self) -> None:
-        """Wait until what was pushed has been taken."""
-        unsent, rest = self._unsent, self._suspended_send
+        """Wait until the data of the last `write_nowait` has been sent."""
+        unsent, suspended_send = self._unsent, self._suspended_send
         self._unsent, self._suspended_send = b"", None
-        if rest is not None:
-            await rest
+        if suspended_send is not None:
+            await suspended_send
         await self.write(unsent)
 
     async def end(self, data: bytes = b"") -> None:
-        """Send the last piece of the body, or all of it."""
+        """Send the last chunk of the body; if it is the only one, with a `content-length` header."""
         await self.drain()
         async with self._write_lock:
             self._ended = True
@@ -175,14 +188,14 @@ class ClientConnection:
             await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
     async def respond(self, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-        """Send a whole JSON response."""
+        """Send a complete JSON response."""
         self.prepare(status, [(b"content-type", b"application/json"), *headers])
         await self.end(body)
 
     async def respond_before_body(self, status: int, body: bytes) -> None:
-        """Send a whole JSON response to a request whose body is still coming, and let it come for a moment.
+        """Send a complete JSON response while the request body is still arriving, then discard the body for a moment.
 
-        A connection that is closed with bytes unread is reset, and the client would lose the response.
+        Closing a connection with unread bytes resets it, and the client would lose the response.
         """
         size = (b"content-length", str(len(body)).encode())
         self.prepare(status, [(b"content-type", b"application/json"), (b"connection", b"close"), size])
@@ -214,7 +227,10 @@ class ClientConnection:
                 return
 
     def _next_check(self, pings: PingSchedule | None) -> float | None:
-        """Give the time to look at the pulse again: the stream may begin meanwhile, so never later than `running`."""
+        """Return when to check the schedule again.
+
+        The response may start in the meantime, which shortens the interval, so never later than `interval` from now.
+        """
         if pings is None:
             return None
         when = min(self._ping_due(pings), max(self._last_write, self._loop.time()) + pings.interval)

@@ -1,7 +1,6 @@
-"""Who may call: host names, web origins, keys, content types.
+"""Access checks: host names, web origins, API keys, content types.
 
-Rule: everything is refused before the body is read and before the upstream hears of it.
-Neighbours: `app` asks for every request.
+Rule: a request is rejected before its body is read and before anything is sent upstream.
 """
 
 import hmac
@@ -17,11 +16,11 @@ from fcshim.server.client_connection import ClientConnection
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _MULTIPART = b"multipart/form-data"
 _SIMPLE_CONTENT_TYPES = frozenset({b"", b"text/plain", b"application/x-www-form-urlencoded"})
-"""Content types that a web page may send to anybody without asking; `multipart/form-data` is one too."""
+"""Content types that a web page can send to any origin without a CORS preflight, as `multipart/form-data` is."""
 
 
 class RequestGuard:
-    """The checks of one configuration."""
+    """The access checks of one configuration."""
 
     def __init__(self, config: Config) -> None:
         self._keys = [key.reveal().encode() for key in config.api_keys]
@@ -32,7 +31,7 @@ class RequestGuard:
             self._hosts |= _LOOPBACK_NAMES | {config.host.lower()}
 
     def check(self, connection: ClientConnection) -> None:
-        """Raise `RequestError` where the request may not go on; the key is left to `check_key`."""
+        """Raise `RequestError` if the request is not allowed. `check_key` checks the API key."""
         if sum(len(name) + len(value) + 4 for name, value in connection.headers) > self._max_headers:
             raise RequestError("the request's head is too large", status=431, kind="headers_too_large")
         self._check_host(connection)
@@ -40,7 +39,10 @@ class RequestGuard:
         self._check_content_type(connection)
 
     def check_key(self, connection: ClientConnection) -> None:
-        """Raise `RequestError` (401) unless the client sent one of the keys; every key is compared in constant time."""
+        """Raise `RequestError` (401) unless the client sent one of the configured keys.
+
+        Every key is compared, in constant time, so timing tells nothing about them.
+        """
         given = client_key(connection.headers, connection.query)
         if self._keys and not any([hmac.compare_digest(given, key) for key in self._keys]):  # noqa: C419 - no early end
             problem = "an API key is needed" if not given else "this API key is not known"
@@ -49,14 +51,17 @@ class RequestGuard:
             )
 
     def cors_headers(self, connection: ClientConnection) -> list[tuple[bytes, bytes]]:
-        """Give the headers that let an allowed origin read the response; none where no origin may."""
+        """Return the headers that let an allowed web origin read the response."""
         origin = connection.header(b"origin")
         if not self._origins or not origin:
             return []
         return [(b"access-control-allow-origin", origin), (b"vary", b"Origin")]
 
     def _check_host(self, connection: ClientConnection) -> None:
-        """Refuse names that are not ours: a web page whose name is rebound to a loopback address has another name."""
+        """Reject unknown host names.
+
+        This stops DNS rebinding: a web page whose host name resolves to a loopback address still sends its own name.
+        """
         if self._hosts and _host_name(connection.header(b"host")) not in self._hosts:
             raise RequestError(
                 f"host {connection.header(b'host').decode('latin-1')!r:.100} is not served here; "
@@ -69,11 +74,14 @@ class RequestGuard:
         origin = connection.header(b"origin").decode("latin-1")
         if origin and not self._origins & {origin, "*"}:
             raise RequestError(
-                f"web origin {origin!r:.100} may not call; allow it with --allow-origin", status=403, kind="forbidden"
+                f"web origin {origin!r:.100} is not allowed; allow it with --allow-origin", status=403, kind="forbidden"
             )
 
     def _check_content_type(self, connection: ClientConnection) -> None:
-        """Refuse bodies that a web page could send unasked; uploads pass where nothing says that a page sent them."""
+        """Reject bodies that a web page could send without a CORS preflight.
+
+        Multipart uploads pass on relayed paths: `_check_origin` has already rejected those that carry a foreign origin.
+        """
         if connection.method not in {"POST", "PUT", "PATCH"} or not _has_body(connection):
             return
         kind = connection.header(b"content-type").partition(b";")[0].strip().lower()
@@ -86,31 +94,34 @@ class RequestGuard:
 
 
 def client_key(headers: Headers, query: bytes = b"") -> bytes:
-    """Give the key that the client sent, in whichever way of the APIs in use; empty where there is none."""
-    found = dict(reversed(headers))
-    scheme, _, token = found.get(b"authorization", b"").partition(b" ")
+    """Return the key that the client sent, by any of the supported headers or in the query; empty if there is none."""
+    values = dict(reversed(headers))
+    scheme, _, token = values.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"bearer":
         return token.strip()
-    return found.get(b"x-api-key") or found.get(b"x-goog-api-key") or _query_key(query)
+    return values.get(b"x-api-key") or values.get(b"x-goog-api-key") or _query_key(query)
 
 
 def header_names(connection: ClientConnection) -> set[bytes]:
-    """Give the names of the headers by which an API's clients are known; a key in the query stands for its header."""
+    """Return the names of the request's headers, which tell which API the client speaks.
+
+    A key in the query counts as its header.
+    """
     names = {name for name, _ in connection.headers}
     return names | {b"x-goog-api-key"} if _query_key(connection.query) else names
 
 
 def _query_key(query: bytes) -> bytes:
-    """Give the key that stands in a query, as Google's clients may send it; it may go on as a header."""
+    """Return the key in a query (`?key=`), as Google's clients may send it, if it is valid as a header value."""
     if b"key=" not in query:
         return b""
-    fields = parse_qsl(query.decode("latin-1"))  # of bytes, it would take ASCII only
+    fields = parse_qsl(query.decode("latin-1"))  # given bytes, parse_qsl accepts ASCII only
     key = next((value for name, value in fields if name == "key"), "")
     return key.encode() if key.isascii() and key.isprintable() else b""
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches a server that listens there."""
+    """Tell whether a server that listens on this host is reachable only from this machine."""
     if host.lower() == "localhost":
         return True
     try:

@@ -1,8 +1,7 @@
-"""What a client sees of a reply for which the model was asked several times, because it called tools that run here.
+"""Merges the rounds of a reply with server tools into the one reply that the client sees.
 
-Rule: calls of our own tools never reach the client; the text of all rounds does, an empty line between two, and so do
-calls of the client's tools, counted on. One `Usage`, the sum of all, and one `Stop` end the reply.
-Neighbours: `course` answers the calls of each round; `exchange` makes the events of a round.
+Rule: calls of server tools are hidden from the client. The text of all rounds is visible, separated by an empty line,
+and so are calls of the client's tools, renumbered. The reply ends with one `Usage`, the sum of all, and one `Stop`.
 """
 
 from collections.abc import Collection
@@ -23,52 +22,52 @@ _CallEventT = TypeVar("_CallEventT", ToolCallStart, ToolCallChunk, ToolCallEnd)
 
 
 class MergedReply:
-    """One reply, of one choice. `ours` are the names of the tools that run here.
+    """One reply with one choice. `server_tools` are the names of the tools that run in the proxy.
 
-    `over` becomes true with the stop, or the error, that the client sees. `max_reply`: characters of all rounds
-    together; they are kept, to be told to the model again.
+    `finished` becomes true with the stop or error event that the client gets. `max_reply` limits the characters of all
+    rounds together, which are kept because the next round sends them to the model again.
     """
 
     def __init__(self, server_tools: Collection[str], *, max_reply: int) -> None:
         self.finished = False
         self.last_round = Reply()
-        """What the model said in the last round that ended."""
+        """The folded reply of the last round that ended."""
         self.server_calls: tuple[ToolCallEnd, ...] = ()
-        """The calls of that round that are to be answered here."""
+        """The calls of that round that the proxy has to execute."""
         self.has_client_calls = False
-        """Whether the client has calls of that round to answer, too."""
+        """Whether that round also has calls for the client."""
         self._server_tools = frozenset(server_tools)
         self._chars_left = max_reply
         self._round_events: list[Event] = []
         self._usages: list[Usage | None] = []
-        self._hidden_ids: set[str] = set()  # ids of calls
-        self._client_indexes: dict[str, int] = {}  # of the client's calls, by id
-        self._client_call_count = 0  # how many of them there were
+        self._hidden_ids: set[str] = set()  # of the server calls of this round
+        self._client_indexes: dict[str, int] = {}  # of the client's calls, by call id
+        self._client_call_count = 0
         self._visible_text: list[str] = []
         self._visible_calls: list[ToolCall] = []
-        self._is_separated = True  # nothing needs to stand before the next text
+        self._is_separated = True  # the next text needs no separator
 
     def feed(self, batch: Batch) -> Batch:
-        """Take the events of one upstream read; give those that the client sees.
+        """Take the events of one upstream read; return those for the client.
 
-        The stop of a round with calls of ours is kept back. Raises `UpstreamError` beyond `max_reply`.
+        The stop event of a round with server calls is held back. Raises `UpstreamError` above `max_reply`.
         """
-        return [(0, seen) for _, event in batch for seen in self._visible_events(event)]
+        return [(0, visible) for _, event in batch for visible in self._visible_events(event)]
 
     @property
     def visible_message(self) -> AssistantMessage:
-        """The turn as the client knows it, and will send it back."""
+        """The turn as the client knows it and will send it back."""
         text = "".join(self._visible_text)
         return AssistantMessage((TextPart(text),) if text else (), tuple(self._visible_calls))
 
     def start_round(self) -> None:
-        """Begin another round."""
+        """Start the next round."""
         self._round_events = []
-        self._hidden_ids = set()  # some upstreams begin to count their calls anew
+        self._hidden_ids = set()  # some upstreams reuse call ids in the next reply
         self._is_separated = not self._visible_text or self._visible_text[-1][-1:].isspace()
 
     def close(self) -> Batch:
-        """End the reply: give usage and stop."""
+        """End the reply: return the usage and the stop event."""
         self.finished = True
         usage = total_usage(self._usages)
         stop = Stop(stop_reason=self.last_round.stop_reason or "complete")

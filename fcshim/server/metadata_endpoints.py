@@ -1,7 +1,6 @@
-"""What clients ask besides replies: which models there are, how many tokens a request has, and the like.
+"""The endpoints of every client API that return no reply: lists of models, token counts and the like.
 
-Rule: the upstream is asked where it can tell; where it cannot, a count is an estimate, and a header says so.
-Neighbours: `app` sends requests here, `counting` asks the upstream, the codecs write the answers.
+Rule: the upstream's own data is used if it has any. A token count that had to be estimated is marked by a header.
 """
 
 import time
@@ -22,11 +21,11 @@ from fcshim.server.token_count import count_tokens
 from fcshim.upstream import Upstream
 
 COUNT_HEADER = b"x-fcshim-count"
-"""Tells whether a count of tokens is `exact` or an `estimate`."""
+"""Response header of a token count: `exact` or `estimate`."""
 
 
 class MetadataEndpoints:
-    """Answers every client API's smaller questions in front of one upstream."""
+    """Serves the metadata endpoints of every client API, with one upstream."""
 
     def __init__(self, config: Config, upstream: Upstream, reply_store: ReplyStore, server_tools: ServerTools) -> None:
         self._config = config
@@ -35,7 +34,7 @@ class MetadataEndpoints:
         self._server_tools = server_tools
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
-        """Answer one request. Raises `FcshimError`."""
+        """Serve one request. Raises `FcshimError`."""
         body = await connection.body(self._config.max_body)
         api = route.api
         async with connection.watch_disconnect():
@@ -55,9 +54,9 @@ class MetadataEndpoints:
             counter.decode_count(body, self._target(connection, route)), connection
         )
         model = self._config.for_model(request.model)
-        asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style="")
-        sent = make_shim(asked, model).prepare() if uses_tools(asked) and model.tools != "native" else asked
-        tokens, exact = await count_tokens(sent, self._upstream)
+        named = msgspec.structs.replace(request, model=model.upstream_model or request.model, style="")
+        upstream_request = make_shim(named, model).prepare() if uses_tools(named) and model.tools != "native" else named
+        tokens, exact = await count_tokens(upstream_request, self._upstream)
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
 
     async def _list_models(self, connection: ClientConnection, route: RouteMatch, catalogue: ModelCatalogue) -> None:
@@ -74,8 +73,8 @@ class MetadataEndpoints:
     async def _describe(
         self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes
     ) -> None:
-        names, listed = await list_models(self._upstream)
-        await connection.respond(200, describer.describe(self._target(connection, route), body, names, listed))
+        names, model_list = await list_models(self._upstream)
+        await connection.respond(200, describer.describe(self._target(connection, route), body, names, model_list))
 
     def _target(self, connection: ClientConnection, route: RouteMatch) -> RequestTarget:
         return route.make_target(connection.path, connection.query, self._reply_store)

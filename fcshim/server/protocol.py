@@ -1,7 +1,6 @@
-"""uvicorn's httptools protocol with a limit on the request's head, which it has none of.
+"""uvicorn's httptools protocol with a limit on the size of the request head, which uvicorn does not have.
 
-Rule: bytes are counted as they arrive, so that a head which never ends does not fill the memory.
-Neighbours: `run` gives it to uvicorn; `guard` checks the complete head again.
+Rule: bytes are counted as they arrive, so that an endless head cannot exhaust memory.
 """
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -14,7 +13,7 @@ _REFUSAL = (
 
 
 def limited_protocol(max_headers: int) -> type[HttpToolsProtocol]:
-    """Make a protocol class that answers 431 to a head of more than `max_headers` bytes and closes the connection."""
+    """Make a protocol class that answers 431 to a head above `max_headers` bytes and closes the connection."""
 
     class LimitedProtocol(HttpToolsProtocol):
         """One connection."""
@@ -23,7 +22,10 @@ def limited_protocol(max_headers: int) -> type[HttpToolsProtocol]:
         _in_head = True
 
         def data_received(self, data: bytes) -> None:
-            """Count while the head is incomplete; a read that completes it is left to the guard."""
+            """Count the bytes of an incomplete head.
+
+            A head that this read completes is checked by `RequestGuard`.
+            """
             super().data_received(data)
             if self._in_head:
                 self._head_bytes += len(data)
@@ -32,12 +34,12 @@ def limited_protocol(max_headers: int) -> type[HttpToolsProtocol]:
                     self.transport.close()
 
         def on_message_begin(self) -> None:
-            """Begin a head."""
+            """A request head starts."""
             self._in_head, self._head_bytes = True, 0
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:
-            """End a head."""
+            """A request head is complete."""
             self._in_head = False
             super().on_headers_complete()
 

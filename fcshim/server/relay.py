@@ -1,8 +1,8 @@
-"""Requests that need no shim: relayed as they are, both ways.
+"""Relays requests that need no shim, unchanged in both directions.
 
-Rule: method, path, query, body, status and headers pass unchanged, minus what belongs to one connection, one key or one
-browser (a refusal of our own key is told as ours); a reply that breaks off is never ended as if it were whole.
-Neighbours: `chat` sends its requests without tools here, `app` everything else below `/v1`.
+Rule: method, path, query, body, status and headers pass unchanged, except what belongs to one connection, one key or
+one browser. If the upstream rejects the proxy's own key, the client gets the proxy's error. A reply that breaks off
+never gets a clean end.
 """
 
 import re
@@ -24,16 +24,16 @@ _VERSION = re.compile(r"^/v1(?:alpha|beta1?)?(?=/)")
 _KEY_REFUSED_STATUSES = frozenset({401, 403})
 _NOT_FORWARDED = frozenset(
     {
-        *(b"host", b"content-length", b"accept-encoding"),  # of our own connection
-        *(b"cookie", b"origin", b"referer"),  # meant for whatever else runs under this host name
-        b"x-fcshim-mcp",  # meant for us
-        b"x-conversation-id",  # makes llama-server go on when the client has left
+        *(b"host", b"content-length", b"accept-encoding"),  # set for the upstream connection
+        *(b"cookie", b"origin", b"referer"),  # may belong to another service on this host name
+        b"x-fcshim-mcp",  # for the proxy itself
+        b"x-conversation-id",  # makes llama-server continue after its client has disconnected
     }
 )
 
 
 class Relay:
-    """Relays requests to one upstream, whose API their clients speak too."""
+    """Relays requests to an upstream that speaks their client's API."""
 
     def __init__(self, config: Config, upstream: Upstream) -> None:
         self._config = config
@@ -43,8 +43,8 @@ class Relay:
     async def serve(self, connection: ClientConnection) -> None:
         """Relay a request.
 
-        The body is read first: whoever listens for the client's leaving would take parts of it, and only a request
-        that is whole can be sent once more where a kept connection turns out to be closed.
+        The whole body is read first, for two reasons: `watch_disconnect` would consume parts of it, and only a complete
+        request can be sent again if a kept connection turns out to be closed.
         """
         await self.forward(connection, await connection.body(self._config.max_body))
 
@@ -58,7 +58,7 @@ class Relay:
             ) as reply,
         ):
             if reply.status in _KEY_REFUSED_STATUSES and self._config.upstream_key is not None:
-                # The client would look for the fault in its own key, and such messages like to show the key they got.
+                # The client would suspect its own key, and such error messages often quote the key that was rejected.
                 raise self._codec.decode_error(reply.status, {}, b"")
             connection.prepare(reply.status, _returned_headers(reply.headers))
             await connection.start()
@@ -67,12 +67,16 @@ class Relay:
             await self._copy_body(reply, connection)
 
     def _upstream_path(self, connection: ClientConnection) -> str:
-        """Give path and query for the upstream, without the client's key. Raises as `_below_version`."""
+        """Return path and query for the upstream.
+
+        The client's key is removed unless keys are forwarded. Raises `RequestError`.
+        """
         return _path_below_version(
             connection, with_key=self._config.forward_client_key and self._config.upstream_key is None
         )
 
     async def _copy_body(self, reply: UpstreamReply, connection: ClientConnection) -> None:
+        # The last bytes sent: an error event can be appended only between two events.
         tail = b"\n\n"
         try:
             async for data in reply:
@@ -85,7 +89,7 @@ class Relay:
         await connection.end()
 
     def forwarded_headers(self, headers: Headers) -> list[tuple[bytes, bytes]]:
-        """Give the client's headers that the upstream may see."""
+        """Return the client's headers that the upstream may see."""
         dropped = _HOP_BY_HOP | _NOT_FORWARDED | _connection_options(headers)
         if not self._config.forward_client_key or self._config.upstream_key is not None:
             dropped |= _KEY_HEADERS
@@ -93,13 +97,13 @@ class Relay:
 
 
 def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
-    """Give path and query below the API's version. Raises `RequestError` where the path leads out of it."""
+    """Return path and query below the API's version. Raises `RequestError` if the path leads out of it."""
     if {".", ".."} & set(connection.path.replace("\\", "/").split("/")):
         raise RequestError("the path has dot segments")
-    given = connection.raw_path.decode("latin-1")
-    path = _VERSION.sub("", given, count=1)
-    if path == given and not path.startswith("/models/"):
-        path = "/" + given  # beside the versions
+    raw_path = connection.raw_path.decode("latin-1")
+    path = _VERSION.sub("", raw_path, count=1)
+    if path == raw_path and not path.startswith("/models/"):
+        path = "/" + raw_path  # outside the versioned API
     fields = [
         field for field in connection.query.decode("latin-1").split("&") if with_key or not field.startswith("key=")
     ]
@@ -108,7 +112,10 @@ def _path_below_version(connection: ClientConnection, *, with_key: bool) -> str:
 
 
 def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Give the upstream's headers that the client may see; whether a web page may read them is for us to say."""
+    """Return the upstream's headers that the client may see.
+
+    CORS headers are dropped: the proxy's own configuration decides which web origins may read the response.
+    """
     dropped = _HOP_BY_HOP | {b"date"} | _connection_options(headers)
     lowered = [(name.lower(), value) for name, value in headers]
     return [(name, value) for name, value in lowered if name not in dropped and not name.startswith(b"access-control-")]

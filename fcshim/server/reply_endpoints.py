@@ -1,7 +1,6 @@
-"""The endpoints that give a reply, of every client API.
+"""The endpoints of every client API that return a model's reply.
 
-Rule: what needs no shim is relayed verbatim where the upstream speaks the client's API.
-Neighbours: `conversation` has the rest answered, `relay` passes on; the settings say what stands between.
+Rule: a request that needs no shim is relayed byte for byte if the upstream speaks the client's API.
 """
 
 import logging
@@ -34,11 +33,15 @@ from fcshim.upstream import Upstream, key_header
 logger = logging.getLogger("fcshim.server")
 
 _CODEC_HEADERS = {b"content-type", b"accept"}
+"""Headers that `Upstream.send_request` sets itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RequestContext:
-    """One request: as its client wrote it, and as the model is asked; `course` where tools run here."""
+    """One request: as its client sent it, and as the model gets it.
+
+    `codec` is the client's; `tool_loop` is set if tools run in this proxy.
+    """
 
     connection: ClientConnection
     codec: Codec
@@ -49,7 +52,7 @@ class _RequestContext:
 
 
 class ReplyEndpoints:
-    """Serves every client API in front of one upstream."""
+    """Serves the reply endpoints of every client API, with one upstream."""
 
     def __init__(
         self, config: Config, upstream: Upstream, relay: Relay, reply_store: ReplyStore, server_tools: ServerTools
@@ -69,79 +72,88 @@ class ReplyEndpoints:
         }
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
-        """Answer one request. Raises `FcshimError` where nothing has been sent yet."""
+        """Serve one request. Raises `FcshimError` only before the response has started."""
         codec = route.api.codec
         body = await connection.body(self._config.max_body)
-        relayed = self._upstream_stores_replies(route)
+        stored_upstream = self._upstream_stores_replies(route)
         target = route.make_target(
-            connection.path, connection.query, None if relayed else self._reply_store, stored_upstream=relayed
+            connection.path,
+            connection.query,
+            None if stored_upstream else self._reply_store,
+            stored_upstream=stored_upstream,
         )
         request = codec.decode_request(body, target)
         for note in request.notes:
             logger.info("%s %s: %s", connection.method, connection.path, note)
         model = self._config.for_model(request.model)
-        asked, course = self._server_tools.add_to_request(request, connection)
-        if asked is request and await self._is_relayed(request, model, route):
+        upstream_request, tool_loop = self._server_tools.add_to_request(request, connection)
+        if upstream_request is request and await self._is_relayed(request, model, route):
             await self._relay.forward(connection, with_model_name(body, model.upstream_model))
         elif not request.messages:
             await connection.respond(200, codec.encode_reply(request, self._new_identity(request, codec), ()))
         else:
-            await self._handle(_RequestContext(connection, codec, model, request, asked, course))
+            await self._handle(_RequestContext(connection, codec, model, request, upstream_request, tool_loop))
 
     async def _is_relayed(self, request: Request, model: ModelConfig, route: RouteMatch) -> bool:
-        """Tell whether the upstream gets the request as it came: it speaks the API, and there is nothing to do."""
+        """Tell whether the upstream gets the request unchanged: it speaks the API, and nothing has to be emulated."""
         if route.api.codec is not self._codec or (model.upstream_model and "model" in route.path_params):
             return False
         if route.api.stateful:
             return self._upstream_stores_replies(route)
         if not uses_tools(request):
             return not await self._is_document_constrained(request)
-        there = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        return self._upstream_kind.allows_verbatim and await is_native(there, model.tools, self.tool_support)
+        upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
+        return self._upstream_kind.allows_verbatim and await is_native(upstream_request, model.tools, self.tool_support)
 
     async def _is_document_constrained(self, request: Request) -> bool:
-        """Tell whether a reply without calls is held to its format here; probabilities are only to be had relayed."""
+        """Tell whether the proxy itself constrains the format of a reply without calls.
+
+        A request for log probabilities is relayed: only the upstream's own reply has them.
+        """
         if requested_schema(request) is None or request.extra.get("logprobs"):
             return False
         return constrains_document((await self._constraint_support.backend(request)).form, request)
 
     def _upstream_stores_replies(self, route: RouteMatch) -> bool:
-        """Tell whether earlier replies are the upstream's to remember: it gives them all."""
-        there = route.api.codec is self._codec and self._upstream_kind.allows_verbatim
-        return there and self._config.tools != "prompt" and self._config.mcp is None
+        """Tell whether the upstream stores the replies that later requests refer to.
+
+        That works only if it generates all of them, so not where the proxy answers some itself.
+        """
+        speaks_api = route.api.codec is self._codec and self._upstream_kind.allows_verbatim
+        return speaks_api and self._config.tools != "prompt" and self._config.mcp is None
 
     def _new_identity(self, request: Request, codec: Codec) -> ReplyIdentity:
-        began = time.monotonic()
+        started_at = time.monotonic()
         return ReplyIdentity(
             id=self._id_sources[codec.reply_prefix](),
             created=int(time.time()),
             model=request.model,
-            clock=lambda: time.monotonic() - began,
+            clock=lambda: time.monotonic() - started_at,
             reply_store=self._reply_store,
         )
 
     async def _handle(self, context: _RequestContext) -> None:
         request = context.client_request
         identity = self._new_identity(request, context.codec)
-        conversation = RequestHandler(
+        handler = RequestHandler(
             context.connection,
             self._upstream,
             self._codec,
-            new_attempts=lambda asked: self._new_attempts(context, asked),
+            new_attempts=lambda sent: self._new_attempts(context, sent),
             new_response=lambda: response_for(request, identity, context.codec, max_reply=self._config.max_reply),
             headers=self._upstream_headers(context.connection, context.codec),
             tool_loop=context.tool_loop,
         )
-        times = {"first_ping": self._config.first_ping, "ping": self._config.ping}
-        await conversation.run(context.upstream_request, streamed=request.stream, **times)
+        ping_intervals = {"first_ping": self._config.first_ping, "ping": self._config.ping}
+        await handler.run(context.upstream_request, streamed=request.stream, **ping_intervals)
 
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:
         model = context.model_config
         style = "" if context.codec is not self._codec else request.style
-        asked = msgspec.structs.replace(request, model=model.upstream_model or request.model, style=style)
+        upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model, style=style)
 
-        make = ExchangeFactory(
-            asked,
+        make_exchange = ExchangeFactory(
+            upstream_request,
             model,
             self._upstream_kind,
             self.tool_support,
@@ -150,11 +162,18 @@ class ReplyEndpoints:
             translated=context.codec is not self._codec,
         )
         return RequestAttempts(
-            asked, make, tools=model.tools, tool_support=self.tool_support, constraint_support=self._constraint_support
+            upstream_request,
+            make_exchange,
+            tools=model.tools,
+            tool_support=self.tool_support,
+            constraint_support=self._constraint_support,
         )
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
-        """Give the client's headers that the upstream may see; those of another API mean nothing there but the key."""
+        """Return the client's headers that the upstream may see.
+
+        Headers of another API mean nothing to the upstream, except the key.
+        """
         if codec is self._codec:
             return [pair for pair in self._relay.forwarded_headers(connection.headers) if pair[0] not in _CODEC_HEADERS]
         key = client_key(connection.headers, connection.query)
@@ -164,7 +183,7 @@ class ReplyEndpoints:
 
 
 def with_model_name(body: bytes, model: str | None) -> bytes:
-    """Give the request body with another model name; every other byte of a value stays as it is."""
+    """Return the request body with another model name; the bytes of every other value stay as they are."""
     if model is None:
         return body
     fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])

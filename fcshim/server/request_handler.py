@@ -1,8 +1,7 @@
-"""One request that is answered here: what it takes to ask the upstream, and to write what the client is to see.
+"""Runs one request against the upstream and writes the response to the client.
 
-Rule: the status stays open until there is something to say, so that what goes wrong before is a real HTTP error; what
-goes wrong after it is told in the stream, which then has no clean end.
-Neighbours: `asking` says what to send, `answer` and `line` write, `course` executes the tools that run here.
+Rule: the status is not sent before the first bytes of the body, so an earlier failure is a real HTTP error. A later
+failure is an error event in the stream, which then has no clean end.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +21,14 @@ _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"
 _RETRY_HEADERS = ("retry-after", "retry-after-ms")
 
 NewAttempts = Callable[[Request], RequestAttempts]
-"""Makes the question of a request."""
+"""Makes the attempts at one request; called again for each round of the tool loop."""
 
 
 class RequestHandler:
-    """One reply to one client; `course` where tools run here, which makes several questions of it."""
+    """Produces one response for one client.
+
+    With a `tool_loop` (tools run in this proxy) it sends one upstream request per round.
+    """
 
     def __init__(
         self,
@@ -49,29 +51,32 @@ class RequestHandler:
         self._tool_loop = tool_loop
 
     async def run(self, request: Request, *, streamed: bool, first_ping: float, ping: float) -> None:
-        """Have it. Raises `FcshimError` where nothing has been sent yet."""
+        """Run the request and stream the response. Intervals are in seconds, 0 for no pings.
+
+        Raises `FcshimError` only before the response has started.
+        """
         self._attempts = self._new_attempts(request)
         self._exchange = await self._attempts.first()
-        line, course = self._connection, self._tool_loop
-        line.prepare(
+        connection, tool_loop = self._connection, self._tool_loop
+        connection.prepare(
             200, [(b"content-type", self._response.content_type.encode()), *(_STREAM_HEADERS if streamed else ())]
         )
-        pulse = PingSchedule(self._ping, first_interval=first_ping, interval=ping) if streamed else None
+        pings = PingSchedule(self._ping, first_interval=first_ping, interval=ping) if streamed else None
         try:
-            async with line.watch_disconnect(pulse):
+            async with connection.watch_disconnect(pings):
                 await self._run_attempts()
-                while course is not None and not course.finished:
-                    await self._run_next_round(course)
+                while tool_loop is not None and not tool_loop.finished:
+                    await self._run_next_round(tool_loop)
         except FcshimError as error:
             events = self._exchange.fail(error)
-            if course is not None:
-                events = course.fail(events, error)
+            if tool_loop is not None:
+                events = tool_loop.fail(events, error)
             if not self._response.started and (not events or isinstance(events[-1][1], Error)):
                 raise
-            await line.end(self._response.feed(events) + self._response.close())
+            await connection.end(self._response.feed(events) + self._response.close())
 
     async def _run_next_round(self, tool_loop: ToolLoop) -> None:
-        """Have the tools run, and ask the model on."""
+        """Execute the tool calls of the last round, then run the next round or end the response."""
         rest = await tool_loop.run_tools()
         if rest:
             await self._connection.end(self._response.feed(rest) + self._response.close())
@@ -81,7 +86,10 @@ class RequestHandler:
         await self._run_attempts()
 
     async def _run_attempts(self) -> None:
-        """Ask the upstream: in another way where it refuses one, once more where it answers badly."""
+        """Send the request until an attempt succeeds.
+
+        A refused attempt is replaced by a fallback; an unusable reply is retried.
+        """
         more = True
         while more:
             try:
@@ -91,40 +99,40 @@ class RequestHandler:
             else:
                 self._attempts.confirm(self._exchange)
                 more = await self._attempts.retry(self._exchange)
-        if self._exchange.wants_retry:  # it was wanted, and could not be
+        if self._exchange.wants_retry:  # the retry could not be made: the first attempt's result stands
             await self._finish_attempt(self._encode(self._exchange.close()))
 
     async def _fall_back(self, error: UpstreamError) -> None:
-        course = self._tool_loop
-        late = self._connection.started or (course is not None and course.has_run_tools)
-        other = await self._attempts.fallback(self._exchange, error, response_started=late)
-        if other is None:
+        tool_loop = self._tool_loop
+        response_started = self._connection.started or (tool_loop is not None and tool_loop.has_run_tools)
+        exchange = await self._attempts.fallback(self._exchange, error, response_started=response_started)
+        if exchange is None:
             raise error
-        if other is not self._exchange:
-            self._exchange, self._response = other, self._new_response()
-            if course is not None:
-                course.restart()
+        if exchange is not self._exchange:
+            self._exchange, self._response = exchange, self._new_response()
+            if tool_loop is not None:
+                tool_loop.restart()
 
     def _ping(self) -> bytes:
         return self._response.ping()
 
     async def _stream_attempt(self) -> None:
-        """Ask the upstream, and write what the client is to see, to the end where nothing is left to do."""
-        line, asked, feed = self._connection, self._exchange, self._encode
-        async with self._upstream.send_request(asked.upstream_request, headers=self._headers) as reply:
+        """Send one attempt and stream its reply to the client."""
+        connection, exchange, encode = self._connection, self._exchange, self._encode
+        async with self._upstream.send_request(exchange.upstream_request, headers=self._headers) as reply:
             if reply.status != 200:
-                line.extra_headers += _retry_headers(reply)
+                connection.extra_headers += _retry_headers(reply)
                 raise await self._read_error(reply)
 
-            def take(data: bytes) -> bool:
-                return line.write_nowait(feed(asked.feed(data))) and not asked.finished
+            def sink(data: bytes) -> bool:
+                return connection.write_nowait(encode(exchange.feed(data))) and not exchange.finished
 
-            while not await reply.read_into(take) and not asked.finished:
-                await line.drain()
-            await self._finish_attempt(feed(asked.close()))
+            while not await reply.read_into(sink) and not exchange.finished:
+                await connection.drain()
+            await self._finish_attempt(encode(exchange.close()))
 
     async def _finish_attempt(self, data: bytes) -> None:
-        """Write the last of a try; the end of the answer where nothing is left to do."""
+        """Write the last bytes of an attempt, and end the response if nothing is left to send."""
         if not self._exchange.wants_retry and (self._tool_loop is None or self._tool_loop.finished):
             await self._connection.end(data + self._response.close())
         else:
@@ -133,9 +141,9 @@ class RequestHandler:
 
     @property
     def _encode(self) -> Callable[[Batch], bytes]:
-        """What makes bytes of events, by way of the course where there is one."""
-        feed, course = self._response.feed, self._tool_loop
-        return feed if course is None else lambda batch: feed(course.feed(batch))
+        """Encodes a batch of events for the client, filtered by the tool loop if there is one."""
+        feed, tool_loop = self._response.feed, self._tool_loop
+        return feed if tool_loop is None else lambda batch: feed(tool_loop.feed(batch))
 
     async def _read_error(self, reply: UpstreamReply) -> FcshimError:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}
@@ -143,5 +151,5 @@ class RequestHandler:
 
 
 def _retry_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:
-    """Give the headers of an error answer that tell the client when to come again."""
+    """Return the headers of an upstream error that tell the client when to retry."""
     return [(name.encode(), reply.header(name).encode("latin-1")) for name in _RETRY_HEADERS if reply.header(name)]

@@ -1,8 +1,7 @@
-"""The proxy behind a socket: uvicorn with uvloop and httptools, and what signals do.
+"""Runs the proxy on a socket: uvicorn with uvloop and httptools, and signal handling.
 
-Rule: the first SIGTERM or SIGINT refuses new requests and lets the running ones finish; a second one, or the end of
+Rule: the first SIGTERM or SIGINT rejects new requests and lets running ones finish. A second signal, or the end of
 `drain_timeout`, ends them.
-Neighbours: `cli` calls `serve`, tests run a `Server` in their own loop.
 """
 
 import asyncio
@@ -23,11 +22,11 @@ from fcshim.upstream import os_error_reason
 logger = logging.getLogger("fcshim.server")
 
 _GRACE_PERIOD = 1.0
-"""Seconds that streams get to say why they end before their connections are cut."""
+"""Seconds for streams to send their error event before their connections are cut."""
 
 
 class ProxyServer(uvicorn.Server):
-    """A uvicorn server that drains."""
+    """A uvicorn server that drains running requests before it exits."""
 
     def __init__(self, config: Config, app: App) -> None:
         self._app = app
@@ -46,23 +45,23 @@ class ProxyServer(uvicorn.Server):
         )
 
     def request_exit(self) -> None:
-        """Finish what runs and exit; called once more, end what runs."""
+        """Exit when the running requests have finished; a second call ends them."""
         if self.should_exit:
             self._end_streams()
         self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Leave signals to `serve`, which must not die of one."""
+        """Do not install uvicorn's signal handlers, which re-raise the signal on exit; `serve` installs its own."""
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close the listeners, then wait for the streams, `drain_timeout` seconds at most."""
-        patience = asyncio.get_running_loop().call_later(self._drain_timeout, self._end_streams)
+        """Close the listeners, then wait up to `drain_timeout` seconds for running requests."""
+        drain_timer = asyncio.get_running_loop().call_later(self._drain_timeout, self._end_streams)
         try:
             await super().shutdown(sockets)
         finally:
-            patience.cancel()
+            drain_timer.cancel()
 
     def _end_streams(self) -> None:
         self._app.stop()
@@ -73,7 +72,7 @@ class ProxyServer(uvicorn.Server):
 
 
 def serve(config: Config) -> None:
-    """Serve until a signal ends it. Raises `ConfigError` where it cannot listen."""
+    """Serve until a signal ends the process. Raises `ConfigError` if the address cannot be bound."""
     logging.basicConfig(level=config.log_level.upper(), format="%(levelname)-7s %(message)s")
     silence_library_logs()
     with listen(config) as listener:
@@ -96,14 +95,17 @@ def listen(config: Config) -> socket.socket:
 
 
 def silence_library_logs() -> None:
-    """Keep the libraries' routine messages out of the log."""
+    """Keep routine messages of the libraries out of the log."""
     for name in ("httpx", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
 
 
 def _is_worth_logging(record: logging.LogRecord) -> bool:
-    """Drop the report that a response was left unfinished: here that is always done on purpose, and logged."""
+    """Drop uvicorn's report of an unfinished response.
+
+    The proxy leaves a response unfinished only on purpose, to cut the connection, and logs the reason.
+    """
     return "without completing response" not in record.msg
 
 

@@ -1,8 +1,7 @@
-"""The tools that run here: those of the configured MCP servers, added to requests and executed for their clients.
+"""Server tools: tools of the configured MCP servers, added to requests and executed by the proxy.
 
-Rule: with nobody to ask, a call runs only where the server says that its tool only reads, or the operator allows it.
-Clients choose among the configured servers (`x-fcshim-mcp`), never what is started: no request names a command.
-Neighbours: `chat` asks for the course of each request, `mcp.manager` keeps the servers, `recall` the unseen.
+Rule: there is no user to ask, so a call runs only if its server declares the tool read-only or the operator allows it.
+Clients select among the configured servers (`x-fcshim-mcp`); no request can name a command to start.
 """
 
 import fnmatch
@@ -35,11 +34,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fcshim.server")
 
 SERVERS_HEADER = b"x-fcshim-mcp"
-"""The header by which a client says which tools it wants: `off`, `auto` (all; the default), or servers by name."""
+"""Request header that selects server tools: `off`, `auto` (all, the default), or a list of server names."""
 
 
 class ServerSelection(msgspec.Struct, frozen=True):
-    """What a request's switch says, in the words of `Manager.tools`."""
+    """The value of the header, as arguments of `Manager.tools`."""
 
     enabled: bool = True
     mode: Literal["auto", "manual"] = "auto"
@@ -47,9 +46,9 @@ class ServerSelection(msgspec.Struct, frozen=True):
 
 
 class ServerTools:
-    """The tools that run here. Without a file of servers there are none, and every request stays as it is.
+    """The server tools. Without an MCP configuration there are none, and requests stay unchanged.
 
-    Raises `ConfigError` for a file that is wrong.
+    Raises `ConfigError` if the MCP servers file is invalid.
     """
 
     def __init__(self, config: Config) -> None:
@@ -60,54 +59,55 @@ class ServerTools:
         self._turn_cache = TurnCache(ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes))
 
     async def open(self) -> None:
-        """Connect to the servers; one that fails costs its own tools only."""
+        """Connect to the MCP servers. If one fails, only its tools are missing."""
         if self._servers:
-            from fcshim.mcp.manager import Manager  # noqa: PLC0415 - the SDK is slow to import, and few need it
+            from fcshim.mcp.manager import Manager  # noqa: PLC0415 - importing the SDK takes 1.6 s
 
             self._manager = Manager(self._servers, pins=Pins(self._pins))
             await self._manager.start()
 
     async def aclose(self) -> None:
-        """End the servers."""
+        """Stop the MCP servers."""
         if self._manager is not None:
             await self._manager.aclose()
 
     def add_to_request(self, request: Request, connection: ClientConnection) -> tuple[Request, ToolLoop | None]:
-        """Give the request as the model is asked it, and the course that it takes where tools of ours are offered.
+        """Return the request for the model, and the tool loop if server tools were added.
 
-        Raises `RequestError` for a switch that names no server, and where several choices are asked for.
+        Raises `RequestError` if the selection names an unknown server, or if several choices are requested.
         """
-        manager, chosen = self._manager, parse_server_selection(connection.header(SERVERS_HEADER))
-        if manager is None or not chosen.enabled or not request.messages:
+        manager, selection = self._manager, parse_server_selection(connection.header(SERVERS_HEADER))
+        if manager is None or not selection.enabled or not request.messages:
             return request, None
         owner = client_key(connection.headers, connection.query)
         messages = self._turn_cache.restore(owner, request.messages)
-        asked = request if messages == request.messages else msgspec.structs.replace(request, messages=messages)
-        theirs = {tool.name for tool in request.tools}
-        offered = manager.tools(enabled=chosen.enabled, mode=chosen.mode, selected=chosen.selected)
-        tools = [tool for tool in offered if tool.definition.name not in theirs]
+        restored = request if messages == request.messages else msgspec.structs.replace(request, messages=messages)
+        client_tools = {tool.name for tool in request.tools}
+        offered = manager.tools(enabled=selection.enabled, mode=selection.mode, selected=selection.selected)
+        tools = [tool for tool in offered if tool.definition.name not in client_tools]
         if request.tool_choice.mode == "none" or not tools:
-            return asked, None
+            return restored, None
         if request.n > 1:
             raise RequestError(
-                f"n: with tools that run here there is one choice ({SERVERS_HEADER.decode()}: off)", param="n"
+                f"n: server tools allow one choice only; turn them off with '{SERVERS_HEADER.decode()}: off'",
+                param="n",
             )
         logger.debug("offered: %s", dict(Counter(tool.server for tool in tools)))
-        course = ToolLoop(
-            _with_tools(asked, tools),
+        tool_loop = ToolLoop(
+            _with_tools(restored, tools),
             Executor(tools, permissions=Permissions(ask=self._decide_permission)),
             max_rounds=self._config.max_rounds,
             max_reply=self._config.max_reply,
-            store_turn=lambda shown, real: self._turn_cache.store(owner, request.messages, shown, real),
+            store_turn=lambda visible, turn: self._turn_cache.store(owner, request.messages, visible, turn),
         )
-        return course.request, course
+        return tool_loop.request, tool_loop
 
-    async def _decide_permission(self, question: PermissionRequest) -> PermissionDecision:
-        """Decide about a call of which the server's settings say nothing."""
+    async def _decide_permission(self, request: PermissionRequest) -> PermissionDecision:
+        """Decide about a call for which the MCP configuration has no rule."""
         assert self._manager is not None
-        tool = self._manager.find(question.name)
-        names = {question.name} if tool is None else {question.name, qualified_name(tool.server, tool.name)}
-        allowed = question.traits.reads_only or any(
+        tool = self._manager.find(request.name)
+        names = {request.name} if tool is None else {request.name, qualified_name(tool.server, tool.name)}
+        allowed = request.traits.reads_only or any(
             fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self._config.allow
         )
         return PermissionDecision(
@@ -116,7 +116,7 @@ class ServerTools:
 
 
 def parse_server_selection(value: bytes) -> ServerSelection:
-    """Read a request's switch; none is `auto`."""
+    """Parse the header; an empty one is `auto`."""
     words = [word.strip() for word in value.decode("latin-1").split(",") if word.strip()]
     match words:
         case [] | ["auto"]:
@@ -128,7 +128,10 @@ def parse_server_selection(value: bytes) -> ServerSelection:
 
 
 def _with_tools(request: Request, tools: "Sequence[McpTool]") -> Request:
-    """Offer tools beside the client's; a choice among those leaves ours free, unless it demands one of them."""
+    """Add server tools to the client's.
+
+    If `tool_choice` limits the model to some tools, server tools stay allowed as well, unless a call is required.
+    """
     definitions = tuple(tool.definition for tool in tools)
     choice = request.tool_choice
     if choice.mode == "auto" and choice.names:

@@ -1,8 +1,8 @@
-"""The course of one reply whose model has tools that run here: model, tools, model, until it answers.
+"""The rounds of one reply whose model calls tools that run in this proxy: model, tools, model, until it answers.
 
-Rule: the calls of a round are all answered before the model is asked again; where the client has calls to answer, too,
-ours are executed, the reply ends, and the client's next request goes on. Cancelling stops the tools.
-Neighbours: `turn` says what the client sees, `recall` keeps what it does not; `chat` asks the upstream.
+Rule: every call of a round gets a result before the model is asked again. If the round also has calls for the client,
+only the server's own are executed and the reply ends; the client's next request continues it. Cancelling the task stops
+the tools.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,14 @@ from fcshim.server.merged_reply import MergedReply
 from fcshim.tools import Executor
 
 StoreTurn = Callable[[AssistantMessage, tuple[Message, ...]], None]
-"""Remembers a turn: what the client saw of it, and what it was."""
+"""Stores a turn: the message that the client saw, and the messages that the turn really consists of."""
 
 
 class ToolLoop:
-    """One reply. Ask the model what `request` says, `feed` what it answers; until it is `over`, `go_on` and repeat."""
+    """The rounds of one reply.
+
+    Send `request` to the model and `feed` the reply; until the loop is `finished`, call `run_tools` and repeat.
+    """
 
     def __init__(
         self, request: Request, executor: Executor, *, max_rounds: int, max_reply: int, store_turn: StoreTurn
@@ -39,57 +42,61 @@ class ToolLoop:
 
     @property
     def has_run_tools(self) -> bool:
-        """Whether calls have been executed: what the model said stands."""
+        """Whether calls have been executed, so that the reply can no longer be restarted."""
         return bool(self._added_messages)
 
     def restart(self) -> None:
-        """Forget what the model said so far, to ask it once more."""
+        """Discard the reply so far, for another attempt."""
         self._reply = self._new_reply()
 
     @property
     def finished(self) -> bool:
-        """Whether the client has seen the end."""
+        """Whether the client has the end of the reply."""
         return self._reply.finished
 
     def feed(self, batch: Batch) -> Batch:
-        """Take the events of one upstream read; give those that the client sees. Raises `UpstreamError`."""
-        seen = self._reply.feed(batch)
-        if self.finished and self._added_messages and not isinstance(seen[-1][1], Error):
-            last = assistant_message(self._reply.last_round, executable_calls(self._reply.last_round))
-            self._store_turn(self._reply.visible_message, (*self._added_messages, last))
-        return seen
+        """Take the events of one upstream read; return those for the client. Raises `UpstreamError`."""
+        visible = self._reply.feed(batch)
+        if self.finished and self._added_messages and not isinstance(visible[-1][1], Error):
+            last_message = assistant_message(self._reply.last_round, executable_calls(self._reply.last_round))
+            self._store_turn(self._reply.visible_message, (*self._added_messages, last_message))
+        return visible
 
     async def run_tools(self) -> Batch:
-        """Answer the calls of the round that has ended; give what ends the reply where the rest is the client's to do.
+        """Execute the calls of the finished round.
 
-        Raises `ModelOutputError` (kind `max_rounds`) instead where the model may not be asked again.
+        Returns the events that end the reply if the client has to answer the rest, else nothing. Raises
+        `ModelOutputError` (kind `max_rounds`) if the model may not be asked again.
         """
-        turn = self._reply
+        reply = self._reply
         self._rounds_left -= 1
-        if not self._rounds_left and not turn.has_client_calls:
+        if not self._rounds_left and not reply.has_client_calls:
             raise max_rounds_error(self._max_rounds)
-        calls = executable_calls(turn.last_round)
-        answered = turn.server_calls if turn.has_client_calls else calls
-        results = await self._executor.execute(answered)
-        told = [call for call in calls if call.error is None or call in answered]
-        self._added_messages += (assistant_message(turn.last_round, told), *results)
-        if turn.has_client_calls:
-            self._store_turn(turn.visible_message, self._added_messages)
-            return turn.close()
-        turn.start_round()
-        # A call that was demanded is demanded of the client's tools, so the demand stands until one comes.
+        calls = executable_calls(reply.last_round)
+        executed = reply.server_calls if reply.has_client_calls else calls
+        results = await self._executor.execute(executed)
+        kept = [call for call in calls if call.error is None or call in executed]
+        self._added_messages += (assistant_message(reply.last_round, kept), *results)
+        if reply.has_client_calls:
+            self._store_turn(reply.visible_message, self._added_messages)
+            return reply.close()
+        reply.start_round()
+        # `tool_choice` keeps its value: a required call is one of the client's tools, so it stays required until then.
         self.request = msgspec.structs.replace(
             self._first_request, messages=self._first_request.messages + self._added_messages
         )
         return []
 
     def fail(self, batch: Batch, error: FcshimError) -> Batch:
-        """Take the last events of an upstream that was lost; give what the client sees, an error unless all is said."""
-        seen = [] if self.finished else self.feed(batch)
+        """Take the last events before an upstream failure; return those for the client.
+
+        They end with an error event, unless the reply was already complete.
+        """
+        visible = [] if self.finished else self.feed(batch)
         if not self.finished:
             self._reply.finished = True
-            seen.append((0, Error(kind=error.kind, message=error.message)))
-        return seen
+            visible.append((0, Error(kind=error.kind, message=error.message)))
+        return visible
 
     def _new_reply(self) -> MergedReply:
         return MergedReply(self._executor.registry.get_names(), max_reply=self._max_reply)

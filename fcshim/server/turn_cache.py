@@ -1,14 +1,14 @@
-"""What clients were not shown of a conversation: the calls that ran here, with their results.
+"""Stores what clients do not see of a conversation: the calls that ran in the proxy, with their results.
 
-Theory of operation. A client sends back what it was shown of a turn. The turn is found by a digest of the conversation
-up to it, as the client sends it, and what really was is put in its place, so that the model goes on knowing what it
-did. Ids and spelling of arguments do not count, since some APIs have none and some clients write anew; neither do
-system messages, which may hold the time of day. The digest begins with the client's key: nobody finds a turn that was
-not made for them. Whatever cannot be found (a restart, a conversation that was edited or pushed out by later ones)
-stays as the client tells it, which is a sound conversation, too, in which the model has forgotten how it knew.
+Theory of operation. A client sends back the visible part of each turn. The cache finds the turn by a digest of the
+conversation up to it, as the client sends it, and substitutes the messages that the turn really consists of, so that
+the model sees its own calls. The digest ignores what clients change: call ids and the spelling of arguments (some APIs
+have no ids, some clients re-encode the JSON), and system messages (they may contain the time of day). It starts with
+the client's key, so that no client can find another client's turn. A turn that is not found (after a restart, an edit
+or an eviction) stays as the client sent it; the conversation is still valid, but the model no longer sees how it got
+its answer.
 
-Rule: bounded; nothing is ever added to a conversation that this client did not have word for word.
-Neighbours: `course` keeps turns here, `own_tools` restores them.
+Rule: memory is bounded. Nothing is added to a conversation unless this client received the visible part verbatim.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from fcshim.messages import AssistantMessage, MediaPart, Message, SystemMessage,
 
 
 class _CachedTurn(msgspec.Struct, frozen=True):
-    """One turn: the messages that it really was, and the ids of the calls that the client knows of."""
+    """One turn: its real messages, and the ids of the calls that the client knows."""
 
     messages: list[Message]
     client_call_ids: list[str]
@@ -39,42 +39,45 @@ class TurnCache:
     def store(
         self, owner: bytes, history: Sequence[Message], visible: AssistantMessage, messages: Iterable[Message]
     ) -> None:
-        """Remember what a turn really was that came after the messages `before`, as the client has them."""
-        *_, (_, name) = _split_turns(owner, [*history, visible])
-        kept = _CachedTurn(list(messages), [call.id for call in visible.tool_calls])
-        self._reply_store.put(name, msgspec.msgpack.encode(kept))
+        """Store the real messages of a turn that follows `history` and that the client sees as `visible`."""
+        *_, (_, digest) = _split_turns(owner, [*history, visible])
+        turn = _CachedTurn(list(messages), [call.id for call in visible.tool_calls])
+        self._reply_store.put(digest, msgspec.msgpack.encode(turn))
 
     def restore(self, owner: bytes, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Put what really was in the place of every turn that is remembered."""
+        """Replace every cached turn by its real messages."""
         restored: list[Message] = []
-        for run, name in _split_turns(owner, messages):
-            document = self._reply_store.get(name) if name else None
+        for group, digest in _split_turns(owner, messages):
+            document = self._reply_store.get(digest) if digest else None
             restored += (
-                run if document is None else _restore_turn(msgspec.msgpack.decode(document, type=_CachedTurn), run)
+                group if document is None else _restore_turn(msgspec.msgpack.decode(document, type=_CachedTurn), group)
             )
         return tuple(restored)
 
 
 def _split_turns(owner: bytes, messages: Sequence[Message]) -> Iterator[tuple[list[Message], str]]:
-    """Cut a conversation into turns; give with each of the model's its name, the digest of all up to it."""
+    """Split a conversation into turns.
+
+    Yields each with its digest if it is the model's, else with an empty string. The digest covers everything up to it.
+    """
     digest = hashlib.sha256(b"%d:%b" % (len(owner), owner))
     for _, group in itertools.groupby(messages, key=_is_assistant):
-        run = list(group)
-        digest.update(msgspec.json.encode(_canonical_messages(run)))
-        yield run, digest.hexdigest() if _is_assistant(run[0]) else ""
+        turn = list(group)
+        digest.update(msgspec.json.encode(_canonical_messages(turn)))
+        yield turn, digest.hexdigest() if _is_assistant(turn[0]) else ""
 
 
 def _is_assistant(message: Message) -> bool:
     return isinstance(message, AssistantMessage)
 
 
-def _canonical_messages(run: Sequence[Message]) -> list[JSON]:
-    """Give what stays the same of messages however a client writes them."""
-    if not _is_assistant(run[0]):
-        told = [message for message in run if not isinstance(message, SystemMessage)]
-        return [[type(message).__name__, *map(_canonical_part, message.content)] for message in told]
-    said = "".join(text_of(message.content) for message in run).strip()
-    return ["said", said, *([call.name, _canonical_arguments(call.arguments)] for call in _calls(run))]
+def _canonical_messages(messages: Sequence[Message]) -> list[JSON]:
+    """Return the parts of messages that stay the same however a client re-encodes them."""
+    if not _is_assistant(messages[0]):
+        kept = [message for message in messages if not isinstance(message, SystemMessage)]
+        return [[type(message).__name__, *map(_canonical_part, message.content)] for message in kept]
+    text = "".join(text_of(message.content) for message in messages).strip()
+    return ["said", text, *([call.name, _canonical_arguments(call.arguments)] for call in _calls(messages))]
 
 
 def _canonical_part(part: TextPart | MediaPart) -> JSON:
@@ -88,13 +91,13 @@ def _canonical_arguments(arguments: str) -> JSON:
         return arguments
 
 
-def _calls(run: Iterable[Message]) -> list[ToolCall]:
-    return [call for message in run if isinstance(message, AssistantMessage) for call in message.tool_calls]
+def _calls(messages: Iterable[Message]) -> list[ToolCall]:
+    return [call for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls]
 
 
-def _restore_turn(cached: _CachedTurn, run: Sequence[Message]) -> list[Message]:
-    """Give what was, with the ids that the client has for its calls."""
-    ids = dict(zip(cached.client_call_ids, (call.id for call in _calls(run)), strict=True))
+def _restore_turn(cached: _CachedTurn, sent: Sequence[Message]) -> list[Message]:
+    """Return the real messages of a turn, with the call ids that the client uses."""
+    ids = dict(zip(cached.client_call_ids, (call.id for call in _calls(sent)), strict=True))
     return [_with_call_ids(message, ids) for message in cached.messages]
 
 
