@@ -1,7 +1,6 @@
-"""The endpoint behind us: asked over HTTP, its replies read as they come.
+"""HTTP to the model's endpoint: requests, and replies read as they arrive.
 
-Rule: only this room talks to an endpoint.
-Neighbours: `client` and `server` are loops around it; `detection` and `inquiry` ask it small things.
+Rule: only this package talks to the endpoint.
 """
 
 from fcshim.upstream.address import api_url, root_url

@@ -1,7 +1,6 @@
-"""Where an endpoint lies: the address that paths are appended to, and the one below which its API lies.
+"""URLs of an endpoint: of its versioned API, and of its root.
 
-Rule: an address that names a version keeps it.
-Neighbours: `endpoint` sends there, the doctor tries several.
+Rule: a URL that names a version keeps it.
 """
 
 import re
@@ -11,15 +10,15 @@ _VERSION = re.compile(r"/v\d")
 
 
 def api_url(url: str, version: str = "/v1") -> str:
-    """Give the address that paths such as `/chat/completions` are appended to.
+    """Return the URL to which paths such as `/chat/completions` are appended.
 
-    `version` is added, unless the path names one somewhere (`/v1`, `/api/paas/v4`, `/v1beta/openai`).
+    `version` is added unless the path names one anywhere (`/v1`, `/api/paas/v4`, `/v1beta/openai`).
     """
     url = url.rstrip("/")
     return url if _VERSION.search(urlsplit(url).path) else url + version
 
 
 def root_url(url: str) -> str:
-    """Give the address that the versioned API lies below."""
+    """Return the URL without the versioned part of its path."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}{_VERSION.split(parts.path, maxsplit=1)[0]}"

@@ -1,7 +1,6 @@
-"""A limit on waiting: cancels its task when one wait lasts too long.
+"""A limit on waiting: cancels its task if one wait takes too long.
 
-Rule: one timer per reply, not one per read: a read only moves the deadline, the timer finds that out when it fires.
-Neighbours: `reply` waits with it.
+Rule: one timer per reply instead of one per read. A read only moves the expiry, which the timer checks when it fires.
 """
 
 import asyncio
@@ -10,10 +9,10 @@ from fcshim.errors import UpstreamError
 
 
 class Deadline:
-    """Cancels the task that made it when the time is up; whoever catches the cancellation calls `check`.
+    """Cancels the task that created it when the time is up; whoever catches the cancellation calls `raise_if_expired`.
 
-    Time counts from the start until the first `pause`, and after that only between `resume` and `pause`: a client that
-    reads slowly is not the upstream's fault. Whoever waits for many things in a row may move the `deadline` himself.
+    Time counts from the start to the first `pause`, and after that only between `resume` and `pause`: time in which the
+    client reads slowly is not the upstream's. Code with many waits in a row may move `expires_at` directly.
     """
 
     __slots__ = ("_expired", "_loop", "_task", "_timer", "expires_at", "limit")
@@ -29,7 +28,7 @@ class Deadline:
         self._timer = self._loop.call_at(self.expires_at, self._on_timer)
 
     def pause(self, limit: float) -> None:
-        """The wait is over; the next one may last `limit` seconds."""
+        """The wait has ended; the next one may take `limit` seconds."""
         self.expires_at = None
         if limit != self.limit:
             self.limit = limit
@@ -37,17 +36,17 @@ class Deadline:
             self._timer = self._loop.call_at(self._loop.time() + limit, self._on_timer)
 
     def resume(self) -> None:
-        """A wait begins, unless one is under way."""
+        """A wait starts, unless one is running."""
         if self.expires_at is None:
             self.expires_at = self._loop.time() + self.limit
 
     def raise_if_expired(self) -> None:
-        """Turn the cancellation into an `UpstreamError` if it was ours, that is, if the time was up."""
+        """Turn the cancellation into an `UpstreamError` if this deadline caused it."""
         if self._expired and self._task.uncancel() == 0:
             raise UpstreamError(f"the upstream sent nothing for {self.limit:g} s", status=504, kind="timeout")
 
     def close(self) -> None:
-        """Stop counting."""
+        """Stop the timer."""
         self._timer.cancel()
 
     def _on_timer(self) -> None:

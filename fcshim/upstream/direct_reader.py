@@ -1,11 +1,12 @@
-"""Pouring: the body of a reply goes to a function the moment it is read, without a task's turn in between.
+"""Delivers body bytes from `data_received`, which saves one task wakeup per read.
 
-Theory of operation. While a body is poured, this is the protocol of the connection's transport, and hands everything on
-to aiohttp's own. What that has made of a read (the body's bytes, its end, an error) is taken from the stream reader at
-once. A task that is woken for each read, through its chain of coroutines, delays it more than all that is done with it.
+Theory of operation. While a body is read, a `DirectReader` is the protocol of the connection's transport and passes
+every callback on to aiohttp's protocol. Whatever aiohttp makes of a read (body bytes, the end, an error) is then taken
+from its stream reader at once. Waking a task for each read, through its chain of coroutines, would take longer than all
+other work on that read.
 
-Rule: public interfaces only; what the sink does not want stays in the stream reader, which pauses the transport.
-Neighbours: `reply` pours through it.
+Rule: only public interfaces of aiohttp. Bytes that the sink does not want stay in the stream reader, which pauses the
+transport.
 """
 
 import asyncio
@@ -17,11 +18,11 @@ import aiohttp
 from fcshim.upstream.deadline import Deadline
 
 Sink = Callable[[bytes], bool]
-"""Takes the bytes of one read; false where no more are wanted for now. Called by the event loop: it must not block."""
+"""Takes the bytes of one read; returns whether it wants more now. The event loop calls it, so it must not block."""
 
 
 class DirectReader(asyncio.Protocol):
-    """Pours one body; each read renews `patience`, by `limit` seconds."""
+    """Reads one body; each read extends `deadline` to `limit` seconds from now."""
 
     __slots__ = ("_aiohttp_protocol", "_content", "_deadline", "_done", "_limit", "_now", "_sink", "_transport")
 
@@ -36,9 +37,9 @@ class DirectReader(asyncio.Protocol):
         self._aiohttp_protocol = cast("asyncio.Protocol", transport.get_protocol())
 
     async def read_into(self, sink: Sink) -> bool:
-        """Give the body to `sink` as it comes; true at its end, false where the sink wants no more.
+        """Pass the body to `sink` as it arrives; return true at its end, false if the sink wants no more.
 
-        Raises what the body ends with, and what the sink raises.
+        Raises the error that ends the body, and what the sink raises.
         """
         self._sink = sink
         self._done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -50,45 +51,45 @@ class DirectReader(asyncio.Protocol):
             self._transport.set_protocol(self._aiohttp_protocol)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came."""
+        """Pass the bytes to aiohttp and deliver what it makes of them."""
         self._aiohttp_protocol.data_received(data)
         self._deliver()
 
     def eof_received(self) -> bool | None:
-        """The other side sends no more."""
-        kept = self._aiohttp_protocol.eof_received()
+        """The peer has closed its side."""
+        keep_open = self._aiohttp_protocol.eof_received()
         self._deliver()
-        return kept
+        return keep_open
 
     def connection_lost(self, error: Exception | None) -> None:
-        """The connection has closed: the body is whole now, or it never will be."""
+        """The connection is closed: the body is complete now, or never will be."""
         self._aiohttp_protocol.connection_lost(error)
         self._deliver()
         if not self._done.done():
-            # After malformed framing aiohttp leaves the body open.
+            # After malformed framing, aiohttp neither ends the body nor sets an exception.
             self._done.set_exception(aiohttp.ClientPayloadError("its framing is malformed"))
 
     def pause_writing(self) -> None:
-        """The other side is slow to read."""
+        """The write buffer is full."""
         self._aiohttp_protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """The other side has read."""
+        """The write buffer has space again."""
         self._aiohttp_protocol.resume_writing()
 
     def _deliver(self) -> None:
-        """Pour what has been read; more may be read meanwhile, where the transport was paused."""
-        over, content = self._done, self._content
+        """Pass on what has been read. More may be read in the meantime, if the transport was paused."""
+        done, content = self._done, self._content
         try:
-            while not over.done():
+            while not done.done():
                 data = content.read_nowait()
                 if not data:
                     if content.at_eof():
-                        over.set_result(True)
+                        done.set_result(True)
                     return
                 self._deadline.expires_at = self._now() + self._limit
-                if not self._sink(data) and not over.done():
-                    over.set_result(False)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the task that pours raises it
-            if not over.done():
-                over.set_exception(error)
+                if not self._sink(data) and not done.done():
+                    done.set_result(False)
+        except Exception as error:  # noqa: BLE001 - `read_into` raises it
+            if not done.done():
+                done.set_exception(error)

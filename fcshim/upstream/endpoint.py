@@ -1,8 +1,7 @@
-"""The endpoint behind us, over HTTP: httpx on its aiohttp transport.
+"""The model's endpoint, over HTTP: httpx on its aiohttp transport.
 
-Rule: whatever goes wrong there leaves as an `UpstreamError`; leaving `send` early closes the connection, which is how
-a model is told to stop.
-Neighbours: `client` and `server` read replies from here and feed them to an `Exchange`.
+Rule: every failure is an `UpstreamError`. Leaving `send` before the end of the reply closes the connection, which makes
+the engine stop generating.
 """
 
 import asyncio
@@ -29,16 +28,19 @@ from fcshim.upstream.timeouts import Timeouts
 from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
 
 _WRITE_SIZE = 2**18
-"""Bytes of a request body that are written at once."""
+"""Bytes of a request body per write."""
 _MAX_FETCHED = 4 * 2**20
-"""Bytes of a small answer that are read; the longest lists of models in use come to a few hundred KB."""
+"""Bytes that `fetch` reads; the longest lists of models in use take a few hundred KB."""
 _JSON_HEADERS = [(b"content-type", b"application/json")]
 
 _DEFAULT_TIMEOUTS = Timeouts()
 
 
 class Upstream:
-    """One endpoint. Use it as a context manager, or call `aclose`; it connects when it is first asked."""
+    """One endpoint. Use it as a context manager, or call `aclose`; it connects with the first request.
+
+    `url` may lack the API version. `key` is sent with every request.
+    """
 
     def __init__(
         self,
@@ -71,14 +73,17 @@ class Upstream:
     def send_request(
         self, request: UpstreamRequest, *, headers: Headers = ()
     ) -> "contextlib.AbstractAsyncContextManager[UpstreamReply]":
-        """Send a codec's request; the reply is meant for an `Exchange`. Raises `UpstreamError`.
+        """Send a codec's request and open its reply. Raises `UpstreamError`.
 
-        Where something is asked first and refused, that is the reply.
+        The reply to a request with a `follow_up` only serves to make the second request. The second reply is the one
+        that is opened, unless the status of the first is not 200.
         """
         if request.follow_up is not None:
             return self._send_with_follow_up(request, request.follow_up, headers)
-        own = [(b"content-type", b"application/json"), (b"accept", b"text/event-stream, application/json")]
-        return self.send("POST", request.path, headers=[*headers, *request.headers, *own], content=request.body)
+        codec_headers = [(b"content-type", b"application/json"), (b"accept", b"text/event-stream, application/json")]
+        return self.send(
+            "POST", request.path, headers=[*headers, *request.headers, *codec_headers], content=request.body
+        )
 
     @contextlib.asynccontextmanager
     async def _send_with_follow_up(
@@ -98,20 +103,21 @@ class Upstream:
     async def send(
         self, method: str, path: str, *, headers: Headers = (), content: bytes | AsyncIterable[bytes] = b""
     ) -> AsyncIterator["UpstreamReply"]:
-        """Send a request to `path` (and query) below the endpoint's `/v1`; give its reply, whatever its status.
+        """Send a request to `path` (with query) below the endpoint's API version; open the reply, whatever its status.
 
-        Raises `UpstreamError` where it is unreachable or too slow, redirects, or compresses although asked not to.
+        Raises `UpstreamError` if the endpoint is unreachable or too slow, redirects, or compresses the reply although
+        the request forbids that.
         """
-        patience = Deadline(self.timeouts.first_chunk)
+        deadline = Deadline(self.timeouts.first_chunk)
         try:
             try:
                 response = await self._send_with_retry(method, path, headers, content)
             except asyncio.CancelledError:
-                patience.raise_if_expired()
+                deadline.raise_if_expired()
                 raise
             except TRANSPORT_ERRORS as error:
                 raise to_upstream_error(error, self.timeouts.connect) from error
-            reply = UpstreamReply(response, patience, self.timeouts, self._key)
+            reply = UpstreamReply(response, deadline, self.timeouts, self._key)
             try:
                 reply.validate()
                 yield reply
@@ -119,12 +125,13 @@ class Upstream:
             finally:
                 await reply.aclose()
         finally:
-            patience.close()
+            deadline.close()
 
     async def fetch(self, method: str, path: str, content: bytes = b"") -> tuple[int, bytes]:
-        """Ask for something small; give the status and the body. A path that begins with `//` stands beside `/v1`.
+        """Send a small request; return the status and the body.
 
-        Raises `UpstreamError` as `send` does, and where the answer takes too long.
+        A path that starts with `//` is relative to the root URL. Raises `UpstreamError` as `send` does, and if the
+        whole reply takes longer than `Timeouts.page`.
         """
         headers = [*self.kind.headers, *(_JSON_HEADERS if content else ())]
         limit = self.timeouts.page
@@ -135,19 +142,20 @@ class Upstream:
             ):
                 return reply.status, await reply.read(_MAX_FETCHED)
         except TimeoutError as error:
-            asked = f"{method} {path.partition('?')[0]}"
-            raise UpstreamError(f"no answer to {asked} within {limit:g} s", status=504, kind="timeout") from error
+            name = f"{method} {path.partition('?')[0]}"
+            raise UpstreamError(f"no answer to {name} within {limit:g} s", status=504, kind="timeout") from error
 
     def mask_key(self, data: bytes) -> bytes:
-        """Give what came from there with our key masked in it."""
+        """Return data that the endpoint sent, with the key masked."""
         return data if self._key is None else self._key.mask(data)
 
     async def _send_with_retry(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Response:
-        """Send, and send again where a kept connection had been closed over there before it was used.
+        """Send a request, and send it again if the endpoint had closed the kept connection before it was used.
 
-        llama-server closes after every stream although its headers promise the opposite, so this is no rare race.
+        llama-server closes the connection after every stream although its headers promise keep-alive, so this is not
+        rare. A body that is an iterator cannot be sent twice.
         """
         while True:
             connection_reused.set(False)
@@ -155,13 +163,13 @@ class Upstream:
             try:
                 return await self._get_client().send(self._build_request(method, path, headers, content), stream=True)
             except TRANSPORT_ERRORS as error:
-                hung_up = isinstance(error.__cause__ or error, (aiohttp.ClientConnectionError, OSError))
-                if not (hung_up and connection_reused.get() and isinstance(content, bytes)):
+                connection_closed = isinstance(error.__cause__ or error, (aiohttp.ClientConnectionError, OSError))
+                if not (connection_closed and connection_reused.get() and isinstance(content, bytes)):
                     raise
 
     def _get_client(self) -> httpx.AsyncClient:
         if self._client is None:
-            # The session verifies certificates by itself; the transport would load them all once more.
+            # The aiohttp session verifies certificates; with `verify` the transport would load all of them again.
             transport = AiohttpTransport(client=new_session, verify=False)
             self._client = httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False)
         return self._client
@@ -169,15 +177,16 @@ class Upstream:
     def _build_request(
         self, method: str, path: str, headers: Headers, content: bytes | AsyncIterable[bytes]
     ) -> httpx.Request:
-        complete = [*headers, (b"accept-encoding", b"identity")]
+        all_headers = [*headers, (b"accept-encoding", b"identity")]
         if self._key is not None:
-            complete.append(key_header(self.kind, self._key.reveal().encode()))
+            all_headers.append(key_header(self.kind, self._key.reveal().encode()))
         if isinstance(content, bytes) and len(content) > _WRITE_SIZE:
-            complete.append((b"content-length", str(len(content)).encode()))
+            all_headers.append((b"content-length", str(len(content)).encode()))
             content = _split_body(content)
-        waits = {"connect": self.timeouts.connect, "read": None, "write": None, "pool": None}
-        extensions = {"timeout": waits}
-        return httpx.Request(method, self._full_url(path), headers=complete, content=content, extensions=extensions)
+        # The waits for the reply are limited by `Deadline`, with one timer for each reply.
+        timeouts = {"connect": self.timeouts.connect, "read": None, "write": None, "pool": None}
+        extensions = {"timeout": timeouts}
+        return httpx.Request(method, self._full_url(path), headers=all_headers, content=content, extensions=extensions)
 
     def _full_url(self, path: str) -> str:
         return root_url(self.url) + path[1:] if path.startswith("//") else self.url + path
@@ -193,9 +202,9 @@ def upstream_for(config: Config) -> Upstream:
 
 
 def key_header(kind: UpstreamKind, key: bytes) -> tuple[bytes, bytes]:
-    """Give the header that carries a key to an upstream of that kind."""
-    name, lead = kind.key_header
-    return name, lead + key
+    """Return the header that carries a key to this kind of upstream."""
+    name, prefix = kind.key_header
+    return name, prefix + key
 
 
 async def _split_body(content: bytes) -> AsyncIterator[bytes]:

@@ -1,7 +1,6 @@
 """One reply while it is read.
 
-Rule: its bytes come as they were sent; whatever goes wrong leaves as an `UpstreamError`.
-Neighbours: `endpoint` opens and closes it, `pouring` hands its bytes on without a turn of a task, `patience` counts.
+Rule: the bytes arrive as they were sent. Every failure is an `UpstreamError`.
 """
 
 import asyncio
@@ -22,24 +21,24 @@ from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
 Headers = Sequence[tuple[bytes, bytes]]
 
 _MAX_END_WAIT = 0.02
-"""Seconds that the end of a body is waited for once the reply is over, so that the connection can be used again."""
+"""Seconds to wait for the end of a body after the last event, so that the connection can be reused."""
 _MAX_ERROR_BODY = 64 * 2**10
-"""Bytes of an error answer that are read: it is for people."""
+"""Bytes that are read of an error body, which only people read."""
 _REDIRECT_STATUSES = {301, 302, 303, 307, 308}
 _READ_SIZE = 2**16
-"""Bytes of a body that are taken at once."""
+"""Bytes of a body per read."""
 
 
 class UpstreamReply:
-    """A reply that is being read: iterate over it for the bytes of its body, as they come. Raises `UpstreamError`."""
+    """A reply that is being read. Iterate over it for the chunks of its body. Raises `UpstreamError`."""
 
     def __init__(self, response: httpx.Response, deadline: Deadline, timeouts: Timeouts, key: Secret | None) -> None:
         self.status = response.status_code
         self.headers: Headers = response.headers.raw
         self.prefix = b""
-        """What the body is taken to begin with."""
+        """Bytes to put in front of the body."""
         self._httpx_response = response
-        # The transport's own answer: httpx's two layers around it cost as much as reading it.
+        # aiohttp's own response: httpx's two layers around it cost as much as reading the body.
         self._aiohttp_response = current_response.get()
         self._deadline = deadline
         self._timeouts = timeouts
@@ -48,12 +47,13 @@ class UpstreamReply:
         self._ended = False
 
     def header(self, name: str) -> str:
-        """Give a header's value, empty where it is missing."""
+        """Return a header's value; empty if it is missing."""
         value: str = self._httpx_response.headers.get(name, "")
         return value
 
     def validate(self) -> None:
-        """Refuse what must not be read. Raises `UpstreamError`."""
+        """Reject a reply that must not be read. Raises `UpstreamError`."""
+        # A redirect could send the key to another host; a compressed body could be a decompression bomb.
         if self.status in _REDIRECT_STATUSES:
             raise UpstreamError(f"the upstream redirects (HTTP {self.status}), which is not followed")
         if self.header("content-encoding").strip().lower() not in {"", "identity"}:
@@ -74,7 +74,7 @@ class UpstreamReply:
         return data
 
     async def read(self, limit: int) -> bytes:
-        """Read the body, or the beginning of one that is longer than `most` bytes. Raises `UpstreamError`."""
+        """Read the body, or the start of one that is longer than `limit` bytes. Raises `UpstreamError`."""
         body = bytearray()
         async for data in self:
             body += data
@@ -83,10 +83,12 @@ class UpstreamReply:
         return bytes(body)
 
     async def read_into(self, sink: Sink) -> bool:
-        """Give the body to `sink` as it comes; true at its end, false where the sink wants no more for now.
+        """Pass the body to `sink` as it arrives; return true at its end, false if the sink wants no more for now.
 
         Raises `UpstreamError`, and what the sink raises.
         """
+        # The first read waits for the model, with the timeout of the first chunk; `DirectReader` renews that between
+        # chunks.
         if not self._started:
             async for data in self:
                 if not sink(data):
@@ -94,19 +96,19 @@ class UpstreamReply:
                 break
         connection = self._aiohttp_response.connection
         transport = None if connection is None else connection.transport
-        if transport is None:  # the whole body is here
+        if transport is None:  # aiohttp has released the connection: the body is complete
             async for data in self:
                 if not sink(data):
                     return False
             return True
-        pouring = DirectReader(self._aiohttp_response.content, transport, self._deadline, self._timeouts.chunk)
+        reader = DirectReader(self._aiohttp_response.content, transport, self._deadline, self._timeouts.chunk)
         with self._timed_wait():
-            self._ended = await pouring.read_into(sink)
+            self._ended = await reader.read_into(sink)
         return self._ended
 
     @contextlib.contextmanager
     def _timed_wait(self) -> Iterator[None]:
-        """Limit the time of a wait for the upstream, and tell in our words what goes wrong meanwhile."""
+        """Limit one wait for the upstream, and translate transport errors."""
         self._deadline.resume()
         try:
             yield
@@ -118,7 +120,7 @@ class UpstreamReply:
         self._deadline.pause(self._timeouts.chunk)
 
     async def read_error(self) -> bytes:
-        """Read an error answer's body, or the beginning of a very long one; our key is masked in it."""
+        """Read an error body, or the start of a very long one, with the key masked."""
         body = bytearray()
         with contextlib.suppress(UpstreamError):
             async for data in self:
@@ -128,7 +130,7 @@ class UpstreamReply:
         return bytes(body) if self._key is None else self._key.mask(bytes(body))
 
     async def wait_for_end(self) -> None:
-        """Wait a moment for the end of a body that was read as far as it matters."""
+        """Wait a moment for the end of a body whose last event has been read."""
         if not self._ended:
             with contextlib.suppress(TimeoutError, UpstreamError):
                 async with asyncio.timeout(_MAX_END_WAIT):
@@ -136,6 +138,6 @@ class UpstreamReply:
                         pass
 
     async def aclose(self) -> None:
-        """Close the connection, or give it back where the body was read to its end."""
+        """Close the connection, or release it for reuse if the body was read to its end."""
         with contextlib.suppress(*TRANSPORT_ERRORS):
             await self._httpx_response.aclose()

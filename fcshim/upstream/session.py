@@ -1,7 +1,6 @@
-"""The pool of connections, and what one request has to tell of its own: the transport beneath httpx.
+"""The connection pool, and per-request data that passes through httpx to aiohttp.
 
-Rule: what a request was written as is what is sent, and no body is waited for whose connection is gone.
-Neighbours: `endpoint` opens one pool for each upstream, `reply` reads the answers that are kept here.
+Rule: the request target is sent exactly as written. A body fails at once when its connection is lost.
 """
 
 import asyncio
@@ -13,20 +12,23 @@ import yarl
 from fcshim.upstream.transport_errors import MALFORMED_FRAMING
 
 _KEEP_ALIVE = 3.0
-"""Seconds that an idle connection is kept: llama-server and uvicorn drop theirs after 5, and a request that meets a
-connection in the moment of its end is lost."""
+"""Seconds that an idle connection is kept. llama-server and uvicorn close theirs after 5, and a request that is sent at
+that moment is lost."""
 
 connection_reused: contextvars.ContextVar[bool] = contextvars.ContextVar("reused", default=False)
-"""Whether the request of this task went out on a connection that an earlier one had left."""
+"""Whether this task's request was sent on a reused connection."""
 
 request_target: contextvars.ContextVar[str] = contextvars.ContextVar("target")
-"""Path and query of this task's request, as they were written."""
+"""Path and query of this task's request, as written."""
 current_response: contextvars.ContextVar[aiohttp.ClientResponse] = contextvars.ContextVar("answer")
-"""What the request of this task was answered with."""
+"""The response to this task's request."""
 
 
 def new_session() -> aiohttp.ClientSession:
-    """Make the connection pool: no limit, or a thousand streams would wait for one another; no cookies, no proxies."""
+    """Make the connection pool: unlimited, without cookies and proxies.
+
+    With a limit, long streams would block one another.
+    """
     tracing = aiohttp.TraceConfig()
     tracing.on_connection_reuseconn.append(_on_connection_reuse)
     tracing.on_request_end.append(_on_request_end)
@@ -43,7 +45,7 @@ def new_session() -> aiohttp.ClientSession:
 async def _send_target_verbatim(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Ask for the address as it was written: aiohttp would decode and encode it anew, and lose a `%2F` on the way."""
+    """Send the request target as written: aiohttp would decode and re-encode it, which loses a `%2F`."""
     request.url = yarl.URL(str(request.url.origin()) + request_target.get(), encoded=True)
     return await handler(request)
 
@@ -53,7 +55,10 @@ async def _on_connection_reuse(*_: object) -> None:
 
 
 async def _on_request_end(_session: object, _context: object, ended: aiohttp.TraceRequestEndParams) -> None:
-    """Keep the answer, and break its body off when the connection closes: after malformed framing aiohttp does not."""
+    """Keep the response, and fail its body when the connection closes.
+
+    After malformed framing, aiohttp would leave the body open.
+    """
     current_response.set(ended.response)
     content, connection = ended.response.content, ended.response.connection
     protocol = None if connection is None else connection.protocol
@@ -64,20 +69,20 @@ async def _on_request_end(_session: object, _context: object, ended: aiohttp.Tra
         _fail_body(content)
         return
 
-    def lost(_: object) -> None:
+    def on_lost(_: object) -> None:
         _fail_body(content)
 
-    def whole() -> None:
-        closed.remove_done_callback(lost)  # a kept connection must not remember every body that it carried
+    def on_complete() -> None:
+        closed.remove_done_callback(on_lost)  # otherwise a kept connection would hold every body it carried
 
-    closed.add_done_callback(lost)
-    closed.remove_done_callback(_retrieve_exception)  # once is enough for a kept connection
+    closed.add_done_callback(on_lost)
+    closed.remove_done_callback(_retrieve_exception)  # add it once per connection
     closed.add_done_callback(_retrieve_exception)
-    content.on_eof(whole)
+    content.on_eof(on_complete)
 
 
 def _retrieve_exception(closed: "asyncio.Future[None]") -> None:
-    """Look at why a connection has closed: asyncio logs an error that nobody has looked at."""
+    """Retrieve the exception of a closed connection: asyncio logs one that was never retrieved."""
     if not closed.cancelled():
         closed.exception()
 

@@ -1,16 +1,15 @@
-"""How long an endpoint is waited for.
+"""Timeouts of requests to the endpoint.
 
-Rule: a wait has a limit, and each kind of wait its own.
-Neighbours: `patience` counts, `reply` and `endpoint` wait.
+Rule: every wait has a limit, and each kind of wait its own.
 """
 
 import msgspec
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long to wait, in seconds: for a connection, for the first byte of the body, between two reads of it.
+    """Timeouts in seconds: to connect, until the first byte of the body, and between two reads of it.
 
-    `page` is for all of a small answer, such as the list of models: no model is waited for there.
+    `page` is for the whole of a small reply, such as the list of models, which needs no inference.
     """
 
     connect: float = 10.0

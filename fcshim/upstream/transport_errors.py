@@ -1,7 +1,6 @@
-"""What goes wrong on the way to an endpoint, and how it is told.
+"""Errors of the HTTP transport, translated to `UpstreamError`.
 
-Rule: every fault of the transport has words for whoever runs fcshim: what happened, and with whom.
-Neighbours: `reply` and `endpoint` meet the faults, `session` makes one of its own.
+Rule: every message tells the operator what happened and with which endpoint.
 """
 
 import os
@@ -12,15 +11,15 @@ import httpx
 from fcshim.errors import UpstreamError
 
 TRANSPORT_ERRORS = (httpx.HTTPError, aiohttp.ClientError, OSError)
-"""What the transport raises."""
+"""The exceptions that the transport raises."""
 MALFORMED_FRAMING = "its framing is malformed"
-"""What is said of a body whose end cannot be told."""
+"""The message for a body whose end cannot be determined."""
 
 
 def to_upstream_error(error: Exception, connect: float) -> UpstreamError:
-    """Say what went wrong in our words; `connect` is how long was waited for a connection.
+    """Translate a transport error; `connect` is the connect timeout in seconds.
 
-    The transport's own classes are the truth; httpx's are made from them.
+    The aiohttp exception is used if there is one: httpx derives its own from it and loses details.
     """
     cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
     match cause:
@@ -41,6 +40,6 @@ def to_upstream_error(error: Exception, connect: float) -> UpstreamError:
 
 
 def os_error_reason(error: OSError) -> str:
-    """Say what the system says of an error, without what asyncio adds (the address, as Python writes it)."""
-    number = error.errno or 0  # a name that is not found has a negative one, of another table
+    """Return the system's message for an error, without the address that asyncio adds."""
+    number = error.errno or 0  # an unresolved host name has a negative number, of getaddrinfo
     return os.strerror(number) if number > 0 else error.strerror or str(error)
