@@ -1,11 +1,11 @@
-"""llama-server's own `/completion`, of a prompt that its `/apply-template` has written: an upstream's half of a codec.
+"""llama-server's `/completion` endpoint with a prompt rendered by its `/apply-template`: the upstream half of a codec.
 
-Rule: no client speaks it; it is asked where a grammar is to wait for its trigger, which no other endpoint can. What the
-prompt was told in, and what is said of sampling, is the Chat API's, as the server's own chat endpoint reads it.
-Neighbours: outgoing: what is asked; interpreter: the reply; `constrain.triggers` says what a grammar waits for.
+Rule: it is used only for lazy grammars (`constrain.triggers`), because the chat endpoint drops their triggers and
+applies the grammar from the first token. Messages and sampling fields are those of the Chat API, as the server's own
+chat endpoint passes them on.
 
-What differs from the chat endpoint: text comes raw. Reasoning stands in it with its tags, for the parser to read; where
-the template has opened it already, the reply is read as if it began with that tag.
+Unlike the chat endpoint, the reply is raw text: reasoning comes with its tags, for the parser to read. Where the
+template has already opened reasoning, the opening tag is prepended to the reply.
 """
 
 from dataclasses import dataclass
@@ -22,20 +22,20 @@ __all__ = ["LlamaCompletion"]
 
 @dataclass(frozen=True, slots=True)
 class LlamaCompletion:
-    """The codec. `begun`: whoever reads the reply knows already that it begins in reasoning."""
+    """The codec. `starts_in_reasoning`: the parser already expects a reply that begins inside reasoning."""
 
     starts_in_reasoning: bool = False
     line_bytes: int = LINE_BYTES
 
     @staticmethod
     def supports(request: Request) -> bool:
-        """Tell whether a request can be put so: media are not in a prompt, and there is one choice."""
+        """Tell whether the endpoint can serve a request: a prompt has no media, and a reply has one choice."""
         return request.n <= 1 and not has_media(request)
 
     def encode_request(self, request: Request) -> UpstreamRequest:
-        """Write what asks for the prompt; what asks for its completion follows from the answer."""
+        """Write the request for the prompt; its follow-up is the request for the completion."""
         return write_request(request, starts_in_reasoning=self.starts_in_reasoning)
 
     def decoder(self) -> Decoder:
-        """Make a reader for one reply."""
+        """Create a decoder for one reply."""
         return SingleChoiceDecoder(CompletionDecoder(), line_bytes=self.line_bytes)

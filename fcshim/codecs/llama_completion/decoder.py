@@ -1,7 +1,6 @@
-"""The upstream's reply: pieces of text, and a last event that says why it ended.
+"""Decoding the reply: fragments of text, and a last event with the stop reason and the token counts.
 
-Rule: all of it is text; what it means is for the parser.
-Neighbours: `single` drives it, the shared choice reader ends the choice.
+Rule: all content is text; the parser finds reasoning and calls in it.
 """
 
 import msgspec
@@ -13,22 +12,22 @@ from fcshim.events import JSON, Event, Text, Usage
 
 
 class Timings(msgspec.Struct, gc=False):
-    """What the server says of its work."""
+    """The server's statistics of a request."""
 
     cache_n: int = 0
-    """Tokens of the prompt that it had from earlier requests."""
+    """Tokens of the prompt that were in the server's prefix cache."""
 
 
 class CompletionEvent(msgspec.Struct, gc=False):
-    """One event: `content` is what it adds to the text, the rest counts where it is the last (`stop`)."""
+    """One event: `content` is the next fragment of text; the other fields count in the last event (`stop`)."""
 
     content: str = ""
     stop: bool = False
     stop_type: str = ""
-    """`eos`, `word`, `limit` or `none`; only a `limit` means that the text goes on."""
+    """`eos`, `word`, `limit` or `none`; only `limit` means that the reply was cut off."""
     stopping_word: str = ""
     tokens_evaluated: int = 0
-    """Tokens of the prompt, those from the cache among them."""
+    """Tokens of the prompt, including those from the cache."""
     tokens_predicted: int = 0
     timings: Timings | None = None
     error: JSON = None
@@ -38,30 +37,30 @@ _read = msgspec.json.Decoder(CompletionEvent).decode
 
 
 class CompletionDecoder:
-    """Reads the events of one reply."""
+    """Decodes the events of one reply."""
 
     def __init__(self) -> None:
-        self.choice = ChoiceReader(str, 0)  # there are no calls that could want ids or room
+        self.choice = ChoiceReader(str, 0)  # ids and limit are unused: there are no native calls
         self.done = False
 
     def read(self, document: bytes, out: list[Event], *, whole: bool) -> None:
-        """Read one event, or a whole reply, which is one. Raises `UpstreamError`."""
-        piece = read_document(document, _read)
-        if piece.error is not None:
-            raise upstream_failure(find_error_message({"error": piece.error}) or "no reason given")
-        self.choice.emit_text(Text(piece.content), out)
-        if piece.stop or whole:
+        """Read one event, or a `whole` reply, which has the same form. Raises `UpstreamError`."""
+        event = read_document(document, _read)
+        if event.error is not None:
+            raise upstream_failure(find_error_message({"error": event.error}) or "no reason given")
+        self.choice.emit_text(Text(event.content), out)
+        if event.stop or whole:
             self.done = True
-            self._end(piece, out)
+            self._end(event, out)
 
-    def _end(self, piece: CompletionEvent, out: list[Event]) -> None:
+    def _end(self, event: CompletionEvent, out: list[Event]) -> None:
         ended: list[Event] = []
-        self.choice.finish("length" if piece.stop_type == "limit" else "stop", piece.stopping_word or None, ended)
-        cached = 0 if piece.timings is None else piece.timings.cache_n
+        self.choice.finish("length" if event.stop_type == "limit" else "stop", event.stopping_word or None, ended)
+        cached = 0 if event.timings is None else event.timings.cache_n
         out += [
             Usage(
-                input_tokens=max(piece.tokens_evaluated, 0),
-                output_tokens=max(piece.tokens_predicted, 0),
+                input_tokens=max(event.tokens_evaluated, 0),
+                output_tokens=max(event.tokens_predicted, 0),
                 cached_tokens=max(cached, 0),
             ),
             *ended,

@@ -1,8 +1,7 @@
-"""The two requests: one for the prompt as the model's template writes it, one for the text that follows it.
+"""Writing the two requests: one that renders the prompt with the model's template, one for its completion.
 
-Rule: both carry what the Chat API's request says beside the messages, under the same names: the server's chat endpoint
-hands them on to sampling just so. A grammar goes to the second alone.
-Neighbours: `openai_chat.outgoing` writes messages and fields, `constrain.triggers` what the grammar waits for.
+Rule: both have the fields of the Chat API's request under the same names, because the server's chat endpoint passes
+them on to sampling unchanged. Only the second has the grammar.
 """
 
 import functools
@@ -26,11 +25,11 @@ _CHAT_ONLY_FIELDS = frozenset(
 )
 _COMPLETION_ONLY_FIELDS = frozenset([*LAZY_FIELDS, "stream", "stream_options"])
 _RESPONSE_FIELDS = ["content", "stop", "stop_type", "stopping_word", "tokens_evaluated", "tokens_predicted", "timings"]
-"""What the last event says; it would repeat the prompt and the grammar besides."""
+"""The fields requested for the last event, which by default also repeats the prompt and the grammar."""
 
 
 class _AppliedTemplate(msgspec.Struct):
-    """The answer to the first."""
+    """The response to the first request."""
 
     prompt: str
 
@@ -39,32 +38,32 @@ _read = msgspec.json.Decoder(_AppliedTemplate).decode
 
 
 def write_request(request: Request, *, starts_in_reasoning: bool = False) -> UpstreamRequest:
-    """Write the first request; `begun` as in `complete`."""
+    """Write the first request; `starts_in_reasoning` as in `make_follow_up`."""
     body = build_body(request)
     template = {name: value for name, value in body.items() if name not in _COMPLETION_ONLY_FIELDS}
     sampling = {name: value for name, value in body.items() if name not in _CHAT_ONLY_FIELDS}
     if request.max_tokens is not None:
         sampling["n_predict"] = request.max_tokens
-    then = functools.partial(make_follow_up, sampling, starts_in_reasoning=starts_in_reasoning)
-    return UpstreamRequest(TEMPLATE_PATH, msgspec.json.encode(template), follow_up=then)
+    follow_up = functools.partial(make_follow_up, sampling, starts_in_reasoning=starts_in_reasoning)
+    return UpstreamRequest(TEMPLATE_PATH, msgspec.json.encode(template), follow_up=follow_up)
 
 
 def make_follow_up(sampling: dict[str, JSON], template_response: bytes, *, starts_in_reasoning: bool) -> FollowUp:
-    """Write the second request of the answer to the first. Raises `UpstreamError` where that holds no prompt.
+    """Write the second request from the response to the first. Raises `UpstreamError` where that has no prompt.
 
-    Where the prompt opens reasoning, the grammar waits for its end; the reply then begins with the tag, unless that is
-    known (`begun`).
+    If the prompt ends with an opening tag of reasoning, the trigger of the grammar becomes the closing tag, and the
+    opening tag is prepended to the reply. With `starts_in_reasoning` the grammar and the parser already expect that.
     """
     try:
         prompt = _read(template_response).prompt
     except (ValueError, RecursionError):
-        raise UpstreamError(f"the upstream wrote no prompt: {excerpt(template_response)}") from None
+        raise UpstreamError(f"the upstream returned no prompt: {excerpt(template_response)}") from None
     body = {**sampling, "prompt": prompt, "response_fields": _RESPONSE_FIELDS}
-    lead = b""
-    opened = prompt.rstrip()
+    body_prefix = b""
+    prompt_end = prompt.rstrip()
     for opening, closing in () if starts_in_reasoning else REASONING_TAGS:
-        if opened.endswith(opening.rstrip()):
+        if prompt_end.endswith(opening.rstrip()):
             body["grammar_triggers"] = [whole_tag_trigger(closing)]
-            lead = write_data(msgspec.json.encode({"content": opening}))
+            body_prefix = write_data(msgspec.json.encode({"content": opening}))
             break
-    return FollowUp(UpstreamRequest(COMPLETION_PATH, msgspec.json.encode(body)), lead)
+    return FollowUp(UpstreamRequest(COMPLETION_PATH, msgspec.json.encode(body)), body_prefix)

@@ -1,24 +1,22 @@
-"""OpenAI's Responses API: items instead of messages, replies that are remembered.
+"""OpenAI's Responses API: items instead of messages, and stored replies.
 
-Rule: the codec is stateless; what is remembered lies in the `Memory` that comes with an address or an identity, and
-without one nothing is.
-Neighbours: request, request_items, request_tools, conversation, outgoing: what is asked; interpreter, wire: the
-upstream's reply; encoder, emitter, items, response, reply: the client's; archive; errors; style.
+Rule: the codec is stateless; replies are stored in the `ReplyStore` of the request target or the reply identity, and
+without one nothing is stored.
 
-How a client sees a call that ends with an error after its start was sent: never as a finished tool use.
+A call that ends with an error after its start was sent never reaches the client as a finished tool call:
 
-- Its arguments are no JSON at any moment: the last brace is held back until the call has ended well; when it ends
-  badly, a closing bracket of the wrong kind spoils them. `response.function_call_arguments.done` never comes, and the
-  call is in no final `output`.
-- Cut off (`truncated`): `response.incomplete`, reason `max_output_tokens`; the item is never done.
-- Malformed, invalid or beyond a limit, with good calls beside it: `response.completed`; the item is done with the
-  status `incomplete` and its spoiled arguments, so that clients that go by items can tell their model.
-- The same without any good call: `response.failed`, then an `error` event; the item is never done.
-- Not streamed, it is left out; with nothing else to say, its excerpt is the message.
+- Its arguments are never valid JSON: the last brace is buffered until the call has ended without error. After an error
+  a closing bracket of the wrong kind invalidates them. `response.function_call_arguments.done` never comes, and the
+  final `output` does not have the call.
+- Error `truncated`: `response.incomplete`, reason `max_output_tokens`; the item has no `done` event.
+- Error `malformed`, `invalid` or `limit`, and the reply has a valid call: `response.completed`; the item's `done` event
+  has the status `incomplete` and the invalidated arguments, so that clients can report them to their model.
+- The same without a valid call: `response.failed`, then an `error` event; the item has no `done` event.
+- In a reply that is not streamed the call is left out; if the reply has no other content, its excerpt is the message.
 
-Custom tools (free text instead of JSON) are functions with one string to the model, and come back as custom calls once
-they are whole. Tools in a namespace are known to the model as `namespace__name`. Hosted tools (web search and the like)
-are not offered. What this format cannot say: that a stop sequence ended the reply.
+The model sees a custom tool (free text instead of JSON) as a function with one string; its calls are converted back to
+custom calls once they are complete. The model sees tools in a namespace as `namespace__name`. Hosted tools (web search
+and the like) are not offered. The format has no stop reason for a stop sequence.
 """
 
 from collections.abc import Callable
@@ -47,17 +45,17 @@ from fcshim.messages import Request
 __all__ = ["OPENAI_RESPONSES", "OpenAIResponses", "ResponsesEncoder"]
 
 _MAX_RECALLED_BYTES = 64 * 2**20
-"""Bytes that one request may pull out of the memory: as much as a memory holds by default."""
+"""Bytes of stored items that one request may load: the default size of the store."""
 
 
 class OpenAIResponses:
-    """The codec; `new_id` names native calls that come without an id."""
+    """The codec; `new_id` creates ids for native calls that come without one."""
 
     name = "openai_responses"
     reply_prefix = "resp_"
     call_prefix = "call_"
     models_path = MODELS_PATH
-    # What `Codec` asks for and a function already does.
+    # Members of `Codec` that a function or class implements as it is.
     encoder = staticmethod(ResponsesEncoder)
     encode_request = staticmethod(write_request)
     encode_reply = staticmethod(write_reply)
@@ -86,25 +84,25 @@ class OpenAIResponses:
         return read_request(body, conversation, self._request_limits)
 
     def decoder(self) -> Decoder:
-        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        """Create a decoder for one upstream reply, which is a stream or one JSON body."""
         interpreter = ResponsesDecoder(self._new_id, self._decoder_limits.call_chars)
         return SingleChoiceDecoder(interpreter, line_bytes=self._decoder_limits.line_bytes)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
-        """Write an error into a stream that is under way; its number is not known here."""
+        """Write an error as an event of a running stream; its sequence number is not known here."""
         fields = error_event_fields(Error(error.kind, error.message))
         return b"event: error\ndata: " + write_json({"type": "error", "sequence_number": 0, **fields}) + b"\n\n"
 
     def decode_count(self, body: bytes, target: RequestTarget) -> Request:
-        """Read a request whose tokens are to be counted. Raises `RequestError`."""
+        """Read a request to count tokens. Raises `RequestError`."""
         return self.decode_request(body, target)
 
     def encode_count(self, tokens: int) -> bytes:
-        """Write the count."""
+        """Write the number of tokens as a response body."""
         return write_json({"object": "response.input_tokens", "input_tokens": tokens})
 
     def respond(self, method: str, target: RequestTarget, body: bytes) -> bytes:  # noqa: ARG002  # contract
-        """Give or forget a response that is remembered. Raises `RequestError`."""
+        """Serve or delete a stored response. Raises `RequestError`."""
         return stored_responses.respond(method, target)
 
 

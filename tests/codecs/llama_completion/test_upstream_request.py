@@ -113,7 +113,7 @@ def test_an_answer_without_a_prompt_is_the_upstreams_fault(answer):
     first = LlamaCompletion().encode_request(ASKED)
     assert first.follow_up is not None
 
-    with pytest.raises(UpstreamError, match="wrote no prompt"):
+    with pytest.raises(UpstreamError, match="returned no prompt"):
         first.follow_up(answer)
 
 
