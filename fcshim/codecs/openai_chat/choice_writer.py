@@ -115,7 +115,7 @@ class ChoiceWriter:
         self._call_error: CallError | None = None
 
     def open(self, out: list[bytes]) -> None:
-        """Write the role chunk."""
+        """Write the role chunk, once: the official client concatenates the roles of all chunks."""
         self._write_delta({"role": "assistant", "content": ""}, out)
 
     def try_write_chunk(self, event: Event) -> bytes | None:
@@ -167,7 +167,7 @@ class ChoiceWriter:
         if self._legacy:
             self._start_legacy_call(event, out)
             return
-        position = len(self._calls)
+        position = len(self._calls)  # dense: the official client raises where an index is skipped
         function = {"name": event.tool_call_name, "arguments": ""}
         call = {"index": position, "id": event.tool_call_id, "type": "function", "function": function}
         self._write_delta({"tool_calls": [call]}, out)
@@ -200,8 +200,9 @@ class ChoiceWriter:
                 )
             reason = "max_tokens"
         self.stopped = True
-        word = finish_reason(reason, legacy=self._legacy).encode()
-        out.append(self._delta_prefix + b'{},"logprobs":null,"finish_reason":"' + word + b'"}' + self._end)
+        # A chunk of its own: beside arguments, it keeps the official client from emitting their `arguments.done` event.
+        finish = finish_reason(reason, legacy=self._legacy).encode()
+        out.append(self._delta_prefix + b'{},"logprobs":null,"finish_reason":"' + finish + b'"}' + self._end)
         return None
 
     def _write_delta(self, delta: JSON, out: list[bytes]) -> None:

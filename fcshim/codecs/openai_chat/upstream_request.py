@@ -114,7 +114,7 @@ def _write_assistant(message: AssistantMessage) -> dict[str, JSON]:
     if message.reasoning:
         written["reasoning_content"] = message.reasoning
     if message.tool_calls:
-        written["content"] = written["content"] or None
+        written["content"] = written["content"] or None  # null beside calls, as in the API's own replies
         written["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments or "{}"}}
             for call in message.tool_calls

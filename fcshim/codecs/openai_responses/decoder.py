@@ -71,7 +71,7 @@ class ResponsesDecoder:
         elif kind in ("response.failed", "response.cancelled", "error"):
             raise upstream_failure(_failure_message(event))
         elif kind == "response.created":
-            self.choice.started = True
+            self.choice.started = True  # a stream that ends after this event is reported as broken off, not as empty
 
     def _item_number(self, event: ResponsesEvent) -> int:
         """Return the number of the event's item: the last item's where the event has neither index nor id."""
