@@ -1,7 +1,7 @@
 """Agents: the loop model -> tools -> model, with events, sub-agents and sessions.
 
-Rule: an agent asks the model through a function that it is given, so that the loop is the same for every upstream.
-Neighbours: `client` gives that function, `tools` executes the calls.
+Rule: an agent requests replies through a function that the caller passes in, so the loop is the same for every
+upstream.
 """
 
 from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, Ask, Round, rounds

@@ -1,8 +1,6 @@
-"""The loop model -> tools -> model, until the model answers without calling.
+"""The loop model -> tools -> model, until the model answers without a call. `run` is the same loop with events.
 
-Rule: the model learns of everything that goes wrong with a call; calls of a reply that was cut off are not executed.
-Neighbours: `client.run` gives it a way to ask the model; `run` is the same loop with events; `tools.executor` does the
-work of the calls.
+Rule: the model gets every error of a call as its result. The calls of a truncated reply are not executed.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -17,17 +15,17 @@ from fcshim.reply import Reply
 from fcshim.tools import Executor
 
 DEFAULT_MAX_ROUNDS = 16
-"""Replies of the model in one run: more than honest tasks need, few enough that a model in a loop stops."""
+"""Replies of the model in one run: more than ordinary tasks need, few enough to stop a model that never answers."""
 
 _EXECUTABLE_STOPS = ("tool_use", "complete", "stop_sequence")
-"""Stop reasons after which calls count. After `max_tokens` the model had not finished saying what it wants."""
+"""Stop reasons after which calls are executed. After `max_tokens` the model had not finished its reply."""
 
 Ask: TypeAlias = Callable[[tuple[Message, ...]], Awaitable[Reply]]
-"""Asks the model to go on with a conversation."""
+"""Requests the model's next reply to a conversation."""
 
 
 class Round(msgspec.Struct, frozen=True):
-    """One reply of the model, and the conversation so far, with that reply and the results of its calls."""
+    """One reply of the model, and the conversation including that reply and the results of its calls."""
 
     reply: Reply
     messages: tuple[Message, ...]
@@ -36,9 +34,9 @@ class Round(msgspec.Struct, frozen=True):
 async def rounds(
     ask: Ask, messages: Sequence[Message], tools: Executor, *, max_rounds: int = DEFAULT_MAX_ROUNDS
 ) -> AsyncIterator[Round]:
-    """Let the model call `tools` until it answers; give every round, the last one with the answer.
+    """Let the model call `tools` until it answers; yield every round, the last one with the answer.
 
-    Raises `ModelOutputError` (kind `max_rounds`) when the last allowed reply calls again; those calls are not executed.
+    Raises `ModelOutputError` (kind `max_rounds`) if the last allowed reply still has calls; these are not executed.
     """
     if max_rounds < 1:
         raise ConfigError("max_rounds must be at least 1")
@@ -56,17 +54,17 @@ async def rounds(
 
 
 def executable_calls(reply: Reply) -> tuple[ToolCallEnd, ...]:
-    """Give the calls of a reply that count: none where it was cut off."""
+    """Return the calls of a reply to execute: none if it was truncated."""
     return reply.tool_calls if reply.stop_reason in _EXECUTABLE_STOPS else ()
 
 
 def max_rounds_error(max_rounds: int) -> ModelOutputError:
-    """Say that a model does not come to an end."""
+    """Make the error for a model that calls tools in its last allowed reply."""
     return ModelOutputError(f"the model still calls tools in reply {max_rounds}, the last one", kind="max_rounds")
 
 
 def assistant_message(reply: Reply, calls: Sequence[ToolCallEnd]) -> AssistantMessage:
-    """Turn a reply into a turn of the conversation."""
+    """Convert a reply to a message of the conversation."""
     return AssistantMessage(
         content=(TextPart(reply.text),) if reply.text else (),
         tool_calls=tuple(ToolCall(call.tool_call_id, call.tool_call_name, _valid_arguments(call)) for call in calls),
@@ -76,5 +74,8 @@ def assistant_message(reply: Reply, calls: Sequence[ToolCallEnd]) -> AssistantMe
 
 
 def _valid_arguments(call: ToolCallEnd) -> str:
-    """A malformed call in the history makes upstreams refuse every later turn; its result shows what was written."""
+    """Return the arguments of a call, or `{}` if it has an error.
+
+    Upstreams refuse a history with malformed arguments; the call's result shows the model what it wrote.
+    """
     return "{}" if call.error is not None else call.tool_call_arguments_complete or "{}"

@@ -1,8 +1,7 @@
-"""The loop, told as it happens: what the model says, what becomes of its calls, each round's end.
+"""The agent loop as a stream of events: the reply, the progress of its calls, and the end of each round.
 
-Rule: leaving the events, or cancelling whoever reads them, stops the model and the tools at once. What goes wrong with
-a call is told to the model; what goes wrong with the model is raised.
-Neighbours: `loop` is the same without events; `tools.executor` does the work of the calls.
+Rule: closing the stream, or cancelling its reader, stops the model and the tools at once. Errors of a call go to the
+model; errors of the model's endpoint are raised. `loop` is the same without events.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ from fcshim.tools import CallEvent, CallFinished, Executor
 
 
 class RoundEnded(msgspec.Struct, frozen=True, tag="round_ended", tag_field="type"):
-    """A reply with the results of its calls is over. `answer`: what the agent answers; null where it goes on."""
+    """A round has ended: a reply and the results of its calls. `answer` is the agent's, null in all but the last."""
 
     reply: Reply
     messages: tuple[Message, ...]
@@ -32,7 +31,7 @@ AgentEvent: TypeAlias = Event | CallEvent | RoundEnded
 
 
 class ReplyStream(Protocol):
-    """The events of one reply, as they come; closing them stops the model."""
+    """The events of one reply, as they come; closing the stream stops the model."""
 
     def __aiter__(self) -> AsyncIterator[Event]: ...
 
@@ -41,11 +40,11 @@ class ReplyStream(Protocol):
 
 
 AskModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...]], ReplyStream]
-"""Asks the model to go on with a conversation, with these tools: `client.stream`, say."""
+"""Requests the model's next reply to a conversation with these tools; `Client.stream` fits."""
 
 
 class Agent:
-    """A model with tools. The tools may change between rounds; the model is told what there is then."""
+    """A model with tools. The tools may change between rounds; each request offers the current ones."""
 
     def __init__(self, ask: AskModel, tools: Executor, *, max_rounds: int = DEFAULT_MAX_ROUNDS) -> None:
         if max_rounds < 1:
@@ -55,29 +54,29 @@ class Agent:
         self._max_rounds = max_rounds
 
     async def run(self, messages: str | Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
-        """Let the model call tools until it answers, and tell everything; the last event is the last round's end.
+        """Let the model call tools until it answers; yield all events, the last of which is the last round's end.
 
-        Raises `UpstreamError` where the model's endpoint fails, and `ModelOutputError` (kind `max_rounds`) when the
-        last allowed reply calls again; those calls are not executed.
+        Raises `UpstreamError` if the model's endpoint fails, and `ModelOutputError` (kind `max_rounds`) if the last
+        allowed reply still has calls; these are not executed.
         """
         given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else messages
         conversation: tuple[Message, ...] = tuple(given)
         for number in range(1, self._max_rounds + 1):
-            said: list[Event] = []
+            reply_events: list[Event] = []
             async with aclosing(self._ask(conversation, self._tools.definitions)) as replies:
                 async for event in replies:
-                    said.append(event)
+                    reply_events.append(event)
                     yield event
-            reply = _fold_reply(said)
+            reply = _fold_reply(reply_events)
             calls = executable_calls(reply)
             if calls and number == self._max_rounds:
                 raise max_rounds_error(self._max_rounds)
             results: list[CallFinished] = []
-            async with aclosing(self._execute(calls)) as happening:
-                async for each in happening:
-                    yield each
-                    if isinstance(each, CallFinished):
-                        results.append(each)
+            async with aclosing(self._execute(calls)) as call_events:
+                async for call_event in call_events:
+                    yield call_event
+                    if isinstance(call_event, CallFinished):
+                        results.append(call_event)
             ended = _end_round(conversation, reply, calls, results)
             yield ended
             if ended.answer is not None:
@@ -85,7 +84,7 @@ class Agent:
             conversation = ended.messages
 
     async def answer(self, messages: str | Sequence[Message]) -> RoundEnded:
-        """Run to the end and give the last round's. Raises as `run` does."""
+        """Run until the model answers and return the last round's end. Raises as `run` does."""
         ended: RoundEnded | None = None
         async with aclosing(self.run(messages)) as events:
             async for event in events:
@@ -94,12 +93,12 @@ class Agent:
         return ended
 
     async def _execute(self, calls: Sequence[ToolCallEnd]) -> AsyncGenerator[CallEvent, None]:
-        """Execute calls, telling what becomes of them while they run."""
-        happening: asyncio.Queue[CallEvent | None] = asyncio.Queue()
-        running = asyncio.create_task(self._tools.execute(calls, happening.put_nowait))
-        running.add_done_callback(lambda _: happening.put_nowait(None))
+        """Execute calls and yield their events while they run."""
+        queue: asyncio.Queue[CallEvent | None] = asyncio.Queue()
+        running = asyncio.create_task(self._tools.execute(calls, queue.put_nowait))
+        running.add_done_callback(lambda _: queue.put_nowait(None))
         try:
-            while (event := await happening.get()) is not None:
+            while (event := await queue.get()) is not None:
                 yield event
             await running
         finally:
@@ -117,7 +116,7 @@ def _fold_reply(events: Sequence[Event]) -> Reply:
 def _end_round(
     conversation: tuple[Message, ...], reply: Reply, calls: Sequence[ToolCallEnd], results: Sequence[CallFinished]
 ) -> RoundEnded:
-    """Put a round together, the results in the order of the calls."""
+    """Make the end of a round, with the results in the order of the calls."""
     by_id: dict[str, ToolMessage] = {result.message.tool_call_id: result.message for result in results}
     messages = (*conversation, assistant_message(reply, calls), *(by_id[call.tool_call_id] for call in calls))
     final = [text_of(result.message.content) for result in results if result.final]

@@ -1,7 +1,6 @@
-"""Sessions: conversations beside this one, that an agent starts, writes to and reads.
+"""Tools for sessions: separate conversations that an agent starts, sends messages to and reads.
 
-Rule: one message at a time per session, in order; a session's agent has the tools that its conversation is given.
-Neighbours: `run` is the loop that answers; `SessionsYield` ends the loop of whoever calls it.
+Rule: a session answers one message at a time, in order. The docstrings of the tools are their descriptions for models.
 """
 
 import asyncio
@@ -17,10 +16,10 @@ from fcshim.messages import AssistantMessage, Message, TextPart, ToolMessage, Us
 from fcshim.tools import FunctionTool, ToolResult, Traits
 
 MakeAgent: TypeAlias = Callable[[str | None], Agent]
-"""Makes the agent of a session, by the id that the model gave (null: the usual one)."""
+"""Makes the agent of a session from the agent id that the model chose (None: the default agent)."""
 
 MAX_SESSIONS = 50
-"""Sessions that are kept."""
+"""Sessions of one agent. They are kept until the end, since the model may read any of them."""
 
 
 class _Session(msgspec.Struct):
@@ -33,7 +32,7 @@ class _Session(msgspec.Struct):
 
 
 class Sessions:
-    """The sessions that one agent started. Close it with the conversation."""
+    """The sessions that one agent has started. Close it with the conversation."""
 
     def __init__(self, make_agent: MakeAgent) -> None:
         self._make_agent = make_agent
@@ -41,13 +40,13 @@ class Sessions:
         self._numbers = itertools.count(1)
 
     def tools(self) -> list[FunctionTool]:
-        """Give the tools."""
+        """Return the tools."""
         safe = Traits(sensitivity="safe", reads_only=True, source="builtin:sessions")
-        asks = Traits(source="builtin:sessions", timeout=3_600.0)
+        needs_permission = Traits(source="builtin:sessions", timeout=3_600.0)
         return [
-            FunctionTool(self.spawn, name="SessionsSpawn", traits=asks),
+            FunctionTool(self.spawn, name="SessionsSpawn", traits=needs_permission),
             FunctionTool(self.list_sessions, name="SessionsList", traits=safe),
-            FunctionTool(self.send, name="SessionsSend", traits=asks),
+            FunctionTool(self.send, name="SessionsSend", traits=needs_permission),
             FunctionTool(self.history, name="SessionsHistory", traits=safe),
             FunctionTool(yield_turn, name="SessionsYield", traits=safe),
         ]
@@ -55,7 +54,7 @@ class Sessions:
     async def spawn(
         self,
         prompt: Annotated[str, "the first message"],
-        agentId: str | None = None,  # noqa: N803 - the names that models are told
+        agentId: str | None = None,  # noqa: N803 - the parameter names that models see
         title: str | None = None,
     ) -> str:
         """Start a session, a conversation of its own, and go on at once; SessionsHistory tells what it answered."""
@@ -64,7 +63,7 @@ class Sessions:
         agent = self._make_agent(agentId)
         session = _Session(f"session-{next(self._numbers)}", title or prompt[:60], agent, asyncio.Lock())
         self._sessions[session.id] = session
-        await session.lock.acquire()  # before anything can be sent to it
+        await session.lock.acquire()  # before the model can send to it: the first message comes first
         session.running = asyncio.create_task(_answer_first(session, prompt), name=session.id)
         return f"Started {session.id}."
 

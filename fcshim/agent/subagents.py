@@ -1,8 +1,7 @@
-"""Sub-agents: an agent gives a task to another, with fewer tools and no wider permission.
+"""Tools for sub-agents: an agent gives a task to another agent, with some of its tools.
 
-Rule: what a sub-agent may is at most what its parent may; it starts no sub-agents of its own; all of them end with the
-conversation.
-Neighbours: `run` is the loop that each of them runs; `tools.registry` says what they inherit.
+Rule: a sub-agent has at most the permissions of its parent and starts no sub-agents; all end with the conversation. The
+docstrings of the tools are their descriptions for models.
 """
 
 import asyncio
@@ -20,20 +19,20 @@ from fcshim.tools import Executor, FunctionTool, Permissions, Registry, Traits
 from fcshim.tools.permission import PermissionMode
 
 AskNamedModel: TypeAlias = Callable[[tuple[Message, ...], tuple[Tool, ...], str | None], ReplyStream]
-"""Asks the model of this name (null: the usual one) to go on with a conversation."""
+"""Requests the next reply to a conversation from the model of this name (None: the default model)."""
 MakePermissions: TypeAlias = Callable[[PermissionMode], Permissions]
 State: TypeAlias = Literal["running", "done", "failed", "stopped"]
 
 MAX_RUNNING = 8
-"""Sub-agents at once: each is a conversation with the model."""
+"""Sub-agents at a time; each one sends its own requests to the model."""
 _MAX_KEPT = 100
-"""Runs that can be asked about; older ones that ended are forgotten."""
+"""Runs whose status is kept; beyond that the oldest finished ones are forgotten."""
 _MODES_BY_PERMISSION: tuple[PermissionMode, ...] = ("read_only", "ask", "accept_edits", "allow")
 _NAMES = ("spawn_agent", "subagent_list", "subagent_status")
 
 
 class SubAgentProfile(msgspec.Struct, frozen=True):
-    """A kind of sub-agent that the operator describes: what it is told, and the tools that it gets."""
+    """A kind of sub-agent that the operator describes: its system message, tools and model."""
 
     system: str = ""
     tools: tuple[str, ...] = ()
@@ -51,7 +50,7 @@ class _SubAgentRun(msgspec.Struct):
 class SubAgents:
     """The sub-agents of one conversation. Close it with the conversation.
 
-    `registry` are the parent's tools, `mode` its permission, `permissions` makes one that is not wider.
+    `registry` has the parent's tools, `mode` returns its permission mode, `permissions` makes those of a sub-agent.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class SubAgents:
         self._numbers = itertools.count(1)
 
     def tools(self) -> list[FunctionTool]:
-        """Give the tools."""
+        """Return the tools."""
         safe = Traits(sensitivity="safe", reads_only=True, source="builtin:agents")
         return [
             FunctionTool(self.spawn_agent, traits=Traits(source="builtin:agents", subject="prompt", timeout=3_600.0)),
@@ -85,7 +84,7 @@ class SubAgents:
         model: str | None = None,
         *,
         background: bool = False,
-        maxIterations: int = DEFAULT_MAX_ROUNDS,  # noqa: N803 - the names that models are told
+        maxIterations: int = DEFAULT_MAX_ROUNDS,  # noqa: N803 - the parameter names that models see
         permissionMode: PermissionMode | None = None,  # noqa: N803
         tools: list[str] | None = None,
     ) -> str:
@@ -106,13 +105,15 @@ class SubAgents:
         executor = Executor(
             self._inherited_tools(profile, tools), permissions=self._permissions(self._clamp_mode(permissionMode))
         )
-        chosen = model or profile.model
-        made = Agent(
-            lambda messages, offered: self._ask(messages, offered, chosen), executor, max_rounds=max(1, maxIterations)
+        model_name = model or profile.model
+        sub_agent = Agent(
+            lambda messages, offered: self._ask(messages, offered, model_name),
+            executor,
+            max_rounds=max(1, maxIterations),
         )
         run = self._new_run(prompt)
         run.task = asyncio.create_task(
-            _run_agent(run, made, _first_messages(profile, prompt)), name=f"sub-agent {run.id}"
+            _run_agent(run, sub_agent, _first_messages(profile, prompt)), name=f"sub-agent {run.id}"
         )
         return f"Started sub-agent {run.id}." if background else await _wait_for_result(run)
 
@@ -181,7 +182,7 @@ async def _run_agent(run: _SubAgentRun, agent: Agent, messages: Iterable[Message
 
 
 async def _wait_for_result(run: _SubAgentRun) -> str:
-    """Wait for a sub-agent; who stops waiting stops it."""
+    """Wait for a sub-agent and return its answer; cancelling the wait stops the sub-agent."""
     assert run.task is not None
     try:
         await run.task

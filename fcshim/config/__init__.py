@@ -1,4 +1,4 @@
-"""The settings: one frozen `Config`, from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
+"""The settings: one frozen `Config` from defaults, a TOML file, the environment (`FCSHIM_*`) and flags."""
 
 from fcshim.config.load import FILE_VARIABLE, load_config
 from fcshim.config.table import Setting, settings

@@ -1,7 +1,7 @@
-"""What is taken for the address of an endpoint.
+"""Validates the address of an endpoint.
 
-Rule: a mistake is told before anything is sent; one that may carry a key is refused, since addresses are shown.
-Neighbours: `load` and the client ask for it.
+Rule: an invalid address is refused before anything is sent, and also one that may contain a key, since logs and
+messages show addresses.
 """
 
 from urllib.parse import urlsplit
@@ -10,9 +10,9 @@ from fcshim.errors import ConfigError
 
 
 def check_address(text: str, where: str) -> None:
-    """Refuse what is no address; `where` names the setting. Raises `ConfigError`."""
-    if any(sign in text for sign in "@?#"):
-        raise ConfigError(f"{where}: expected a URL without user, query and fragment; a key is a setting of its own")
+    """Raise `ConfigError` for an invalid address; `where` names the setting."""
+    if any(character in text for character in "@?#"):
+        raise ConfigError(f"{where}: expected a URL without user, query and fragment; a key has its own setting")
     if not _is_usable(text):
         raise ConfigError(f"{where}: expected a URL such as http://127.0.0.1:8080, got {text!r:.80}")
 

@@ -1,8 +1,7 @@
-"""From a TOML file, the environment and flags to one `Config`; the later wins.
+"""Loads a `Config` from a TOML file, the environment and flags; later sources win.
 
-Rule: whatever is wrong is refused by name: the source, the setting, what was expected, the nearest known name; a
-secret's value is never shown.
-Neighbours: `table` knows the settings, `cli` calls `load_config`.
+Rule: an error names the source, the setting, what was expected and the nearest known name. The value of a secret is
+never shown.
 """
 
 import difflib
@@ -25,10 +24,10 @@ from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
-"""The variable that names the TOML file; no setting, since the file cannot name itself."""
+"""The variable that names the TOML file. It is not a setting, since the file cannot name itself."""
 
 FlagValue: TypeAlias = str | bool | list[str]
-"""A value as a flag gives it."""
+"""A value from the command line."""
 
 _SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
@@ -39,7 +38,7 @@ def load_config(
     env: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> Config:
-    """Make a `Config`: defaults, then `file`, then `env`, then `flags` (by setting name, only those that were given).
+    """Load a `Config` from defaults, then `file`, then `env`, then `flags` (by setting name; only those that were set).
 
     Raises `ConfigError`.
     """
@@ -91,7 +90,7 @@ def _overrides(table: JSON, where: str) -> ModelOverrides:
 
 
 def _from_env(env: Mapping[str, str]) -> dict[str, JSON]:
-    """Read the variables that are set; an empty one counts as unset, an unknown `FCSHIM_` one is refused."""
+    """Read the variables that are set. An empty one counts as unset; an unknown `FCSHIM_` one is refused."""
     known = {setting.env: setting for setting in settings()}
     given = {name: text for name, text in env.items() if name.startswith("FCSHIM_") and name != FILE_VARIABLE}
     _refuse_unknown(given, known, "environment")
@@ -99,26 +98,26 @@ def _from_env(env: Mapping[str, str]) -> dict[str, JSON]:
 
 
 def _parse_value(setting: Setting, value: FlagValue, where: str) -> JSON:
-    """Read a value that was given as text; a list is separated by commas, or given as one."""
-    read: JSON = value
+    """Parse a value from a variable or flag; the text of a list is separated by commas."""
+    parsed: JSON = value
     if isinstance(value, str) and setting.kind == "list":
-        read = [part.strip() for part in value.split(",") if part.strip()]
+        parsed = [part.strip() for part in value.split(",") if part.strip()]
     elif isinstance(value, str) and setting.kind == "switch":
-        read = _SWITCHES.get(value.lower(), value)
-    return _convert(setting, read, where, strict=False)
+        parsed = _SWITCHES.get(value.lower(), value)
+    return _convert(setting, parsed, where, strict=False)
 
 
 def _convert(setting: Setting, value: JSON, where: str, *, strict: bool) -> JSON:
-    """Check one value; `strict` for TOML, which has types of its own."""
+    """Validate one value; `strict` for TOML, whose values have types."""
     try:
         return msgspec.convert(value, setting.type, strict=strict, dec_hook=_secret)
     except msgspec.ValidationError as error:
-        found = str(error) if setting.secret else f"expected {setting.expected}, got {value!r:.80}"
-        raise ConfigError(f"{where}: {found}") from error
+        problem = str(error) if setting.secret else f"expected {setting.expected}, got {value!r:.80}"
+        raise ConfigError(f"{where}: {problem}") from error
 
 
 def _secret(wanted: type, value: JSON) -> Secret:
-    """Make a `Secret`; msgspec calls this for the one type that it does not know."""
+    """Make a `Secret`; msgspec calls this for the only type that it does not support."""
     assert wanted is Secret
     if not isinstance(value, str) or not value.isascii() or not value.isprintable() or not value.strip():
         raise ValueError("expected a key of printable ASCII characters, as an HTTP header can carry it")
@@ -126,7 +125,7 @@ def _secret(wanted: type, value: JSON) -> Secret:
 
 
 def _check(config: Config) -> None:
-    """Check what a type cannot say."""
+    """Validate what the types cannot express."""
     check_address(config.upstream, "upstream")
     _check_known_names(config)
     for pattern, row in config.models.items():
@@ -139,7 +138,7 @@ def _check(config: Config) -> None:
 
 
 def _check_known_names(row: Config | ModelOverrides) -> None:
-    """Refuse what there is no dialect, profile or reasoning tag for."""
+    """Raise `ConfigError` for an unknown dialect, profile or reasoning tag."""
     chosen_dialect(row.dialect or AUTO, "")
     chosen_profile(row.profile or AUTO, "")
     if row.in_reasoning:

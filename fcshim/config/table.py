@@ -1,7 +1,6 @@
-"""The settings as the outside sees them: flag, variable, help, what is expected.
+"""The table of settings for flags, environment variables, help and error messages.
 
 Rule: everything here is derived from the fields of `Config`.
-Neighbours: `cli` makes its flags of `settings()`, `load` checks values with them.
 """
 
 import functools
@@ -15,7 +14,7 @@ from fcshim.events import JSON
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting. `kind` says how a flag gives it: with a value, as a switch (`--x`, `--no-x`), or repeatedly."""
+    """One setting. `kind`: its flag takes a value, is a switch (`--x`, `--no-x`), or may be repeated (list)."""
 
     name: str
     kind: Literal["value", "switch", "list"]
@@ -33,7 +32,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def settings() -> tuple[Setting, ...]:
-    """Give the table in the order of `Config`; `models` is left out, it lives in the TOML file only."""
+    """Return the settings in the order of `Config`, without `models`, which only the TOML file can set."""
     return tuple(_setting(field) for field in msgspec.structs.fields(Config) if field.name != "models")
 
 

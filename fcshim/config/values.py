@@ -1,7 +1,6 @@
-"""What can be set: every setting of fcshim, once, as a field with its type, default, bounds and help.
+"""Every setting of fcshim as a field with its type, default, bounds and help.
 
-Rule: a setting is written here and nowhere else; its flag, variable, TOML key, check and help follow from the field.
-Neighbours: `table` derives flags and variables, `load` fills a `Config`.
+Rule: a setting is defined here only; its flag, variable, TOML key, validation and help are derived from the field.
 """
 
 import fnmatch
@@ -24,11 +23,11 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 _MIN_SECRET_LENGTH = 8
-"""Characters that a key must have to be told from a word."""
+"""Characters from which on a key is masked in other data; a shorter one could be an ordinary word."""
 
 
 class Secret:
-    """A key that never shows itself: not in `repr`, not in `str`, not in an f-string."""
+    """A key that is hidden in `repr`, `str` and f-strings."""
 
     __slots__ = ("_value",)
 
@@ -36,11 +35,11 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """Give the key itself."""
+        """Return the key."""
         return self._value
 
     def mask(self, data: bytes) -> bytes:
-        """Put asterisks where the key stands, as many; a placeholder of a few letters is no secret, but is in words."""
+        """Replace the key in `data` with as many asterisks; a key of a few letters is a placeholder and stays."""
         key = self._value.encode()
         return data.replace(key, b"*" * len(key)) if len(key) >= _MIN_SECRET_LENGTH else data
 
@@ -58,7 +57,7 @@ Retries = Annotated[int, Meta(ge=0, le=5)]
 
 
 class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a `[models."pattern"]` table may say; what it leaves out is as for every model."""
+    """The settings in a `[models."pattern"]` table; None takes the general setting."""
 
     dialect: str | None = None
     profile: str | None = None
@@ -76,7 +75,7 @@ class ModelOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for one model; `upstream_model` is its name there, where that is another one."""
+    """The settings of one model; `upstream_model` is its name on the upstream, if that differs."""
 
     dialect: str | Dialect
     profile: str | Profile
@@ -102,7 +101,7 @@ def _setting_meta(group: str, text: str, metavar: str = "") -> Meta:
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """All settings. Make one with `load_config`, or directly where every value is known to be right."""
+    """All settings. Make one with `load_config`; the constructor validates nothing."""
 
     upstream: Annotated[str, _setting_meta("upstream", "the endpoint behind fcshim, with or without /v1", "URL")] = (
         "http://127.0.0.1:8080"
@@ -123,20 +122,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     tools: Annotated[
         ToolsPolicy,
         _setting_meta(
-            "tool calls", "whose tool calling: the prompt's, the endpoint's own (native), or auto, as each model can"
+            "tool calls",
+            "tool calling: through the prompt, the endpoint's own (native), or auto, by what each model supports",
         ),
     ] = "prompt"
     dialect: Annotated[
         str,
         _setting_meta(
-            "tool calls", "format of the calls (`fcshim dialects`, or a folder); auto goes by the model name", "NAME"
+            "tool calls", "format of the calls (`fcshim dialects`, or a folder); auto chooses by the model name", "NAME"
         ),
     ] = "auto"
     profile: Annotated[
         str,
         _setting_meta(
             "tool calls",
-            f"what the upstream accepts, joined by +; auto goes by the model name ({', '.join(PROFILES)})",
+            f"what the upstream accepts, joined by +; auto chooses by the model name ({', '.join(PROFILES)})",
             "NAME",
         ),
     ] = "auto"
@@ -156,69 +156,78 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     arguments: Annotated[
-        ArgumentsPolicy, _setting_meta("tool calls", "stream arguments as they come, or only whole and validated")
+        ArgumentsPolicy, _setting_meta("tool calls", "send arguments as they come (stream), or whole and validated")
     ] = "stream"
     max_tools: Annotated[
         int,
         Meta(ge=0),
         _setting_meta(
-            "prompt", "tools that are described, the most relevant ones; the others are named; 0 for all", "COUNT"
+            "prompt",
+            "tools that the prompt describes, the most relevant first; it only names the others; 0 for all",
+            "COUNT",
         ),
     ] = 0
     prompt_budget: Annotated[
         int,
         Meta(ge=0),
         _setting_meta(
-            "prompt", "that the prompt may take before old results, then tools get shorter; 0 for all", "TOKENS"
+            "prompt", "size of the prompt from which old results, then tools are shortened; 0 for no limit", "TOKENS"
         ),
     ] = 0
     max_result: Annotated[
         int,
         Meta(ge=0),
-        _setting_meta("prompt", "shown of a tool's result, its beginning and its end; 0 for all", "CHARACTERS"),
+        _setting_meta(
+            "prompt",
+            "size of a tool result in the prompt, which shows its beginning and end; 0 for no limit",
+            "CHARACTERS",
+        ),
     ] = DEFAULT_MAX_RESULT
 
     constrain: Annotated[
         str,
         _setting_meta(
             "tool calls",
-            f"hold the model to calls that are demanded: auto, off, or a kind of server ({', '.join(BACKENDS)})",
+            f"constrain required calls to their schemas: auto, off, or a kind of server ({', '.join(BACKENDS)})",
             "NAME",
         ),
     ] = "auto"
 
     max_retries: Annotated[
         Retries,
-        _setting_meta(
-            "tool calls", "times that the model is asked once more for a call that came to nothing; 0 for never", "N"
-        ),
+        _setting_meta("tool calls", "retries after a missing or invalid call; 0 for none", "N"),
     ] = 1
 
     api_keys: Annotated[
         tuple[Secret, ...], _setting_meta("security", "key that a client must send; may be given several times", "KEY")
     ] = ()
     allowed_hosts: Annotated[
-        tuple[str, ...], _setting_meta("security", "further host name under which fcshim may be addressed", "HOST")
+        tuple[str, ...], _setting_meta("security", "additional host name that requests may address", "HOST")
     ] = ()
     allow_origins: Annotated[
-        tuple[str, ...], _setting_meta("security", "web origin that may call from a browser (* for all)", "ORIGIN")
+        tuple[str, ...],
+        _setting_meta("security", "web origin that may send requests from a browser (* for all)", "ORIGIN"),
     ] = ()
 
-    connect_timeout: Annotated[_Seconds, _setting_meta("time", "for connecting to the upstream", "SECONDS")] = 10.0
+    connect_timeout: Annotated[_Seconds, _setting_meta("time", "limit for connecting to the upstream", "SECONDS")] = (
+        10.0
+    )
     first_chunk_timeout: Annotated[
-        _Seconds, _setting_meta("time", "until the upstream's first byte; prompts take long on a CPU", "SECONDS")
+        _Seconds, _setting_meta("time", "limit for the upstream's first byte; a prompt takes long on a CPU", "SECONDS")
     ] = 600.0
-    chunk_timeout: Annotated[_Seconds, _setting_meta("time", "between two reads from the upstream", "SECONDS")] = 300.0
+    chunk_timeout: Annotated[
+        _Seconds, _setting_meta("time", "limit between two reads from the upstream", "SECONDS")
+    ] = 300.0
     ping: Annotated[
         _SecondsOrNever,
-        _setting_meta("time", "of silence until a running stream gets a comment; 0 for never", "SECONDS"),
+        _setting_meta("time", "silence after which a running stream gets a ping; 0 for never", "SECONDS"),
     ] = 15.0
     first_ping: Annotated[
         _SecondsOrNever,
-        _setting_meta("time", "the same before the first event; it fixes the status to 200; 0 for never", "SECONDS"),
+        _setting_meta("time", "the same before the first event; the ping sends status 200; 0 for never", "SECONDS"),
     ] = 60.0
     drain_timeout: Annotated[
-        _SecondsOrNever, _setting_meta("time", "that running streams get to finish after SIGTERM", "SECONDS")
+        _SecondsOrNever, _setting_meta("time", "time for running streams to finish after SIGTERM", "SECONDS")
     ] = 60.0
 
     max_body: Annotated[int, Meta(gt=0), _setting_meta("limits", "largest request body", "BYTES")] = 32 * 2**20
@@ -229,9 +238,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     memory_entries: Annotated[
         int,
         Meta(ge=0),
-        _setting_meta("limits", "replies that are kept for clients to refer to (Responses API)", "COUNT"),
+        _setting_meta("limits", "stored replies that clients may refer to (Responses API)", "COUNT"),
     ] = 1_000
-    memory_bytes: Annotated[int, Meta(ge=0), _setting_meta("limits", "what they may take together", "BYTES")] = (
+    memory_bytes: Annotated[int, Meta(ge=0), _setting_meta("limits", "total size of the stored replies", "BYTES")] = (
         64 * 2**20
     )
 
@@ -242,31 +251,31 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     allow: Annotated[
         tuple[str, ...],
         _setting_meta(
-            "tools that run here", "tools that may run, besides those that only read: server:tool, or *", "PATTERN"
+            "tools that run here", "tools that may run, besides read-only ones: server:tool, or *", "PATTERN"
         ),
     ] = ()
     max_rounds: Annotated[
         int,
         Meta(ge=1),
-        _setting_meta("tools that run here", "replies of the model to one request, while it calls", "COUNT"),
+        _setting_meta("tools that run here", "most replies of the model to one request while it calls tools", "COUNT"),
     ] = 16
     pins: Annotated[
         str | None,
         _setting_meta(
-            "tools that run here", "what the tools said of themselves, so that no change goes unnoticed", "FILE"
+            "tools that run here", "file that pins the definitions of tools, so that a change is noticed", "FILE"
         ),
     ] = None
 
-    log_level: Annotated[LogLevel, _setting_meta("running", "how much is told on stderr")] = "info"
+    log_level: Annotated[LogLevel, _setting_meta("running", "least level of messages on stderr")] = "info"
 
     models: dict[str, ModelOverrides] = {}
     """By model name or pattern (`qwen*`); an exact name wins, else the first pattern that matches."""
 
     def for_model(self, name: str) -> ModelConfig:
-        """Give what holds for the model of that name."""
-        found = self.models.get(name) or next(
+        """Return the settings for the model of that name."""
+        overrides = self.models.get(name) or next(
             (row for pattern, row in self.models.items() if fnmatch.fnmatchcase(name, pattern)), ModelOverrides()
         )
         general = {field: getattr(self, field, None) for field in ModelConfig.__struct_fields__}
-        special = {field: value for field, value in msgspec.structs.asdict(found).items() if value is not None}
+        special = {field: value for field, value in msgspec.structs.asdict(overrides).items() if value is not None}
         return ModelConfig(**{**general, **special})

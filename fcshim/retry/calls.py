@@ -29,7 +29,7 @@ class ReplyCalls:
         self.accepted.append((end.tool_call_name, end.tool_call_arguments_complete))
 
     def repeats(self, end: ToolCallEnd, count: int) -> bool:
-        """Return whether a call equals one of the first `count` accepted ones; the model was told not to repeat these."""
+        """Return whether a call equals one of the first `count` accepted ones, which the model must not repeat."""
         arguments = _canonical(end.tool_call_arguments_complete)
         return any(end.tool_call_name == name and arguments == _canonical(text) for name, text in self.accepted[:count])
 
