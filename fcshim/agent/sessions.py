@@ -19,7 +19,7 @@ MakeAgent: TypeAlias = Callable[[str | None], Agent]
 """Makes the agent of a session from the agent id that the model chose (None: the default agent)."""
 
 MAX_SESSIONS = 50
-"""Sessions of one agent. They are kept until the end, since the model may read any of them."""
+"""Sessions that one agent may start; all are kept until the end."""
 
 
 class _Session(msgspec.Struct):

@@ -28,6 +28,7 @@ MAX_RUNNING = 8
 _MAX_KEPT = 100
 """Runs whose status is kept; beyond that the oldest finished ones are forgotten."""
 _MODES_BY_PERMISSION: tuple[PermissionMode, ...] = ("read_only", "ask", "accept_edits", "allow")
+"""From the narrowest permission to the widest."""
 _NAMES = ("spawn_agent", "subagent_list", "subagent_status")
 
 
