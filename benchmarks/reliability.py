@@ -3,7 +3,7 @@
 Rule: a real llama-server, the same questions for every row; the trained model says what is likeliest.
 Neighbours: `fcshim.evaluate` asks and judges; `tests.engine` has the server, the random models, odd values and schemas.
 
-Run `python -m benchmarks.reliability --plot benchmarks/reliability.svg`; it takes some minutes.
+Run `python -m benchmarks.reliability --plot docs/images/reliability.svg`; it takes some minutes.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def _measure(count: int) -> dict[str, Row]:
-    """Give the rates, by means and then by model and questions."""
+    """Return the rates, by means and then by model and questions."""
     program = find_llama_server(patient=True)
     rows: dict[str, Row] = {means: {} for means in CONFIGURATIONS}
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""The README's examples run, with the embedded model behind the addresses that they name."""
+"""The examples of the README and of docs/ run, with the embedded model behind the addresses that they name."""
 
 import asyncio
 import json
@@ -20,8 +20,16 @@ from fcshim.demo.serving import serve_model, serve_proxy
 from fcshim.mcp.config_file import read_servers
 from tests.server.test_run import serving
 
-README = Path(__file__).parent.parent / "README.md"
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+BLOCKS = list(
+    dict.fromkeys(
+        block
+        for page in PAGES
+        for block in re.findall(r"```(\w+)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    )
+)
+"""Every block once, also where two pages hold the same."""
 
 
 @dataclass
@@ -135,7 +143,7 @@ async def test_a_client_without_tools_gets_an_agent(addresses: Addresses, tmp_pa
     server = Path(__file__).parent / "mcp" / "servers" / "calc.py"
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": {"command": sys.executable, "args": [str(server)]}}}))
-    line = _blocks("console", "--mcp servers.json --allow 'files").strip().replace("servers.json", str(file))
+    line = _blocks("console", "--port 8282").strip().replace("servers.json", str(file))
     _, _, _, _, *options = shlex.split(line.removeprefix("$ "))
     given = [*options[: options.index("--port")], "--pins", str(tmp_path / "pins.json")]
 

@@ -1,7 +1,6 @@
-"""A dialect of the user's own: a folder with `dialect.toml`, its templates and, where it needs one, its grammar.
+"""Loads a user-defined dialect: a folder with `dialect.toml`, templates and an optional grammar.
 
-Rule: whatever is wrong with a folder is found when it is loaded, and said with file and line.
-Neighbours: `parse.dialects` has the dialects that come along, `render` the templates; settings may name a folder.
+Rule: every error in a folder is found when it is loaded, and reported with file and line.
 """
 
 import dataclasses
@@ -35,19 +34,19 @@ _Row = TypeVar("_Row")
 
 
 def find_dialect(dialect: str | Dialect) -> Dialect:
-    """Give the dialect of that name, or in the folder of that path (`./mine`). Raises `ConfigError`."""
+    """Return the dialect of this name, or the one in the folder of this path (`./mine`). Raises `ConfigError`."""
     if isinstance(dialect, str) and ("/" in dialect or "\\" in dialect):
         return load_dialect(dialect)
     return get_dialect(dialect)
 
 
 def chosen_dialect(setting: str | Dialect, model: str) -> Dialect:
-    """Give the dialect that is set, or under `auto` the one for the model. Raises `ConfigError`."""
+    """Return the dialect of the setting, for `auto` the one of the model. Raises `ConfigError`."""
     return dialect_for(model) if setting == AUTO else find_dialect(setting)
 
 
 def load_dialect(folder: str | Path) -> Dialect:
-    """Load a dialect from a folder, once; see the README for what it holds.
+    """Load a dialect from a folder, once; see docs/dialects.md for what it holds.
 
     Raises `ConfigError` with the file, and the line where there is one, when something in it cannot be used.
     """
@@ -75,7 +74,7 @@ def _load(folder: Path) -> Dialect:
 
 
 def _body(table: dict[str, Any], folder: Path, path: Path) -> Body:
-    """Make the body of the one section that says what language calls are written in."""
+    """Build the call body from the one section that names its format."""
     kinds = [kind for kind in _BODIES if kind in table]
     if len(kinds) != 1:
         raise ConfigError(f"{path}: expected one of the sections {', '.join(f'[{kind}]' for kind in _BODIES)}")
@@ -83,18 +82,18 @@ def _body(table: dict[str, Any], folder: Path, path: Path) -> Body:
     if not isinstance(options, dict):
         raise ConfigError(f"{path}: [{kinds[0]}]: expected a section")
     grammar = options.pop("grammar", None)
-    made: Any = _build_row(_BODIES[kinds[0]], options, f"{path}: [{kinds[0]}]")
-    if isinstance(made, Tags):
-        made = TaggedCalls(made)
+    row: Any = _build_row(_BODIES[kinds[0]], options, f"{path}: [{kinds[0]}]")
+    if isinstance(row, Tags):
+        row = TaggedCalls(row)
     if grammar is not None:
-        made = dataclasses.replace(made, grammar=str(folder / str(grammar)).removesuffix(".lark"))
-    load_grammar(made.grammar)
-    body: Body = made
+        row = dataclasses.replace(row, grammar=str(folder / str(grammar)).removesuffix(".lark"))
+    load_grammar(row.grammar)
+    body: Body = row
     return body
 
 
 def _build_row(kind: type[_Row], values: Mapping[str, Any], place: str, body: Body | None = None) -> _Row:
-    """Make a row of a table; every value has the type that its field says."""
+    """Build a dataclass from a TOML table; every value must have the type of its field."""
     assert dataclasses.is_dataclass(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     unknown = [name for name in values if name not in fields]

@@ -1,4 +1,4 @@
-"""Prints the tables of the README: `python -m tests.conformance`, with a column for each peer that is installed.
+"""Prints the tables of docs/comparison.md, with a column for each peer that is installed: `python -m tests.conformance`.
 
 Rule: a verdict is measured, never written by hand.
 Neighbours: `readers` gives the columns, `suite` the verdicts.

@@ -77,7 +77,7 @@ def ai_sdk(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
 
 
 def installed() -> dict[str, Reader]:
-    """Give the readers that can run here, ours first."""
+    """Return the readers that can run here, ours first."""
     readers: dict[str, Reader] = {"fcshim": fcshim}
     for name, module in PYTHON_PEERS.items():
         if importlib.util.find_spec(module) is not None:

@@ -31,7 +31,7 @@ class ConformanceCase:
     stop_reason: str = "complete"
 
     def pieces(self) -> list[str]:
-        """Give the input as it streams: one delta where that is the point, else four characters each."""
+        """Return the input as it streams: one delta where that is the point, else four characters each."""
         if "one delta" in self.name:
             return [self.input]
         return [self.input[at : at + 4] for at in range(0, len(self.input), 4)]
@@ -50,7 +50,7 @@ Reader = Callable[[Sequence[ConformanceCase]], list[ReaderResult]]
 
 
 def load() -> list[ConformanceCase]:
-    """Give the cases in the order of the table."""
+    """Return the cases in the order of the table."""
     path = Path(__file__).with_name("cases.json")
     return [ConformanceCase(**case) for case in json.loads(path.read_text(encoding="utf-8"))]
 

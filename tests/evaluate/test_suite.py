@@ -17,7 +17,7 @@ ALL_CASES = load_cases(CATEGORIES)
 
 
 def accepted_arguments(call):
-    """Give the arguments of the call, once with each value of each argument."""
+    """Return the arguments of the call, once with each value of each argument."""
     first = {key: values[0] for key, values in call.arguments.items()}
     yield first
     for key, values in call.arguments.items():
@@ -74,10 +74,10 @@ def test_every_category_is_large_enough_to_tell_models_apart():
     assert len(load_cases()) >= 300
 
 
-def test_the_readme_has_the_number_of_cases():
-    readme = Path(__file__).parents[2] / "README.md"
+def test_the_documentation_has_the_number_of_cases():
+    page = Path(__file__).parents[2] / "docs" / "evaluation.md"
 
-    assert f"\n{len(load_cases())} requests with known answers" in readme.read_text(encoding="utf-8")
+    assert f"\n{len(load_cases())} requests with known answers" in page.read_text(encoding="utf-8")
 
 
 def test_a_choice_of_tools_leads_to_the_tool_that_is_expected():
