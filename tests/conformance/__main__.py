@@ -1,4 +1,4 @@
-"""Prints the tables of docs/comparison.md, with a column for each peer that is installed: `python -m tests.conformance`.
+"""Prints the tables of docs/comparison.md: `python -m tests.conformance`. Each installed peer has a column.
 
 Rule: a verdict is measured, never written by hand.
 Neighbours: `readers` gives the columns, `suite` the verdicts.
