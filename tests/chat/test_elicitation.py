@@ -17,8 +17,8 @@ SCHEMA = {
 FORM = ElicitationForm("Who\nare you?", SCHEMA)
 
 
-class Person:
-    """Says what a test says, and keeps the questions."""
+class ScriptedPrompt:
+    """Answers prompts with a test's lines, and records the prompts."""
 
     def __init__(self, *lines):
         self._lines = iter(lines)
@@ -30,7 +30,7 @@ class Person:
 
 
 async def test_values_are_converted_to_the_types_of_the_schema():
-    person = Person("y", "Ada", "36", "L")
+    person = ScriptedPrompt("y", "Ada", "36", "L")
 
     assert {"name": "Ada", "age": 36, "size": "L"} == await fill_form(FORM, person)
     assert [
@@ -42,11 +42,11 @@ async def test_values_are_converted_to_the_types_of_the_schema():
 
 
 async def test_empty_fields_are_not_sent():
-    assert {"name": "Ada"} == await fill_form(FORM, Person("yes", "Ada", "", ""))
+    assert {"name": "Ada"} == await fill_form(FORM, ScriptedPrompt("yes", "Ada", "", ""))
 
 
 async def test_invalid_answers_are_reported_and_asked_for_again():
-    person = Person("y", "Ada", "old", "M", "Ada", "36", "L")
+    person = ScriptedPrompt("y", "Ada", "old", "M", "Ada", "36", "L")
 
     assert {"name": "Ada", "age": 36, "size": "L"} == await fill_form(FORM, person)
     assert "age: expected integer, got string" in person.asked[4]
@@ -55,9 +55,9 @@ async def test_invalid_answers_are_reported_and_asked_for_again():
 
 @pytest.mark.parametrize("lines", [("n",), ("",), (None,), ("y", None), ("y", *["", "", ""] * 3)])
 async def test_the_user_may_decline(lines):
-    assert await fill_form(FORM, Person(*lines)) is None
+    assert await fill_form(FORM, ScriptedPrompt(*lines)) is None
 
 
 @pytest.mark.parametrize("schema", [{}, {"properties": []}, {"type": "object", "properties": {}}])
 async def test_a_form_without_fields_gets_an_empty_answer(schema):
-    assert {} == await fill_form(ElicitationForm("Go on?", schema), Person("y"))
+    assert {} == await fill_form(ElicitationForm("Go on?", schema), ScriptedPrompt("y"))

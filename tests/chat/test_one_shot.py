@@ -25,7 +25,7 @@ def friendly():
 
 @contextlib.asynccontextmanager
 async def upstream_and_chat(folder, *replies, servers=None):
-    """Give a function that runs `fcshim chat URL ...` to its end, and the upstream, which says the replies."""
+    """Yield a function that runs `fcshim chat URL ...` to its end, and the upstream, which plays the replies."""
     played = (text_reply(each) if isinstance(each, str) else each for each in replies)
     given = []
     if servers is not None:

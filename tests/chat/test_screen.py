@@ -14,8 +14,8 @@ from fcshim.reply import Reply
 from fcshim.tools import CallFinished, CallProgressed, CallStarted, ToolProgress
 
 
-class Paper:
-    """A screen on paper."""
+class RecordingScreen:
+    """A screen that writes to memory."""
 
     def __init__(self, *, terminal=False, **options):
         self._file = io.StringIO()
@@ -45,17 +45,17 @@ def result(*content, is_error=False):
 
 
 def test_text_and_calls_have_lines_of_their_own():
-    paper = Paper().show(Text("Let me"), Text(" see."), *call(), result(TextPart("done")), Text("So."))
-    paper.screen.end_turn()
+    recording = RecordingScreen().show(Text("Let me"), Text(" see."), *call(), result(TextPart("done")), Text("So."))
+    recording.screen.end_turn()
 
-    assert 'Let me see.\n● f {"a": 1}\n  ⎿ done\nSo.\n' == paper.text
+    assert 'Let me see.\n● f {"a": 1}\n  ⎿ done\nSo.\n' == recording.text
 
 
 def test_reasoning_and_call_errors_are_shown():
     error = CallError("malformed", "two keys", "{")
-    paper = Paper().show(Reasoning("Hm."), *call(error=error))
+    recording = RecordingScreen().show(Reasoning("Hm."), *call(error=error))
 
-    assert 'Hm.\n● f {"a": 1} malformed: two keys\n' == paper.text
+    assert 'Hm.\n● f {"a": 1} malformed: two keys\n' == recording.text
 
 
 @pytest.mark.parametrize(
@@ -69,67 +69,67 @@ def test_reasoning_and_call_errors_are_shown():
     ],
 )
 def test_results_are_folded(content, shown):
-    assert shown == Paper().show(result(*content)).text
+    assert shown == RecordingScreen().show(result(*content)).text
 
 
 def test_a_whole_result_can_be_shown():
-    paper = Paper().show(result(TextPart("1\n2\n3\n4\n5"), MediaPart("image/png")))
-    before = len(paper.text)
-    paper.screen.show_full_result(1)
+    recording = RecordingScreen().show(result(TextPart("1\n2\n3\n4\n5"), MediaPart("image/png")))
+    before = len(recording.text)
+    recording.screen.show_full_result(1)
 
-    assert "1\n2\n3\n4\n5\n[image/png]\n" == paper.text[before:]
+    assert "1\n2\n3\n4\n5\n[image/png]\n" == recording.text[before:]
 
 
 def test_progress_stays_on_one_line_until_the_next_output():
     steps = [CallProgressed("1", ToolProgress(number, 3, f"at {number}")) for number in (1, 2)]
-    paper = Paper(terminal=True).show(*steps, result(TextPart("ok")))
-    passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", paper.text).split("\r")
+    recording = RecordingScreen(terminal=True).show(*steps, result(TextPart("ok")))
+    passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", recording.text).split("\r")
 
     assert ["  ⋯ 1/3 at 1", "  ⋯ 2/3 at 2", "  ⎿ ok\n"] == [each for each in passages if each.strip()]
 
 
 def test_waiting_is_shown_until_the_next_output():
-    paper = Paper(terminal=True)
-    paper.screen.show_waiting()
-    paper.show(Text("Hi."), *call(), CallStarted(call()[-1]), result(TextPart("ok")), RoundEnded(Reply(), (), None))
-    passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", paper.text).split("\r")
+    recording = RecordingScreen(terminal=True)
+    recording.screen.show_waiting()
+    recording.show(Text("Hi."), *call(), CallStarted(call()[-1]), result(TextPart("ok")), RoundEnded(Reply(), (), None))
+    passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", recording.text).split("\r")
 
     assert ["⋯", 'Hi.\n● f {"a": 1}\n  ⋯ f', "  ⎿ ok\n⋯"] == passages
 
 
 def test_progress_is_not_written_to_a_file():
-    assert "" == Paper().show(CallProgressed("1", ToolProgress(1))).text
+    assert "" == RecordingScreen().show(CallProgressed("1", ToolProgress(1))).text
 
 
 def test_model_text_can_be_left_out():
-    paper = Paper(texts=False).show(Text("a"), *call())
+    recording = RecordingScreen(show_text=False).show(Text("a"), *call())
 
-    assert '● f {"a": 1}\n' == paper.text
+    assert '● f {"a": 1}\n' == recording.text
 
 
 def test_long_lines_are_not_broken_and_markup_is_text():
     text = "[bold]" + "word " * 40
 
-    assert text == Paper().show(Text(text)).text
+    assert text == RecordingScreen().show(Text(text)).text
 
 
 def test_with_several_calls_each_result_names_its_tool():
-    paper = Paper().show(*call(), *call("g"), result(TextPart("a\nb")), Usage(), Stop("tool_use"))
+    recording = RecordingScreen().show(*call(), *call("g"), result(TextPart("a\nb")), Usage(), Stop("tool_use"))
 
-    assert '● f {"a": 1}\n● g {"a": 1}\n  ⎿ f: a\n    b\n' == paper.text
+    assert '● f {"a": 1}\n● g {"a": 1}\n  ⎿ f: a\n    b\n' == recording.text
 
 
 def test_a_tools_final_answer_is_shown_and_a_streamed_answer_is_not():
-    paper = Paper().show(Text("Hi."), RoundEnded(Reply(text="Hi."), (), "Hi."))
-    paper.show(RoundEnded(Reply(), (), "That is all."))
+    recording = RecordingScreen().show(Text("Hi."), RoundEnded(Reply(text="Hi."), (), "Hi."))
+    recording.show(RoundEnded(Reply(), (), "That is all."))
 
-    assert "Hi.\nThat is all.\n" == paper.text
+    assert "Hi.\nThat is all.\n" == recording.text
 
 
 def test_notes_have_lines_of_their_own():
-    paper = Paper().show(Text("a"))
-    paper.screen.note("b")
-    paper.screen.error("c\x1b[2J")
-    paper.screen.write_line("d")
+    recording = RecordingScreen().show(Text("a"))
+    recording.screen.note("b")
+    recording.screen.error("c\x1b[2J")
+    recording.screen.write_line("d")
 
-    assert "a\nb\nc␛[2J\nd\n" == paper.text
+    assert "a\nb\nc␛[2J\nd\n" == recording.text

@@ -24,7 +24,7 @@ def friendly():
 
 @contextlib.asynccontextmanager
 async def chatting(folder, *replies, servers=None, options=()):
-    """Chat before an upstream that says these; give the terminal, at its prompt, and the upstream."""
+    """Chat with an upstream that plays these replies; yield the terminal, at its prompt, and the upstream."""
     played = (text_reply(each) if isinstance(each, str) else each for each in replies)
     given = list(options)
     if servers is not None:
@@ -318,7 +318,7 @@ async def test_a_line_can_be_edited_and_ctrl_c_at_the_prompt_clears_it(tmp_path)
 
 
 async def test_the_embedded_model_calls_a_server_s_tool(tmp_path):
-    """The whole of it, with the trained model: question, call, approval by policy, result, answer."""
+    """The whole path, with the trained model: question, call, approval by a rule, result, answer."""
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": stdio_server("calc")}}))
     async with terminal("chat", "--mcp", str(file), state=tmp_path) as screen:

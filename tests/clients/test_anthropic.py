@@ -47,7 +47,7 @@ async def create(url: str, **fields) -> anthropic.types.Message:
 
 
 async def stream(url: str, **fields) -> tuple[anthropic.types.Message, list[str]]:
-    """Give the message that the SDK puts together, and the types of the events it saw."""
+    """Return the message that the SDK accumulates, and the types of the events it saw."""
     async with (
         sdk(url) as client,
         client.messages.stream(**{"model": "m", "max_tokens": 100, "messages": HI, "tools": [ADD], **fields}) as events,

@@ -16,7 +16,7 @@ from tests.server.raw_upstream import fixed_reply as answer
 from tests.server.raw_upstream import raw_upstream
 
 pytestmark = [
-    # the SDK, where aiohttp is installed, does what aiohttp does not like
+    # with aiohttp installed, the SDK causes warnings of aiohttp
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
 ]
 
@@ -72,7 +72,7 @@ def cut(text: str, size: int = 5) -> list[str]:
 
 
 async def both(url: str, **fields) -> list[list[types.GenerateContentResponse]]:
-    """Ask twice: for a whole reply and for a stream."""
+    """Send the request twice: for a whole reply and for a stream."""
     return [[await whole(url, **fields)], await chunks(url, **fields)]
 
 

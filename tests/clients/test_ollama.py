@@ -29,7 +29,7 @@ HI = [{"role": "user", "content": "What is 1 + 2?"}]
 
 @contextlib.asynccontextmanager
 async def talking(*plays, **settings):
-    """Give the client of a fcshim in front of an upstream that plays these."""
+    """Yield a client of a fcshim in front of an upstream that plays these scripts."""
     async with (
         raw_upstream(*plays) as upstream,
         running_proxy(upstream.url, **settings) as url,
@@ -44,7 +44,7 @@ async def collect(answer, parts):
 
 
 def plain(heard):
-    """Tell whether a request holds nothing that an endpoint without tools would refuse."""
+    """Return whether a request holds nothing that an endpoint without tools would refuse."""
     fields = heard.fields
     texts = [
         isinstance(message["content"], str) and {"role", "content"} == set(message) for message in fields["messages"]

@@ -35,7 +35,7 @@ def called(name, **arguments):
 
 @contextlib.asynccontextmanager
 async def talking(*plays, **settings):
-    """Give the client of a fcshim in front of an upstream that plays these."""
+    """Yield a client of a fcshim in front of an upstream that plays these scripts."""
     async with (
         raw_upstream(*plays) as upstream,
         running_proxy(upstream.url, **settings) as url,
@@ -45,7 +45,7 @@ async def talking(*plays, **settings):
 
 
 async def create(sdk, *, stream, **fields):
-    """Ask, and give the final response, streamed through the client's own accumulator or not."""
+    """Send a request; return the final response, streamed through the client's own accumulator or not."""
     fields = {"model": "m", "input": "What is 1 + 2?", **fields}
     if not stream:
         return await sdk.responses.create(**fields)
@@ -58,7 +58,7 @@ async def kinds(sdk, **fields):
 
 
 def sent(heard):
-    """Give what the upstream was sent; it must hold nothing that an endpoint without tools would refuse."""
+    """Return the upstream's requests, which must hold nothing that an endpoint without tools would refuse."""
     fields = heard.fields
 
     assert not {"tools", "tool_choice", "input", "store"} & set(fields)

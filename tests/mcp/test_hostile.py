@@ -24,7 +24,7 @@ async def outcome(manner, **settings):
 
 @pytest.mark.parametrize("manner", ["garbage", "long-line", "noisy", "good"])
 async def test_unusual_but_readable_output_is_survived(manner):
-    """Lines that are no messages, a message of ten megabytes, a flood on standard error."""
+    """Lines that are not messages, a message of ten megabytes, a flood on standard error."""
     result, after, status = await outcome(manner)
 
     assert not result.is_error
@@ -106,7 +106,7 @@ async def test_a_tool_list_that_does_not_end_is_an_error():
 
 
 async def test_an_invalid_tool_does_not_hide_the_others():
-    """Requirement 17, where the SDK would refuse the whole list."""
+    """Requirement 17; the SDK would refuse the whole list."""
     async with manager(server("raw", "odd-tools")) as servers:
         schemas = {tool.name: tool.definition.parameters for tool in servers.tools()}
         result = await servers.call("f:work", {})
@@ -158,7 +158,7 @@ async def test_an_idle_server_that_answers_pings_is_kept():
 
 @pytest.mark.parametrize("manner", ["child", "daemon"])
 async def test_a_servers_child_processes_end_with_it(manner, tmp_path):
-    """Requirement 27: the group, and what left it."""
+    """Requirement 27: the process group, and processes that left it."""
     file = tmp_path / "children"
     async with manager(server("raw", manner, str(file))):
         child = int(file.read_text())

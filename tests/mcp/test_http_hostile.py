@@ -16,8 +16,8 @@ from tests.mcp.server_programs import manager
 CANARY = "c4n4ry"
 
 
-class Bad:
-    """Speaks the protocol of 2025 over HTTP as well as it is told to."""
+class MisbehavingServer:
+    """A server of the protocol of 2025 over HTTP that misbehaves as its `manner` says."""
 
     def __init__(self, manner):
         self.manner = manner
@@ -88,7 +88,7 @@ def send(writer, status, body, more="", kind="application/json"):
 
 @contextlib.asynccontextmanager
 async def bad(manner):
-    made = Bad(manner)
+    made = MisbehavingServer(manner)
     server = await asyncio.start_server(made.handle, "127.0.0.1", 0)
     yield made, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
     server.close()

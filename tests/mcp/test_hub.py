@@ -48,7 +48,7 @@ async def test_a_failing_server_does_not_affect_the_others():
 
 
 async def test_a_name_that_is_taken_is_left_out(tmp_path, monkeypatch, caplog):
-    """Two files with one name, and one with the name of a built-in tool: the others work, now and later."""
+    """Two files with one name, and one with the name of a built-in tool: the others work, before and after a reload."""
     monkeypatch.setattr("fcshim.mcp.hub._POLL_SECONDS", 0.02)
     (tmp_path / "a.py").write_text(CUSTOM)
     (tmp_path / "b.py").write_text(CUSTOM + CUSTOM.replace("mine", "Builtin") + CUSTOM.replace("mine", "other"))

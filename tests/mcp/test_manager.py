@@ -35,7 +35,7 @@ def reached(way):
 @pytest.mark.parametrize("handshake", ERAS)
 @pytest.mark.parametrize("way", WAYS)
 async def test_every_transport_lists_and_calls(way, handshake):
-    """Requirements 31 and 23: four transports and more, both eras; progress passes through."""
+    """Requirements 31 and 23: every transport, both generations of the protocol, with progress."""
     heard = []
     with reached(way) as reach:
         async with manager(McpServerConfig(name="f", transport=reach, handshake=handshake)) as servers:
@@ -97,7 +97,7 @@ async def test_a_failing_tool_is_a_failed_result():
 
 @pytest.mark.parametrize("name", ["mcp__f__a__b", "f:a__b", "f__a__b"])
 async def test_a_tool_is_found_by_all_three_names(name):
-    """Requirement 19: a tool's name may hold the separator."""
+    """Requirement 19: a tool's name may contain the separator."""
     async with manager(server()) as servers:
         result = await servers.call(name, {})
 
@@ -181,7 +181,7 @@ async def test_a_server_that_is_killed_while_idle_is_restarted():
 @pytest.mark.parametrize("handshake", ERAS)
 @pytest.mark.parametrize("way", ["http", "stateless", "sse"])
 async def test_a_call_waits_for_a_restarting_server(way, handshake):
-    """A restarted server has forgotten the session (404) or refuses for a while; what was not sent waits for it."""
+    """A restarted server has lost the session (404) or refuses connections; a call that was not sent waits."""
     port = free_port()
     with contextlib.ExitStack() as first:
         endpoint = first.enter_context(serve_over_http(way, port))
@@ -277,7 +277,7 @@ async def test_servers_are_started_concurrently():
 
 
 async def test_a_slow_server_does_not_delay_the_others():
-    """It comes when it is there."""
+    """It is added when it is ready."""
     timeouts = ConnectionTimeouts(start=0.3)
     changes = []
     slow, quick = server("raw", "late", called="slow"), server("raw", called="quick")

@@ -13,7 +13,7 @@ FILES = "@modelcontextprotocol/server-filesystem@2025.8.21"
 
 @pytest.fixture(scope="module", autouse=True)
 def registry():
-    """Skip where there is no npm, or no registry behind it."""
+    """Skip without npm, or without access to its registry."""
     if shutil.which("npx") is None:
         pytest.skip("npx is not installed")
     try:

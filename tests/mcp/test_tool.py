@@ -15,7 +15,7 @@ async def answer(servers, *calls, **settings):
 
 
 async def test_a_registry_executes_servers_tools():
-    """Requirements 24, 29 and 35: found, mended, checked, routed."""
+    """Requirements 24, 29 and 35: lookup, repair, checks, routing."""
     async with manager(server()) as servers:
         done, wrong = await answer(servers, call("add", '{"a": "1", "b": 2}'), call("add", '{"b": "x"}'))
 

@@ -15,7 +15,7 @@ def python(program):
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def run(request):
-    """Run a coroutine in a loop of this kind."""
+    """Return a function that runs a coroutine in an event loop of this kind."""
 
     def run(coroutine):
         with asyncio.Runner(loop_factory=request.param) as runner:

@@ -48,7 +48,7 @@ HINT = "\n[Analyze the error above and try a different approach.]"
 
 
 def text_of(message):
-    """Give the text; a failure's without the words that all failures end with."""
+    """Return the text, without the hint that ends every failure."""
     (part,) = message.content
     assert message.is_error == part.text.endswith(HINT)
     return part.text.removesuffix(HINT)

@@ -18,8 +18,8 @@ def tool(traits, name="t"):
     return FunctionTool(lambda: None, name=name, traits=traits)
 
 
-class Person:
-    """Answers as told, and keeps the questions."""
+class ScriptedUser:
+    """Answers with a test's decisions, and records the requests."""
 
     def __init__(self, *answers):
         self._answers = iter(answers)
@@ -60,7 +60,7 @@ YES, NO = PermissionDecision(allowed=True), PermissionDecision(allowed=False)
     ],
 )
 async def test_the_table_of_modes(mode, traits, outcome):
-    person = Person(YES)
+    person = ScriptedUser(YES)
     refusal = await Permissions(mode, ask=person).refusal_reason(tool(traits), {})
 
     assert outcome == ("refuse" if refusal else "ask" if person.asked else "run")
@@ -71,15 +71,15 @@ async def test_without_a_user_the_call_is_refused():
 
 
 async def test_a_refusal_may_carry_its_reason():
-    assert "The user refused." == await Permissions(ask=Person(NO)).refusal_reason(tool(MCP), {})
+    assert "The user refused." == await Permissions(ask=ScriptedUser(NO)).refusal_reason(tool(MCP), {})
     answer = PermissionDecision(allowed=False, reason="Use the other one.")
 
-    assert "Use the other one." == await Permissions(ask=Person(answer)).refusal_reason(tool(MCP), {})
+    assert "Use the other one." == await Permissions(ask=ScriptedUser(answer)).refusal_reason(tool(MCP), {})
 
 
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_a_decision_can_be_remembered(allowed):
-    person = Person(PermissionDecision(allowed=allowed, remember=True))
+    person = ScriptedUser(PermissionDecision(allowed=allowed, remember=True))
     permissions = Permissions(ask=person)
     answers = [await permissions.refusal_reason(tool(MCP, "a"), {}) for _ in range(3)]
 
@@ -88,7 +88,7 @@ async def test_a_decision_can_be_remembered(allowed):
 
 
 async def test_a_remembered_command_must_match_exactly():
-    person = Person(PermissionDecision(allowed=True, remember=True), NO)
+    person = ScriptedUser(PermissionDecision(allowed=True, remember=True), NO)
     permissions = Permissions(ask=person)
     answers = [await permissions.refusal_reason(tool(BASH), {"command": words}) for words in ("ls", "ls", "rm x")]
 
@@ -96,14 +96,14 @@ async def test_a_remembered_command_must_match_exactly():
 
 
 async def test_a_remembered_edit_applies_to_all_files():
-    person = Person(PermissionDecision(allowed=True, remember=True))
+    person = ScriptedUser(PermissionDecision(allowed=True, remember=True))
     permissions = Permissions(ask=person)
 
     assert [None, None] == [await permissions.refusal_reason(tool(EDIT), {"path": path}) for path in ("a", "b")]
 
 
 async def test_the_user_is_asked_one_question_at_a_time():
-    person = Person(PermissionDecision(allowed=True, remember=True))
+    person = ScriptedUser(PermissionDecision(allowed=True, remember=True))
     permissions = Permissions(ask=person)
     answers = await asyncio.gather(*(permissions.refusal_reason(tool(MCP), {}) for _ in range(5)))
 
@@ -117,7 +117,7 @@ async def test_rules_refuse_ask_and_allow():
         *parse_rules("ask", ["Read"]),
         *parse_rules("deny", ["Bash(git push*)", "Write(*.env)"]),
     ]
-    permissions = Permissions("allow", rules=rules, ask=Person(NO))
+    permissions = Permissions("allow", rules=rules, ask=ScriptedUser(NO))
 
     assert await permissions.refusal_reason(tool(BASH, "Bash"), {"command": "git status"}) is None
     assert "A rule of the user forbids Bash" in await permissions.refusal_reason(

@@ -33,7 +33,7 @@ ROUNDS = int(os.environ.get("FCSHIM_KILLS", "3"))
 
 @contextlib.contextmanager
 def running(program, *arguments):
-    """Run a parent until the block ends, whatever happens inside."""
+    """Run a parent process until the block ends."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=SERVERS.parents[2]) as parent:
         try:
@@ -43,7 +43,7 @@ def running(program, *arguments):
 
 
 def when_ready(parent, file):
-    """Wait for a parent's servers; give the processes that must not outlive it."""
+    """Wait for a parent's servers; return the processes that must not outlive it."""
     lines = []
     while (line := parent.stdout.readline().strip()) != "ready":
         assert line
@@ -53,7 +53,7 @@ def when_ready(parent, file):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 async def test_a_killed_parent_leaves_no_process(tmp_path, number):
-    """`kill -9` included: servers, a stubborn one, a child of one, a daemon that left its group."""
+    """SIGKILL included: servers, one that ignores signals, a child of one, a daemon that left its group."""
     for attempt in range(ROUNDS if number == signal.SIGKILL else 1):
         file = tmp_path / f"{attempt}"
         with running(PARENT.replace("{end}", WAIT), file) as parent:
@@ -88,7 +88,7 @@ asyncio.run(bash.call({"command": command}))
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 async def test_a_killed_parent_leaves_no_command_running(tmp_path, number):
-    """Not even one that has left its group."""
+    """Including one that has left its process group."""
     with running(COMMAND, tmp_path) as parent:
         await eventually((tmp_path / "ready").exists, 30.0)
         processes = [int((tmp_path / name).read_text()) for name in "abc"]
@@ -101,7 +101,7 @@ async def test_a_killed_parent_leaves_no_command_running(tmp_path, number):
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="without /proc only announced groups are found")
 async def test_a_parent_killed_during_start_leaves_no_process(tmp_path):
-    """At any moment of the start, which is when a server may not have been announced yet."""
+    """At any moment of the start, even before a server is reported to the reaper."""
     for attempt in range(ROUNDS):
         file = tmp_path / f"{attempt}"
         with running(PARENT.replace("{end}", WAIT), file) as parent:
@@ -113,7 +113,7 @@ async def test_a_parent_killed_during_start_leaves_no_process(tmp_path):
 
 
 def _holding(file):
-    """Give the processes whose command names this file."""
+    """Return the processes whose command names this file."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -25,7 +25,7 @@ def add(a: int, b: int) -> int:
 
 
 def run(converse: Callable[[str, str, bool], Awaitable[str]]) -> None:
-    """Call `converse(api, url, stream)`, which gives the final text."""
+    """Call `converse(api, url, stream)`, which returns the final text."""
     api, url, mode = sys.argv[1:]
     text = ""
     try:

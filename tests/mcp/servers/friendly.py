@@ -113,7 +113,7 @@ async def ask_user(question: str, ctx: Context) -> str:
 
 
 class Name(BaseModel):
-    """What the user is asked for."""
+    """The form that the user gets."""
 
     name: str
 
@@ -125,7 +125,7 @@ def separator() -> str:
 
 
 async def _tell(ctx: Context) -> None:
-    """Tell of changed tools, in the way of either era."""
+    """Announce changed tools in the way of the client's protocol."""
     await ctx.notify_tools_changed()
     await ctx.session.send_tool_list_changed()
 

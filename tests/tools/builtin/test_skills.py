@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 def offering(folder, **changes):
-    """Give the tools with an index of one skill, and the texts behind the addresses."""
+    """Return the tools with an index of one skill, and the texts by their addresses."""
     offer = {
         "id": "write",
         "name": "Writing",

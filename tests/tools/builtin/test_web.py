@@ -23,7 +23,7 @@ PAGE = f"""<html><head><title>The Title - Site</title><script>evil()</script></h
 
 
 class Site:
-    """Answers on loopback, by path; None says nothing at all."""
+    """A server on loopback that answers by path; for None it never answers."""
 
     def __init__(self):
         self.answers = {}

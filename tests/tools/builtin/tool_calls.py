@@ -6,7 +6,7 @@ from fcshim.tools import AnyTool, ToolResult
 
 
 async def call(tools: Iterable[AnyTool], name: str, /, **arguments) -> ToolResult:
-    """Call the tool of this name."""
+    """Call the tool with this name."""
     (tool,) = [each for each in tools if each.definition.name == name]
     return await tool.call(arguments)
 
