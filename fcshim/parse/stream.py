@@ -68,17 +68,17 @@ class StreamParser(ReasoningMachine):
         limits: Limits = DEFAULT_LIMITS,
         marked: bool = False,
     ) -> None:
-        asked = None if dialect == AUTO else get_dialect(dialect)
+        primary = None if dialect == AUTO else get_dialect(dialect)
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
         super().__init__(
             compile_start_markers(
-                asked, others=asked is None or (rescue and offered is not None), allow_bare=offered is not None
+                primary, others=primary is None or (rescue and offered is not None), allow_bare=offered is not None
             ),
             CallSink(offered, arguments, new_id or id_source(), limits.arguments),
             limits,
             fenced_calls=offered is not None,
             policy=reasoning,
-            primary=asked,
+            primary=primary,
         )
         self._reports_defects = marked
         self._schema_enforced = held

@@ -1,1 +1,1 @@
-"""What a call's arguments are, whatever language they came in: strict JSON, typed by the schema, mended, written."""
+"""The arguments of a call as strict JSON: read, coerced by the tool's schema, repaired, or written by other readers."""

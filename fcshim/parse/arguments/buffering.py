@@ -1,10 +1,9 @@
-"""What a strict reader has read: sent on, or held while it is not sure.
+"""The text that a strict reader has read: sent, or buffered until it is certain.
 
-Theory of operation. At a firm place all that is held is right, and sent. At a deviation it is withdrawn, as it was
-written, to be read in another way from the last firm place on.
+Theory of operation. At a commit point the buffered text is known to be strict JSON, and is sent. At a deviation the
+buffer is rolled back: its source text is returned, to be read by the tolerant grammar from the last commit point on.
 
-Rule: what is held is bounded.
-Neighbours: `strict` says where the firm places are, `strings` holds what follows a closing marker in a string.
+Rule: the size of the buffer is limited.
 """
 
 from fcshim.parse.arguments.repair import CommitPoint
@@ -12,15 +11,15 @@ from fcshim.parse.limits import Limits
 
 
 class NotStrictError(Exception):
-    """The text is not strict JSON, and nobody mends it."""
+    """The text is not strict JSON, and is not to be repaired."""
 
 
 class LimitError(Exception):
-    """The value is longer or deeper than it may be."""
+    """The value is longer or more deeply nested than the limits allow."""
 
 
 class CommitBuffer:
-    """Sends and holds; a subclass says where text goes (`_into`)."""
+    """Buffers text until it is committed to `_target`, which a subclass sets; None discards it."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -29,11 +28,11 @@ class CommitBuffer:
         self._keys: list[set[str]] = []
         self._pending_key: str | None = None
         self._unexpected_key = False
-        """True where the schema does not admit the new key."""
+        """True if the schema does not admit the pending key."""
         self._target: list[str] | None = None
         self._buffer: list[str] = []
         self._buffer_source: list[str] | None = None
-        """What is held as it was written, where that differs: from a closing marker in a string on."""
+        """The source text of the buffer where it may differ from its JSON: from an end marker in a string on."""
         self._buffer_size = 0
         self._token_parts: list[str] = []
         self._paused = False
@@ -41,10 +40,10 @@ class CommitBuffer:
         self._quote_at = 0
 
     def _on_string_end(self) -> None:
-        """Note that a value's string is complete."""
+        """React to the end of a string value."""
 
     def _on_schema_mismatch(self) -> None:
-        """Note that the schema does not admit what is held."""
+        """React to buffered text that the schema does not admit."""
 
     def _buffer_text(self, text: str) -> None:
         self._buffer.append(text)
@@ -55,7 +54,7 @@ class CommitBuffer:
             raise LimitError(f"more than {self._max_buffered} characters between two values")
 
     def _commit(self, commit_point: CommitPoint) -> None:
-        """Reach a firm place: what was held is right."""
+        """Reach a commit point: send the buffered text."""
         if self._in_string:
             self._commit_string()
         if self._unexpected_key:
@@ -63,22 +62,22 @@ class CommitBuffer:
         if self._pending_key is not None:
             self._keys[-1].add(self._pending_key)
             self._pending_key = None
-        held = self._buffer
-        if held:
+        buffer = self._buffer
+        if buffer:
             if self._target is not None:
-                self._target += held
-            held.clear()
+                self._target += buffer
+            buffer.clear()
             self._buffer_source = None
             self._buffer_size = 0
             self._paused = False
         self._commit_point = commit_point
 
     def _commit_string(self) -> None:
-        """Send what is held of a string, now that its closing quote is known to be one; a firm place follows."""
-        behind_quote = self._quote_at + 1
+        """Send the buffered end of a string, once its closing quote is confirmed; a commit point follows."""
+        after_quote = self._quote_at + 1
         if self._target is not None:
-            self._target += self._buffer[:behind_quote]
-        del self._buffer[:behind_quote]
+            self._target += self._buffer[:after_quote]
+        del self._buffer[:after_quote]
         self._buffer_source = None
         self._buffer_size = 0
         self._paused = False
@@ -86,7 +85,7 @@ class CommitBuffer:
         self._on_string_end()
 
     def _roll_back(self) -> str:
-        """Give what is held as it was written, and go back to the last firm place."""
+        """Empty the buffer, back to the last commit point, and return its source text."""
         source = "".join(self._buffer if self._buffer_source is None else self._buffer_source)
         self._buffer.clear()
         self._buffer_source = None

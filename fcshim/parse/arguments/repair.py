@@ -1,8 +1,7 @@
-"""Lenient text to strict JSON: Lark parses what is left of a body, and its tokens are written anew.
+"""Repair lenient JSON: Lark parses the remainder of a body, and its tokens are rewritten as strict JSON.
 
-Rule: what may be lenient stands in the grammar; here tokens are only spelled the strict way, so that the result
-continues what was already sent.
-Neighbours: `json.body` calls it at the first deviation from strict JSON and reads the result like any other text.
+Rule: every leniency is defined in the grammar; this module only rewrites tokens, so that the result continues the text
+that was already sent.
 """
 
 import functools
@@ -20,11 +19,11 @@ from fcshim.errors import ConfigError
 from fcshim.resources import resource_dir
 
 CommitPoint = Literal["start", "opened", "after", "string"]
-"""Where the strict reader last stood firm: before the body, in a container just opened, after a value, in a string."""
+"""The strict reader's last commit point: before the body, in a container just opened, after a value, in a string."""
 
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
 _END_SENTINEL = "\x00"
-"""Stands for a closer that may be missing at the end; the grammar calls it END."""
+"""Appended to the text for each closing bracket that may be missing; the grammar's terminal END."""
 _MAX_MISSING_BRACKETS = 65
 _CONTROLS = re.compile(r"[\x00-\x1f]")
 _SURROGATE_ESCAPES = re.compile(r"(?:\\u[dD][89a-fA-F][0-9a-fA-F]{2})+")
@@ -32,7 +31,7 @@ _ESCAPE_OR_QUOTE = re.compile(r"\\([\s\S])|\"")
 
 
 class RepairError(Exception):
-    """The text cannot be made strict; `where` it fails: in a string that nothing closes, in the syntax, in a value."""
+    """The text cannot be repaired; `where` is the reason: an unclosed string, the syntax, or a value."""
 
     def __init__(self, message: str, where: Literal["string", "syntax", "value"]) -> None:
         super().__init__(message)
@@ -41,7 +40,7 @@ class RepairError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RepairedJson:
-    """Strict JSON that continues what was sent; `complete` when no closer was missing."""
+    """Strict JSON that continues the text already sent; `complete` if no closing bracket was missing."""
 
     text: str
     complete: bool
@@ -50,9 +49,10 @@ class RepairedJson:
 def repair(
     grammar: str, containers: Sequence[str], commit_point: CommitPoint, text: str, call_markers: Sequence[str]
 ) -> RepairedJson:
-    """Make `text` strict, which follows inside `containers` (`{` and `[`, outermost first).
+    """Rewrite `text` as strict JSON, which continues at `commit_point` inside `containers` (`{`, `[`, outermost first).
 
-    A string that holds both an unescaped quote and one of `markers` is not believed. Raises `UnmendableError`.
+    Raises `RepairError`, also for a string that contains both an unescaped quote and one of `call_markers`: its end is
+    ambiguous.
     """
     prefix = _grammar_prefix(containers, commit_point)
     whole = prefix + text.replace(_END_SENTINEL, " ")
@@ -65,7 +65,7 @@ def repair(
 
 
 def load_grammar(name: str) -> Lark:
-    """Load `grammars/<name>.lark`, once. Raises `ConfigError` with Lark's own place and reason when it is broken."""
+    """Load `grammars/<name>.lark`, once. Raises `ConfigError` with Lark's position and reason if it is invalid."""
     return _load(resource_dir("grammars") / f"{name}.lark")
 
 
@@ -78,7 +78,7 @@ def _load(path: Path) -> Lark:
 
 
 def _grammar_prefix(containers: Sequence[str], commit_point: CommitPoint) -> str:
-    """Write the shortest text that puts the grammar where the strict reader stood."""
+    """Return the shortest text that brings the grammar to the strict reader's commit point."""
     outer = "".join('{"":' if container == "{" else "[" for container in containers[:-1])
     if not containers:
         return outer
@@ -104,7 +104,7 @@ def _to_repair_error(error: LarkError, text: str) -> RepairError:
 
 
 class _RepairWriter:
-    """Writes one parse tree as strict JSON, without what comes before `cut` (it was sent already)."""
+    """Writes one parse tree as strict JSON, without the tokens before `sent_end`, which were already sent."""
 
     def __init__(self, sent_end: int, call_markers: Sequence[str]) -> None:
         self._sent_end = sent_end
@@ -129,17 +129,17 @@ class _RepairWriter:
             key, value = tree.children
             assert isinstance(key, Token)
             return [self._write_key(key), value]
-        opener, closer = ("{", "}") if tree.data == "object" else ("[", "]")
+        opening, closing = ("{", "}") if tree.data == "object" else ("[", "]")
         members = [child for child in tree.children if isinstance(child, Tree) or child.type not in _BRACKETS]
-        parts: list[Tree[Token] | Token | str] = [opener] if _start_pos(tree) >= self._sent_end else []
+        parts: list[Tree[Token] | Token | str] = [opening] if _start_pos(tree) >= self._sent_end else []
         for position, member in enumerate(members):
             if position and _start_pos(member) >= self._sent_end:
                 parts.append(", ")
             parts.append(member)
         last = tree.children[-1]
-        if not (isinstance(last, Token) and last == closer):
+        if not (isinstance(last, Token) and last == closing):
             self._complete = False
-        return [*parts, closer]
+        return [*parts, closing]
 
     def _write_key(self, token: Token) -> str:
         if _start_pos(token) < self._sent_end:
@@ -188,7 +188,7 @@ def _start_pos(node: Tree[Token] | Token) -> int:
 
 
 def _strict_content(raw: str, quote: str) -> str:
-    r"""Escape inner double quotes; `\'` becomes `'`. The strict reader mends other escapes and control characters."""
+    r"""Escape inner double quotes; `\'` becomes `'`. The strict reader fixes other escapes and control characters."""
 
     def spell(match: re.Match[str]) -> str:
         escaped = match[1]
@@ -204,13 +204,13 @@ def _escape_control(match: re.Match[str]) -> str:
 
 
 def _join_surrogates(match: re.Match[str]) -> str:
-    """Spell a run of surrogate escapes so that no half is left alone."""
-    halves: str = json.loads(f'"{match[0]}"')
-    return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """Decode a run of surrogate escapes; a lone surrogate becomes U+FFFD."""
+    surrogates: str = json.loads(f'"{match[0]}"')
+    return surrogates.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _strict_number(token: str) -> str:
-    """Spell `+1`, `.5`, `5.`, `007` and `1_000` the strict way."""
+    """Rewrite `+1`, `.5`, `5.`, `007` and `1_000` as JSON numbers."""
     token = token.replace("_", "")
     sign, digits = ("-", token[1:]) if token[0] == "-" else ("", token.removeprefix("+"))
     mantissa, e, exponent = digits.partition("e" if "e" in digits else "E")

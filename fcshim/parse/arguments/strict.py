@@ -1,23 +1,27 @@
-r"""Read strict JSON in pieces, forwarding it verbatim, up to the first byte that is not strict JSON.
+r"""Read strict JSON in pieces, forwarding it verbatim, up to the first character that is not strict JSON.
 
-Theory of operation. Text is cut anywhere. Each state is one method that takes the text and a position and gives the
-position up to which it has consumed; `_wait` says that it needs more text than there is (what it leaves is short and
-comes again with the next piece). The reader stands firm at few places: before the value, in a container just opened,
-after a value, inside a value's string. What lies between two such places (closing quote, white space, comma, key,
-colon, number) is held until the next is reached, so that at a deviation everything since the last firm place is still
-unsent and the grammar can begin there. A closing quote therefore counts only once what follows it makes sense.
+Theory of operation. Text may be cut anywhere. Each state is one method that takes the text and a position and returns
+the position it has reached; it sets `_wait` if it needs more text (the remainder is short, and is passed again with the
+next piece). The reader has few commit points: before the value, in a container just opened, after a value, inside a
+string value. The text between two commit points (closing quote, white space, comma, key, colon, number) is buffered
+until the next one, so that at a deviation nothing since the last commit point was sent, and the grammar can begin
+there. A closing quote therefore counts only once the text after it is valid.
 
-    _value --"--> _string --"--> _after --,--> _key --"--> _key_string --"--> _colon --:--> _value
-       |                          ^  |,] }                  (in arrays: _after --,--> _value)
-       +--{--> _first_key         |  +--> _done at depth 0
-       +--[--> _first_item   atom-+
+    state               next state
+    _read_value         " _read_string, { _read_first_key, [ _read_first_item, else _read_atom
+    _read_string        " _after_value
+    _read_atom          _after_value
+    _after_value        , _read_key (in an array _read_value); ] or } _after_value, at depth 0 _after_end
+    _read_first_key     } as in _after_value, else as _read_key
+    _read_first_item    ] as in _after_value, else as _read_value
+    _read_key           " _read_key_string
+    _read_key_string    " _read_colon
+    _read_colon         : _read_value
 
-What is usual between two values is read by one search (`usual`); the states for its parts are for what is unusual, and
-for what is long.
+The usual text between two values is read with one match (`fast_patterns`); the states for its parts read unusual and
+long text.
 
-Rule: every character is looked at once; nothing that was read is kept but what is held and the keys of open objects.
-Neighbours: `strings` reads what is in them, `holding` keeps what is not sure yet, `mend` takes over at a deviation,
-`json.body` says what the values mean.
+Rule: each character is examined once; only the buffer and the keys of open objects are kept.
 """
 
 import json
@@ -42,43 +46,43 @@ _NEXT_MEMBER = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
 
 
 class StrictJsonReader(JsonStringReader):
-    """Reads one JSON value; a subclass says where its text goes (`_into`) and what a deviation means."""
+    """Reads one JSON value; a subclass sets `_target` for its text, and decides what a deviation means."""
 
     def __init__(self, end_markers: EndMarkers, limits: Limits) -> None:
         super().__init__(end_markers, limits)
         self._state: State = self._read_value
         self._containers: list[str] = []
         self._closed_keys: set[str] = set()
-        """The members of the object that was closed last."""
+        """The keys of the object that was closed last."""
         self.position = 0
-        """Where `read_on` stood last."""
+        """The position in the text at which `read_available` ran its last state."""
 
-    # What a subclass decides.
+    # Hooks for subclasses.
 
     def _on_value_start(self, first: str) -> None:
-        """Note that a value begins here (its first character, or a whole number or literal)."""
+        """React to the start of a value; `first` is its first character, or a whole number or literal."""
 
     def _on_atom(self, atom: str) -> None:
-        """Note a whole number or literal; the last piece of what is held ends with it."""
+        """React to a whole number or literal, with which the last piece of the buffer ends."""
         self._commit("after")
         self._on_value_start(atom)
 
     def _on_container_end(self) -> None:
-        """Note that the container whose closer was just sent has ended."""
+        """React to the end of a container, whose closing bracket was just sent."""
 
     def _on_key(self, key: str) -> None:
-        """Note the key of the next value."""
+        """React to the key of the next value."""
 
     def _on_duplicate_key(self, _key: str) -> None:
-        """Refuse, or note, that an object has this key for the second time."""
+        """React to a duplicate key: raise, unless a subclass records it."""
         raise NotStrictError
 
     def _on_deviation(self, _text: str, _pos: int) -> int:
-        """Refuse, or take over: the text from here and what is held are not strict JSON."""
+        """Raise, unless a subclass hands over to the tolerant grammar: the text and the buffer are not strict JSON."""
         raise NotStrictError
 
     def read_whole(self, text: str) -> None:
-        """Read a text that must be the rest of the value. Raises `NotStrictError`, `LimitError`."""
+        """Read a text that must be the remainder of the value. Raises `NotStrictError`, `LimitError`."""
         pos = 0
         while pos < len(text) and not self._wait:
             pos = self._state(text, pos)
@@ -87,13 +91,14 @@ class StrictJsonReader(JsonStringReader):
 
     @property
     def is_complete(self) -> bool:
-        """True behind the end of the value."""
+        """True after the end of the value."""
         return self._state == self._after_end
 
     def read_available(self, text: str, pos: int) -> int:
-        """Read up to the end of the value or of the text; what is not consumed must come again.
+        """Read up to the end of the value or of the text; return the position reached.
 
-        Raises like `read_whole`; `place` then says where.
+        The caller passes the unconsumed tail again. Raises like `read_whole`, and leaves the error's place in
+        `position`.
         """
         self._wait = False
         while pos < len(text) and not self._wait and not self.is_complete:
@@ -104,7 +109,7 @@ class StrictJsonReader(JsonStringReader):
     # States.
 
     def _buffer_space(self, text: str, pos: int) -> int:
-        """Hold white space; give the place of what follows, or the end of the text."""
+        """Buffer white space; return the position after it."""
         if pos < len(text) and text[pos] > " ":
             return pos
         found = _SPACE.match(text, pos)
@@ -170,7 +175,7 @@ class StrictJsonReader(JsonStringReader):
         return pos + 1
 
     def _read_fast_member(self, found: re.Match[str], pos: int) -> int:
-        """Read what was found at `pos`: a key, and the value that has begun behind it, or is an atom."""
+        """Read the match of a fast pattern at `pos`: a key, and the start of its value or an atom."""
         last = found.lastgroup
         if last not in COMPLETE_GROUPS:
             self._wait = True
@@ -183,7 +188,7 @@ class StrictJsonReader(JsonStringReader):
         return self._read_fast_value(found, pos)
 
     def _read_fast_value(self, found: re.Match[str], pos: int) -> int:
-        """Read what was found at `pos`: what stands before a value, and the value if it is an atom."""
+        """Read the match of a fast pattern at `pos`: the text before a value, and the value if it is an atom."""
         last = found.lastgroup
         if last not in COMPLETE_GROUPS:
             self._wait = True
@@ -282,12 +287,12 @@ class StrictJsonReader(JsonStringReader):
         return self._read_separator(text, pos)
 
     def _read_separator(self, text: str, pos: int) -> int:
-        """Read what is unusual between two values."""
+        """Read unusual text between two values, part by part."""
         pos = self._buffer_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] == ",":
-            # After members that were left out, the next one is the first.
+            # If all members so far were dropped (nulls of absent values), the next one is the first: no comma.
             self._buffer_text("" if self._commit_point == "opened" else ",")
             self._state = self._read_key if self._containers[-1] == "{" else self._read_value
             return pos + 1
@@ -316,7 +321,7 @@ class StrictJsonReader(JsonStringReader):
         return end
 
     def _after_end(self, text: str, pos: int) -> int:
-        """The value is complete; a subclass decides what may follow."""
+        """Read after the end of the value; a subclass decides what may follow."""
         return self._on_deviation(text, pos)
 
 

@@ -1,11 +1,10 @@
-r"""Read the content of JSON strings, and send it while it comes.
+r"""Read the content of JSON strings, and send it while it arrives.
 
-Theory of operation. Two deviations are mended on the way, since strings must keep streaming: raw control characters and
-invalid escapes. A closing marker inside a string pauses forwarding until the string closes: if it never does, the
-marker was the end of the call.
+Theory of operation. Two deviations are fixed in place, so that strings keep streaming: raw control characters and
+invalid escapes. An end marker inside a string pauses forwarding until the string closes: if it never closes, the marker
+was the end of the call.
 
-Rule: what leaves is valid inside a strict JSON string; half of a surrogate pair becomes U+FFFD.
-Neighbours: `strict` reads what is between strings, `holding` keeps what is paused.
+Rule: what is sent is valid inside a strict JSON string; a lone surrogate becomes U+FFFD.
 """
 
 import re
@@ -30,7 +29,7 @@ _PARTIAL_LOW_SURROGATE = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)
 
 
 class JsonStringReader(CommitBuffer):
-    """The states inside a value's string."""
+    """The states inside a string value."""
 
     def __init__(self, end_markers: EndMarkers, limits: Limits) -> None:
         super().__init__(limits)
@@ -40,15 +39,15 @@ class JsonStringReader(CommitBuffer):
         self._state: State
         self._containers: list[str]
         self.in_content = False
-        """True inside a value's string while nothing is held."""
+        """True inside a string value while nothing is buffered."""
 
     @abstractmethod
     def _after_value(self, text: str, pos: int) -> int:
-        """Read on behind a value in a container."""
+        """Read after a value in a container."""
 
     @abstractmethod
     def _on_deviation(self, text: str, pos: int) -> int:
-        """Refuse, or take over: the text from here and what is held are not strict JSON."""
+        """Raise, or hand over to the tolerant grammar: the text from `pos` on and the buffer are not strict JSON."""
 
     def _read_string(self, text: str, pos: int) -> int:
         found = self._string_run.match(text, pos)
@@ -75,19 +74,19 @@ class JsonStringReader(CommitBuffer):
             self._paused = True
             self._buffer_source = []
         self.in_content = False
-        closer = self._end_markers.marker_at(text, end)
-        self._add_content(closer)
-        return end + len(closer)
+        end_marker = self._end_markers.marker_at(text, end)
+        self._add_content(end_marker)
+        return end + len(end_marker)
 
     def _read_string_tail(self, text: str, pos: int) -> int:
-        """Send what is left of the text, but keep back what may become a closing marker."""
+        """Send the remaining text, except a tail that may become an end marker."""
         end = self._end_markers.partial_start(text, pos)
         self._add_content(text[pos:end])
         self._wait = end < len(text)
         return end
 
     def _add_content(self, source: str, strict: str = "") -> None:
-        """Send a piece of a string; `strict` is how it is spelled where that differs from its source."""
+        """Send a piece of a string; `strict` is its JSON spelling if that differs from its source."""
         if not source:
             return
         if not self._paused:
@@ -99,7 +98,7 @@ class JsonStringReader(CommitBuffer):
         self._buffer.append(strict or source)
         self._buffer_size += len(source)
         if self._buffer_size > self._limits.mend:
-            # Nothing closed the string for so long: the marker is content, as in a file that is being written.
+            # The string did not close within the limit: the marker is content, for example of a file being written.
             in_string, self._in_string = self._in_string, False
             self._commit("string")
             self._in_string = in_string
@@ -110,6 +109,7 @@ class JsonStringReader(CommitBuffer):
             if PARTIAL_ESCAPE.match(text, pos):
                 self._wait = True
                 return pos
+            # `\'` is an escape of other languages: the backslash is dropped. Before another character it is content.
             quote = text[pos + 1] == "'"
             self._add_content(text[pos : pos + 2] if quote else "\\", "'" if quote else "\\\\")
             return pos + 2 if quote else pos + 1
@@ -123,11 +123,11 @@ class JsonStringReader(CommitBuffer):
         return end
 
     def _read_surrogate(self, text: str, pos: int, end: int) -> int:
-        """Forward a pair as it is; half of one becomes U+FFFD."""
-        other = _LOW_SURROGATE.match(text, end)
-        if other is not None:
-            self._add_content(text[pos : other.end()])
-            return other.end()
+        """Forward an escaped surrogate pair unchanged; a lone high surrogate becomes U+FFFD."""
+        low = _LOW_SURROGATE.match(text, end)
+        if low is not None:
+            self._add_content(text[pos : low.end()])
+            return low.end()
         if _PARTIAL_LOW_SURROGATE.match(text, end):
             self._wait = True
             return pos

@@ -1,11 +1,10 @@
-"""Where a reader writes arguments that it tells apart itself: token by token, and nothing is read twice.
+"""Write arguments token by token, for readers that tokenise their syntax themselves: no text is parsed twice.
 
-Theory of operation. A token is a method and the text it takes, so that one that is not sure yet can be kept and written
-later. Commas and colons come by themselves. A key waits for its value, which may turn out to stand for an absent one.
+Theory of operation. A token is a method and its text, so that a reader can keep a token and write it later. Commas and
+colons are added automatically. A key waits for its value, because a null that means an absent value drops its key.
 
-Rule: each token is strict JSON already (an atom, a key, the content of a string as JSON spells them), and brackets come
-in pairs; so what leaves is strict JSON, typed by the schema, within the limits, and without a key twice.
-Neighbours: `literals.nest` writes here; `writer` is for those who have JSON as text.
+Rule: each token is already strict JSON (an atom, a key, the escaped content of a string), and brackets are balanced; so
+the result is strict JSON, coerced by the schema, within the limits, and without duplicate keys.
 """
 
 import json
@@ -18,7 +17,7 @@ from fcshim.parse.arguments.writer import ArgumentWriter
 
 
 class TokenWriter(ArgumentWriter):
-    """Takes the arguments of one call after the other; every method raises `LimitError` for what is too much."""
+    """Writes the arguments of one call after the other; every method raises `LimitError` beyond a limit."""
 
     _target: list[str]
 
@@ -35,7 +34,7 @@ class TokenWriter(ArgumentWriter):
             self._keys.append(set())
 
     def close(self, bracket: str) -> None:
-        """Close what was opened last."""
+        """Close the innermost object or array."""
         self._commit_point = "after"
         self._target.append(bracket)
         if self._containers.pop() == "{":
@@ -44,7 +43,7 @@ class TokenWriter(ArgumentWriter):
             self._on_typed_container_end()
 
     def write_key(self, escaped: str) -> None:
-        """Write the key of the next value, without its quotes. Raises `NotStrictError` for one that comes twice."""
+        """Write the key of the next value, escaped and without quotes. Raises `NotStrictError` for a duplicate key."""
         key = json.loads(f'"{escaped}"') if "\\" in escaped else escaped
         keys = self._keys[-1]
         if key in keys:
@@ -75,7 +74,7 @@ class TokenWriter(ArgumentWriter):
         self.in_content = True
 
     def write_content(self, escaped: str) -> None:
-        """Go on in the string."""
+        """Write escaped content of the string."""
         self._target.append(escaped)
 
     def end_string(self, _quote: str) -> None:
@@ -87,12 +86,12 @@ class TokenWriter(ArgumentWriter):
             self._on_typed_string_end()
 
     def complete(self) -> None:
-        """The arguments are whole: note that at the sink."""
+        """Mark the call as complete at the sink."""
         assert not self._containers
         self._sink.mark_complete()
 
     def _begin_value(self, commit_point: CommitPoint) -> None:
-        """A value begins: write the key that waits for it, or the comma before it."""
+        """Begin a value: write its pending key, or the comma before it."""
         if self._unexpected_key:
             self._on_schema_mismatch()
         if self._buffer:
@@ -103,4 +102,4 @@ class TokenWriter(ArgumentWriter):
 
 
 Token: TypeAlias = tuple[Callable[[TokenWriter, str], None], str]
-"""What is written, by which method."""
+"""A method of `TokenWriter`, and its text."""

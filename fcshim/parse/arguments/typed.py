@@ -1,11 +1,10 @@
-"""Read strict JSON arguments, and put right on the way what the tool's schema does not admit.
+"""Read strict JSON arguments, and coerce values that the tool's schema does not admit.
 
-Theory of operation. For each value the schema says whether it may be streamed, by its first character alone. Where it
-may not (`"5"` for an integer), the value is collected until it is complete, coerced, and sent whole; what is inside it
-is the coercion's work. A null that stands for an absent value is left out together with its key, which is still held.
+Theory of operation. The schema decides by a value's first character whether the value may stream. If it may not (`"5"`
+for an integer), the value is collected until it is complete, coerced, and sent whole; the coercion also handles the
+values inside it. A null for an absent value is dropped together with its key, which is still buffered.
 
-Rule: what the schema admits is sent as it was written; a value too long to be kept is sent as it is, too.
-Neighbours: `strict` reads, `schema.expect` knows what is admitted, `json.body` and `writer` say where it begins.
+Rule: a value that the schema admits is sent as the model wrote it; so is a value that is too long to be collected.
 """
 
 import json
@@ -24,7 +23,7 @@ _NO_DEPTH = -1
 
 
 class TypedJsonReader(StrictJsonReader):
-    """A strict reader that can be told what the value it reads is expected to be."""
+    """A strict reader that coerces the value it reads to what a schema expects."""
 
     def __init__(self, end_markers: EndMarkers, sink: CallSink, limits: Limits) -> None:
         super().__init__(end_markers, limits)
@@ -33,19 +32,19 @@ class TypedJsonReader(StrictJsonReader):
         """True inside arguments that have a schema."""
         self._next_expectation = ANY
         self._key_after_string: str | None = None
-        """A key that was read behind a string that is kept: it is the first sign that the string has ended."""
+        """A key read after a collected string: it confirms that the string has ended, and is handled after that."""
         self._expectations: list[Expectation] = []
         self._path: list[str | int] = []
         self._opaque_depth = _NO_DEPTH
-        """Depth at which a value stands whose inside is not looked at, or none."""
+        """Depth of a value whose content is not checked incrementally (collected, or of any type), or `_NO_DEPTH`."""
         self._collected: list[str] | None = None
         self._collected_counted = self._collected_size = 0
         self._outer_target: list[str] | None = None
         self._output: list[str] = []
-        """What was read of the arguments, and goes to the sink next."""
+        """Text of the arguments that goes to the sink next."""
 
     def _flush(self) -> None:
-        """Send what was read of the arguments. Raises `LimitError`."""
+        """Send the text of the arguments that was read. Raises `LimitError`."""
         out = self._output
         if out:
             text = out[0] if len(out) == 1 else "".join(out)
@@ -57,13 +56,13 @@ class TypedJsonReader(StrictJsonReader):
         return LimitError(f"arguments of more than {self._limits.arguments} characters")
 
     def _begin_typed(self, expectation: Expectation) -> None:
-        """Begin the arguments' object, which is expected to be so; its opening brace comes next."""
+        """Begin the arguments' object with its expectation; its opening brace follows."""
         if expectation is not ANY:
             self._typed = True
             self._expectations, self._path = [expectation], [""]
 
     def _end_typed(self) -> None:
-        """End the arguments, or give them up."""
+        """End the arguments, or abandon them."""
         self._typed = self._unexpected_key = False
         self._next_expectation = ANY
         self._key_after_string = None
@@ -71,7 +70,7 @@ class TypedJsonReader(StrictJsonReader):
         self._opaque_depth = _NO_DEPTH
         self._collected = None
 
-    # What the strict reader notes inside the arguments.
+    # Hooks of the strict reader inside the arguments.
 
     def _on_typed_key(self, key: str) -> None:
         if self._opaque_depth == _NO_DEPTH:
@@ -82,7 +81,7 @@ class TypedJsonReader(StrictJsonReader):
             self._key_after_string = key
 
     def _on_typed_value(self, first: str) -> None:
-        """Note a string or a container."""
+        """Handle the start of a string or a container."""
         if self._opaque_depth != _NO_DEPTH:
             return
         expectation = self._expectation_of_value()
@@ -98,7 +97,7 @@ class TypedJsonReader(StrictJsonReader):
                 self._path.append("" if first == "{" else -1)
 
     def _on_typed_atom(self, atom: str) -> None:
-        """Note a number or literal, before it is sent."""
+        """Handle a number or literal, before it is sent."""
         if self._in_string:
             self._commit_string()
         if self._opaque_depth == _NO_DEPTH:
@@ -112,7 +111,7 @@ class TypedJsonReader(StrictJsonReader):
         self._commit("after")
 
     def _on_typed_end(self) -> None:
-        """Note the end of a string or a container."""
+        """Handle the end of a container inside the arguments."""
         if self._opaque_depth == _NO_DEPTH:
             self._check_required(self._expectations.pop())
             self._path.pop()
@@ -120,7 +119,7 @@ class TypedJsonReader(StrictJsonReader):
             self._on_opaque_end()
 
     def _on_typed_container_end(self) -> None:
-        """Note the end of a container, the arguments' object included."""
+        """Handle the end of a container, including the arguments' object."""
         if self._containers:
             self._on_typed_end()
         else:
@@ -130,10 +129,10 @@ class TypedJsonReader(StrictJsonReader):
         if len(self._containers) == self._opaque_depth:
             self._on_opaque_end()
 
-    # Doubts.
+    # Schema violations.
 
     def _check_required(self, expectation: Expectation) -> None:
-        """Note the end of a container, whose closing bracket is not sent yet: of an object, all members are known."""
+        """At the end of an object, before its closing brace is sent, check that it has its required members."""
         if self._sink.can_withhold and self._output[-1] == "}" and expectation.misses_required(self._closed_keys):
             brace = self._output.pop()
             self._on_schema_mismatch()
@@ -166,7 +165,8 @@ class TypedJsonReader(StrictJsonReader):
             raw = "".join(self._collected)
             self._target, self._collected = self._outer_target, None
             if self._target is not None:
-                too_long = len(raw) > self._limits.mend  # it is sent as it is, however the text was cut
+                # Also here, so that the result does not depend on how the text was cut into pieces.
+                too_long = len(raw) > self._limits.mend
                 self._target.append(raw if too_long else self._coerce(self._next_expectation, raw))
         if self._key_after_string is not None:
             key, self._key_after_string = self._key_after_string, None
@@ -179,8 +179,8 @@ class TypedJsonReader(StrictJsonReader):
             if not expectation.admits(kind_of(value), value):
                 self._on_schema_mismatch()
             return raw
-        place = json_pointer(self._path)
-        self._sink.add_coercions([Coercion(place + change.path, change.from_, change.to) for change in found.changes])
+        pointer = json_pointer(self._path)
+        self._sink.add_coercions([Coercion(pointer + change.path, change.from_, change.to) for change in found.changes])
         return found.text
 
     def _coerce_atom(self, expectation: Expectation, atom: str) -> None:
@@ -189,7 +189,7 @@ class TypedJsonReader(StrictJsonReader):
             self._buffer[-1] = self._buffer[-1].removesuffix(atom) + coerced
 
     def _drop_null(self) -> bool:
-        """Leave a null out, with its key, if it stands for a value that is absent."""
+        """Drop a null and its key if it means an absent value; return whether it did."""
         key = self._path[-1]
         if self._containers[-1] != "{" or not self._expectations[-1].drops_null(str(key)):
             return False
@@ -202,7 +202,7 @@ class TypedJsonReader(StrictJsonReader):
         return True
 
     def _stop_collecting(self) -> None:
-        """Send what is kept as it is, once it has become too long."""
+        """Send the collected text unchanged once it exceeds the limit."""
         if self._collected is None:
             return
         self._collected_size += sum(map(len, self._collected[self._collected_counted :]))
@@ -214,5 +214,5 @@ class TypedJsonReader(StrictJsonReader):
 
 
 def json_pointer(path: Sequence[str | int]) -> str:
-    """Spell a JSON Pointer (RFC 6901)."""
+    """Return the JSON Pointer (RFC 6901) of a path."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

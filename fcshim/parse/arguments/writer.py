@@ -1,8 +1,7 @@
-"""Where a reader of another language than JSON writes the arguments it reads: as strict JSON, piece by piece.
+"""Write arguments as strict JSON text, piece by piece, for readers of syntaxes other than JSON.
 
-Rule: what is written is read by the strict reader, so whatever a body says, what leaves is strict JSON, typed by the
-schema, within the limits, and without a key twice.
-Neighbours: the readers of tagged parameters and of Python calls write here, `typed` coerces, `sink` makes the events.
+Rule: the written text passes through the strict reader, so the result is always strict JSON, coerced by the schema,
+within the limits, and without duplicate keys.
 """
 
 import json
@@ -21,35 +20,35 @@ _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class ArgumentWriter(TypedJsonReader):
-    """Takes the arguments of one call after the other; the calls are started, completed and failed at the sink."""
+    """Writes the arguments of one call after the other; starts and completes the calls at the sink."""
 
     def __init__(self, sink: CallSink, limits: Limits) -> None:
         super().__init__(_NO_END_MARKERS, sink, limits)
         self._unread = ""
-        """Written, and not read yet: more of it must be seen."""
+        """Written text that the strict reader can only read together with more text."""
         self._target = self._output
 
     @property
     def expectation(self) -> Expectation:
-        """What the arguments of the open call are expected to be; its members are asked for parameters' types."""
+        """What the schema expects of the arguments of the open call; its members give the types of parameters."""
         return self._sink.expectation
 
     @property
     def streams_string(self) -> bool:
-        """True inside a string that is sent as it is written: its content may go to the sink at once."""
+        """True inside a string that is sent as it is written: its content may go to the sink directly."""
         return self.in_content and self._target is self._output and not self._unread
 
     def start(self, name: str) -> None:
-        """Start a call of the tool `name` (as `CallSink.resolve` gave it); its arguments' opening brace comes next."""
+        """Start a call of the tool `name` (as `CallSink.resolve` returned it); the arguments' `{` must come next."""
         self._sink.start(name)
         self._reset()
         self._begin_typed(self._sink.expectation)
 
     def write(self, text: str) -> None:
-        """Read a further piece of strict JSON, and send what is sure of it.
+        """Write a further piece of strict JSON, and send the part that is certain.
 
-        A key or a closing quote is sent with what follows it. Raises `NotStrictError` where it is not strict JSON, or a
-        key comes twice, and `LimitError`; what was sent before stands.
+        A key or a closing quote is sent with what follows it. Raises `NotStrictError` for text that is not strict JSON
+        or has a duplicate key, and `LimitError`; text that was already sent stays sent.
         """
         if self._unread:
             text, self._unread = self._unread + text, ""
@@ -63,7 +62,7 @@ class ArgumentWriter(TypedJsonReader):
             self.flush()
 
     def write_literal(self, strict: str, text: str, path: Sequence[str | int]) -> None:
-        """Write the value at `place`, which the plain `text` stands for; what the schema changed of it is noted.
+        """Write `strict`, the JSON of the untyped `text` at `path`; record the coercion if the schema changed it.
 
         Raises like `write`.
         """
@@ -72,14 +71,14 @@ class ArgumentWriter(TypedJsonReader):
         self.write(strict)
 
     def read_available(self, text: str, pos: int) -> int:
-        """Read and send further strict JSON that is part of a longer text. Raises like `write`."""
+        """Read and send strict JSON from a longer text; return the position reached. Raises like `write`."""
         try:
             return super().read_available(text, pos)
         finally:
             self.flush()
 
     def write_text(self, text: str) -> None:
-        """Go on inside a JSON string: `text` is its plain content, not escaped. Raises `LimitError`."""
+        """Write content of a JSON string; `text` is not escaped yet. Raises `LimitError`."""
         escaped = _encode_json(text)[1:-1]
         if not (self.in_content and self._target is self._output):
             self.write(escaped)
@@ -87,14 +86,14 @@ class ArgumentWriter(TypedJsonReader):
             raise self._too_long_error()
 
     def flush(self) -> None:
-        """Send what is sure. Raises `LimitError`."""
+        """Send the text that is certain. Raises `LimitError`."""
         if self._collected is not None:
             self._stop_collecting()
         if self._output:
             self._flush()
 
     def complete(self) -> None:
-        """The arguments are whole: note that at the sink. Raises `NotStrictError` where they are not."""
+        """Mark the call as complete at the sink. Raises `NotStrictError` if the arguments are incomplete."""
         if self._state != self._after_end or self._unread:
             raise NotStrictError
         self._sink.mark_complete()
@@ -114,7 +113,7 @@ class ArgumentWriter(TypedJsonReader):
         self._target = self._output
         self._end_typed()
 
-    # What the strict reader notes.
+    # Hooks of the strict reader.
 
     def _on_key(self, key: str) -> None:
         if self._typed:

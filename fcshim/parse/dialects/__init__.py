@@ -1,7 +1,6 @@
 """The dialect table: one row per text format in which models write calls.
 
-Rule: rows are grouped by the language of their bodies, one file per language; here is only the table.
-Neighbours: `dialect` says what a row is; `stream` and `prompt` look rows up here.
+Rule: rows are grouped by the syntax of their bodies, one file per syntax; this module only collects them.
 """
 
 import difflib
@@ -18,7 +17,7 @@ from fcshim.parse.dialects.tagged import TAGGED
 __all__ = ["AUTO", "DIALECTS", "FUNCTION_CALL", "HERMES", "Dialect", "get_dialect"]
 
 AUTO = "auto"
-"""Stands for all dialects at once where calls are read, and as a setting for the one that fits the model."""
+"""For the parser: all dialects at once. As a setting: the dialect that fits the model."""
 
 DIALECTS: dict[str, Dialect] = {
     row.name: row
@@ -34,7 +33,7 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def get_dialect(dialect: str | Dialect) -> Dialect:
-    """Give the row of that name (a `Dialect` is given back as it is). Raises `ConfigError` naming the known ones."""
+    """Return the dialect with this name, or a given `Dialect` itself. Raises `ConfigError` with the known names."""
     if isinstance(dialect, Dialect):
         return dialect
     if dialect in DIALECTS:

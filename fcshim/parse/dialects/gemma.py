@@ -1,7 +1,6 @@
-"""Dialects that write a call as Gemma does: `call:f{key:value}`.
+"""Dialects in Gemma's syntax for calls: `call:f{key:value}`.
 
-Rule: rows only; what the values may be is `gemma_body`'s.
-Neighbours: `gemma_body` reads them.
+Rule: rows only; `literals.gemma_body` defines and reads the syntax.
 """
 
 from fcshim.parse.dialect import Dialect

@@ -1,7 +1,6 @@
-"""Dialects that write the name of a tool in a header and its arguments as a JSON object behind it.
+"""Dialects with a tool's name in a header, and its arguments as a JSON object after it.
 
-Rule: rows only; a header's pattern has no unbounded repetition and ends where more text cannot change the match.
-Neighbours: `json.header` reads them.
+Rule: rows only; a header's pattern has no unbounded repetition, and ends where more text cannot change the match.
 """
 
 from dataclasses import replace
@@ -26,7 +25,7 @@ MISTRAL = Dialect(
     result_close="[/TOOL_RESULTS]",
 )
 
-# One pattern for both generations: their markers are the same, and a section is given to the first row that has them.
+# One pattern for both generations: their markers are the same, and the first row with a marker reads the section.
 _DEEPSEEK = HeaderShape(
     r"\s{0,4}(?:function<｜tool▁sep｜>)?(?!\{|`|<｜tool▁call▁end｜>)"
     rf"{_NAME}(?:<｜tool▁sep｜>|\n)\s{{0,8}}(?:```(?:json)?\s{{0,4}})?(?=\{{|<｜tool▁call▁end｜>)",
@@ -34,7 +33,7 @@ _DEEPSEEK = HeaderShape(
     lines=4,
 )
 _DEEPSEEK_SECTIONS = (
-    # As the first generation spells it when it does not hit the token.
+    # Spellings of the first generation when it does not emit the special token.
     "<｜tool_calls_begin｜>",
     "<｜tool calls begin｜>",
     "<｜tool\\_calls\\_begin｜>",
@@ -103,7 +102,7 @@ HARMONY = Dialect(
     name="harmony",
     summary="gpt-oss: a message on the commentary channel to functions.NAME, its arguments up to <|call|>",
     open="<|channel|>commentary to=",
-    # The last as a reply begins where the prompt ended with `<|start|>assistant`.
+    # The last one begins a reply if the prompt ended with `<|start|>assistant`.
     opens=("<|channel|>analysis to=", "<|start|>assistant to=", "\nto=functions."),
     close="<|call|>",
     closes=("<|end|>", "<|return|>"),

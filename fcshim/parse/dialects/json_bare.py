@@ -1,7 +1,6 @@
-"""Dialects that write calls as JSON which no tag surrounds: bare, in a code fence, or behind a word at a line's start.
+"""Dialects with calls as JSON without tags: bare, in a code fence, or after a word at the start of a line.
 
-Rule: rows only. Unless asked for, such a call counts only where nothing but calls follows it.
-Neighbours: `json.body` reads them; `json_tags` has the rows with tags.
+Rule: rows only. Unless the dialect is selected, such a call counts only if nothing but calls follows it.
 """
 
 from fcshim.parse.dialect import Dialect

@@ -1,7 +1,6 @@
-"""Dialects that write a call as a JSON object, or an array of them, between tags.
+"""Dialects with a call as a JSON object, or an array of them, between tags.
 
-Rule: rows only; what the JSON says is `JsonShape`'s.
-Neighbours: `json.body` reads them; `json_bare` has the rows that no tag opens.
+Rule: rows only; `JsonShape` defines the keys of the JSON.
 """
 
 from fcshim.parse.dialect import Dialect
@@ -11,7 +10,7 @@ PARAMETERS_FIRST = ("parameters", *(key for key in ARGUMENT_KEYS if key != "para
 
 
 def _case_variants(*tags: str) -> tuple[str, ...]:
-    """Give the other letter cases in which models write a tag."""
+    """Return the other letter cases in which models write a tag."""
     return tuple(spelled for tag in tags for spelled in (tag.upper(), tag.title()))
 
 
@@ -66,7 +65,7 @@ ERNIE = Dialect(
 
 GRANITE = Dialect(
     name="granite",
-    summary="Granite 3, Phi-4-mini: a JSON array of calls after <|tool_call|>, which nothing need close",
+    summary="Granite 3, Phi-4-mini: a JSON array of calls after <|tool_call|>, without an end tag",
     open="<|tool_call|>",
     close="",
     closes=("<|/tool_call|>",),
@@ -77,7 +76,7 @@ GRANITE = Dialect(
 
 GRANITE_20B_FC = Dialect(
     name="granite_20b_fc",
-    summary="Granite 20B function calling: a JSON object after <function_call>, which nothing closes",
+    summary="Granite 20B function calling: a JSON object after <function_call>, without an end tag",
     open="<function_call>",
     close="",
     body=JsonShape(),

@@ -1,7 +1,6 @@
-"""Which dialect a model is asked for by default: patterns of model names.
+"""The default dialect of each model, by patterns of model names.
 
-Rule: the first pattern that matches wins; a dialect stands here where the model was trained on it, or does best so.
-Neighbours: the dialect table has the rows; `Client` and `serve` look here where no dialect is set.
+Rule: the first matching pattern wins; a model gets the dialect that it was trained on, or performs best with.
 """
 
 import fnmatch
@@ -9,7 +8,7 @@ import fnmatch
 from fcshim.parse.dialects import FUNCTION_CALL, Dialect, get_dialect
 
 MODEL_DIALECTS: tuple[tuple[str, str], ...] = (
-    # Fine-tunes that are named for their format, whatever their base.
+    # Fine-tunes that are named after their format, whatever their base model.
     ("*hermes*", "hermes"),
     ("*functionary*v3.1*", "functionary_v31"),
     ("*functionary*", "functionary"),
@@ -17,7 +16,7 @@ MODEL_DIALECTS: tuple[tuple[str, str], ...] = (
     ("*toolace*", "pythonic"),
     ("*watt-tool*", "pythonic"),
     ("*firefunction*", "phi4"),
-    # Distilled from DeepSeek's answers, without its tool calls; Ollama's small `deepseek-r1` are such, too.
+    # Distilled from DeepSeek's answers, without its tool calls; so are the small `deepseek-r1` models of Ollama.
     ("*r1-distill*", "function_call"),
     ("*deepseek-r1*qwen*", "function_call"),
     ("deepseek-r1:671b*", "deepseek_v3"),
@@ -64,7 +63,7 @@ MODEL_DIALECTS: tuple[tuple[str, str], ...] = (
     ("functiongemma*", "functiongemma"),
     ("gemma-4*", "gemma4"),
     ("gemma4*", "gemma4"),
-    # No tool format of its own; with any tag around the JSON it all but fails (BFCL v4).
+    # It has no tool format of its own, and almost never succeeds with tags around the JSON (BFCL v4).
     ("gemma*", "bare_json"),
     ("granite-4*", "hermes"),
     ("granite4*", "hermes"),
@@ -99,11 +98,11 @@ MODEL_DIALECTS: tuple[tuple[str, str], ...] = (
     ("smollm3*", "hermes"),
     ("reka*", "hermes"),
 )
-"""Patterns of names in lower case, each with the name of a dialect."""
+"""Patterns (`fnmatch`) of lower-case model names, each with the name of its dialect."""
 
 
 def dialect_for(model: str) -> Dialect:
-    """Give the row whose pattern fits the model's name (its last path component); else fcshim's own format."""
+    """Return the dialect whose pattern matches the last path component of the model's name; else `function_call`."""
     name = model.replace("\\", "/").rpartition("/")[2].lower()
     found = next(
         (dialect for pattern, dialect in MODEL_DIALECTS if fnmatch.fnmatchcase(name, pattern)), FUNCTION_CALL.name

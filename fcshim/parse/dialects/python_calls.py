@@ -1,7 +1,6 @@
-"""Dialects that write calls as Python.
+"""Dialects with calls as Python.
 
-Rule: rows only; what the Python may say is `python_body`'s.
-Neighbours: `python_body` reads them.
+Rule: rows only; `literals.python_body` defines and reads the syntax.
 """
 
 from fcshim.parse.dialect import Dialect
@@ -10,7 +9,7 @@ from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.union_body import UnionBody
 
 _PYTHON_OR_JSON = UnionBody((PythonCalls(), JsonShape()))
-"""Some write JSON between the same markers, when they are asked to or by themselves."""
+"""Some models write JSON between the same markers, on request or unprompted."""
 
 PYTHONIC = Dialect(
     name="pythonic",

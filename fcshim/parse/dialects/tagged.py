@@ -1,7 +1,6 @@
-"""Dialects that write each parameter of a call between tags of its own.
+"""Dialects with each parameter of a call between its own tags.
 
-Rule: rows only; what a tag is and how it is read is said elsewhere.
-Neighbours: `tagged.calls` is their language, `tagged.body` reads it.
+Rule: rows only; `parse.tagged` defines and reads the syntax.
 """
 
 from dataclasses import replace
@@ -68,7 +67,7 @@ GLM = Dialect(
 
 HY_V3 = Dialect(
     name="hy_v3",
-    summary="Hunyuan 3: the tags of glm behind <tool_sep>, in a section of calls",
+    summary="Hunyuan 3: the tags of glm after <tool_sep>, in a section of calls",
     open="<tool_call>",
     close="</tool_call>",
     section_open="<tool_calls>",
@@ -105,7 +104,7 @@ MINIMAX_M2 = Dialect(
 
 
 def _dsml(space: str) -> Tags:
-    """Give the tags of DeepSeek's markup, which says of each value whether it is text."""
+    """Return the tags of DeepSeek's markup, which declares for each value whether it is a string."""
     return Tags(
         call=Tag(f"<｜DSML｜{space}invoke", attribute="name"),
         call_close=f"</｜DSML｜{space}invoke>",
@@ -290,7 +289,7 @@ _M3_PREFIX = "]<]minimax[>["
 
 MINIMAX_M3 = Dialect(
     name="minimax_m3",
-    summary="MiniMax M3: an element for each parameter and for what is in it, each tag behind ]<]minimax[>[",
+    summary="MiniMax M3: an element for each parameter and for what is in it, each tag after ]<]minimax[>[",
     open=f"{_M3_PREFIX}<tool_call>",
     close=f"{_M3_PREFIX}</tool_call>",
     opens=(f"{_M3_PREFIX}<invoke name=",),

@@ -1,1 +1,1 @@
-"""Bodies of JSON: the reader of the envelope, and what may stand before, inside, behind and instead of it."""
+"""Bodies of JSON: the envelope, its prefix and trailer, headers, encoded arguments, and the repair of lenient JSON."""

@@ -1,12 +1,10 @@
-"""Read the body of a call that is written as JSON: `{"name": ..., "arguments": {...}}`, or an array of such.
+"""Read a body of JSON: `{"name": ..., "arguments": {...}}`, or an array of such objects.
 
-Theory of operation. The strict reader walks the whole body; this class knows the envelope: at its depth the value of a
-name key is the name, the value of an argument key is what is sent. A body that turns out not to be a call is walked to
-its end all the same (`dry`), so that a call inside its strings is not seen.
+Theory of operation. The strict reader reads the whole body; this class interprets the envelope: at its depth the value
+of a name key is the tool's name, and the value of an argument key is sent. A body that turns out not to be a call is
+still read to its end (`_discarding`), so that a call inside its strings is not found.
 
-Rule: the start of a call is sent with its first argument character, so that as much as possible can still be text.
-Neighbours: `call` starts and ends calls, `mended` reads the JSON, whatever its spelling, `lead` and `ending` know what
-stands around it; `stream` acts on `status`.
+Rule: the start of a call is sent with the first character of its arguments; until then the body can become text.
 """
 
 import json
@@ -27,34 +25,34 @@ ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "params", "inputs",
 
 @dataclass(frozen=True, slots=True)
 class JsonShape:
-    """How a call body says which tool and which arguments; the first key of each is the one that is asked for."""
+    """The keys of a call's JSON; the first key of each table is the one that the prompt requests."""
 
     name_keys: tuple[str, ...] = NAME_KEYS
     argument_keys: tuple[str, ...] = ARGUMENT_KEYS
     wrapper_keys: tuple[str, ...] = ("function",)
-    """Keys whose object holds the name and the arguments instead."""
+    """Keys whose object contains the name and the arguments."""
     other_keys: tuple[str, ...] = ("type", "id", "index", "tool_call_id", "call_id")
-    """Keys that say something else about a call. In a body without markers a key that is in none of these tables shows
-    that it is no call."""
+    """Further keys of a call, which are ignored. In a body without markers, a key in none of these tables shows that
+    the body is not a call."""
     name_is_key: bool = False
-    """True where the name is itself the key, and the arguments are its value: `{"f": {...}}`."""
+    """True if the tool's name is the key, and the arguments are its value: `{"f": {...}}`."""
     semicolons: bool = False
-    """True where further calls may follow behind a semicolon."""
+    """True if further calls may follow after a semicolon."""
     keyed: bool = False
-    """True where only an object whose first key is a known one begins a body: nothing else tells it from other JSON."""
+    """True if a body must begin with a known key: nothing else distinguishes it from other JSON."""
     grammar: str = "json_call"
 
     @property
     def known_keys(self) -> frozenset[str]:
-        """Give every key that a call may have."""
+        """Every key that a call may have."""
         return frozenset((*self.name_keys, *self.argument_keys, *self.wrapper_keys, *self.other_keys))
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether JSON can begin here."""
+        """Return whether JSON can begin at `pos`; None if more text is needed to tell."""
         return json_begins(text, pos, self.known_keys if self.keyed else frozenset())
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
-        """Make the reader of one body."""
+        """Create the reader of one body."""
         return JsonBody(self, dialect, start_marker, sink, limits)
 
 
@@ -71,7 +69,7 @@ class JsonBody(JsonCallReader):
         self._refused = False
 
     def feed(self, text: str, pos: int) -> int:
-        """Read `text[pos:]` up to the next status; what is not consumed must come again, with more behind it."""
+        """Read `text[pos:]` until the status changes, and return the position reached."""
         if self._next_pending:
             self._next_pending = False
             self.status = BodyStatus.CALL_ENDED
@@ -96,7 +94,7 @@ class JsonBody(JsonCallReader):
         return pos
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
+        """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
         if self._state not in {self._after_end, self._read_trailing_text}:
             super().close(tail, stop_reason)
             return
@@ -106,16 +104,16 @@ class JsonBody(JsonCallReader):
             self.status = BodyStatus.ENDED
 
     def refuse(self) -> None:
-        """Take the call that is being read for text, and all that follow it in this body: none of them counts."""
+        """Treat the current call and all later calls of this body as text."""
         self._refused = True
         self._discard_call()
 
     def dispose(self) -> None:
-        """Break the reference to itself, so that a body's memory is free at once."""
+        """Break the reference cycle through the bound state method, so that the memory is freed immediately."""
         self._state = _disposed_state
 
     def send_string_piece(self, text: str) -> bool:
-        """Send `text` at once if it lies wholly inside a string of the arguments; else do nothing. The quick way."""
+        """Send `text` and return True if all of it is content of a string in the arguments; else change nothing."""
         if self._target is not self._output or self._plain_run.fullmatch(text) is None:
             return False
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
@@ -146,7 +144,7 @@ class JsonBody(JsonCallReader):
         return pos
 
     def _skip_prefix(self, end: int | None, pos: int) -> int:
-        """A fence inside the tag, or a line of words, up to `end`."""
+        """Skip a prefix up to `end`: a fence line inside the tag, or an introductory line."""
         if end is None:
             self._wait = True
         elif end == pos:
@@ -178,7 +176,7 @@ class JsonBody(JsonCallReader):
             self._on_member_start(first)
 
     def _on_element_start(self, first: str) -> None:
-        """A value at the top: only an object can be a call."""
+        """Handle the start of a top-level value: only an object can be a call."""
         if first != "{":
             self._abandon_call("malformed", "expected an object with name and arguments", first)
 
@@ -195,7 +193,7 @@ class JsonBody(JsonCallReader):
             self._call_depth += 1
 
     def _on_named_member_start(self, first: str) -> None:
-        """The member's key is the name of a tool, its value the arguments."""
+        """Handle a member whose key is the tool's name and whose value are the arguments."""
         if self._name is not None:
             self._abandon_call("malformed", "expected one name", self._member_key)
             return

@@ -1,7 +1,6 @@
-"""One call of a body of JSON after the other: what is known of it, its start, its end, and why it may be none.
+"""The state of the current call in a JSON body: its start, its end, and its rejection.
 
-Rule: a call ends with an error if its name says that it was meant; else it is text.
-Neighbours: `body` reads the envelope, `encoded` arguments in a string; `sink` makes the events.
+Rule: a rejected call ends with an error if its name is an offered tool; otherwise it is text.
 """
 
 from fcshim.events import CallErrorKind
@@ -14,7 +13,7 @@ from fcshim.parse.sink import CallSink
 
 
 class JsonCallReader(JsonTrailerReader):
-    """Keeps one call; `grammar` is that of its arguments where they are a string."""
+    """Keeps the current call; `grammar` repairs arguments that are encoded in a string."""
 
     def __init__(self, grammar: str, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, start_marker, sink, limits)
@@ -42,7 +41,7 @@ class JsonCallReader(JsonTrailerReader):
             self.status = BodyStatus.STARTED
 
     def _complete_call(self) -> None:
-        """The call's object is whole: send what was not sent yet. Its end comes with the end of the body."""
+        """Complete the call's object: send its unsent arguments. The call itself ends with the body."""
         if not self._started:
             self._start_call()
             encoded = "".join(self._encoded_arguments)
@@ -55,7 +54,7 @@ class JsonCallReader(JsonTrailerReader):
         self._sink.mark_complete()
 
     def _discard_call(self) -> None:
-        """This call is none: walk to its end without sending."""
+        """Not a call: read to its end without sending."""
         self._sink.finish()
         self._discarding = True
         self._end_typed()
@@ -65,7 +64,7 @@ class JsonCallReader(JsonTrailerReader):
             self.status = BodyStatus.NOT_A_CALL
 
     def _abandon_call(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
-        """This call must not run: end it with an error if its name says that it was meant, else it is text."""
+        """Reject the call: end it with an error if its name is an offered tool, else treat it as text."""
         if self._discarding:
             return
         if self._name is None:

@@ -1,7 +1,6 @@
-"""Arguments that were written as JSON in a JSON string.
+"""Arguments that the model wrote as JSON inside a JSON string.
 
-Rule: what comes out is strict JSON of one object, or nothing.
-Neighbours: `body` finds such arguments, `arguments.mend` puts right what is not strict inside the string.
+Rule: the result is the strict JSON of one object, or None.
 """
 
 import json
@@ -14,20 +13,20 @@ from fcshim.parse.limits import Limits
 
 
 def decode_object(encoded: str, grammar: str, limits: Limits) -> str | None:
-    """Give the object that the JSON string `encoded` holds, in strict spelling; an empty string is an empty object."""
+    """Return the strict JSON of the object in the JSON string `encoded`, or None; an empty string means `{}`."""
     inner: str = json.loads(encoded).strip() or "{}"
     strict = _read_object(inner, limits)
     if strict is not None or len(inner) > limits.mend:
         return strict
     try:
-        mended = repair(grammar, (), "start", inner, ())
+        repaired = repair(grammar, (), "start", inner, ())
     except RepairError:
         return None
-    return _read_object(mended.text, limits) if mended.complete else None
+    return _read_object(repaired.text, limits) if repaired.complete else None
 
 
 class _ObjectReader(StrictJsonReader):
-    """Reads one whole strict value into a list."""
+    """Reads one strict value into a list."""
 
     def __init__(self, limits: Limits, into: list[str]) -> None:
         super().__init__(compile_end_markers(()), limits)

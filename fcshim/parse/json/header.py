@@ -1,10 +1,9 @@
-"""Read the body of a call whose name stands in a header before its arguments: `f[ARGS]{...}`.
+"""Read a body whose header has the tool's name, before the arguments: `f[ARGS]{...}`.
 
-Theory of operation. The header is short and waits until it is whole: a pattern says where it ends and where the name
-is. What follows is the arguments' object itself, read like the arguments in a body that is all JSON.
+Theory of operation. The header is short, and is read once it is complete: a pattern finds its end and the name. The
+arguments' object follows, and is read like the arguments in a JSON body.
 
-Rule: what does not match the header within its length is no body; nothing of it is consumed.
-Neighbours: `body` reads everything behind the header, `dialects.headers` has the rows.
+Rule: text that does not match the header within its maximum length is not a body; none of it is consumed.
 """
 
 import re
@@ -17,50 +16,50 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
 _MAX_HEADER_LENGTH = 256
-"""Characters of a header: a name of 128 and the markers around it fit; prose is not held back long."""
+"""In characters: a name of 128 characters and the markers around it fit, and prose is not delayed for long."""
 
 _NOT_A_NAME = re.compile(r"\s{0,8}[\[{`]")
-"""What no name begins with: JSON or a fence, in a dialect that writes these behind the same marker."""
+"""No name begins like this: it is JSON or a fence, in a dialect that writes these after the same marker."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderShape:
-    """What stands before the arguments.
+    """The header before the arguments.
 
-    `header` is a regular expression with the group `name` and no unbounded repetition. It ends with a marker, or in
-    front of the opening brace, so that more text never changes what it matches.
+    `header` is a regular expression with the group `name` and without unbounded repetition. It ends with a marker or
+    before the opening brace, so that more text never changes its match.
     """
 
     header: str
     ends: tuple[str, ...] = ("{",)
-    """What the header ends with or in front of: until one of them is there, nothing is matched."""
+    """The markers with which, or before which, a header ends: nothing is matched until one of them is there."""
     lines: int = 0
-    """Line ends that a header may have; one more shows that it is none."""
+    """The most newlines in a header."""
     never: str = r"(?!)"
-    """What shows early that it is no header: a regular expression that matches nothing of one."""
+    """A regular expression for text that cannot begin a header, to reject it early."""
     json: JsonShape | None = None
-    """How a body without header is written, in a dialect that has both."""
+    """The JSON syntax of bodies without a header, if the dialect has both."""
     grammar: str = "json_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
-        """Say whether a header, or JSON where that may stand instead, is what begins here."""
+        """Return whether a header, or a JSON body instead, begins at `pos`; None if more text is needed to tell."""
         plain = self.json.begins(text, pos) if self.json is not None else False
         return self.match_header(text, pos) is not None or self.may_still_match(text, pos) if plain is False else plain
 
     def match_header(self, text: str, pos: int) -> re.Match[str] | None:
-        """Match a whole header."""
+        """Match a complete header."""
         if all(text.find(end, pos, pos + _MAX_HEADER_LENGTH) < 0 for end in self.ends) or _NOT_A_NAME.match(text, pos):
             return None
         found = re.compile(self.header).match(text, pos, pos + _MAX_HEADER_LENGTH)
         return found if found is not None and found[0].count("\n") <= self.lines else None
 
     def may_still_match(self, text: str, pos: int) -> bool | None:
-        """Say None where a header that did not match may still be incomplete, else False."""
+        """Return None if text that does not match may be the beginning of a header, else False."""
         too_long = len(text) - pos >= _MAX_HEADER_LENGTH or text.count("\n", pos) > self.lines
         return False if too_long or _NOT_A_NAME.match(text, pos) or re.compile(self.never).match(text, pos) else None
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
-        """Make the reader of one body."""
+        """Create the reader of one body."""
         return HeaderBody(self, dialect, start_marker, sink, limits)
 
 
@@ -71,7 +70,7 @@ class HeaderBody(JsonBody):
         super().__init__(shape.json or JsonShape(), dialect, start_marker, sink, limits)
         self._header_shape = shape
         self._header_read = False
-        """True once a header was read: what follows is the arguments."""
+        """True once a header was read: the arguments follow."""
         self._state = self._before_header_or_json
 
     def _before_header_or_json(self, text: str, pos: int) -> int:
@@ -94,7 +93,7 @@ class HeaderBody(JsonBody):
         return found.end()
 
     def _after_header(self, text: str, pos: int) -> int:
-        """Behind the header: the arguments, or the end where there are none."""
+        """Read after the header: the arguments, or the end if there are none."""
         pos = self._skip_space(text, pos)
         if pos == len(text):
             return pos

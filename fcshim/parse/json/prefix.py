@@ -1,7 +1,6 @@
-"""How a body of JSON begins: white space, a code fence's line or one of words, the first key where that alone tells.
+"""The prefix of a JSON body: white space, the opening line of a code fence, or an introductory line of words.
 
-Rule: a bounded number of characters is looked at; None says that more of them must be seen.
-Neighbours: `body` begins with it, and asks it where dialects share an opening marker.
+Rule: a bounded number of characters is examined; None means that more text is needed to tell.
 """
 
 import functools
@@ -23,21 +22,21 @@ _PARTIAL_KEY = re.compile(rf"{_SPACE}{_FENCE}(?:\[{_SPACE})?(?:\{{{_SPACE}(?:[\"
 
 
 def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool | None:
-    """Say whether JSON begins here, perhaps behind a line of words or in a fence.
+    """Return whether JSON begins at `pos`, possibly after a prefix; None if more text is needed to tell.
 
-    Given `keys`, only an object with one of them first counts.
+    With `keys`, only an object whose first key is one of them counts.
     """
     if pos < len(text) and text[pos] not in " \t\r\n{[`":
         return False
-    whole = (_object_with_key(keys),) if keys else (_PLAIN, _NEW_LINE_INTRO)
-    if any(pattern.match(text, pos) for pattern in whole):
+    complete = (_object_with_key(keys),) if keys else (_PLAIN, _NEW_LINE_INTRO)
+    if any(pattern.match(text, pos) for pattern in complete):
         return True
-    begun = (_PARTIAL_PLAIN, _PARTIAL_KEY) if keys else (_PARTIAL_PLAIN, _PARTIAL_NEW_LINE_INTRO)
-    return None if any(pattern.match(text, pos) for pattern in begun) else False
+    partial = (_PARTIAL_PLAIN, _PARTIAL_KEY) if keys else (_PARTIAL_PLAIN, _PARTIAL_NEW_LINE_INTRO)
+    return None if any(pattern.match(text, pos) for pattern in partial) else False
 
 
 def fence_end(text: str, pos: int) -> int | None:
-    """Give the end of the fence line at `pos`, with JSON behind it: `pos` where there is none, None if unknown yet."""
+    """Return the end of a fence line before JSON: `pos` if there is none, None if more text must tell."""
     found = _FENCE_LINE.match(text, pos)
     if found is not None:
         return found.end()
@@ -45,7 +44,7 @@ def fence_end(text: str, pos: int) -> int | None:
 
 
 def intro_line_end(text: str, pos: int) -> int | None:
-    """Give the end of a line of words before the JSON: `pos` where there is none, None if that is not known yet."""
+    """Return the end of an introductory line before JSON: `pos` if there is none, None if more text must tell."""
     found = _INTRO_AND_JSON.match(text, pos)
     if found is not None:
         return found.end()
@@ -54,5 +53,5 @@ def intro_line_end(text: str, pos: int) -> int | None:
 
 @functools.lru_cache(maxsize=32)
 def _object_with_key(keys: frozenset[str]) -> re.Pattern[str]:
-    words = "|".join(map(re.escape, sorted(keys)))
-    return re.compile(rf"{_SPACE}{_FENCE}(?:\[{_SPACE})?\{{{_SPACE}([\"']?)(?:{words})\1{_SPACE}:")
+    names = "|".join(map(re.escape, sorted(keys)))
+    return re.compile(rf"{_SPACE}{_FENCE}(?:\[{_SPACE})?\{{{_SPACE}([\"']?)(?:{names})\1{_SPACE}:")

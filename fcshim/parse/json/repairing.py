@@ -1,10 +1,9 @@
-"""Read a body of JSON between markers: strict as it comes, what deviates by the tolerant grammar.
+"""Read a JSON body between markers: strict JSON while it streams, deviations with the tolerant grammar.
 
-Theory of operation. At a deviation the rest of the body is collected up to a closing marker, `mend` writes it anew as
-strict JSON, and that text is read by the same strict reader from where it stood.
+Theory of operation. At a deviation the remainder of the body is collected up to an end marker. `repair` rewrites it as
+strict JSON, which the same strict reader then reads from its last commit point on.
 
-Rule: what a value means is the subclass's; here is only where the body ends and how it is spelled.
-Neighbours: `arguments` has the strict reader and the mending, `body` knows the envelope.
+Rule: this class finds the end of the body and repairs its JSON; subclasses give the values a meaning.
 """
 
 from abc import abstractmethod
@@ -22,11 +21,11 @@ from fcshim.parse.sink import CallSink
 
 _CLOSING_CHARS = frozenset("}]`")
 _MAX_REPAIRS = 2
-"""Attempts to mend one body: its cost stays under 10 us a character."""
+"""Attempts to repair one body: the cost stays under 10 us a character."""
 
 
 class RepairingJsonReader(TypedJsonReader, BodyReader):
-    """Reads JSON up to a closing marker, whatever its spelling."""
+    """Reads JSON up to an end marker, strict or lenient."""
 
     def __init__(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(compile_end_markers(dialect.closers()), sink, limits)
@@ -37,22 +36,22 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
         self._start_marker = start_marker
         self._call_markers = dialect.body_markers()
         self._discarding = False
-        """True in a body that is no call, or one that must not run: it is walked to its end without sending."""
+        """True in a body that is not a call, or a call that must not run: it is read to its end without sending."""
         self._reading_repaired = False
         self._lenient_parts: list[str] = []
         self._lenient_size = 0
         self._end_marker_at = -1
         self._end_marker = ""
-        """The closing marker that stands at `_closer_at`."""
+        """The end marker at `_end_marker_at`, an offset in the lenient text: it may be content of a string."""
         self._last_lenient_char = ""
         self._repair_count = 0
 
     @abstractmethod
     def _abandon_call(self, kind: CallErrorKind, message: str, raw: str = "") -> None:
-        """This call must not run: end it with an error if its name says that it was meant, else it is text."""
+        """Reject the call: end it with an error if its name is an offered tool, else treat it as text."""
 
     def _end_body(self) -> None:
-        """The body is over, and what it holds counts."""
+        """End the body and accept its last call."""
         self._sink.finish()
         self.status = BodyStatus.ENDED
 
@@ -63,7 +62,7 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
             self._roll_back()
             self._state = self._skip_to_end_marker
             return pos
-        # What is held was sent to nobody; the string it may end is open again.
+        # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
         self._lenient_parts = [self._roll_back()]
         self._lenient_size = len(self._lenient_parts[0])
         self._last_lenient_char = self._lenient_parts[0].rstrip()[-1:]
@@ -71,7 +70,7 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
         return pos
 
     def _skip_to_end_marker(self, text: str, pos: int) -> int:
-        """Pass over what is left of a body that cannot be read, to its closing marker, or to the next call."""
+        """Skip the remainder of an unreadable body, up to its end marker or the next call."""
         closes = self._dialect.closes_bodies
         found = (self._end_markers if closes else self._call_markers).search(text, pos)
         if found is not None:
@@ -81,10 +80,10 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
         self._wait = end < len(text)
         return end
 
-    # Collecting.
+    # Collecting lenient text.
 
     def _collect_lenient(self, text: str, pos: int) -> int:
-        """Gather what is not strict JSON, up to a marker that ends it."""
+        """Collect text that is not strict JSON, up to an end marker, or to the start marker of the next call."""
         found = self._call_markers.search(text, pos)
         end = found.start() if found else self._call_markers.partial_start(text, pos)
         self._add_lenient(text[pos:end])
@@ -133,10 +132,10 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
     def _text_after_end_marker(self, lenient: str) -> str:
         return lenient[self._end_marker_at + len(self._end_marker) :]
 
-    # Mending.
+    # Repairing.
 
     def _try_repair(self) -> bool:
-        """Try to mend what was gathered, as a body without a closing marker."""
+        """Try to repair the collected text as a body without an end marker."""
         try:
             self._repair(closed=False)
         except RepairError:
@@ -145,17 +144,17 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
         return True
 
     def _repair(self, *, closed: bool) -> None:
-        """Read what was gathered in its strict spelling. Raises `UnmendableError`."""
+        """Repair the collected text and read the result. Raises `RepairError`."""
         self._repair_count += 1
         lenient = "".join(self._lenient_parts)
         grammar = self._dialect.body.grammar
-        mended = repair(grammar, self._containers, self._commit_point, lenient, self._dialect.call_markers())
-        if not closed and not mended.complete:
+        repaired = repair(grammar, self._containers, self._commit_point, lenient, self._dialect.call_markers())
+        if not closed and not repaired.complete:
             raise RepairError("the body is not complete", "syntax")
         self._reading_repaired = True
         self._state = self._state_at_commit_point()
         try:
-            self.read_whole(mended.text)
+            self.read_whole(repaired.text)
         except NotStrictError:
             self._fail_malformed(RepairError("not JSON", "value"))
 
@@ -167,7 +166,7 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
                 return self._after_value if self._containers else self._after_end
             case "string":
                 return self._read_string
-            case "start":  # a body begins with a bracket, which is firm
+            case "start":  # a body begins with a bracket, which is a commit point
                 raise AssertionError
 
     def _fail_malformed(self, error: RepairError) -> None:
@@ -176,7 +175,7 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
     # The end of the reply.
 
     def _close_incomplete(self) -> None:
-        """The reply ended inside the body: a call whose name is known was cut off, all else is text."""
+        """End the reply inside the body: a call whose name is known is truncated, everything else is text."""
         if self._discarding and not self._sink.is_complete:
             return
         self._roll_back()
@@ -193,24 +192,24 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
             self._close_incomplete()
 
     def _close_paused(self, tail: str, *, natural: bool) -> None:
-        """The closing marker in a string that never closed was the end of the call: the closers are missing."""
+        """End the reply inside a string with an end marker: the marker ended the call, whose brackets are missing."""
         if not natural or self._discarding:
             self._close_incomplete()
             return
-        held = self._roll_back()
-        closer = self._end_markers.marker_at(held, 0)
-        self.unread = held[len(closer) :] + tail
+        source = self._roll_back()
+        end_marker = self._end_markers.marker_at(source, 0)
+        self.unread = source[len(end_marker) :] + tail
         self._reading_repaired = True
         self._state = self._read_string
         missing = "".join("}" if container == "{" else "]" for container in reversed(self._containers))
         try:
             self.read_whole('"' + missing)
         except NotStrictError:
-            self._abandon_call("malformed", "a string is not closed", closer)
+            self._abandon_call("malformed", "a string is not closed", end_marker)
         self._sink.finish()
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
-        """End the reply here; `tail` is what the last `feed` left. Sets `status`, and `rest`."""
+        """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
         self.status = BodyStatus.READING
         natural = stop_reason in {"complete", "stop_sequence", "tool_use"}
         if self._state == self._collect_lenient:

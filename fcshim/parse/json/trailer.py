@@ -1,7 +1,7 @@
-"""What may stand behind a call of JSON in its body: the closing marker, further calls, a remark.
+"""Text after a JSON call in its body: the end marker, further calls, trailing text.
 
-Rule: once a body is complete only a short remark may delay its end; without a marker behind it, it is text again.
-Neighbours: `body` reads the calls, `mended` those that are not strict.
+Rule: only short trailing text may stand between a complete call and the end marker; without an end marker after it, it
+is emitted as text.
 """
 
 import re
@@ -19,18 +19,18 @@ _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 
 class JsonTrailerReader(RepairingJsonReader, TrailingTextReader):
-    """Reads what follows a complete call."""
+    """Reads the text after a complete call."""
 
     def __init__(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(dialect, start_marker, sink, limits)
         self._base_depth = 1
         self._semicolons = False
         self._trailing_text = TrailingText(self._end_markers, self._call_markers)
-        """What stands behind the last call, white space included."""
+        """Text after the last call, including white space."""
 
     @abstractmethod
     def _begin_next_call(self) -> None:
-        """Begin to read a further call of this body."""
+        """Begin to read the next call of this body."""
 
     def _skip_space(self, text: str, pos: int) -> int:
         while pos < len(text) and text[pos] in " \t\r\n":
@@ -59,7 +59,7 @@ class JsonTrailerReader(RepairingJsonReader, TrailingTextReader):
         return end
 
     def _on_missing_end_marker(self, text: str, pos: int) -> int:
-        """Meet something else than the closing marker behind a call."""
+        """Handle text other than the end marker after a call."""
         if self._discarding and self._dialect.fenced:
             self._state = self._skip_to_end_marker
         elif self._discarding:
@@ -86,10 +86,10 @@ class JsonTrailerReader(RepairingJsonReader, TrailingTextReader):
     def _close_complete(self, tail: str, *, natural: bool) -> None:
         if self._discarding:
             return
-        remarks = self._state == self._read_trailing_text
-        begun = not remarks and len(tail) > 1 and self._end_markers.is_partial(tail, 0)
-        self.unread = (self._trailing_text.text() if remarks else "") + ("" if begun else tail)
-        if natural or remarks:
+        trailing = self._state == self._read_trailing_text
+        partial = not trailing and len(tail) > 1 and self._end_markers.is_partial(tail, 0)
+        self.unread = (self._trailing_text.text() if trailing else "") + ("" if partial else tail)
+        if natural or trailing:
             self._sink.finish()
         else:
             self._sink.fail_truncated("the reply ended before the closing marker")

@@ -1,1 +1,1 @@
-"""The tag machine: finds calls in text, by markers and by what stands around them; body readers do the rest."""
+"""The tag machine: finds calls in text by their markers and their context, and passes their bodies to body readers."""

@@ -96,11 +96,11 @@ class StartMarkers:
     def _add(self, dialect: Dialect, *, primary: bool, allow_bare: bool) -> None:
         if dialect.bare and not allow_bare and not primary:
             return
-        for opener in dialect.openers():
-            marker = "\n" + opener if dialect.at_line_start and opener[0] != "`" else opener
+        for start_marker in dialect.openers():
+            marker = "\n" + start_marker if dialect.at_line_start and start_marker[0] != "`" else start_marker
             self.openings.setdefault(marker, []).append(Opening(dialect, primary))
-        for opener in dialect.section_openers():
-            self.openings.setdefault(opener, []).append(Opening(dialect, primary, section=True))
+        for marker in dialect.section_openers():
+            self.openings.setdefault(marker, []).append(Opening(dialect, primary, section=True))
         for char in dialect.starts:
             self.openings.setdefault(char, []).append(Opening(dialect, primary, starts_body=True))
 
