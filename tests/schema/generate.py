@@ -1,7 +1,6 @@
-"""Hypothesis strategies for schemas and for values that are near them.
+"""Hypothesis strategies for schemas, and for values that often nearly match them.
 
-Rule: few keys and few scalars, so that what a schema names and what a value holds often meet.
-Neighbours: the laws of `test_coerce`, `test_expect` and `test_literal`.
+Rule: few keys and few scalars, so that schemas and values often share them.
 """
 
 import json
@@ -98,7 +97,7 @@ SCHEMAS = st.recursive(
 
 @st.composite
 def roots(draw):
-    """Draw a whole schema, with definitions that it may refer to."""
+    """Draw a complete schema, with definitions that it may refer to."""
     schema = draw(SCHEMAS.filter(lambda schema: isinstance(schema, dict)))
     return schema | {"$defs": {"x": draw(SCHEMAS), "y": draw(SCHEMAS)}}
 
@@ -113,7 +112,7 @@ VALUES = st.recursive(st.sampled_from(SCALARS) | _PLAIN.map(json.dumps), _grown,
 
 @st.composite
 def texts(draw):
-    """Draw the JSON of a value, with spaces where they may be."""
+    """Draw the JSON of a value, with optional white space."""
     value = draw(VALUES)
     return json.dumps(value, indent=draw(st.sampled_from([None, 1])), ensure_ascii=draw(st.booleans()))
 
@@ -124,9 +123,9 @@ _STRICT_TYPES = Draft202012Validator.TYPE_CHECKER.redefine(
 
 
 def validates(schema, value):
-    """Say whether the value is valid, or None where the schema cannot be used.
+    """Say whether the value is valid, or None where the schema is unusable.
 
-    As in draft 2020-12, but 5.0 is not an integer: it is the one admitted value that coercion changes.
+    As in draft 2020-12, except that 5.0 is not an integer: coercion changes it although the draft admits it.
     """
     keywords = {"$ref": BoundedReferences(Draft202012Validator.VALIDATORS["$ref"])}
     validator = extend(Draft202012Validator, keywords, type_checker=_STRICT_TYPES)

@@ -1,7 +1,6 @@
-"""What a streaming reader makes of a value with nothing but the expectations' promises: the model for the laws.
+"""A reference model of a streaming reader, which decides by the interface of `Expectation` alone.
 
-Rule: a value that may not stream is coerced whole, any other is looked at part by part and never as a whole.
-Neighbours: `test_expect` compares it with the coercion of the whole value.
+Rule: a value that may not stream is coerced as a whole; any other is read part by part, never as a whole.
 """
 
 import json
@@ -11,7 +10,7 @@ from fcshim.schema.node import scan
 
 
 def streamed(expectation, text):
-    """Give the value, and what was changed, as a reader does that decides by the first character."""
+    """Return the value and its changes, as a reader that decides by each value's first character gives them."""
     changes = []
     return _read(expectation, scan(text), "", changes), changes
 
@@ -33,9 +32,9 @@ def _read(expectation, node, path, changes):
 def _read_object(expectation, node, path, changes):
     result = {}
     for key, child in zip(node.keys, node.children, strict=True):
-        place = f"{path}/{key}"
+        pointer = f"{path}/{key}"
         if child.kind == "null" and expectation.drops_null(key):
-            changes.append(Coercion(place, None, None))
+            changes.append(Coercion(pointer, None, None))
         else:
-            result[key] = _read(expectation.member(key), child, place, changes)
+            result[key] = _read(expectation.member(key), child, pointer, changes)
     return result

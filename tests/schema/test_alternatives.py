@@ -20,12 +20,12 @@ def test_keywords_alone_are_one_alternative():
 @pytest.mark.parametrize(
     "schema", [True, {}, {"description": "x"}, {"required": ["a"]}, 5, None, "x", [INTEGER], {"not": STRING}]
 )
-def test_what_constrains_no_value_is_anything(schema):
+def test_a_schema_without_constraints_admits_anything(schema):
     assert alternatives(schema) is None
 
 
 @pytest.mark.parametrize("schema", [False, {"anyOf": [False]}, {"type": "string", "allOf": [False]}])
-def test_what_nothing_satisfies_has_no_alternatives(schema):
+def test_an_unsatisfiable_schema_has_no_alternatives(schema):
     assert [] == alternatives(schema)
 
 
@@ -34,7 +34,7 @@ def test_a_union_has_an_alternative_for_each_branch(word):
     assert [(INTEGER,), (STRING,)] == alternatives({word: [INTEGER, False, STRING]})
 
 
-def test_what_stands_beside_a_union_holds_in_each_branch():
+def test_keywords_beside_a_union_apply_to_each_branch():
     schema = {"type": ["integer", "string"], "anyOf": [INTEGER, STRING]}
 
     assert [(schema, INTEGER), (schema, STRING)] == alternatives(schema)
@@ -47,7 +47,7 @@ def test_all_of_joins_and_unions_in_it_multiply():
 
 
 @pytest.mark.parametrize("branch", [True, {}, {"title": "x"}, {"pattern": "^a"}, {"required": ["a"]}])
-def test_a_union_with_an_open_branch_says_nothing(branch):
+def test_a_union_with_an_unconstrained_branch_admits_anything(branch):
     assert alternatives({"anyOf": [INTEGER, branch]}) is None
 
     schema = {"type": "integer", "anyOf": [STRING, branch]}
@@ -90,7 +90,7 @@ def doubling(word):
         "enum",
     ],
 )
-def test_what_does_not_end_or_is_too_large_is_anything(schema):
+def test_an_endless_or_too_large_schema_admits_anything(schema):
     assert alternatives(schema) is None
 
 
@@ -107,7 +107,7 @@ def test_a_union_of_values_and_others_keeps_its_branches(other):
     assert options is None or [({"const": "a"},), (other,)] == options
 
 
-def test_what_was_exceeded_and_which_references_lead_nowhere_is_known():
+def test_exceeded_limits_and_unresolved_references_are_recorded():
     large = Expansion({})
     large.alternatives(({"anyOf": [{"enum": [number]} for number in range(257)]},))
     lost = Expansion({"$defs": {"a": INTEGER}})

@@ -1,4 +1,4 @@
-"""Values made to fit."""
+"""Coercion of values to their schema."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def strict(text):
 
 @settings(max_examples=500)
 @given(schema=roots(), text=texts())
-def test_what_the_schema_admits_is_never_touched(schema, text):
+def test_an_admitted_value_is_never_changed(schema, text):
     value = json.loads(text)
     found = compile_schema(schema).coerce(value, text)
 
@@ -29,7 +29,7 @@ def test_what_the_schema_admits_is_never_touched(schema, text):
 
 @settings(max_examples=300)
 @given(schema=roots(), text=texts())
-def test_what_is_changed_is_strict_json_and_is_not_changed_again(schema, text):
+def test_a_coerced_value_is_strict_json_and_is_not_changed_again(schema, text):
     expectation = compile_schema(schema)
     found = expectation.coerce(json.loads(text), text)
 
@@ -74,14 +74,14 @@ OBJECT = compile_schema(
         ('{"c~": {"": 1e400}}', [("/c~0/", "1e400", "1e400")]),
     ],
 )
-def test_each_change_is_told_with_its_place(text, changes):
+def test_each_change_is_reported_with_its_path(text, changes):
     found = OBJECT.coerce(json.loads(text), text)
 
     assert found is not None
     assert changes == [(change.path, change.from_, change.to) for change in found.changes]
 
 
-def test_a_value_that_changes_as_a_whole_is_told_once():
+def test_a_value_that_changes_as_a_whole_is_reported_once():
     text = json.dumps({"d": json.dumps({"n": "5"})})
     found = OBJECT.coerce(json.loads(text), text)
 
@@ -92,12 +92,12 @@ def test_a_value_that_changes_as_a_whole_is_told_once():
 @pytest.mark.parametrize(
     "raw", ["", "{", "{'a': 1}", '{"a/b": "1", "a/b": "2"}', '{"e": "true", "x": NaN}', "[" * 100 + "]" * 100]
 )
-def test_what_is_not_strict_json_is_left_alone(raw):
+def test_invalid_json_is_not_coerced(raw):
     assert OBJECT.coerce({}, raw) is None
 
 
 def with_model_errors(draw, schema, value):
-    """Spoil a valid value in the ways that coercion knows."""
+    """Write a valid value with the errors that coercion corrects."""
     spoilt = draw(st.booleans())
     kind = schema["type"]
     if kind == "object":
@@ -134,7 +134,7 @@ PLAIN = st.recursive(
 
 
 def valid(draw, schema):
-    """Draw a value of a plain schema."""
+    """Draw a valid value of a plain schema."""
     if "enum" in schema:
         return draw(st.sampled_from(schema["enum"]))
     match schema["type"]:
@@ -155,7 +155,7 @@ def valid(draw, schema):
 
 @settings(max_examples=500)
 @given(st.data(), PLAIN)
-def test_what_a_model_spoils_is_as_it_was_meant(data, schema):
+def test_values_with_model_errors_are_restored(data, schema):
     meant = valid(data.draw, schema)
     text = json.dumps(with_model_errors(data.draw, schema, meant))
     found = compile_schema(schema).coerce(json.loads(text), text)

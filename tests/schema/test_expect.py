@@ -1,4 +1,4 @@
-"""What a schema expects, value by value."""
+"""Expectations of a schema, value by value."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ from tests.schema.streaming import streamed
 
 @settings(max_examples=500)
 @given(schema=roots(), text=texts())
-def test_reading_part_by_part_gives_what_coercing_the_whole_gives(schema, text):
+def test_streaming_coerces_as_the_complete_value_is_coerced(schema, text):
     expectation = compile_schema(schema)
     whole = expectation.coerce(json.loads(text), text)
     value, changes = streamed(expectation, text)
@@ -35,7 +35,7 @@ def test_a_scalar_whose_start_streams_is_never_changed(schema, text):
 
 @settings(max_examples=300)
 @given(schema=roots(), number=st.integers(-9, 9))
-def test_an_integer_that_is_expected_is_never_changed(schema, number):
+def test_an_expected_integer_is_never_changed(schema, number):
     expectation = compile_schema(schema)
 
     assert not expectation.streams_integers or expectation.coerce(number, str(number)) is None
@@ -43,7 +43,7 @@ def test_an_integer_that_is_expected_is_never_changed(schema, number):
 
 @settings(max_examples=300)
 @given(schema=roots(), key=KEYS)
-def test_a_null_that_is_left_out_does_not_stream(schema, key):
+def test_a_null_that_is_removed_does_not_stream(schema, key):
     expectation = compile_schema(schema)
 
     assert not expectation.drops_null(key) or "n" not in expectation.member(key).streaming_starts
@@ -65,19 +65,19 @@ def test_the_first_character_says_whether_a_value_streams(vector):
 @pytest.mark.parametrize(
     "schema", [None, True, {}, 5, "x", [], {"title": "x"}, {"$ref": "#"}, {"anyOf": [{}, {"type": "null"}]}]
 )
-def test_what_says_nothing_is_one_and_the_same_expectation(schema):
+def test_schemas_without_constraints_share_one_expectation(schema):
     assert ANY is compile_schema(schema)
     assert ANY is ANY.member("a") is ANY.item(5)
     assert not ANY.drops_null("a")
 
 
-def test_what_is_not_admitted_has_nothing_inside():
+def test_a_kind_that_is_not_admitted_has_no_expectation_inside():
     string = compile_schema({"type": "string", "properties": {"a": {"type": "integer"}}, "items": {"type": "integer"}})
 
     assert ANY is string.member("a") is string.item(0)
 
 
-def test_what_all_kinds_of_object_expect_of_a_member_is_expected_before_the_kind_is_known():
+def test_a_shared_member_expectation_applies_before_the_alternative_is_known():
     kinds = [{"properties": {"kind": {"const": kind}, kind: {"type": "integer"}}} for kind in "xy"]
     shared = {"n": {"type": "integer"}, "m": {"type": "integer"}}
     arguments = compile_schema({"type": "object", "properties": shared, "oneOf": kinds, "required": ["m"]})
@@ -108,7 +108,7 @@ def test_a_recursive_schema_is_compiled_once():
 
 
 @pytest.mark.parametrize(("key", "dropped"), [("n", True), ("kids", True), ("m", False), ("other", False)])
-def test_null_is_dropped_for_what_is_known_and_optional(key, dropped):
+def test_null_is_removed_for_known_optional_members(key, dropped):
     assert dropped == compile_schema(TREE).drops_null(key)
 
 
@@ -135,7 +135,7 @@ JSON_VALUES = st.recursive(
 
 @settings(max_examples=500)
 @given(schema=JSON_VALUES, text=texts(), key=st.text(max_size=2))
-def test_whatever_the_schema_is_nothing_is_raised(schema, text, key):
+def test_compiling_never_raises(schema, text, key):
     expectation = compile_schema(schema)
     found = expectation.coerce(json.loads(text), text)
 
@@ -197,7 +197,7 @@ def test_hostile_schemas_and_values_take_bounded_work(schema, text):
     expectation.text_to_json(text)
 
 
-def test_a_member_that_tells_branches_apart_is_enough_however_deep():
+def test_a_discriminator_selects_the_branch_at_any_depth():
     text = tower(30)
     found = compile_schema({"anyOf": [*KINDS[:20], {"type": "integer"}]}).coerce(json.loads(text), text)
 

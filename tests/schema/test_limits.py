@@ -49,12 +49,12 @@ def endless() -> JSON:
 
 
 @pytest.mark.parametrize("schema", [nested(100_000), endless()], ids=["deep", "endless"])
-def test_depth_beyond_every_reader_is_refused_too(schema: JSON) -> None:
+def test_depth_beyond_the_recursion_limit_is_refused_too(schema: JSON) -> None:
     assert "nested deeper than 64 levels" in refusal(schema).message
 
 
 @pytest.mark.parametrize(
     "schema", [{"type": object}, {"enum": ["\ud800"]}, {(1,): 2}], ids=["a class", "half", "a key"]
 )
-def test_what_is_not_json_is_refused(schema: JSON) -> None:
+def test_a_schema_that_is_not_json_is_refused(schema: JSON) -> None:
     assert refusal(schema).message.startswith("tools[3] ('f'): expected a schema that is JSON, but ")

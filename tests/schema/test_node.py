@@ -1,4 +1,4 @@
-"""Strict JSON with its places."""
+"""Nodes of strict JSON with their positions."""
 
 import json
 
@@ -55,7 +55,7 @@ def places(node: Node):
 
 
 @given(value=VALUES, indent=st.sampled_from([None, 0, 2]))
-def test_a_node_says_what_json_says_and_where(value, indent):
+def test_nodes_have_the_values_and_positions_of_the_json(value, indent):
     text = json.dumps(value, indent=indent)
     node = scan(f" {text}\n")
 
@@ -64,7 +64,7 @@ def test_a_node_says_what_json_says_and_where(value, indent):
     assert all(json.dumps(value_of(inner)) == json.dumps(json.loads(inner.text)) for inner in places(node))
 
 
-def test_a_node_knows_the_way_from_the_outermost_value():
+def test_a_node_has_a_pointer_from_the_outermost_value():
     node = scan('{"a/b": [1, {"~": 2}]}')
 
     assert node is not None
@@ -73,7 +73,7 @@ def test_a_node_knows_the_way_from_the_outermost_value():
 
 
 @pytest.mark.parametrize("text", NOT_JSON, ids=lambda text: text[:20].encode("ascii", "backslashreplace").decode())
-def test_what_is_not_strict_json_is_no_node(text):
+def test_invalid_json_gives_no_node(text):
     assert scan(text) is None
 
 

@@ -1,4 +1,4 @@
-"""Gemini's schema as JSON Schema."""
+"""Conversion of Gemini's schemas to JSON Schema."""
 
 import pytest
 
@@ -36,5 +36,5 @@ from fcshim.schema.openapi import from_openapi
         ({"minItems": "many"}, {"minItems": "many"}),
     ],
 )
-def test_what_becomes_of_a_schema(given, expected):
+def test_a_gemini_schema_becomes_json_schema(given, expected):
     assert expected == from_openapi(given)

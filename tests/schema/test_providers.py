@@ -1,4 +1,4 @@
-"""Schemas of tools as providers take them: nothing that was admitted is refused."""
+"""Schemas converted for providers: every admitted value stays admitted."""
 
 import jsonschema
 import pytest
@@ -12,7 +12,7 @@ B = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "st
 
 
 @pytest.mark.parametrize("schema", [None, True, [], "x", {}])
-def test_what_is_no_object_schema_becomes_an_empty_one(schema):
+def test_a_schema_without_an_object_becomes_an_empty_object_schema(schema):
     assert {"type": "object", "properties": {}} == as_object(schema)
 
 
@@ -113,13 +113,13 @@ def admits(schema, value):
 
 
 @given(_schemas, st.dictionaries(st.sampled_from("abc"), _values, max_size=3))
-def test_arguments_that_were_admitted_still_are(schema, arguments):
+def test_admitted_arguments_stay_admitted(schema, arguments):
     if admits(schema, arguments):
         assert admits(as_object(schema), arguments)
 
 
 @given(_schemas, _values)
-def test_values_that_were_admitted_still_are_for_gemini(schema, value):
+def test_admitted_values_stay_admitted_for_gemini(schema, value):
     if admits(schema, value):
         assert admits(for_gemini(schema), value)
 

@@ -32,11 +32,11 @@ def shape(*schemas):
         ({"enum": [{1}]}, KINDS),
     ],
 )
-def test_type_enum_and_const_say_which_kinds_are_taken(schema, kinds):
+def test_type_enum_and_const_decide_the_admitted_kinds(schema, kinds):
     assert kinds == shape(schema).kinds
 
 
-def test_what_holds_at_once_is_narrower():
+def test_a_conjunction_admits_less():
     narrow = shape({"type": ["string", "integer"]}, {"enum": ["a", 1, None]}, {"enum": ["a", None]})
 
     assert {"string"} == narrow.kinds
@@ -53,20 +53,20 @@ def test_what_holds_at_once_is_narrower():
         ("object", None, True),
     ],
 )
-def test_values_are_taken_as_json_schema_compares_them(kind, value, taken):
+def test_values_are_compared_as_in_json_schema(kind, value, taken):
     assert taken == shape({"enum": [1, {"a": 1}]}).admits(kind, value)
 
 
 @pytest.mark.parametrize(("text", "found"), [("OFF", "off"), ("ON", None), ("off", "off"), ("x", None)])
-def test_another_case_is_found_where_it_is_the_only_one(text, found):
+def test_letter_case_is_ignored_where_the_match_is_unique(text, found):
     assert found == shape({"enum": ["on", "On", "off", 1]}).find_ignoring_case(text)
 
 
-def test_half_a_surrogate_is_nothing_to_become():
+def test_a_lone_surrogate_is_never_a_coerced_value():
     assert shape({"enum": ["\ud800A"]}).find_ignoring_case("\ud800a") is None
 
 
-def test_members_are_expected_by_name_else_as_additional():
+def test_members_use_properties_else_additional_properties():
     integer, string, boolean = {"type": "integer"}, {"type": "string"}, {"type": "boolean"}
     both = shape(
         {"properties": {"a": integer}, "additionalProperties": string},
@@ -79,7 +79,7 @@ def test_members_are_expected_by_name_else_as_additional():
     assert both.admits_member("c")
 
 
-def test_keys_that_the_schema_does_not_name_take_no_memory():
+def test_unknown_keys_take_no_memory():
     compiled = []
     open_shape = SchemaShape(({"properties": {"a": True}},), lambda schemas: compiled.append(schemas) or schemas)
     for number in range(100):
@@ -90,7 +90,7 @@ def test_keys_that_the_schema_does_not_name_take_no_memory():
     assert 2 == len(compiled)
 
 
-def test_elements_are_expected_by_place_else_as_the_rest():
+def test_elements_use_prefix_items_else_items():
     compiled = []
     schema = {"prefixItems": ["first", "second"], "items": "rest"}
     array = SchemaShape(
@@ -103,11 +103,11 @@ def test_elements_are_expected_by_place_else_as_the_rest():
 
 
 @pytest.mark.parametrize(("keys", "admitted"), [("a", True), ("b", False)])
-def test_a_closed_object_admits_what_it_names(keys, admitted):
+def test_a_closed_object_admits_only_its_properties(keys, admitted):
     assert admitted == shape({"properties": {"a": True}, "additionalProperties": False}).admits_member(keys)
 
 
-def test_lists_of_scalars_become_one():
+def test_shapes_of_scalars_are_merged():
     first, second = shape({"const": "a"}), shape({"enum": ["b", 1]})
 
     assert first.merge_scalars(second)
@@ -116,6 +116,6 @@ def test_lists_of_scalars_become_one():
 
 
 @pytest.mark.parametrize("other", [{"type": "string"}, {"enum": ["b", {}]}])
-def test_nothing_else_is_put_into_a_list_of_scalars(other):
+def test_other_shapes_are_not_merged(other):
     assert not shape({"const": "a"}).merge_scalars(shape(other))
     assert not shape(other).merge_scalars(shape({"const": "a"}))

@@ -1,4 +1,4 @@
-"""Untyped text, read by its schema."""
+"""Untyped text, converted by its schema."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fcshim.schema.expect import ANY, compile_schema
 from tests.schema.generate import SCALARS, roots, texts, validates
 
-VECTORS = json.loads((Path(__file__).parent / "vectors" / "literal.json").read_text("utf-8"))
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "untyped_text.json").read_text("utf-8"))
 CASES = [
     pytest.param(vector["schema"], text, expected, id=f"{vector['name']}: {text}")
     for vector in VECTORS
@@ -26,7 +26,7 @@ def test_text_becomes_a_value(schema, text, expected):
 
 @settings(max_examples=300)
 @given(schema=roots(), text=TEXTS)
-def test_whatever_the_text_is_the_value_is_strict_json_and_needs_no_coercion(schema, text):
+def test_any_text_becomes_strict_json_that_needs_no_coercion(schema, text):
     expectation = compile_schema(schema)
     literal = expectation.text_to_json(text)
 
@@ -35,7 +35,7 @@ def test_whatever_the_text_is_the_value_is_strict_json_and_needs_no_coercion(sch
 
 @settings(max_examples=300)
 @given(schema=roots(), text=texts().filter(lambda text: not text.startswith('"')))
-def test_json_that_the_schema_admits_is_that_value_to_the_byte(schema, text):
+def test_json_that_the_schema_admits_is_kept_byte_for_byte(schema, text):
     assert validates(schema, json.loads(text)) is not True or text == compile_schema(schema).text_to_json(text)
 
 
@@ -48,7 +48,7 @@ def test_text_that_the_schema_admits_as_a_string_and_that_is_no_json_is_that_str
 
 
 @given(text=st.text())
-def test_text_survives_where_a_string_is_wanted(text):
+def test_text_is_kept_where_only_a_string_fits(text):
     expectation = compile_schema({"type": "string"})
 
     assert expectation.only_strings
@@ -67,11 +67,11 @@ def test_text_survives_where_a_string_is_wanted(text):
         {"type": "object"},
     ],
 )
-def test_text_is_not_wanted_where_it_may_become_something_else(schema):
+def test_other_schemas_do_not_require_a_string(schema):
     assert not compile_schema(schema).only_strings
 
 
-def test_text_is_not_wanted_where_anything_goes():
+def test_a_schema_that_admits_anything_does_not_require_a_string():
     assert not ANY.only_strings
 
 
@@ -85,5 +85,5 @@ def test_text_is_not_wanted_where_anything_goes():
         {"$ref": "#/$defs/s", "$defs": {"s": {"type": "string"}}},
     ],
 )
-def test_text_is_wanted_where_any_string_and_nothing_else_fits(schema):
+def test_a_string_is_required_where_any_string_and_nothing_else_fits(schema):
     assert compile_schema(schema).only_strings

@@ -1,4 +1,4 @@
-"""Values against schemas."""
+"""Validation of values against schemas."""
 
 import pytest
 
@@ -7,11 +7,11 @@ from fcshim.schema.validate import first_violation
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
-def test_a_value_that_the_schema_admits_has_no_fault() -> None:
+def test_a_valid_value_has_no_violation() -> None:
     assert first_violation(CITY, {"city": "Oslo"}) is None
 
 
-def test_a_fault_is_told_with_its_path() -> None:
+def test_a_violation_is_reported_with_its_path() -> None:
     assert first_violation(CITY, {"city": 5}) == "$.city: 5 is not of type 'string'"
 
 
@@ -34,7 +34,7 @@ def test_a_missing_member_is_named() -> None:
         {"$defs": {str(i): {"allOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(50)}, "$ref": "#/$defs/0"},
     ],
 )
-def test_a_schema_that_cannot_be_used_admits_everything(schema: object) -> None:
+def test_an_unusable_schema_admits_everything(schema: object) -> None:
     assert first_violation(schema, {"city": 5}) is None
 
 
@@ -44,7 +44,7 @@ def test_a_catastrophic_pattern_costs_nothing() -> None:
     assert first_violation(schema, "a" * 60 + "b") is None
 
 
-def test_a_value_is_followed_as_deep_as_arguments_may_be() -> None:
+def test_values_are_validated_to_the_maximum_depth_of_arguments() -> None:
     schema = {"type": "object", "properties": {"a": {"$ref": "#"}}}
     value: object = {"a": 5}
     for _ in range(60):

@@ -1,7 +1,6 @@
-"""Literals in the notations of Python and of Gemma, with what they mean, for the tests of their readers.
+"""Hypothesis strategies for literals in Python's and Gemma's syntax, with their values.
 
-Rule: a spelled value is a pair of its text and of its meaning as JSON.
-Neighbours: `test_python_body` and `test_gemma_body` read what is generated here, and the grammars parse it.
+Rule: a written value is a pair of its text and its value as JSON.
 """
 
 import ast
@@ -52,7 +51,7 @@ def atom_value(atom: str) -> JSON:
 
 @st.composite
 def python_strings(draw: st.DrawFn) -> WrittenValue:
-    """A string in one of the ways that Python has."""
+    """A string in one of Python's ways to write it."""
     text = draw(text_values)
     match draw(st.integers(0, 6)):
         case 0:
@@ -131,7 +130,7 @@ def gemma_objects(draw: st.DrawFn, depth: int = 2) -> WrittenValue:
 
 
 def calls_of(tree: Tree[Token]) -> list[WrittenValue]:
-    """Give the calls of a parse tree: name and arguments."""
+    """Return the calls of a parse tree, each with name and arguments."""
     found = [child for child in tree.children if isinstance(child, Tree)]
     return [(str(call.children[0]).strip(), _arguments(call)) for call in found]
 

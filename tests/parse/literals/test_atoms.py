@@ -1,4 +1,4 @@
-"""Numbers and names in the spelling of JSON."""
+"""Conversion of atoms to JSON."""
 
 import ast
 import json
@@ -15,7 +15,7 @@ NUMBERS = st.from_regex(
 
 
 @given(NUMBERS | st.from_regex(r"[\w.+-]{0,6}", fullmatch=True))
-def test_what_python_reads_as_a_number_is_the_same_number(token: str) -> None:
+def test_a_python_number_keeps_its_value(token: str) -> None:
     try:
         expected = ast.literal_eval(token)
     except (SyntaxError, ValueError, TypeError):
@@ -52,7 +52,7 @@ def test_what_python_reads_as_a_number_is_the_same_number(token: str) -> None:
         "None1",
     ],
 )
-def test_what_is_no_literal_has_no_spelling(token: str) -> None:
+def test_a_word_that_is_no_literal_is_rejected(token: str) -> None:
     assert atom_to_json(token) is None
 
 
@@ -60,9 +60,9 @@ def test_what_is_no_literal_has_no_spelling(token: str) -> None:
     ("token", "expected"),
     [("007", "7"), ("-0", "-0"), ("00", "0"), ("5.", "5.0"), ("-.5", "-0.5"), ("TRUE", "true"), ("null", "null")],
 )
-def test_spellings_beyond_python(token: str, expected: str) -> None:
+def test_literals_beyond_python(token: str, expected: str) -> None:
     assert expected == atom_to_json(token)
 
 
-def test_a_number_that_python_could_not_write_has_no_spelling() -> None:
+def test_a_hexadecimal_number_too_long_for_python_to_print_is_rejected() -> None:
     assert atom_to_json("0x" + "f" * 4_000) is None

@@ -1,4 +1,4 @@
-"""The reader of Gemma's calls, and that the grammar says the same."""
+"""The reader of Gemma's calls, which accepts the same bodies as the grammar."""
 
 import json
 
@@ -18,9 +18,9 @@ OPEN, CLOSE = "<|tool_call>", "<tool_call|>"
 
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[str, list[WrittenValue]]:
-    """A block of calls, and what they mean."""
-    spelled = [(name, draw(gemma_objects())) for name in draw(st.lists(st.sampled_from("fg"), min_size=1, max_size=2))]
-    return "".join(f"call:{name}{text}" for name, (text, _) in spelled), [(n, value) for n, (_, value) in spelled]
+    """A block of calls, with their values."""
+    written = [(name, draw(gemma_objects())) for name in draw(st.lists(st.sampled_from("fg"), min_size=1, max_size=2))]
+    return "".join(f"call:{name}{text}" for name, (text, _) in written), [(n, value) for n, (_, value) in written]
 
 
 def _read(body: str) -> list[WrittenValue]:
@@ -32,17 +32,17 @@ def _read(body: str) -> list[WrittenValue]:
 
 @SOME
 @given(calls())
-def test_any_split_gives_the_calls_that_were_spelled(spelled: tuple[str, list[WrittenValue]]) -> None:
-    text, expected = spelled
+def test_any_split_gives_the_written_calls(written: tuple[str, list[WrittenValue]]) -> None:
+    text, expected = written
     pieces: list[Piece] = [{"call": name, "value": value} for name, value in expected]
 
-    check(Case("spelled", OPEN + text + CLOSE, [*pieces, {"stop": "tool_use"}], options={"dialect": "gemma4"}))
+    check(Case("written", OPEN + text + CLOSE, [*pieces, {"stop": "tool_use"}], options={"dialect": "gemma4"}))
 
 
 @SOME
 @given(calls())
-def test_the_grammar_and_the_reader_agree(spelled: tuple[str, list[WrittenValue]]) -> None:
-    text, expected = spelled
+def test_the_grammar_and_the_reader_agree(written: tuple[str, list[WrittenValue]]) -> None:
+    text, expected = written
 
     assert expected == calls_of(load_grammar("gemma_call").parse(text)) == _read(text)
 
@@ -55,7 +55,7 @@ TOLERATED_BODIES = [
 
 
 @pytest.mark.parametrize("body", TOLERATED_BODIES)
-def test_the_grammar_and_the_reader_agree_on_what_is_tolerated(body: str) -> None:
+def test_the_grammar_and_the_reader_agree_on_tolerated_bodies(body: str) -> None:
     brackets = sum(map(body.count, "[{")) - sum(map(body.count, "]}"))
 
     assert calls_of(load_grammar("gemma_call").parse(body + "\x00" * max(0, brackets))) == _read(body)

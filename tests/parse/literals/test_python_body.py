@@ -1,4 +1,4 @@
-"""The reader of Python calls: Python itself says what they mean, and the grammar says the same."""
+"""The reader of Python calls, compared with Python's own parser and with the grammar."""
 
 import ast
 import json
@@ -23,7 +23,7 @@ names = st.sampled_from(["a", "city", "größe", "x1"])
 
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[str, list[WrittenValue]]:
-    """A list of calls, and what they mean."""
+    """A list of calls, with their values."""
     made = []
     for name in draw(st.lists(st.sampled_from(["f", "get_weather"]), min_size=1, max_size=3)):
         keys = draw(st.lists(names, max_size=3, unique=True))
@@ -42,8 +42,8 @@ def _read(body: str, dialect: str = "llama4") -> list[WrittenValue]:
 
 @SOME
 @given(calls())
-def test_calls_mean_what_was_spelled(spelled: tuple[str, list[WrittenValue]]) -> None:
-    text, expected = spelled
+def test_calls_have_the_written_values(written: tuple[str, list[WrittenValue]]) -> None:
+    text, expected = written
 
     assert expected == _read(text)
     assert expected == _read(text, "pythonic")
@@ -51,17 +51,17 @@ def test_calls_mean_what_was_spelled(spelled: tuple[str, list[WrittenValue]]) ->
 
 @SOME
 @given(calls())
-def test_any_split_gives_the_same_calls(spelled: tuple[str, list[WrittenValue]]) -> None:
-    text, expected = spelled
+def test_any_split_gives_the_same_calls(written: tuple[str, list[WrittenValue]]) -> None:
+    text, expected = written
     pieces: list[Piece] = [{"call": name, "value": value} for name, value in expected]
 
-    check(Case("spelled", OPEN + text + CLOSE, [*pieces, {"stop": "tool_use"}], options={"dialect": "llama4"}))
+    check(Case("written", OPEN + text + CLOSE, [*pieces, {"stop": "tool_use"}], options={"dialect": "llama4"}))
 
 
 @SOME
 @given(calls())
-def test_the_grammar_and_the_reader_agree(spelled: tuple[str, list[WrittenValue]]) -> None:
-    text, expected = spelled
+def test_the_grammar_and_the_reader_agree(written: tuple[str, list[WrittenValue]]) -> None:
+    text, expected = written
 
     assert expected == calls_of(load_grammar("python_call").parse(text))
 
@@ -78,7 +78,7 @@ TOLERATED_BODIES = [
 
 
 @pytest.mark.parametrize("body", TOLERATED_BODIES)
-def test_the_grammar_and_the_reader_agree_on_what_is_tolerated(body: str) -> None:
+def test_the_grammar_and_the_reader_agree_on_tolerated_bodies(body: str) -> None:
     brackets = sum(map(body.count, "([{")) - sum(map(body.count, ")]}"))
 
     assert calls_of(load_grammar("python_call").parse(body + "\x00" * max(0, brackets))) == _read(body)
@@ -95,7 +95,7 @@ FRAGMENTS = [
 
 
 def _meaning(body: str) -> dict[str, Any] | None:
-    """Give the arguments of a call by Python's own parser; None where they are no literals. Raises `SyntaxError`."""
+    """Return a call's arguments by Python's own parser; None where they are not literals. Raises `SyntaxError`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         call = ast.parse(f"({body}\n)", mode="eval").body
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_python_evaluates_is_never_read_as_something_else(seed: int) -> None:
+def test_an_accepted_call_has_the_value_that_python_gives_it(seed: int) -> None:
     source = random.Random(seed)
     for _ in range(500):
         body = f"f(a={''.join(source.choices(FRAGMENTS, k=source.randint(1, 7)))})"
@@ -159,9 +159,9 @@ PAYLOADS = [
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-@pytest.mark.parametrize("place", ["f(a={})", "f(a=[1, {}])", "f(a={{'k': {}}})", "f(**{{'k': {}}})", "f(a=(1, {}))"])
-def test_what_would_have_to_be_evaluated_ends_the_call(payload: str, place: str) -> None:
-    text = f"{OPEN}[{place.format(payload)}]{CLOSE}."
+@pytest.mark.parametrize("form", ["f(a={})", "f(a=[1, {}])", "f(a={{'k': {}}})", "f(**{{'k': {}}})", "f(a=(1, {}))"])
+def test_an_expression_that_needs_evaluation_ends_the_call(payload: str, form: str) -> None:
+    text = f"{OPEN}[{form.format(payload)}]{CLOSE}."
     calls: list[Piece] = [{"call": "f", "error": "malformed"}]
 
     check(Case("payload", text, [*calls, {"text": "."}, {"stop": "complete"}], options={"dialect": "llama4"}))
@@ -170,8 +170,8 @@ def test_what_would_have_to_be_evaluated_ends_the_call(payload: str, place: str)
 @SOME
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join), st.sampled_from(["complete", "max_tokens"]))
 @example("'it' if 'x", "complete")
-def test_any_split_of_anything_gives_the_same(soup: str, stop: Any) -> None:
-    for dialect, text in (("llama4", f"{OPEN}[f(a={soup}{CLOSE}x"), ("pythonic", f"[f(a={soup}")):
+def test_any_split_of_arbitrary_text_gives_the_same_events(argument: str, stop: Any) -> None:
+    for dialect, text in (("llama4", f"{OPEN}[f(a={argument}{CLOSE}x"), ("pythonic", f"[f(a={argument}")):
         whole = _events(dialect, [text], stop)
 
         assert whole == _events(dialect, list(text), stop)
@@ -192,7 +192,7 @@ def test_a_string_streams_while_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["[f(", "[f.g (", "[ \n größe("])
-def test_a_list_of_calls_begins_with_a_name_and_a_bracket(text: str) -> None:
+def test_a_list_of_calls_starts_with_a_name_and_a_parenthesis(text: str) -> None:
     body = StreamParser("pythonic")._start_markers.openings["["][0].dialect.body
 
     assert body.begins(text, 0)
@@ -202,7 +202,7 @@ def test_a_list_of_calls_begins_with_a_name_and_a_bracket(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["[1, 2]", '["f(1)"]', "[see](x)", "[x] f(", "[]", "[note here (x)]", "[" + "x" * 200 + "("]
 )
-def test_other_lists_are_none(text: str) -> None:
+def test_other_lists_are_not_calls(text: str) -> None:
     body = StreamParser("pythonic")._start_markers.openings["["][0].dialect.body
 
     assert body.begins(text, 0) is False

@@ -1,4 +1,4 @@
-"""What the reader of tagged parameters does with what does not belong there and with long values; its work."""
+"""The reader of tagged parameters: unexpected text, long values, and linear work."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ VALUE = "<parameter=s>\nx\n</parameter>\n"
 
 
 def _read(text: str, **options: Any) -> list[Piece]:
-    """Read whole and in pieces of four, which must mean the same."""
+    """Read the text whole and in pieces of four characters, which must give the same events."""
     options = {"dialect": "qwen3_xml", "tools": TOOLS, **options}
     whole = check_reply(text, "complete", parse(text, **options))
     parser = StreamParser(**options)
@@ -34,21 +34,21 @@ def _only(text: str, **options: Any) -> Piece:
     return call
 
 
-def test_a_remark_before_a_parameter_is_passed_over() -> None:
+def test_short_text_before_a_parameter_is_skipped() -> None:
     assert '{"s": "x"}' == _only(f"{OPEN}{'word ' * 30}{VALUE}{CLOSE}")["arguments"]
 
 
-def test_more_than_a_remark_shows_that_there_is_no_call() -> None:
+def test_longer_text_before_a_parameter_shows_that_there_is_no_call() -> None:
     text = f"{OPEN}{'word ' * 60}{VALUE}{CLOSE}"
 
     assert [{"text": text}, {"stop": "complete"}] == _read(text)
 
 
-def test_a_remark_before_the_closing_marker_is_passed_over() -> None:
+def test_short_text_before_the_end_marker_is_skipped() -> None:
     assert 2 == len(_read(f"{OPEN}{VALUE}</function>\nThat was it.\n</tool_call>"))
 
 
-def test_text_where_the_closing_marker_should_stand_is_text() -> None:
+def test_long_text_instead_of_the_end_marker_stays_text() -> None:
     rest = "That is what I did. " * 20
     call, text, _ = _read(f"{OPEN}{VALUE}</function>\n{rest}")
 
@@ -67,7 +67,7 @@ def test_the_call_after_one_with_an_error_runs() -> None:
     assert ["malformed", None] == [call["error"] and call["error"]["kind"] for call in _read(text)[:2]]
 
 
-def test_a_long_string_value_is_sent_while_it_comes() -> None:
+def test_a_long_string_value_is_sent_as_it_arrives() -> None:
     parser = StreamParser("qwen3_xml", TOOLS)
     parser.feed(f"{OPEN}<parameter=s>\n")
 

@@ -1,4 +1,4 @@
-"""The laws for tagged parameters: whatever damage a model does, every split means the same, and no quoted call runs."""
+"""Properties of tagged parameters: for any damaged reply every split gives the same events, and no quoted call runs."""
 
 import json
 import random
@@ -29,20 +29,20 @@ each_dialect = pytest.mark.parametrize("dialect", TAGGED, ids=[row.name for row 
 
 
 def _markers(dialect: Dialect) -> list[str]:
-    """The pieces of what the dialect writes, each of which a model may drop, double or invent."""
+    """The markers of a dialect, each of which a model may drop, double or invent."""
     text = render_calls(dialect, [(name, json.dumps(arguments)) for name, arguments in CALLS])
     marks = sorted({mark for mark in _pieces(text) if mark.strip()})
     return [*marks, *dialect.openers(), "\n", " ", "<", "]", "<function=f>", "<think>", "`", "```\n", "{", "<![CDATA["]
 
 
 def _pieces(text: str) -> list[str]:
-    """Cut in front of every tag and behind it."""
+    """Split the text before and after every tag."""
     return text.replace("<", "\x00<").replace(">", ">\x00").split("\x00")
 
 
 @st.composite
 def replies(draw: st.DrawFn, dialect: Dialect) -> str:
-    """Calls and prose, then damage."""
+    """Calls and text, with damage."""
     chosen = draw(st.lists(st.sampled_from(CALLS), min_size=1, max_size=3))
     calls = render_calls(dialect, [(name, json.dumps(arguments)) for name, arguments in chosen])
     pieces = [draw(st.sampled_from(["", "So:\n", "Look: "])), *_pieces(calls), draw(st.sampled_from(["", "\nDone."]))]

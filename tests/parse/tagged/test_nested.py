@@ -1,4 +1,4 @@
-"""Elements in elements become objects and arrays, by the schema or by their names."""
+"""Nested elements become objects and arrays, by the schema or by their names."""
 
 import json
 
@@ -19,7 +19,7 @@ def _element(name: str, content: str) -> str:
 
 
 def _call(content: str, schema: JSON = None, *, close: str = CLOSE) -> Piece:
-    """Read the call of one parameter `k`, whole and character by character, which must mean the same."""
+    """Read a call with one parameter `k`, whole and character by character, which must give the same events."""
     tools = None if schema is None else [{"name": "f", "parameters": {"type": "object", "properties": {"k": schema}}}]
     text = f"{OPEN}{content}{close}"
     whole = check_reply(text, "complete", parse(text, "minimax_m3", tools))
@@ -54,17 +54,17 @@ OBJECT = {"type": "object", "properties": {"item": {"type": "integer"}}}
         (f"{NS} {NS}<{NS}</ {NS}", {"type": "string"}, f"{NS} {NS}<{NS}</ {NS}"),
     ],
 )
-def test_an_element_is_what_its_schema_or_its_first_child_says(content: str, schema: JSON, value: JSON) -> None:
+def test_the_schema_or_the_first_child_decides_the_kind_of_an_element(content: str, schema: JSON, value: JSON) -> None:
     call = _call(_element("k", content), schema)
 
     assert ({"k": value}, None) == (json.loads(call["arguments"]), call["error"])
 
 
-def test_an_element_that_closes_closes_what_is_open_in_it() -> None:
+def test_a_closing_tag_closes_the_open_elements_inside() -> None:
     assert {"k": ["a"]} == json.loads(_call(f"{NS}<k>{NS}<item>a{NS}</k>", ARRAY)["arguments"])
 
 
-def test_the_end_of_the_call_closes_what_is_open() -> None:
+def test_the_end_of_the_call_closes_open_elements() -> None:
     assert {"k": ["a"]} == json.loads(_call(f"{NS}<k>{NS}<item>a", ARRAY)["arguments"])
 
 
@@ -72,7 +72,7 @@ def test_text_beside_elements_is_an_error() -> None:
     assert "malformed" == _call(_element("k", _element("item", "a") + "b"), ARRAY)["error"]["kind"]
 
 
-def test_elements_have_a_depth() -> None:
+def test_the_depth_of_elements_is_limited() -> None:
     content = "x"
     for _ in range(80):
         content = _element("x", content)
@@ -81,7 +81,7 @@ def test_elements_have_a_depth() -> None:
 
 
 @pytest.mark.parametrize("content", [_element("item", "x" * 30), _element("item", "") * 30])
-def test_elements_have_a_size(content: str) -> None:
+def test_the_size_of_elements_is_limited(content: str) -> None:
     text = f"{OPEN}{_element('k', content)}{CLOSE}"
     (call, _) = check_reply(text, "complete", parse(text, "minimax_m3", limits=Limits(arguments=30)))
 
@@ -92,7 +92,7 @@ def test_an_element_twice_is_an_error() -> None:
     assert "malformed" == _call(_element("k", "a") + _element("k", "b"))["error"]["kind"]
 
 
-def test_a_string_in_elements_is_sent_while_it_comes() -> None:
+def test_a_string_in_elements_is_sent_as_it_arrives() -> None:
     tools = [{"name": "f", "parameters": {"type": "object", "properties": {"k": ARRAY}}}]
     parser = StreamParser("minimax_m3", tools)
     parser.feed(f"{OPEN}{NS}<k>{NS}<item>a")
@@ -100,7 +100,7 @@ def test_a_string_in_elements_is_sent_while_it_comes() -> None:
     assert all(len(parser.feed("abcd")) == 1 for _ in range(100))
 
 
-def test_what_the_schema_changes_is_noted_with_its_place() -> None:
+def test_a_coercion_is_reported_with_its_path() -> None:
     call = _call(_element("k", _element("item", "True")), {"type": "array", "items": {"type": "boolean"}})
 
     assert [{"path": "/k/0", "from": "True", "to": True}] == call["coerced"]

@@ -1,4 +1,4 @@
-"""Tags are read whole, or not at all; more text never changes what was said of them."""
+"""Tags are read only when complete; more text never changes a result."""
 
 import pytest
 from hypothesis import given, settings
@@ -45,7 +45,7 @@ def _spelling(tags: Tags) -> CompiledTags:
         (KEYS, "  f b \n</call>", "f b"),
     ],
 )
-def test_a_call_says_its_name(tags: Tags, text: str, name: str) -> None:
+def test_a_call_opening_gives_the_name(tags: Tags, text: str, name: str) -> None:
     found = _spelling(tags).read_call(text, 0)
 
     assert found
@@ -70,7 +70,7 @@ def test_a_call_says_its_name(tags: Tags, text: str, name: str) -> None:
         (KEYS, "a" * 300),
     ],
 )
-def test_what_is_no_opening_of_a_call_says_so(tags: Tags, text: str) -> None:
+def test_other_text_is_no_call_opening(tags: Tags, text: str) -> None:
     assert _spelling(tags).read_call(text, 0) is False
 
 
@@ -85,7 +85,7 @@ def test_what_is_no_opening_of_a_call_says_so(tags: Tags, text: str) -> None:
         (KEYS, "<key>k</key>\nv", NamedTag("k", "", 13)),
     ],
 )
-def test_a_parameter_says_its_key_and_type_and_where_its_value_begins(tags: Tags, text: str, found: NamedTag) -> None:
+def test_a_parameter_opening_gives_key_type_and_start_of_the_value(tags: Tags, text: str, found: NamedTag) -> None:
     assert found == _spelling(tags).read_parameter(text, 0)
 
 
@@ -98,7 +98,7 @@ def test_attributes_are_decoded_where_the_format_escapes_them() -> None:
     assert '<c n="&quot;a&quot; &amp;lt;">' == tags.call_opening('"a" &lt;', 1)
 
 
-def test_a_whole_call_goes_on_with_a_parameter_or_ends() -> None:
+def test_a_parameter_or_the_end_must_follow_a_confirmed_call() -> None:
     spelling = _spelling(EQUALS)
 
     assert spelling.read_confirmed_call("<function=f>\n<parameter=", 0)
@@ -144,7 +144,7 @@ PIECES += ["</key>", "<value>", "<type>", "</type>", "k", "a=b", "=", "<sep>", "
 
 @settings(max_examples=300)
 @given(st.sampled_from([EQUALS, ATTRIBUTES, KEYS]), st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
-def test_more_text_never_changes_what_was_read(tags: Tags, text: str) -> None:
+def test_more_text_never_changes_a_result(tags: Tags, text: str) -> None:
     spelling = _spelling(tags)
     for read in (spelling.read_call, spelling.read_confirmed_call, spelling.read_parameter):
         if read == spelling.read_parameter and not text.startswith(tags.parameter.head):

@@ -1,4 +1,4 @@
-"""A value without a type becomes what the schema says, while it comes where that is a string."""
+"""A value without a type gets the type of its schema, and is sent as it arrives where that is a string."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ LIMITS = replace(DEFAULT_LIMITS, mend=40)
 
 
 class Value:
-    """One value of a call, and what was sent of it so far."""
+    """One value of a call, and the part of it sent so far."""
 
     def __init__(self, schema: JSON = None, *, is_text: bool = False) -> None:
         tools = {tool.name: tool for tool in as_tools([{"name": "f", "parameters": {"properties": {"k": schema}}}])}
@@ -55,7 +55,7 @@ class Value:
         (Value(), ["trueish"], '"trueish'),
     ],
 )
-def test_a_string_is_sent_while_it_comes(value: Value, pieces: list[str], sent: str) -> None:
+def test_a_string_is_sent_as_it_arrives(value: Value, pieces: list[str], sent: str) -> None:
     assert value.value.is_text or not sent.startswith('"5')
     assert sent == value.add(*pieces)
 
@@ -72,7 +72,7 @@ def test_a_string_is_sent_while_it_comes(value: Value, pieces: list[str], sent: 
         (Value(), ["[oops"], '"[oops"'),
     ],
 )
-def test_any_other_value_waits_until_it_is_whole(value: Value, pieces: list[str], whole: str) -> None:
+def test_any_other_value_waits_until_it_is_complete(value: Value, pieces: list[str], whole: str) -> None:
     assert "" == value.add(*pieces)
     assert whole == value.end()
 
@@ -87,7 +87,7 @@ def test_any_other_value_waits_until_it_is_whole(value: Value, pieces: list[str]
         ({"type": "array", "items": {"type": "integer"}}, "7", [Coercion("/k", "7", [7])]),
     ],
 )
-def test_what_the_schema_changes_is_noted(schema: JSON, text: str, coerced: list[Coercion]) -> None:
+def test_a_coercion_is_reported(schema: JSON, text: str, coerced: list[Coercion]) -> None:
     value = Value(schema)
     value.add(text)
     value.end()

@@ -1,4 +1,4 @@
-"""Where a value ends, whatever it holds."""
+"""The end of a value, whatever its content."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ VALUE = "<parameter=s>\nx\n</parameter>\n"
 
 
 def _only(text: str, **options: Any) -> Piece:
-    """Read one call whole and character by character, which must mean the same."""
+    """Read one call whole and character by character, which must give the same events."""
     options = {"dialect": "qwen3_xml", "tools": TOOLS, **options}
     whole = check_reply(text, "complete", parse(text, **options))
     parser = StreamParser(**options)
@@ -47,7 +47,7 @@ def _only(text: str, **options: Any) -> Piece:
         "</parameter>" + " " * 300,
     ],
 )
-def test_a_marker_behind_which_a_value_goes_on_is_content(value: str) -> None:
+def test_a_marker_after_which_the_value_continues_is_content(value: str) -> None:
     call = _only(f"{OPEN}<parameter=s>\n{value}\n</parameter>\n{CLOSE}")
 
     assert ({"s": value}, None) == (json.loads(call["arguments"]), call["error"])
@@ -64,7 +64,7 @@ def test_a_parameter_of_the_tool_on_a_line_of_its_own_ends_the_value() -> None:
     assert '{"s": "x", "n": 5}' == _only(f"{OPEN}<parameter=s>\nx\n<parameter=n>\n5\n{CLOSE}")["arguments"]
 
 
-def test_a_parameter_that_was_given_does_not_end_a_value() -> None:
+def test_a_repeated_parameter_does_not_end_a_value() -> None:
     text = f"{OPEN}<parameter=n>\n5\n</parameter>\n<parameter=s>\nx\n<parameter=n>\n6\n</parameter>\n{CLOSE}"
 
     assert {"n": 5, "s": "x\n<parameter=n>\n6"} == json.loads(_only(text)["arguments"])
