@@ -1,1 +1,1 @@
-"""JSON Schema: what tools demand of their arguments."""
+"""JSON Schema of tool arguments: expectations, coercion, validation and conversion for providers."""

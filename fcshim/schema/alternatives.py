@@ -145,6 +145,7 @@ def _merge_const_branches(branches: list[JSON]) -> list[JSON]:
 def _is_const_branch(branch: JSON) -> bool:
     if not isinstance(branch, dict) or "const" not in branch or not branch.keys() <= _CONST_BRANCH_KEYWORDS:
         return False
+    # A `type` beside the `const` is dropped by the merge, so it must not contradict the value.
     return "type" not in branch or (branch["type"] == "string" and isinstance(branch["const"], str))
 
 
@@ -169,6 +170,7 @@ def resolve_reference(root: JSON, reference: str) -> JSON:
 def _step_into(node: JSON, step: str, root: JSON) -> JSON:
     if isinstance(node, dict):
         return True if _is_embedded_resource(node, root) else node.get(step, True)
+    # `isdigit` alone accepts `²`; an index of more digits is beyond the end of any list.
     if isinstance(node, list) and step.isascii() and step.isdigit() and len(step) < 8:
         return node[int(step)] if int(step) < len(node) else True
     return True

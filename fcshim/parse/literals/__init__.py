@@ -1,1 +1,1 @@
-"""Bodies in a literal notation, Python's or Gemma's: what they have in common, and the reader of each."""
+"""Bodies whose arguments are literals, in Python's or Gemma's syntax: the shared reader, and one for each syntax."""

@@ -260,6 +260,7 @@ class LiteralCalls(LiteralTrailer):
             return pos
         found = _BRACKET_OR_EMPTY_LINE.search(text, pos)
         if found is None:
+            # The last 66 characters suffice: `_PARTIAL_EMPTY_LINE` matches at most 65.
             partial = None if self._final else _PARTIAL_EMPTY_LINE.search(text, max(pos, len(text) - 66))
             self._wait = partial is not None
             return partial.start() if partial else len(text)

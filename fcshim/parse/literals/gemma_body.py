@@ -28,6 +28,7 @@ from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.sink import CallSink
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
+# White space is bounded here because `begins` must look at a bounded number of characters.
 _CALL = re.compile(r"[ \t\r\n]{0,64}call[ \t]{0,16}:")
 _PARTIAL_CALL = re.compile(r"[ \t\r\n]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
 _NAME = re.compile(r"[^{<\n]*+")

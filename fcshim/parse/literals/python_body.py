@@ -21,6 +21,7 @@ _NAME_START = re.compile(r"[^\W\d]")
 _FENCE = re.compile(r"```[a-z_]{0,16}[ \t]*\r?\n")
 _PARTIAL_FENCE = re.compile(r"[ \t\r\n]*+`{1,3}(?:(?<=```)[a-z_]{0,16}[ \t]{0,8}\r?)?\Z")
 _LOOK_AHEAD = 128
+"""Characters that `begins` looks at."""
 _BODY_PREFIX = r"[ \t\r\n]*+(?:```[a-z_]{0,16}[ \t]*\r?\n[ \t\r\n]*+)?"
 _CALL_START = re.compile(_BODY_PREFIX + r"\[*+[ \t\r\n]*+[^\W\d][\w.-]*+[ \t]*+\(")
 _PARTIAL_CALL_START = re.compile(_BODY_PREFIX + r"(?:\[++[ \t\r\n]*+)?(?:[^\W\d][\w.-]*+[ \t]*+)?\Z")

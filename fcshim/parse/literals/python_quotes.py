@@ -75,8 +75,8 @@ def _is_attribute(text: str, pos: int) -> bool | None:
         return None
     if at == pos or not word:
         return word[:1].isidentifier()
-    behind = _skip_space(text, at + len(word))
-    return None if behind == len(text) else text[behind] == "("
+    after = _skip_space(text, at + len(word))
+    return None if after == len(text) else text[after] == "("
 
 
 def _word_at(text: str, at: int) -> str | None:
@@ -125,14 +125,14 @@ def _is_next_name(text: str, at: int, closing_brackets: str) -> bool | None:
     if not word:
         return None if word is None else False
     end = at + len(word)
-    behind = _skip_space(text, end)
-    if behind == len(text):
+    after = _skip_space(text, end)
+    if after == len(text):
         return None
-    char = text[behind]
+    char = text[after]
     if char == "=":
-        return None if behind + 1 == len(text) else text[behind + 1] != "="
+        return None if after + 1 == len(text) else text[after + 1] != "="
     if word.lower() in PREFIXES and char in "\"'":
-        return behind == end
+        return after == end
     ends = char == closing_brackets[:1] or (char == ":" and closing_brackets[:1] == "}")
     return ends or (word in _LITERALS and char in ",)]}")
 

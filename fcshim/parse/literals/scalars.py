@@ -10,6 +10,7 @@ from fcshim.parse.literals.calls import BEGIN, CONTENT, END, LiteralCalls, Malfo
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 
 _MAX_NAME_LENGTH = 256
+"""Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
 
 
 class LiteralScalars(LiteralCalls):

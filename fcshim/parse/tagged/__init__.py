@@ -1,1 +1,1 @@
-"""Bodies whose parameters each stand in a tag: the reader, its tags, and where a value ends."""
+"""Bodies with one tag per parameter: their tags and their reader."""

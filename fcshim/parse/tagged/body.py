@@ -27,7 +27,9 @@ from fcshim.parse.tagged.tags import BodyHeader, Tags
 _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
 _MAX_ESCAPE_LENGTH = 6
+"""Characters of one JSON escape (`\\u001f`): a piece of text may grow by this factor."""
 _NATURAL_STOPS = frozenset({"complete", "stop_sequence", "tool_use"})
+"""Stop reasons with which the model ended the reply by itself. After any other, a call without end marker is truncated."""
 
 
 class TaggedBody(CallContentReader):

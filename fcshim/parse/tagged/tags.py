@@ -160,19 +160,19 @@ class CompiledTags:
 
     def __init__(self, tags: Tags, start_markers: tuple[str, ...], end_markers: tuple[str, ...]) -> None:
         self.tags = tags
-        nesting = tags.call.head
+        call_head = tags.call.head
         kinds: dict[str, MarkerKind] = {
-            opener: "call" if nesting and opener.startswith(nesting) else "open" for opener in start_markers
+            marker: "call" if call_head and marker.startswith(call_head) else "open" for marker in start_markers
         }
         kinds |= dict.fromkeys(end_markers, "close")
         kinds.setdefault(tags.call_close, "call_close")
-        if nesting:
-            kinds[nesting] = "call"
+        if call_head:
+            kinds[call_head] = "call"
         kinds[tags.parameter.head] = "parameter"
         self.marker_kinds = kinds
         self.markers = MarkerSet(kinds)
         """The markers that may stand between parameters or after the last one."""
-        value = {marker: kind for marker, kind in kinds.items() if kind != "open" or not nesting}
+        value = {marker: kind for marker, kind in kinds.items() if kind != "open" or not call_head}
         value[tags.parameter_close] = "value_close"
         self.value_marker_kinds = value
         broken = [marker for marker in value if tags.lines or value[marker] != "value_close"]
