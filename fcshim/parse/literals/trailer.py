@@ -19,7 +19,7 @@ from fcshim.parse.trailing_text import TrailingText, TrailingTextReader
 State: TypeAlias = Callable[[str, int], int]
 
 _NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
-"""Stop reasons with which the model ended the reply by itself. After any other, a call without end marker is truncated."""
+"""Stop reasons of a reply that ended by itself. After any other, a call without its end marker is truncated."""
 
 
 class LiteralTrailer(TrailingTextReader):

@@ -29,7 +29,7 @@ _MAX_OPENING_LENGTH = 1_600
 _MAX_ESCAPE_LENGTH = 6
 """Characters of one JSON escape (`\\u001f`): a piece of text may grow by this factor."""
 _NATURAL_STOPS = frozenset({"complete", "stop_sequence", "tool_use"})
-"""Stop reasons with which the model ended the reply by itself. After any other, a call without end marker is truncated."""
+"""Stop reasons of a reply that ended by itself. After any other, a call without its end marker is truncated."""
 
 
 class TaggedBody(CallContentReader):
