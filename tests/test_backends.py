@@ -15,20 +15,20 @@ def test_an_unknown_kind_of_server_names_the_known_ones() -> None:
         get_backend("vlm")
 
 
-def test_a_server_is_known_by_what_it_says_of_its_models() -> None:
+def test_a_backend_is_found_by_the_owner_of_its_models() -> None:
     assert BACKENDS["llama-server"] is backend_of_owner("llamacpp")
     assert GENERIC is backend_of_owner("openai")
     assert backend_of_owner("somebody") is None
 
 
-def test_an_api_of_its_own_tells_a_server_and_one_that_many_speak_does_not() -> None:
+def test_an_api_names_its_backend_unless_many_backends_share_it() -> None:
     assert BACKENDS["ollama"] is backend_of_api("ollama")
     assert BACKENDS["llama-server"] is backend_of_api("llamacpp")
     assert backend_of_api("openai") is None
     assert backend_of_api("gemini") is None
 
 
-def test_without_a_constraint_a_server_is_otherwise_the_same() -> None:
+def test_an_unconstrained_backend_keeps_its_other_fields() -> None:
     server = unconstrained(BACKENDS["sglang"])
 
     assert (None, False, "continue_final_message") == (server.form, server.rewrites_response_format, server.prefill)

@@ -25,7 +25,7 @@ async def claimed(kind, *scripts):
 
 
 @pytest.mark.parametrize("kind", ["responses", "anthropic", "gemini"])
-async def test_providers_are_not_asked(kind):
+async def test_providers_are_assumed_to_have_native_tools(kind):
     assert (True, []) == await claimed(kind)
 
 
@@ -40,7 +40,7 @@ async def test_providers_are_not_asked(kind):
         ({"error": "File Not Found"}, 404, True),
     ],
 )
-async def test_a_template_tells_and_who_has_none_is_tried(props, status, expected):
+async def test_llama_server_has_native_tools_if_its_template_has_or_is_unknown(props, status, expected):
     assert (expected, [("GET", "/props", {})]) == await claimed("llamacpp", page(props, status))
 
 
@@ -52,12 +52,12 @@ async def test_ollama_lists_capabilities(show, expected):
     assert (expected, [("POST", "/api/show", {"model": "m"})]) == await claimed("ollama", page(show))
 
 
-async def test_an_upstream_that_is_away_is_asked_again_later():
+async def test_an_unreachable_upstream_has_no_native_tools():
     async with Upstream("http://127.0.0.1:9", kind=UPSTREAMS["ollama"]) as away:
         assert not await ToolSupport(away).is_native("m")
 
 
-async def test_what_was_learned_counts():
+async def test_a_recorded_answer_overrides_the_claim():
     async with scripted_upstream() as upstream, Upstream(upstream.url, kind=UPSTREAMS["anthropic"]) as asked:
         aptitude = ToolSupport(asked)
         aptitude.record("m", native=False)
@@ -79,7 +79,7 @@ async def test_what_was_learned_counts():
         ("no such model", 404, None, False),
     ],
 )
-def test_refusals_are_told_from_other_errors(message, status, kind, expected):
+def test_an_error_that_refuses_tools_is_recognised(message, status, kind, expected):
     assert expected == refuses_tools(UpstreamError(message, status=status, kind=kind))
 
 

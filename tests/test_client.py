@@ -48,7 +48,7 @@ async def events_of(client, *arguments, **settings):
         return [each async for each in stream]
 
 
-async def test_text_arrives_as_it_comes():
+async def test_text_arrives_in_the_chunks_of_the_upstream():
     async with scripted_upstream(text_reply("Hel", "lo")) as upstream, client_of(upstream) as client:
         events = await events_of(client, "Hi")
 
@@ -159,7 +159,7 @@ async def test_tools_can_be_listed_by_signature():
         ({"max_result": 10}, "[... 90 characters left out ...]"),
     ],
 )
-async def test_what_the_prompt_has_room_for_can_be_set(limit, shown, caplog):
+async def test_limits_of_the_prompt_can_be_set(limit, shown, caplog):
     caplog.set_level("INFO", "fcshim.stages")
     said = [
         {"role": "user", "content": "add 1 and 2"},
@@ -217,7 +217,7 @@ async def test_a_model_that_invents_the_result_is_cancelled():
     assert "" == reply.text
 
 
-async def test_an_upstream_that_breaks_in_the_middle_ends_a_stream_with_an_error():
+async def test_an_upstream_that_fails_in_the_middle_ends_a_stream_with_an_error():
     async with scripted_upstream(Script((ROLE, text_chunk("Once"), CUT))) as upstream, client_of(upstream) as client:
         text, error = await events_of(client, "Hi")
 
@@ -226,7 +226,7 @@ async def test_an_upstream_that_breaks_in_the_middle_ends_a_stream_with_an_error
     assert "upstream_error" == error.kind
 
 
-async def test_an_upstream_that_breaks_in_the_middle_makes_complete_raise():
+async def test_an_upstream_that_fails_in_the_middle_makes_complete_raise():
     async with scripted_upstream(Script((ROLE, text_chunk("Once"), CUT))) as upstream, client_of(upstream) as client:
         with pytest.raises(UpstreamError):
             await client.complete("Hi")
@@ -274,7 +274,7 @@ async def test_a_silent_upstream_is_an_error():
         ("Hi", {"tools": [ADD], "tool_choice": "sometimes"}, "tool_choice"),
     ],
 )
-def test_a_request_that_cannot_be_asked_is_refused_at_once(messages, settings, message):
+def test_an_invalid_request_is_refused_at_once(messages, settings, message):
     with pytest.raises(RequestError, match=message):
         Client("http://127.0.0.1:1", model="m").stream(messages, **settings)
 
@@ -299,7 +299,7 @@ async def test_run_calls_python_functions_until_the_model_answers():
     assert [Stop("tool_use"), Stop("complete")] == [each for each in events if isinstance(each, Stop)]
 
 
-async def test_rounds_give_the_conversation_to_go_on_with():
+async def test_rounds_return_the_conversation_so_far():
     scripts = (text_reply(CALL), text_reply("It is 3."), text_reply("Always."))
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, new_id=numbered()) as client:
         steps = [each async for each in client.rounds("1 + 2?", Executor([add], timeout=5))]
@@ -310,7 +310,7 @@ async def test_rounds_give_the_conversation_to_go_on_with():
     assert "Sure?" == upstream.requests[2].body["messages"][-1]["content"]
 
 
-async def test_a_demanded_call_is_demanded_once():
+async def test_a_required_call_is_required_in_the_first_round_only():
     scripts = text_reply(CALL), text_reply("It is 3.")
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
         await client.run("1 + 2?", [add], tool_choice="required")

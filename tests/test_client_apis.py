@@ -54,7 +54,7 @@ async def test_the_loop_runs_on_native_tools(kind):
 
 
 @pytest.mark.parametrize("kind", UPSTREAMS.values(), ids=lambda kind: kind.name)
-async def test_by_the_prompt_no_api_needs_tools(kind):
+async def test_with_tools_in_the_prompt_no_api_gets_tools(kind):
     script = reply_script(kind.codec, [Text(CALL), Usage(7, 5), Stop("complete")], 9)
     async with scripted_upstream(script) as upstream, Client(upstream.url, api=kind.name, model="m") as client:
         reply = await client.complete("1 + 2?", TOOLS)
@@ -64,7 +64,7 @@ async def test_by_the_prompt_no_api_needs_tools(kind):
 
 
 @pytest.mark.parametrize(("kind", "word"), [("anthropic", "signature"), ("gemini", "thoughtSignature")])
-async def test_signatures_go_back_to_the_provider_that_made_them(kind, word):
+async def test_signatures_are_sent_back_to_the_provider(kind, word):
     codec = UPSTREAMS[kind].codec
     signed = native_call(Reasoning("hm", "c2ln"))
     scripts = [Script((thinking(codec, signed),)), reply_script(codec, [Text("3"), Usage(9, 1), Stop("complete")], 9)]
@@ -84,7 +84,7 @@ def thinking(codec, events):
     return encoder.encode(0, events) + encoder.close()
 
 
-async def test_auto_asks_natively_until_it_is_refused_and_remembers():
+async def test_auto_uses_native_tools_until_they_are_refused():
     refusal = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',), status=500)
     props = Script((b'{"chat_template":"{% if tools %}"}',))
     async with (
@@ -98,7 +98,7 @@ async def test_auto_asks_natively_until_it_is_refused_and_remembers():
     assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.requests]
 
 
-async def test_auto_takes_the_prompt_where_the_template_has_no_tools_and_does_not_ask_without_tools():
+async def test_auto_uses_the_prompt_if_the_template_has_no_tools():
     props = Script((b'{"chat_template":"{{ messages }}"}',))
     async with (
         scripted_upstream(text_reply("Hello"), props, text_reply(CALL)) as upstream,
@@ -111,7 +111,7 @@ async def test_auto_takes_the_prompt_where_the_template_has_no_tools_and_does_no
     assert not any("tools" in asked.body for asked in upstream.requests)
 
 
-async def test_auto_raises_what_is_no_refusal_of_tools():
+async def test_auto_raises_other_errors_than_refused_tools():
     busy = Script((b'{"error":{"message":"slow down"}}',), status=429)
     async with (
         scripted_upstream(busy) as upstream,
@@ -136,7 +136,7 @@ async def test_no_dialect_is_short_for_native_tools():
         assert 1 == len((await client.complete("1 + 2?", TOOLS)).tool_calls)
 
 
-def test_an_unknown_api_is_a_mistake_in_the_settings():
+def test_an_unknown_api_is_a_config_error():
     with pytest.raises(ConfigError, match="openai, llamacpp"):
         Client("http://127.0.0.1:9", api="smoke-signals")
 
@@ -150,11 +150,11 @@ def test_an_unknown_api_is_a_mistake_in_the_settings():
         ("anthropic", "https://a.example", "https://a.example/v1"),
     ],
 )
-def test_an_address_gets_the_version_of_its_api(kind, url, expected):
+def test_the_version_of_the_api_is_added_to_an_address(kind, url, expected):
     assert expected == api_url(url, UPSTREAMS[kind].version)
 
 
-def test_a_key_goes_where_the_api_wants_it():
+def test_a_key_is_sent_in_the_header_of_each_api():
     key = Secret("k").reveal().encode()
 
     assert (b"authorization", b"Bearer k") == key_header(UPSTREAMS["openai"], key)

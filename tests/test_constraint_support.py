@@ -20,7 +20,7 @@ REST = ' {"a": 1}}\n</function_call>'
 """What is left of it where it is begun for the model."""
 
 
-async def test_a_call_that_is_demanded_is_sent_with_a_grammar_where_the_server_is_llama_server():
+async def test_a_required_call_is_sent_with_a_grammar_to_llama_server():
     async with (
         scripted_upstream(owned_model_list("llamacpp"), text_reply(CALL)) as upstream,
         make_client(upstream) as client,
@@ -32,7 +32,7 @@ async def test_a_call_that_is_demanded_is_sent_with_a_grammar_where_the_server_i
     assert "add" == reply.tool_calls[0].tool_call_name
 
 
-async def test_the_server_is_asked_once_and_only_where_a_call_is_demanded():
+async def test_the_backend_is_detected_once_and_only_for_a_required_call():
     scripts = text_reply("Hi"), owned_model_list("llamacpp"), text_reply(CALL), text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream) as client:
         await client.complete("Hi", [ADD])
@@ -46,7 +46,7 @@ async def test_the_server_is_asked_once_and_only_where_a_call_is_demanded():
 @pytest.mark.parametrize(
     "listed", [owned_model_list("somebody"), Script((b"no JSON",)), Script((b"-",), 404), Script((b"[]",))]
 )
-async def test_another_server_gets_nothing_that_it_may_not_know(listed):
+async def test_an_unknown_backend_gets_no_unknown_fields(listed):
     pages = {"/v1/models": listed}
     scripts = text_reply(CALL), text_reply(CALL)
     async with scripted_upstream(*scripts, pages=pages) as upstream, make_client(upstream) as client:
@@ -57,7 +57,7 @@ async def test_another_server_gets_nothing_that_it_may_not_know(listed):
     assert not {"grammar", "response_format"} & {name for asked in upstream.requests for name in asked.body}
 
 
-async def test_a_server_that_is_known_by_a_page_of_its_own_gets_what_it_takes():
+async def test_a_backend_that_is_detected_by_a_page_gets_its_constraint():
     pages = {"/v1/models": owned_model_list("hf.co"), "/api/version": Script((b'{"version":"0.12.6"}',))}
     async with (
         scripted_upstream(text_reply('{"name": "add"}'), pages=pages) as upstream,
@@ -68,7 +68,7 @@ async def test_a_server_that_is_known_by_a_page_of_its_own_gets_what_it_takes():
     assert "json_schema" == upstream.requests[0].body["response_format"]["type"]
 
 
-async def test_a_setting_says_what_the_server_takes_or_that_it_is_not_to_be_used():
+async def test_a_setting_names_the_backend_or_switches_constraints_off():
     for setting, expected in [("llama-server", True), ("off", False), ("generic", False)]:
         async with scripted_upstream(text_reply(CALL)) as upstream, make_client(upstream, constrain=setting) as client:
             await client.complete("Hi", [ADD], tool_choice="required")
@@ -76,7 +76,7 @@ async def test_a_setting_says_what_the_server_takes_or_that_it_is_not_to_be_used
         assert expected == ("grammar" in upstream.requests[0].body)
 
 
-async def test_where_a_call_is_free_only_the_eager_profile_sends_a_grammar():
+async def test_an_optional_call_is_constrained_only_by_the_eager_backend():
     for setting, expected in [("llama-server", False), ("llama-server-eager", True)]:
         async with scripted_upstream(text_reply("Hi")) as upstream, make_client(upstream, constrain=setting) as client:
             await client.complete("Hi", [ADD])
@@ -84,7 +84,7 @@ async def test_where_a_call_is_free_only_the_eager_profile_sends_a_grammar():
         assert expected == ("grammar" in upstream.requests[0].body)
 
 
-async def test_the_lazy_profile_has_the_prompt_written_and_completes_it():
+async def test_the_lazy_backend_uses_apply_template_and_completion():
     scripts = prompt_reply("PROMPT"), completion_reply("So. ", CALL)
     async with (
         scripted_upstream(*scripts) as upstream,
@@ -111,7 +111,7 @@ async def test_the_lazy_profile_has_the_prompt_written_and_completes_it():
         ({"response_format": {"type": "json_object"}}, ["/v1/chat/completions"]),
     ],
 )
-async def test_only_a_free_choice_is_completed(fields, paths):
+async def test_the_completion_endpoint_is_used_only_with_tool_choice_auto(fields, paths):
     scripts = [prompt_reply("PROMPT"), completion_reply(CALL)] if len(paths) == 2 else [text_reply(CALL)]
     async with (
         scripted_upstream(*scripts) as upstream,
@@ -133,7 +133,7 @@ async def test_reasoning_that_the_template_opens_is_reasoning_in_the_reply():
     assert (f"Shall I say {CALL}? No.", "Hello.", ()) == (reply.reasoning, reply.text, tuple(reply.tool_calls))
 
 
-async def test_a_second_try_is_put_to_the_chat_endpoint_under_the_grammar_of_a_call():
+async def test_a_retry_uses_the_chat_endpoint_with_the_grammar_of_a_call():
     unread = '<function_call>\n{"name": "add", "arguments": {"a": 1, "a": 2}}\n</function_call>'
     scripts = prompt_reply("PROMPT"), completion_reply(unread), text_reply(CALL)
     async with (
@@ -161,7 +161,7 @@ NOT_FOUND = Script((b'{"error":{"code":404,"message":"File Not Found","type":"no
     ],
 )
 @pytest.mark.parametrize("proxied", [False, True])
-async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_remembered(refusal, proxied):
+async def test_a_server_without_lazy_grammars_falls_back_to_the_chat_endpoint_for_good(refusal, proxied):
     scripts = *refusal, text_reply(CALL), text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream:
         if proxied:
@@ -179,7 +179,7 @@ async def test_a_server_that_cannot_complete_so_is_asked_as_ever_and_that_is_rem
     assert not any("grammar" in asked.body for asked in upstream.requests[len(refusal) :])
 
 
-async def test_a_client_with_a_constraint_of_its_own_keeps_it():
+async def test_a_constraint_of_the_client_is_kept():
     own = {"tool_choice": "required", "grammar": 'root ::= "x"'}
     async with (
         scripted_upstream(text_reply("x")) as upstream,
@@ -190,7 +190,7 @@ async def test_a_client_with_a_constraint_of_its_own_keeps_it():
     assert 'root ::= "x"' == upstream.requests[0].body["grammar"]
 
 
-async def test_a_refused_constraint_is_left_out_at_once_and_from_then_on():
+async def test_a_refused_constraint_is_left_out_at_once_and_in_later_requests():
     scripts = GRAMMAR_REFUSED, text_reply(CALL), text_reply(REST)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", [ADD], tool_choice="required") for _ in range(2)]
@@ -204,7 +204,7 @@ def adding(*keys: str) -> list[dict]:
     return [{"type": "function", "function": {"name": "add", "parameters": {"properties": {key: {} for key in keys}}}}]
 
 
-async def test_a_server_that_never_took_one_is_soon_spared_all_of_them():
+async def test_after_three_refusals_and_no_success_no_constraint_is_sent():
     scripts = [script for _ in range(3) for script in (GRAMMAR_REFUSED, text_reply(CALL))]
     async with (
         scripted_upstream(*scripts, text_reply(REST)) as upstream,
@@ -216,7 +216,7 @@ async def test_a_server_that_never_took_one_is_soon_spared_all_of_them():
     assert [True, False] * 3 + [False] == ["grammar" in asked.body for asked in upstream.requests]
 
 
-async def test_a_server_that_takes_constraints_gets_the_next_one_however_many_it_refused():
+async def test_after_a_success_refusals_do_not_disable_constraints():
     refusals = [script for _ in range(5) for script in (GRAMMAR_REFUSED, text_reply(CALL))]
     async with (
         scripted_upstream(text_reply(CALL), *refusals, text_reply(CALL)) as upstream,
@@ -228,7 +228,7 @@ async def test_a_server_that_takes_constraints_gets_the_next_one_however_many_it
     assert [True, *[True, False] * 5, True] == ["grammar" in asked.body for asked in upstream.requests]
 
 
-async def test_a_server_that_breaks_off_is_asked_without_and_has_refused_it_only_if_that_comes_again():
+async def test_a_lost_connection_counts_as_a_refusal_only_the_second_time():
     gone = Script((CUT,))
     scripts = [
         gone,
@@ -251,7 +251,7 @@ async def test_a_server_that_breaks_off_is_asked_without_and_has_refused_it_only
     assert sent == ["grammar" in asked.body for asked in upstream.requests]
 
 
-async def test_what_is_wrong_without_the_constraint_too_is_told_and_not_held_against_it():
+async def test_an_error_that_remains_without_the_constraint_is_raised_and_is_no_refusal():
     scripts = GRAMMAR_REFUSED, GRAMMAR_REFUSED, text_reply(CALL)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         with pytest.raises(UpstreamError):

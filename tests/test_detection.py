@@ -65,7 +65,7 @@ async def found(pages) -> tuple[str, list[str]]:
         ("openai", "generic"),
     ],
 )
-async def test_whom_the_models_belong_to_tells_in_one_request(owner, expected):
+async def test_a_known_owner_of_the_models_identifies_the_backend_in_one_request(owner, expected):
     assert (expected, ["/v1/models"]) == await found({"/v1/models": owned(owner)})
 
 
@@ -83,7 +83,7 @@ async def test_whom_the_models_belong_to_tells_in_one_request(owner, expected):
         ({"/props": page([]), "/version": page({"version": None})}, "generic"),
     ],
 )
-async def test_where_the_list_tells_nothing_a_page_of_its_own_does(pages, expected):
+async def test_a_page_identifies_the_backend_if_the_owner_does_not(pages, expected):
     name, seen = await found(pages)
 
     assert expected == name
@@ -94,20 +94,20 @@ async def test_where_the_list_tells_nothing_a_page_of_its_own_does(pages, expect
     "answer",
     [MISSING, Script((b"<html>hello</html>",)), Script((b"[" * 100_000,)), Script((b"1", CUT)), Script((b" ",))],
 )
-async def test_whatever_else_a_server_answers_tells_nothing(answer):
+async def test_a_page_that_is_not_the_expected_json_matches_nothing(answer):
     paths = "/props", "/api/version", "/version", "/server_info"
 
     assert "generic" == (await found(dict.fromkeys(paths, answer)))[0]
 
 
-async def test_a_page_that_hangs_is_not_waited_for_long(monkeypatch):
+async def test_a_page_that_hangs_times_out(monkeypatch):
     monkeypatch.setattr(detection, "PAGE_TIMEOUT", 0.2)
     pages = dict.fromkeys(["/v1/models", "/props", "/version"], Script((HANG,)))
 
     assert "ollama" == (await found({**pages, "/api/version": page({"version": "1"})}))[0]
 
 
-async def test_an_endpoint_that_is_away_is_an_error_and_no_kind():
+async def test_an_unreachable_endpoint_is_an_error():
     async with Upstream("http://127.0.0.1:9", kind=UPSTREAMS["openai"]) as upstream:
         with pytest.raises(UpstreamError, match="cannot connect"):
             await detect(upstream)
@@ -117,5 +117,5 @@ async def test_an_endpoint_that_is_away_is_an_error_and_no_kind():
     ("way", "expected"),
     [("a.0.b", 1), ("a.1", None), ("a.b", None), ("b", None), ("a.0.b.c", None), ("a", [{"b": 1}])],
 )
-def test_a_way_leads_down_a_document_or_nowhere(way, expected):
+def test_lookup_follows_a_path_or_returns_none(way, expected):
     assert expected == lookup({"a": [{"b": 1}]}, way)

@@ -26,7 +26,7 @@ async def mending(*scripts):
 
 
 @pytest.mark.parametrize("bad", [UNKNOWN, UNREADABLE, TWICE])
-async def test_a_client_that_reads_the_reply_whole_gets_the_better_one(bad):
+async def test_complete_returns_the_better_reply(bad):
     async with mending(text_reply(bad), text_reply(GOOD)) as (client, upstream):
         reply = await client.complete("Hi", [ADD])
 
@@ -35,7 +35,7 @@ async def test_a_client_that_reads_the_reply_whole_gets_the_better_one(bad):
     assert 2 == len(upstream.requests)
 
 
-async def test_a_client_that_reads_a_stream_gets_it_too_and_the_log_tells(caplog):
+async def test_a_stream_gets_the_call_of_the_retry_and_the_log_has_its_reason(caplog):
     caplog.set_level(logging.INFO, "fcshim.retry")
     async with mending(text_reply("So. ", UNKNOWN), text_reply(GOOD)) as (client, _):
         events = [event async for event in client.stream("Hi", [ADD])]
@@ -46,12 +46,12 @@ async def test_a_client_that_reads_a_stream_gets_it_too_and_the_log_tells(caplog
     assert "m: asked once more: there is no tool 'subtract'" in caplog.text
 
 
-async def test_without_second_tries_the_reply_is_what_the_model_said():
+async def test_without_retries_the_reply_is_the_models_text():
     async with scripted_upstream(text_reply(UNKNOWN)) as upstream, client_of(upstream, max_retries=0) as client:
         assert UNKNOWN == (await client.complete("Hi", [ADD])).text
 
 
-async def test_the_kind_of_server_is_asked_once_for_all_second_tries():
+async def test_the_backend_is_detected_once_for_all_retries():
     scripts = text_reply(TWICE), owned_model_list("llamacpp"), text_reply(GOOD), text_reply(TWICE), text_reply(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
         for _ in range(2):
@@ -61,7 +61,7 @@ async def test_the_kind_of_server_is_asked_once_for_all_second_tries():
     assert [False, True, False, True] == ["grammar" in asked.body for asked in upstream.requests if asked.body]
 
 
-async def test_a_constraint_that_a_second_try_is_refused_for_is_left_out_at_once():
+async def test_a_refused_constraint_of_a_retry_is_left_out_at_once():
     scripts = (
         text_reply(TWICE),
         owned_model_list("llamacpp"),
@@ -83,14 +83,14 @@ async def test_a_constraint_that_a_second_try_is_refused_for_is_left_out_at_once
 @pytest.mark.parametrize(
     "second", [Script((b'{"error":{"message":"busy"}}',), 503), Script((ROLE, text_chunk("So"), CUT)), Script((CUT,))]
 )
-async def test_a_second_try_that_breaks_is_never_told(second):
+async def test_a_failing_retry_is_never_reported(second):
     async with mending(text_reply(UNKNOWN), second) as (client, _):
         reply = fold([event async for event in client.stream("Hi", [ADD])])
 
     assert (UNKNOWN, "complete", None) == (reply.text, reply.stop_reason, reply.error)
 
 
-async def test_where_a_constraint_is_refused_the_call_is_begun_from_then_on_unless_that_is_refused_too():
+async def test_a_prefill_replaces_a_refused_constraint_unless_it_is_refused_too():
     rest = text_reply(GOOD.removeprefix('<function_call>\n{"name": "add", "arguments":'))
     scripts = GRAMMAR_REFUSED, text_reply(GOOD), rest, GRAMMAR_REFUSED, text_reply(GOOD), text_reply(GOOD)
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="vllm") as client:

@@ -55,7 +55,7 @@ BODIES = [
 @pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
 @settings(max_examples=40)
 @given(data=st.data())
-def test_however_the_bytes_are_cut_the_reply_is_the_same(body, data):
+def test_the_reply_is_the_same_for_any_split_of_the_bytes(body, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=12)))
     pieces = [body[start:end] for start, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
     whole, cut = (fold(event for _, event in run(*each)[1]) for each in ([body], pieces))
@@ -74,7 +74,7 @@ def test_byte_by_byte_the_reply_is_the_same(body):
 @example([b"data: {}\n\n", b"data: [DONE]\n\n"])
 @example([b'data: {"choices":[{"index":99999999999999999999}]}\n\n'])
 @example([b'data: {"choices":[{"index":-1,"delta":{"content":"x"}}]}\n\n'])
-def test_whatever_the_bytes_the_exchange_ends_with_stops_or_one_error(pieces):
+def test_any_bytes_end_with_stops_or_one_error(pieces):
     exchange, batch = run(*pieces)
     ends = [event for _, event in batch if isinstance(event, Stop | Error)]
 
@@ -118,7 +118,7 @@ def test_the_exchange_is_finished_when_stop_and_usage_have_come():
     assert exchange.finished
 
 
-def test_a_model_that_goes_on_to_invent_the_result_is_finished_at_once():
+def test_a_model_that_invents_the_result_is_finished_at_once():
     exchange = begin()
     exchange.feed(ROLE + text_chunk(CALL))
     assert not exchange.finished
@@ -139,7 +139,7 @@ def test_every_choice_has_its_own_events_and_its_own_stop():
     assert 1 == sum(isinstance(event, ToolCallEnd) for event in second)
 
 
-def test_choices_that_nobody_asked_for_are_left_out():
+def test_choices_beyond_the_requested_count_are_dropped():
     _, batch = run(piece(0, "a"), piece(1, "b"), end_chunks())
 
     assert {0} == {index for index, _ in batch}
@@ -156,7 +156,7 @@ def test_an_upstream_that_is_lost_inside_a_call_leaves_no_call():
     assert exchange.error is batch[-1][1]
 
 
-def test_an_upstream_that_is_lost_after_its_last_word_loses_nothing():
+def test_an_upstream_that_is_lost_after_its_finish_reason_loses_nothing():
     exchange = begin()
     exchange.feed(ROLE + text_chunk("Hello") + event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
     batch = exchange.fail(UpstreamError("the line is cut"))
@@ -165,7 +165,7 @@ def test_an_upstream_that_is_lost_after_its_last_word_loses_nothing():
     assert exchange.error is None
 
 
-def test_after_its_end_nothing_comes_any_more():
+def test_no_events_follow_the_end():
     exchange, _ = run(ROLE, text_chunk("Hello"), end_chunks())
 
     assert [] == exchange.feed(text_chunk("more")) == exchange.close() == exchange.fail(UpstreamError("late"))

@@ -17,7 +17,7 @@ def test_two_sources_share_no_id():
     assert not {first() for _ in range(100)} & {second() for _ in range(100)}
 
 
-def test_a_secret_id_tells_nothing_about_the_next():
+def test_a_secret_id_is_not_derived_from_another():
     new_id = secret_source("resp_")
     first, second = new_id().removeprefix("resp_"), new_id().removeprefix("resp_")
 

@@ -69,7 +69,7 @@ def test_tools_beyond_the_limits_are_refused() -> None:
     )
 
 
-def test_a_parser_refuses_them_too() -> None:
+def test_a_parser_refuses_tools_beyond_the_limits() -> None:
     with pytest.raises(RequestError, match="at most 512 are allowed, got 513"):
         StreamParser(tools=[Tool(str(number)) for number in range(513)])
     with pytest.raises(RequestError, match="nested deeper than 64 levels"):
@@ -78,7 +78,7 @@ def test_a_parser_refuses_them_too() -> None:
         StreamParser(tools=[Tool("f", "", {"title": "x" * 524_288})])
 
 
-def test_media_are_found_in_whatever_message_they_are() -> None:
+def test_media_are_found_in_any_message() -> None:
     image = MediaPart("image/png", data="AAAA")
     text = UserMessage((TextPart("Look."),))
 

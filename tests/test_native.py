@@ -50,7 +50,7 @@ def passed(stage, *events):
     return [made for event in events for made in stream.feed(event)] + stream.close()
 
 
-def test_names_that_the_api_does_not_admit_are_others_there():
+def test_names_that_the_api_does_not_admit_are_mapped():
     request = native(
         messages=(
             AssistantMessage((), (ToolCall("c", "a.b", "{}"), ToolCall("d", "gone!", "{}"))),
@@ -66,14 +66,14 @@ def test_names_that_the_api_does_not_admit_are_others_there():
     assert (DOTTED,) == request.tool_choice.names
 
 
-def test_names_come_back_as_the_client_knows_them():
+def test_mapped_names_are_mapped_back():
     events = [Text("a"), *call("f"), *call(DOTTED, 1), Usage(1, 2), Stop("tool_use")]
     expected = [Text("a"), *call("f"), *call("a.b", 1), Usage(1, 2), Stop("tool_use")]
 
     assert expected == passed(native(), *events)
 
 
-def test_where_one_call_is_allowed_the_reply_ends_with_it():
+def test_without_parallel_calls_the_reply_ends_after_one():
     stream = native(parallel_tool_calls=False).stream()
     events = [
         made for event in [*call("f"), *call("f", 1), Usage(1, 2), Stop("tool_use")] for made in stream.feed(event)
@@ -83,7 +83,7 @@ def test_where_one_call_is_allowed_the_reply_ends_with_it():
     assert stream.finished
 
 
-def test_a_call_with_an_error_does_not_count_as_the_one():
+def test_a_call_with_an_error_is_not_the_only_allowed_call():
     bad = CallError("malformed", "no", "raw")
     events = [*call("f", error=bad), *call("f", 1), Stop("tool_use")]
 
@@ -98,7 +98,7 @@ def test_everything_else_passes(event):
     assert [Text("a")] == native().stream().feed_text("a")
 
 
-def test_media_stay_or_are_told_of():
+def test_media_are_kept_or_replaced_by_a_line():
     picture = MediaPart("image/png", data="AA")
     messages = (UserMessage((TextPart("see "), picture)), ToolMessage("c", (picture,)))
     kept, told = (native(messages=messages, media=media).prepare().messages for media in (True, False))

@@ -28,13 +28,13 @@ def noticed(*events, mode="auto"):
 
 
 @pytest.mark.parametrize("size", [1, 5, 100])
-def test_a_call_in_the_text_is_noticed_once_and_stays_text(size):
+def test_a_call_in_the_text_is_reported_once_and_stays_text(size):
     pieces = [Text(TAGGED[at : at + size]) for at in range(0, len(TAGGED), size)]
 
     assert ["it leaves calls in the text"] == noticed(*pieces, Text(TAGGED), Usage(1, 1), Stop("complete"))
 
 
-def test_a_call_whose_closing_tag_is_missing_is_noticed_at_the_end():
+def test_a_call_without_end_marker_is_reported_at_the_end():
     assert ["it leaves calls in the text"] == noticed(Text(TAGGED.removesuffix("</tool_call>")), Stop("complete"))
 
 
@@ -47,22 +47,22 @@ def test_a_call_whose_closing_tag_is_missing_is_noticed_at_the_end():
         TAGGED.removesuffix("}}\n</tool_call>"),
     ],
 )
-def test_what_is_no_call_is_not_noticed(text):
+def test_text_that_is_no_call_is_not_reported(text):
     assert [] == noticed(Text(text), Stop("complete"))
 
 
-def test_a_demanded_call_that_did_not_come_is_noticed():
+def test_a_missing_required_call_is_reported():
     assert ["no call came although one was demanded"] == noticed(Text("No."), Stop("complete"), mode="required")
     assert [] == noticed(Text("No."), Stop("max_tokens"), mode="required")
     assert [] == noticed(Text("No."), Stop("complete"))
 
 
 @pytest.mark.parametrize("mode", ["auto", "required"])
-def test_an_upstream_that_calls_is_not_doubted(mode):
+def test_an_upstream_with_native_calls_is_not_reported(mode):
     assert [] == noticed(*CALL, Text(TAGGED), Stop("tool_use"), mode=mode)
 
 
-def test_where_one_call_is_allowed_the_stage_still_ends_the_reply():
+def test_without_parallel_calls_the_reply_still_ends_after_one():
     request = Request(model="m", messages=(), tools=(Tool("f"),), parallel_tool_calls=False)
     stream = CheckedNative(Native(request, name_rules=NameRules()), print).stream()
     for event in CALL:
@@ -71,7 +71,7 @@ def test_where_one_call_is_allowed_the_stage_still_ends_the_reply():
     assert stream.finished
 
 
-def test_a_call_that_ended_badly_is_a_call_all_the_same():
+def test_a_call_with_an_error_counts_as_a_native_call():
     bad = ToolCallEnd("c", "f", "{", 0, error=CallError("malformed", "no", "{"))
 
     assert [] == noticed(CALL[0], ToolCallChunk("c", "{", 0), bad, Stop("complete"), mode="required")

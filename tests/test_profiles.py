@@ -49,5 +49,5 @@ def test_a_models_name_chooses_its_profile(model: str, profile: str) -> None:
     assert profile == profile_for(model).name
 
 
-def test_every_row_stands_under_its_own_name() -> None:
+def test_every_profile_is_stored_under_its_name() -> None:
     assert list(PROFILES) == [row.name for row in PROFILES.values()]

@@ -60,12 +60,12 @@ def modules_after(statement):
     return set(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.decode().split())
 
 
-def test_the_promised_names_are_these():
+def test_the_public_names_are_listed():
     assert NAMES == fcshim.__all__
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_promised_name_is_there(name):
+def test_every_public_name_is_importable(name):
     assert getattr(fcshim, name) is not None
     assert name in dir(fcshim)
 

@@ -106,7 +106,7 @@ def test_the_loop_runs_a_function(addresses: Addresses) -> None:
     assert _python(_blocks("python", "client.run("), addresses).strip() == "add_numbers returned 42"
 
 
-def test_the_loop_is_told_as_it_happens(addresses: Addresses) -> None:
+def test_an_agent_streams_its_events(addresses: Addresses) -> None:
     """The example of an agent prints the call's result and the answer."""
     lines = _python(_blocks("python", "Agent("), addresses).splitlines()
 
@@ -125,7 +125,7 @@ def test_a_tool_of_an_mcp_server_is_called(addresses: Addresses, tmp_path: Path)
     assert ("mcp__mine__add", "42") == (first, last)
 
 
-def test_a_script_gets_an_answer(tmp_path: Path) -> None:
+def test_chat_p_prints_an_answer(tmp_path: Path) -> None:
     """The shell example asks the embedded model, which calls a tool."""
     server = Path(__file__).parent / "mcp" / "servers" / "calc.py"
     file = tmp_path / "servers.json"
@@ -154,7 +154,7 @@ async def test_a_client_without_tools_gets_an_agent(addresses: Addresses, tmp_pa
     assert said.strip() == "mcp__calc__add returned 42"
 
 
-def test_the_file_of_servers_is_one() -> None:
+def test_the_json_example_is_valid() -> None:
     """The JSON example holds servers of every kind."""
     servers = read_servers(json.loads(_blocks("json", "mcpServers")), {"MY_KEY": "k", "TOKEN": "t"})
 
@@ -169,7 +169,7 @@ def test_the_parser_gives_events(addresses: Addresses) -> None:
     assert "{'type': 'stop', 'stop_reason': 'tool_use'}" == lines[-1]
 
 
-def test_the_settings_file_is_one(tmp_path: Path) -> None:
+def test_the_toml_example_is_valid(tmp_path: Path) -> None:
     """The TOML example holds known settings."""
     file = tmp_path / "fcshim.toml"
     file.write_text(_blocks("toml", "upstream ="), encoding="utf-8")

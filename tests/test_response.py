@@ -21,7 +21,7 @@ def answer(*, stream, **options):
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_an_error_before_everything_else_is_raised_and_nothing_has_begun(stream):
+def test_an_error_before_the_first_event_is_raised(stream):
     made = answer(stream=stream)
 
     with pytest.raises(UpstreamError, match="the line is cut"):
@@ -29,7 +29,7 @@ def test_an_error_before_everything_else_is_raised_and_nothing_has_begun(stream)
     assert not made.started
 
 
-def test_no_events_are_no_bytes_and_no_beginning():
+def test_no_events_start_no_response():
     made = answer(stream=True)
 
     assert b"" == made.feed([])
@@ -47,7 +47,7 @@ def test_the_events_of_one_read_are_one_piece_of_bytes():
     assert data.index(b'"content":"a"') < data.index(b'"content":"b"') < data.index(b'"content":"c"')
 
 
-def test_a_later_error_is_told_in_the_stream_which_then_has_no_clean_end():
+def test_a_later_error_is_written_into_the_stream():
     made = answer(stream=True)
     made.feed([(0, Text("Once"))])
     data = made.feed([(0, LOST)]) + made.close()
@@ -56,7 +56,7 @@ def test_a_later_error_is_told_in_the_stream_which_then_has_no_clean_end():
     assert "the line is cut" == json.loads(data.removeprefix(b"data: "))["error"]["message"]
 
 
-def test_a_ping_begins_a_stream_and_is_nothing_in_a_whole_reply():
+def test_a_ping_starts_a_stream_but_no_buffered_response():
     streamed, whole = answer(stream=True), answer(stream=False)
 
     assert (b": ping\n\n", b"") == (streamed.ping(), whole.ping())
@@ -72,7 +72,7 @@ def test_a_stream_ends_cleanly_after_its_stop_only():
     assert b"[DONE]" not in open_ended.close()
 
 
-def test_a_whole_reply_is_written_at_the_end():
+def test_a_buffered_response_is_written_at_the_end():
     made = answer(stream=False)
 
     assert b"" == made.feed([(0, Text("Hel"))]) == made.feed([(0, Text("lo")), *END])
@@ -90,7 +90,7 @@ def test_a_whole_reply_is_written_at_the_end():
         [ToolCallEnd("c", "f", "x" * 11, 0)],
     ],
 )
-def test_a_whole_reply_has_a_limit(events):
+def test_a_buffered_response_has_a_limit(events):
     made = answer(stream=False, max_reply=10)
 
     with pytest.raises(UpstreamError, match="longer than the limit"):

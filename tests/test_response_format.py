@@ -33,7 +33,7 @@ async def test_llama_server_is_given_a_grammar_and_the_reply_streams():
 
 
 @pytest.mark.parametrize("setting", ["vllm", "sglang", "ollama", "lmstudio", "generic", "off"])
-async def test_others_are_given_the_format_as_it_came(setting):
+async def test_other_backends_get_the_clients_format_unchanged(setting):
     async with scripted_upstream(text_reply(REPLY)) as upstream, make_client(upstream, constrain=setting) as client:
         reply = await client.complete("Hi", response_format=FORMAT)
 
@@ -41,7 +41,7 @@ async def test_others_are_given_the_format_as_it_came(setting):
     assert FORMAT == upstream.requests[0].body["response_format"]
 
 
-async def test_tools_that_are_not_to_be_called_change_nothing():
+async def test_tool_choice_none_does_not_change_the_format():
     for setting, expected in [("llama-server", {"grammar"}), ("generic", {"response_format"})]:
         async with scripted_upstream(text_reply(REPLY)) as upstream, make_client(upstream, constrain=setting) as client:
             reply = await client.complete("Hi", [ADD], tool_choice="none", response_format=FORMAT)
@@ -66,14 +66,14 @@ async def test_with_tools_a_reply_is_the_document_or_a_call(setting, call):
     assert FORMAT != upstream.requests[0].body.get("response_format")
 
 
-async def test_a_format_would_forbid_the_call_that_is_demanded():
+async def test_a_required_call_drops_the_format():
     async with scripted_upstream(text_reply(CALL)) as upstream, make_client(upstream, constrain="generic") as client:
         await client.complete("Hi", [ADD], tool_choice="required", response_format=FORMAT)
 
     assert set() == fields(upstream.requests[0])
 
 
-async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
+async def test_a_refused_grammar_is_replaced_by_the_clients_format():
     scripts = GRAMMAR_REFUSED, text_reply(REPLY), text_reply(REPLY)
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", response_format=FORMAT) for _ in range(2)]
@@ -86,7 +86,7 @@ async def test_a_grammar_that_is_refused_gives_way_to_the_format_as_it_came():
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(stream):
+async def test_the_proxy_constrains_a_document_of_llama_server_and_relays_to_others(stream):
     asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
     for owner, expected in [("llamacpp", {"grammar"}), ("vllm", {"response_format"})]:
         scripts = owned_model_list(owner), text_reply(REPLY), text_reply(REPLY)
@@ -103,7 +103,7 @@ async def test_the_proxy_holds_llama_server_to_a_document_and_relays_to_others(s
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
+async def test_the_proxy_asks_again_if_the_grammar_is_refused(stream):
     scripts = owned_model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(REPLY), text_reply(REPLY)
     async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
         asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
@@ -113,7 +113,7 @@ async def test_the_proxy_asks_once_more_where_the_grammar_is_refused(stream):
     assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.requests[1:]]
 
 
-async def test_without_a_format_nobody_is_asked_what_the_server_is():
+async def test_without_a_format_the_backend_is_not_detected():
     async with (
         scripted_upstream(text_reply("Hi")) as upstream,
         running_proxy(upstream.url) as url,
@@ -124,7 +124,7 @@ async def test_without_a_format_nobody_is_asked_what_the_server_is():
     assert ["POST"] == [asked.method for asked in upstream.requests]
 
 
-async def test_who_wants_probabilities_is_relayed():
+async def test_a_request_for_logprobs_is_relayed():
     async with (
         scripted_upstream(text_reply(REPLY)) as upstream,
         running_proxy(upstream.url) as url,
@@ -135,7 +135,7 @@ async def test_who_wants_probabilities_is_relayed():
     assert [{"response_format"}] == [fields(asked) for asked in upstream.requests]
 
 
-async def test_a_client_of_another_api_is_held_to_its_format_as_well():
+async def test_the_format_of_another_api_is_enforced():
     own = {"output_config": {"format": {"type": "json_schema", "schema": CITY}}}
     body = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}], **own}
     scripts = owned_model_list("llamacpp"), text_reply(REPLY)
@@ -149,7 +149,7 @@ async def test_a_client_of_another_api_is_held_to_its_format_as_well():
 # Strict tools.
 
 
-async def test_a_strict_tool_is_held_to_its_schema_and_streams_where_the_server_takes_grammars():
+async def test_a_strict_tool_is_constrained_and_streams_if_the_backend_accepts_grammars():
     async with (
         scripted_upstream(text_reply(*CALL)) as upstream,
         make_client(upstream, constrain="llama-server") as client,
@@ -160,7 +160,7 @@ async def test_a_strict_tool_is_held_to_its_schema_and_streams_where_the_server_
     assert len([event for event in events if isinstance(event, ToolCallChunk)]) > 1
 
 
-async def test_a_strict_tool_is_validated_where_nothing_holds_the_model():
+async def test_a_strict_tool_is_validated_without_a_constraint():
     for tool, expected in [(STRICT, "invalid"), (ADD, None)]:
         async with scripted_upstream(text_reply(INVALID)) as upstream, make_client(upstream, constrain="off") as client:
             reply = await client.complete("Hi", [tool])
@@ -169,7 +169,7 @@ async def test_a_strict_tool_is_validated_where_nothing_holds_the_model():
         assert expected == (error and error.kind)
 
 
-async def test_a_call_in_another_dialect_is_held_to_nothing_and_so_validated():
+async def test_a_strict_call_in_another_dialect_is_validated():
     other = INVALID.replace("function_call", "tool_call")
     async with (
         scripted_upstream(text_reply(other)) as upstream,

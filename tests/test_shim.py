@@ -86,7 +86,7 @@ def test_the_tools_become_a_system_message() -> None:
     assert (HELLO,) == prepared.messages[1:]
 
 
-def test_what_is_about_tools_does_not_reach_the_upstream() -> None:
+def test_options_of_tools_do_not_reach_the_upstream() -> None:
     prepared = Shim(
         request(tool_choice=ToolChoice("required", ("write",)), parallel_tool_calls=False, stop=("END",))
     ).prepare()
@@ -126,7 +126,7 @@ def test_without_tools_to_offer_past_calls_stay_and_the_upstream_stops(fields: d
     assert ("END",) == prepared.stop
 
 
-def test_a_choice_of_a_tool_that_is_not_there_is_refused() -> None:
+def test_a_choice_of_an_unknown_tool_is_refused() -> None:
     with pytest.raises(RequestError, match="no tool named 'rm'") as caught:
         Shim(request(tool_choice=ToolChoice("required", ("rm",))))
 
@@ -190,7 +190,7 @@ def test_white_space_that_belongs_to_text_is_kept() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, WHITE_SPACE_LIMIT * 2])
-def test_very_much_white_space_is_text(size: int) -> None:
+def test_white_space_beyond_the_limit_is_text(size: int) -> None:
     blank = " " * (WHITE_SPACE_LIMIT + 1)
     pieces = [blank[at : at + size] for at in range(0, len(blank), size)]
 
@@ -300,7 +300,7 @@ def test_white_space_between_calls_is_no_stop() -> None:
     assert 2 == len(folded.tool_calls)
 
 
-def test_the_beginning_of_a_stop_sequence_is_text_if_no_more_comes() -> None:
+def test_a_prefix_of_a_stop_sequence_is_text_at_the_end() -> None:
     assert "It is EN" == reply("It is EN", stop=("END",)).text
     assert "It is EN" == reply("It is EN", PARIS, "D", stop=("END",)).text.removesuffix("D")
 
@@ -352,7 +352,7 @@ def test_reasoning_and_usage_pass() -> None:
 FORGED = UserMessage((TextPart("Save <function_call> and </think>."),))
 
 
-def test_what_the_model_copies_is_restored() -> None:
+def test_markers_that_the_model_copies_are_unescaped() -> None:
     shim = stream(FORGED)
     body = render_call(FUNCTION_CALL, "write", json.dumps({"text": "<_function_call> <_/think> <__s>"}))
     folded = fold([*fed(shim, map(Text, "I save <_function_call>.\n" + body)), *shim.feed(Stop("complete"))])
@@ -361,7 +361,7 @@ def test_what_the_model_copies_is_restored() -> None:
     assert {"text": "<function_call> </think> <_s>"} == json.loads(folded.tool_calls[0].tool_call_arguments_complete)
 
 
-def test_nothing_is_restored_where_nothing_was_neutralised() -> None:
+def test_nothing_is_unescaped_if_nothing_was_escaped() -> None:
     assert "<_function_call>" == reply("<_function_call>").text
 
 
@@ -426,7 +426,7 @@ def normal(events: Iterable[Event]) -> list[Event]:
     st.lists(st.sampled_from(PIECES), max_size=6).map("".join), st.booleans(), st.booleans(), st.booleans(), st.data()
 )
 @settings(max_examples=400)
-def test_the_cuts_of_the_text_do_not_matter(
+def test_the_events_are_the_same_for_any_split_of_the_text(
     text: str, stops: bool, parallel: bool, forged: bool, data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, max(len(text) - 1, 1)))))
@@ -457,7 +457,7 @@ def test_the_template_may_have_opened_the_reasoning() -> None:
 # --- what has no room
 
 
-def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> None:
+def test_tools_beyond_max_tools_are_named_and_can_be_called() -> None:
     shim = Shim(
         request(UserMessage((TextPart("look up the weather"),))), budget=PromptBudget(max_tools=1), new_id=ids()
     )
@@ -471,7 +471,7 @@ def test_tools_beyond_the_most_are_named_and_can_be_called_all_the_same() -> Non
     assert ["write"] == [each.tool_call_name for each in folded.tool_calls]
 
 
-def test_what_has_no_room_is_noted() -> None:
+def test_tools_beyond_the_prompt_budget_are_noted() -> None:
     assert ("the prompt's budget has room for 1 of 2 tools, by signature",) == Shim(
         request(), budget=PromptBudget(prompt_budget=200)
     ).notes[:1]
@@ -492,9 +492,7 @@ IMAGE = UserMessage((TextPart("What is this?"), MediaPart("image/png", data="AAA
         ("llama-server", request(), False, set()),
     ],
 )
-def test_the_upstream_is_asked_in_another_way_only_where_a_grammar_waits(
-    server: str, asked: Request, own: bool, sent: set[str]
-) -> None:
+def test_only_a_lazy_grammar_needs_another_codec(server: str, asked: Request, own: bool, sent: set[str]) -> None:
     shim = Shim(asked, backend=get_backend(server))
 
     assert (own, sent) == (shim.codec is not None, set(shim.prepare().extra))

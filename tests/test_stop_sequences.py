@@ -36,7 +36,7 @@ def before_first(stops: list[str], text: str) -> tuple[str, bool]:
         ([], "text", "text", False),
     ],
 )
-def test_the_text_before_the_first_stop_sequence_is_given(
+def test_the_text_before_the_first_stop_sequence_is_returned(
     stops: list[str], text: str, before: str, found: bool
 ) -> None:
     assert (before, found) == search(stops, [text])
@@ -45,11 +45,11 @@ def test_the_text_before_the_first_stop_sequence_is_given(
 
 @given(st.lists(st.text("ab", max_size=4), max_size=3), st.lists(st.text("abc", max_size=5), max_size=8))
 @settings(max_examples=500)
-def test_cuts_do_not_matter(stops: list[str], pieces: list[str]) -> None:
+def test_any_split_gives_the_same_text(stops: list[str], pieces: list[str]) -> None:
     assert before_first(stops, "".join(pieces)) == search(stops, pieces)
 
 
-def test_only_a_beginning_of_a_stop_sequence_is_held_back() -> None:
+def test_only_a_prefix_of_a_stop_sequence_is_held_back() -> None:
     stops = StopSearch(["\nUser:"])
 
     assert ["hello", " ", "\nUs", "\nUsual"] == [stops.feed(piece) for piece in ("hello", " \nU", "s\nU", "sual")]
@@ -62,7 +62,7 @@ def test_nothing_is_found_across_a_flush() -> None:
     assert not stops.found
 
 
-def test_nothing_comes_after_a_hit() -> None:
+def test_no_text_follows_a_match() -> None:
     stops = StopSearch(["x"])
 
     assert ["a", ""] == [stops.feed("axb"), stops.feed("more")]

@@ -72,7 +72,7 @@ async def test_results_go_back_to_the_model():
     assert ANSWER == last.reply
 
 
-async def test_a_call_that_could_not_be_read_goes_back_with_harmless_arguments():
+async def test_an_unreadable_call_is_sent_back_with_empty_arguments():
     error = CallError("malformed", "a value is missing", '{"a": }')
     script = Script(calling('{"a": ', stop_reason="complete", error=error), ANSWER)
     await run(script)
@@ -85,7 +85,7 @@ async def test_a_call_that_could_not_be_read_goes_back_with_harmless_arguments()
 
 
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "content_filter"])
-async def test_calls_of_a_reply_that_was_cut_off_are_not_executed(stop_reason):
+async def test_calls_of_a_truncated_reply_are_not_executed(stop_reason):
     (only,) = await run(Script(calling(stop_reason=stop_reason)))
 
     assert [] == executed

@@ -37,7 +37,7 @@ async def run(model, tools, **settings):
     return [event async for event in events]
 
 
-async def test_everything_is_told_in_its_order():
+async def test_all_events_come_in_order():
     model = ScriptedModel(call_reply(("add", {"a": 1, "b": 2}), text="Let me add."), text_reply("It is 3."))
     events = await run(model, [add])
     kinds = [type(event).__name__ for event in events]
@@ -66,7 +66,7 @@ async def test_results_keep_the_order_of_the_calls():
     assert ["0.05", "0.0"] == [message.content[0].text for message in model.conversations[1][2:]]
 
 
-async def test_the_model_learns_of_errors():
+async def test_the_model_gets_errors_as_results():
     def fail() -> None:
         raise ToolError("no such city")
 
@@ -79,7 +79,7 @@ async def test_the_model_learns_of_errors():
     assert "There is no tool named nothing. Available: fail." in second.content[0].text
 
 
-async def test_what_may_not_run_is_told_to_the_model():
+async def test_the_model_gets_a_denied_permission_as_a_result():
     model = ScriptedModel(call_reply(("add", {"a": 1, "b": 2})), text_reply("I may not."))
     await run(model, Executor([add], permissions=Permissions("ask")))
 
@@ -118,12 +118,12 @@ async def test_a_model_that_never_answers_is_stopped():
     assert 3 == len(model.conversations)
 
 
-async def test_a_model_s_endpoint_that_fails_is_raised():
+async def test_an_error_of_the_endpoint_is_raised():
     with pytest.raises(UpstreamError, match="it broke"):
         await run(ScriptedModel([Text("a"), Error("upstream_error", "it broke")]), [add])
 
 
-async def test_calls_of_a_reply_that_was_cut_off_are_not_executed():
+async def test_calls_of_a_truncated_reply_are_not_executed():
     cut = [ToolCallEnd("call_0", "add", '{"a": 1, "b": 2}', 0), Text("x")]
     events = await run(ScriptedModel(cut), [add])
 
@@ -131,7 +131,7 @@ async def test_calls_of_a_reply_that_was_cut_off_are_not_executed():
     assert "x" == events[-1].answer
 
 
-async def test_leaving_stops_the_model():
+async def test_closing_the_events_stops_the_model():
     model = ScriptedModel([Text("a"), HANG_FOREVER])
     async with aclosing(Agent(model, Executor([])).run([QUESTION])) as events:
         await anext(events)
@@ -178,7 +178,7 @@ async def test_stopping_stops_the_tools(way):
     assert stopped.is_set()
 
 
-async def test_the_answer_alone_can_be_had():
+async def test_answer_returns_the_last_round():
     ended = await Agent(ScriptedModel(text_reply("hello")), Executor([])).answer([QUESTION])
 
     assert isinstance(ended, RoundEnded)

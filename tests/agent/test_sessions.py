@@ -41,7 +41,7 @@ async def test_a_session_is_started_written_to_and_read():
     assert 3 == len(model.conversations)
 
 
-async def test_messages_wait_for_one_another():
+async def test_a_session_answers_one_message_at_a_time():
     made, tools, model = sessions([HANG_FOREVER])
     await result_text(tools, "SessionsSpawn", prompt="x")
     await eventually(lambda: model.conversations)
@@ -60,7 +60,7 @@ async def test_a_failure_is_part_of_the_session():
     assert "b" == await result_text(tools, "SessionsSend", sessionId="session-1", message="z")
 
 
-async def test_sessions_are_listed_in_parts():
+async def test_sessions_are_listed_by_limit_and_offset():
     made, tools, _ = sessions(*[text_reply("a")] * 3)
     for title in ("one", "two", "three"):
         await result_text(tools, "SessionsSpawn", prompt="x", title=title)
@@ -70,7 +70,7 @@ async def test_sessions_are_listed_in_parts():
     await made.aclose()
 
 
-async def test_an_unknown_session_is_told():
+async def test_an_unknown_session_is_an_error():
     _, tools, _ = sessions()
 
     assert "There is no session x. There are: none." == await error_text(tools, "SessionsHistory", sessionId="x")
@@ -83,7 +83,7 @@ async def test_yielding_ends_the_turn():
     assert ("Done.", True) == (result.text, result.final)
 
 
-async def test_reading_is_safe_and_starting_asks():
+async def test_only_starting_and_sending_need_permission():
     _, tools, _ = sessions()
 
     assert {"SessionsList", "SessionsHistory", "SessionsYield"} == {

@@ -23,7 +23,7 @@ def agents(model, *tools, **settings):
     return made, made.tools()
 
 
-async def test_a_sub_agent_does_a_task():
+async def test_a_sub_agent_returns_its_answer():
     model = ScriptedModel(text_reply("42"))
     _, tools = agents(model)
 
@@ -31,7 +31,7 @@ async def test_a_sub_agent_does_a_task():
     assert (user_message("Think."),) == model.conversations[0]
 
 
-async def test_it_inherits_named_tools_and_those_of_servers_and_starts_no_agents():
+async def test_a_sub_agent_inherits_tools_but_cannot_start_agents():
     model = ScriptedModel(text_reply("a"), text_reply("b"))
     given = [tool("Read"), tool("Write"), tool("mcp__a__b"), tool("list_skills")]
     made, tools = agents(model, *given)
@@ -53,7 +53,7 @@ async def test_it_inherits_named_tools_and_those_of_servers_and_starts_no_agents
         ("read_only", "allow", False),
     ],
 )
-async def test_its_permission_is_not_wider_than_its_parent_s(own, asked_for, ran):
+async def test_a_sub_agents_permission_is_not_wider_than_its_parents(own, asked_for, ran):
     model = ScriptedModel(call_reply(("Do", {})), text_reply("done"))
     _, tools = agents(model, tool("Do"), mode=lambda: own, permissions=Permissions)
     await result_text(tools, "spawn_agent", prompt="x", tools=["Do"], permissionMode=asked_for)
@@ -78,7 +78,7 @@ async def test_a_sub_agent_works_in_the_background():
     assert 1 == model.cancelled_count
 
 
-async def test_who_stops_waiting_stops_it():
+async def test_cancelling_the_wait_stops_the_sub_agent():
     model = ScriptedModel([HANG_FOREVER])
     made, tools = agents(model)
     waiting = asyncio.create_task(tools[0].call({"prompt": "x"}))
@@ -92,7 +92,7 @@ async def test_who_stops_waiting_stops_it():
     assert 1 == model.cancelled_count
 
 
-async def test_a_failure_is_told():
+async def test_a_failure_is_an_error_for_the_parent():
     model = ScriptedModel([Error("upstream_error", "it broke")], *[call_reply(("x", {}))] * 2)
     _, tools = agents(model)
 
@@ -114,7 +114,7 @@ async def test_the_user_describes_kinds_of_agents():
     )
 
 
-async def test_there_are_not_too_many():
+async def test_the_number_of_running_sub_agents_is_limited():
     model = ScriptedModel(*[[HANG_FOREVER]] * 8)
     made, tools = agents(model)
     for _ in range(8):

@@ -46,7 +46,7 @@ def test_the_servers_of_tools_that_run_here_come_from_every_source(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("Yes", True), ("on", True), ("false", False), ("0", False)])
-def test_a_switch_reads_the_usual_words(text, value):
+def test_a_switch_accepts_the_usual_words(text, value):
     assert value == load_config(env={"FCSHIM_RESCUE": text}).rescue
 
 
@@ -54,7 +54,7 @@ def test_an_empty_variable_counts_as_unset():
     assert Config().port == load_config(env={"FCSHIM_PORT": ""}).port
 
 
-def test_the_variable_that_names_the_file_is_no_setting():
+def test_the_variable_that_names_the_file_is_not_a_setting():
     assert load_config(env={"FCSHIM_CONFIG": "x.toml", "HOME": "/"}) == Config()
 
 
@@ -74,7 +74,7 @@ def test_the_variable_that_names_the_file_is_no_setting():
         ({"profile": "no-sytem"}, "unknown profile 'no-sytem', did you mean 'no-system'?"),
     ],
 )
-def test_a_wrong_value_is_refused_by_name(flags, message):
+def test_an_error_names_the_setting_with_a_wrong_value(flags, message):
     with pytest.raises(ConfigError) as caught:
         load_config(flags)
 
@@ -101,7 +101,7 @@ def test_an_unknown_variable_is_refused_with_the_nearest_known_one():
         ("[models]\na = 1", '[models."a"]: expected a table, got 1'),
     ],
 )
-def test_a_wrong_line_of_the_file_is_refused_by_name(tmp_path, text, message):
+def test_an_error_names_the_wrong_line_of_the_file(tmp_path, text, message):
     with pytest.raises(ConfigError) as caught:
         load_config(file=written(tmp_path, text))
 
@@ -153,7 +153,7 @@ def test_an_exact_model_name_wins_over_patterns_and_the_first_pattern_over_later
     assert [row("free"), row(rescue=False), row()] == [config.for_model(name) for name in ("qwen", "qwen2", "llama")]
 
 
-def test_what_a_prompt_has_room_for_may_be_set_for_one_model(tmp_path):
+def test_limits_of_the_prompt_may_be_set_for_one_model(tmp_path):
     config = load_config({"max_tools": 8}, file=written(tmp_path, "[models.small]\nmax_tools = 2\nprompt_budget = 900"))
     rows = [config.for_model(name) for name in ("small", "large")]
 

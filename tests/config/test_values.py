@@ -5,7 +5,7 @@ import pytest
 from fcshim.config import Secret
 
 
-def test_a_secret_shows_itself_to_nobody_who_does_not_ask():
+def test_a_secret_is_hidden_unless_revealed():
     secret = Secret("sk-1234567")
 
     assert not [shown for shown in (repr(secret), str(secret), f"{secret}") if "1234567" in shown]
@@ -21,5 +21,5 @@ def test_a_secret_shows_itself_to_nobody_who_does_not_ask():
         ("", b"abc", b"abc"),
     ],
 )
-def test_a_key_is_masked_wherever_it_stands_unless_it_is_a_mere_word(key, data, expected):
+def test_a_key_is_masked_unless_it_is_as_short_as_a_word(key, data, expected):
     assert expected == Secret(key).mask(data)

@@ -14,7 +14,7 @@ async def ask(upstream: Upstream, text: str) -> bytes:
         return b"".join([piece async for piece in reply])
 
 
-async def test_no_request_is_lost_on_a_connection_that_was_hung_up(random_server: LlamaServer) -> None:
+async def test_no_request_is_lost_on_a_connection_that_the_server_closed(random_server: LlamaServer) -> None:
     """One right after the other, so that the end of the last connection has not been noticed yet; and side by side."""
 
     async def several(upstream: Upstream, name: int) -> list[bytes]:

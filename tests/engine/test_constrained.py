@@ -56,7 +56,7 @@ async def in_turns(each: Any, count: int) -> list[Reply]:
     return await asyncio.gather(*map(one, range(count)))
 
 
-async def test_a_named_call_comes_and_is_valid_whatever_its_schema(client: Client) -> None:
+async def test_a_named_call_is_valid_for_every_schema(client: Client) -> None:
     names = list(SCHEMAS)
 
     async def named(number: int) -> Reply:
@@ -74,7 +74,7 @@ async def test_a_named_call_comes_and_is_valid_whatever_its_schema(client: Clien
     assert {1} == {len(reply.tool_calls) for reply in replies[1::2]}
 
 
-async def test_some_call_comes_where_one_is_required_and_one_alone_where_no_more_are_allowed(client: Client) -> None:
+async def test_a_required_call_comes_and_only_one_without_parallel_calls(client: Client) -> None:
     tools = TOOLS[:4]
     replies = await in_turns(lambda seed: ask(client, "required", seed, tools, parallel=False), 30)
 
@@ -89,7 +89,7 @@ OTHERS = ["hermes", "llama3_json", "granite", "react", "mistral", "qwen3_xml", "
 
 
 @pytest.mark.parametrize("dialect", [*OTHERS, "lfm2", "gemma4", "minimax_m3"])
-async def test_other_dialects_are_held_to_as_well(random_server: LlamaServer, dialect: str) -> None:
+async def test_calls_in_other_dialects_are_constrained(random_server: LlamaServer, dialect: str) -> None:
     async with Client(random_server.url, dialect=dialect) as client:
         replies = await in_turns(lambda seed: ask(client, "required", seed, TOOLS[seed : seed + 3], tokens=1_500), 6)
 
@@ -129,7 +129,7 @@ ODD: dict[str, JSON] = {
 
 
 @pytest.mark.parametrize("schema", ODD.values(), ids=ODD)
-async def test_odd_schemas_still_make_a_grammar_that_the_server_takes(random_server: LlamaServer, schema: JSON) -> None:
+async def test_unusual_schemas_make_a_grammar_that_the_server_accepts(random_server: LlamaServer, schema: JSON) -> None:
     tool = {"type": "function", "function": {"name": "odd", "parameters": {"properties": {"x": schema}}}}
     async with Client(random_server.url) as client, asyncio.timeout(30):
         reply = await client.complete("Go.", [tool], tool_choice="required", max_tokens=300, seed=1)
@@ -137,7 +137,7 @@ async def test_odd_schemas_still_make_a_grammar_that_the_server_takes(random_ser
     assert {"odd"} == {call.tool_call_name for call in reply.tool_calls}, reply
 
 
-async def test_without_a_constraint_such_a_model_calls_nothing(random_server: LlamaServer) -> None:
+async def test_without_a_constraint_a_random_model_makes_no_calls(random_server: LlamaServer) -> None:
     async with Client(random_server.url, constrain="off") as client:
         reply = await client.complete("Go.", TOOLS[:3], tool_choice="required", max_tokens=50)
 

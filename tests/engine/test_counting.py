@@ -8,7 +8,7 @@ ASKED = {"model": "m", "messages": [{"role": "user", "content": "call add_number
 
 
 @pytest.mark.parametrize("tools", [[], [TOOL]], ids=["plain", "tools"])
-def test_the_count_is_what_the_reply_says_it_took(proxy: str, tools: list) -> None:
+def test_the_count_equals_the_usage_of_the_reply(proxy: str, tools: list) -> None:
     body = {**ASKED, "tools": tools}
     with httpx.Client(base_url=proxy, trust_env=False, timeout=60) as client:
         counted = client.post("/v1/messages/count_tokens", json=body)

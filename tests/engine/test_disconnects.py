@@ -78,5 +78,7 @@ def test_a_client_that_waits_for_a_whole_reply_and_leaves_frees_the_slot(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_prompt_that_is_completed_is_left_as_soon(random_server: LlamaServer, lazy_proxy: str, stream: bool) -> None:
+def test_a_client_that_leaves_a_completion_frees_the_slot(
+    random_server: LlamaServer, lazy_proxy: str, stream: bool
+) -> None:
     leave(random_server, lazy_proxy, stream=stream, tools=True, grammar=None)

@@ -96,9 +96,7 @@ def same(reply: Reply) -> JSON:
     return reply.text, calls, reply.stop_reason, reply.usage.input_tokens, reply.usage.output_tokens
 
 
-async def test_a_trained_model_says_and_calls_what_it_does_on_the_chat_endpoint(
-    client: Client, trained_server: LlamaServer
-) -> None:
+async def test_a_trained_model_replies_as_on_the_chat_endpoint(client: Client, trained_server: LlamaServer) -> None:
     async with Client(trained_server.url, constrain="off") as other:
         for said in COMMANDS:
             events = await events_of(client, said, temperature=0)
@@ -108,7 +106,7 @@ async def test_a_trained_model_says_and_calls_what_it_does_on_the_chat_endpoint(
             assert 1 < sum(isinstance(event, Text | ToolCallChunk) for event in events)
 
 
-async def test_the_prompt_is_the_chat_endpoints_to_the_token_and_comes_from_its_cache(
+async def test_the_prompt_equals_the_chat_endpoints_and_hits_its_cache(
     client: Client, trained_server: LlamaServer
 ) -> None:
     async with Client(trained_server.url, constrain="off") as other:
@@ -119,7 +117,7 @@ async def test_the_prompt_is_the_chat_endpoints_to_the_token_and_comes_from_its_
     assert second.usage.input_tokens - 1 <= second.usage.cached_tokens
 
 
-async def test_a_reply_ends_for_the_reason_for_which_it_ended(client: Client) -> None:
+async def test_the_stop_reason_is_reported(client: Client) -> None:
     cut = await client.complete(COMMANDS[1], [WEATHER], temperature=0, max_tokens=2)
     stopped = await client.complete(COMMANDS[1], [WEATHER], temperature=0, stop=["there"])
     broken = await client.complete(COMMANDS[0], [WEATHER], temperature=0, max_tokens=20)
@@ -130,21 +128,21 @@ async def test_a_reply_ends_for_the_reason_for_which_it_ended(client: Client) ->
     assert not [call for call in broken.tool_calls if call.error is None]
 
 
-async def test_an_answer_that_was_begun_is_gone_on_with(client: Client) -> None:
+async def test_a_prefilled_answer_is_continued(client: Client) -> None:
     said: list[JSON] = [{"role": "user", "content": COMMANDS[1]}, {"role": "assistant", "content": "hello"}]
     reply = await client.complete(said, [WEATHER], temperature=0)
 
     assert " there" == reply.text
 
 
-async def test_a_prompt_that_is_too_long_is_told_as_ever(client: Client) -> None:
+async def test_a_prompt_that_is_too_long_is_the_usual_error(client: Client) -> None:
     with pytest.raises(UpstreamError) as caught:
         await client.complete("word " * 3_000, [WEATHER])
 
     assert "context_length_exceeded" == caught.value.kind
 
 
-async def test_text_is_what_it_would_be_without_a_grammar(rambling: tuple[str, LlamaServer]) -> None:
+async def test_text_is_the_same_as_without_a_grammar(rambling: tuple[str, LlamaServer]) -> None:
     """With the same seed. Behind a character that may begin a marker, it must be whole characters, no stray bytes."""
     _, server = rambling
 
@@ -167,7 +165,7 @@ async def test_text_is_what_it_would_be_without_a_grammar(rambling: tuple[str, L
     assert behind
 
 
-async def test_whatever_begins_a_call_is_a_valid_one_however_its_marker_came(
+async def test_every_call_is_valid_for_any_tokens_of_its_marker(
     rambling: tuple[str, LlamaServer],
 ) -> None:
     kind, server = rambling
@@ -201,7 +199,7 @@ async def test_whatever_begins_a_call_is_a_valid_one_however_its_marker_came(
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
 @pytest.mark.parametrize("type_", [TokenType.CONTROL, TokenType.USER_DEFINED])
-async def test_a_marker_that_is_one_special_token_is_seen_and_opens_a_valid_call(
+async def test_a_marker_that_is_one_special_token_starts_a_valid_call(
     program: Path, tmp_path: Path, kind: str, type_: TokenType
 ) -> None:
     vocabulary = VOCABULARIES[kind]()
@@ -225,7 +223,7 @@ async def test_a_marker_that_is_one_special_token_is_seen_and_opens_a_valid_call
 
 
 @pytest.mark.parametrize("model", ["tiny", "qwq-32b"])
-def test_the_server_takes_what_every_dialect_waits_for(trained_server: LlamaServer, model: str) -> None:
+def test_the_server_accepts_the_lazy_grammar_of_every_dialect(trained_server: LlamaServer, model: str) -> None:
     """It is told to say nothing: what it cannot read, it refuses before."""
     request = Request(model=model, messages=())
     made = [constraint_for("gbnf", row, [ADD], request, eager=True, lazy=True) for row in DIALECTS.values()]
@@ -240,7 +238,7 @@ def test_the_server_takes_what_every_dialect_waits_for(trained_server: LlamaServ
 
 
 @pytest.mark.parametrize("setting", ["", "<think>"])
-async def test_reasoning_that_the_template_opens_is_reasoning_whatever_it_says(
+async def test_calls_in_reasoning_that_the_template_opens_stay_reasoning(
     program: Path, tmp_path: Path, setting: str
 ) -> None:
     file = tmp_path / "template.jinja"
@@ -263,7 +261,7 @@ def lazy_proxy(trained_server: LlamaServer, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_through_the_proxy_it_is_the_same(lazy_proxy: str, proxy: str, stream: bool) -> None:
+def test_the_lazy_grammar_works_through_the_proxy(lazy_proxy: str, proxy: str, stream: bool) -> None:
     for said in COMMANDS:
         body = {"messages": [{"role": "user", "content": said}], "tools": [WEATHER], "stream": stream}
         answers = [
@@ -291,7 +289,7 @@ def _said(answer: str, *, stream: bool) -> JSON:
     )
 
 
-def test_clients_of_other_apis_have_it_too(lazy_proxy: str) -> None:
+def test_the_lazy_grammar_works_for_clients_of_other_apis(lazy_proxy: str) -> None:
     schema = WEATHER["function"]
     asked = {"max_tokens": 200, "tools": [{"name": schema["name"], "input_schema": schema["parameters"]}]}
     bodies = [{**asked, "messages": [{"role": "user", "content": said}]} for said in COMMANDS]

@@ -61,7 +61,7 @@ OPTIONS = ["", "--max-tools 2", "--tools-style signature", "--profile no-system"
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_only_what_is_new_is_read(server: LlamaServer, tmp_path: Path, options: str) -> None:
+def test_only_the_new_tokens_of_a_prompt_are_evaluated(server: LlamaServer, tmp_path: Path, options: str) -> None:
     with proxying(server.url, tmp_path, *options.split()) as url:
         usages = list(converse(url))
     seen = [usage["prompt_tokens_details"]["cached_tokens"] for usage in usages]

@@ -40,14 +40,14 @@ def through_fcshim(recording: Recording) -> list[Event]:
     return events
 
 
-def test_a_stream_means_what_its_whole_text_means(recordings: list[Recording]) -> None:
+def test_a_stream_parses_like_its_whole_text(recordings: list[Recording]) -> None:
     for recording in recordings:
         text = "".join(recording.deltas())
 
         assert normalise(parse(text)) == check_reply(text, "complete", through_fcshim(recording)), recording[:2]
 
 
-def test_calls_are_what_plain_json_reads(recordings: list[Recording]) -> None:
+def test_calls_equal_those_of_a_plain_json_parser(recordings: list[Recording]) -> None:
     for recording in recordings:
         text, calls = read("".join(recording.deltas()))
         pieces = normalise(through_fcshim(recording))
@@ -64,7 +64,7 @@ def test_strict_arguments_are_forwarded_byte_for_byte(recordings: list[Recording
             assert piece.get("arguments", "") in text, recording[:2]
 
 
-def test_the_recordings_hold_what_they_are_for(recordings: list[Recording]) -> None:
+def test_the_recordings_cover_the_cases(recordings: list[Recording]) -> None:
     """Else the tests above would hold for nothing: many splits, text around calls, tags inside strings."""
     texts = ["".join(recording.deltas()) for recording in recordings]
     replies = [read(text) for text in texts]

@@ -71,7 +71,7 @@ def test_a_malformed_body_is_the_clients_fault(proxied: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_prompt_that_is_too_long_is_told_in_openais_words(proxy: str, stream: bool) -> None:
+async def test_a_prompt_that_is_too_long_is_openais_error(proxy: str, stream: bool) -> None:
     async with openai.AsyncOpenAI(base_url=f"{proxy}/v1", api_key="none", max_retries=0) as client:
         with pytest.raises(openai.BadRequestError) as caught:
             await client.chat.completions.create(

@@ -35,7 +35,7 @@ ADD = {
 HI = [{"role": "user", "content": "Hi"}]
 
 
-async def test_text_is_the_document_that_was_wanted(random_server: LlamaServer) -> None:
+async def test_text_is_the_requested_document(random_server: LlamaServer) -> None:
     async with Client(random_server.url) as client:
         ask = lambda seed: client.complete(f"Hi {seed}", response_format=FORMAT, max_tokens=400, seed=seed)  # noqa: E731
         replies = await in_turns(ask, 20)
@@ -45,7 +45,7 @@ async def test_text_is_the_document_that_was_wanted(random_server: LlamaServer) 
         assert [] == list(Draft202012Validator(CITY).iter_errors(json.loads(reply.text)))
 
 
-async def test_a_document_that_is_cut_off_is_no_error(random_server: LlamaServer) -> None:
+async def test_a_truncated_document_is_no_error(random_server: LlamaServer) -> None:
     """With its own format, llama-server answers 500 where the reply does not parse."""
     async with Client(random_server.url) as client:
         ask = lambda seed: client.complete(f"Hi {seed}", response_format=FORMAT, max_tokens=9, seed=seed)  # noqa: E731

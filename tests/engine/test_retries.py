@@ -6,7 +6,7 @@ from tests.engine.odd_values import count_right
 COMMANDS = range(60)
 
 
-async def test_second_tries_halve_the_errors_of_whole_replies_and_of_streams(trained_server: LlamaServer) -> None:
+async def test_retries_halve_the_errors_of_buffered_and_streamed_replies(trained_server: LlamaServer) -> None:
     """What was streamed stands: there a second try goes on from what the client has."""
     unaided = len(COMMANDS) - await count_right(trained_server.url, COMMANDS, max_retries=0)
     left = [

@@ -61,7 +61,7 @@ async def last_calls(url: str, dialect: str, *, streamed: bool, max_retries: int
 
 
 @pytest.mark.parametrize(("dialect", "streamed"), WAYS)
-async def test_calls_that_are_cut_off_go_on(short_server: LlamaServer, dialect: str, streamed: bool) -> None:
+async def test_truncated_calls_are_resumed(short_server: LlamaServer, dialect: str, streamed: bool) -> None:
     unaided = await last_calls(short_server.url, dialect, streamed=streamed, max_retries=0)
     cut_off = sum(call.error is not None for call in unaided)
     calls = await last_calls(short_server.url, dialect, streamed=streamed, max_retries=TRIES)

@@ -29,7 +29,7 @@ def chunk_and_end(call, index):
         ("f", '{"a": 2', False),
     ],
 )
-def test_a_call_is_repeated_where_name_and_values_are_the_same(name, arguments, repeated):
+def test_a_call_is_repeated_if_name_and_values_are_equal(name, arguments, repeated):
     calls = ReplyCalls()
     calls.accept(ToolCallEnd("1", "f", '{"a": 2, "b": [1]}', 0))
     calls.accept(ToolCallEnd("2", "f", '{"a": 2', 1))

@@ -40,7 +40,7 @@ def of(seen):
     return answer.text, calls, answer.stop_reason
 
 
-def test_a_call_that_cannot_be_read_goes_on_from_what_the_client_has():
+def test_an_unreadable_call_is_resumed_after_the_clients_arguments():
     seen = drive(new_exchange(), TWICE, REST, backend=unconstrained(LLAMA))
 
     assert ("So.  Done.", [('{"text": "x"}', None)], "tool_use") == of(seen)
@@ -49,7 +49,7 @@ def test_a_call_that_cannot_be_read_goes_on_from_what_the_client_has():
     assert Usage(20, 10) in seen.events
 
 
-def test_a_server_that_takes_grammars_gets_that_of_the_rest():
+def test_a_backend_that_accepts_grammars_gets_that_of_the_remainder():
     seen = drive(new_exchange(), TWICE, REST, backend=LLAMA)
 
     assert "string-char" in seen.sent[1]["grammar"].splitlines()[0]
@@ -77,7 +77,7 @@ MAKE = Tool(
         ('{"on": true, "more": 7}', '{"on":true', ', "count": 7}', '{"on": true, "count": 7}'),
     ],
 )
-def test_a_streamed_call_that_its_schema_does_not_admit_goes_on_from_where_it_did(first, begun, rest, whole):
+def test_a_streamed_call_that_violates_its_schema_is_resumed_before_the_violation(first, begun, rest, whole):
     pieces = [*call("make", first), " Well?"]
     seen = drive(new_exchange(tools=(MAKE,)), reply(*pieces), reply(rest, "}\n</function_call> Done."), backend=LLAMA)
 
@@ -88,7 +88,7 @@ def test_a_streamed_call_that_its_schema_does_not_admit_goes_on_from_where_it_di
 
 @pytest.mark.parametrize("first", ['{"on": true}', '{"on": 38.5, "count": 1}', '{"on": true, "more": "x", "count": 1}'])
 @pytest.mark.parametrize("server", [OFF, LLAMA])
-def test_where_it_cannot_go_on_or_nothing_comes_it_is_the_call_that_it_was(first, server):
+def test_a_call_that_cannot_be_resumed_is_accepted_as_it_was(first, server):
     seen = drive(
         new_exchange(tools=(MAKE,)), reply(*call("make", first)), reply(reason="length"), backend=server, spare=True
     )
@@ -96,7 +96,7 @@ def test_where_it_cannot_go_on_or_nothing_comes_it_is_the_call_that_it_was(first
     assert ("", [(first, None)], "tool_use") == of(seen)
 
 
-def test_a_rest_that_breaks_off_ends_it_with_an_error():
+def test_a_truncated_remainder_ends_the_call_with_an_error():
     seen = drive(
         new_exchange(tools=(MAKE,)),
         reply(*call("make", '{"on": true}')),
@@ -114,7 +114,7 @@ def test_a_rest_that_breaks_off_ends_it_with_an_error():
     assert [('{"on": true, "text": "abc', "truncated")] == of(told)[1]
 
 
-def test_one_call_of_several_goes_on_and_those_behind_it_are_made_anew():
+def test_one_of_several_calls_is_resumed_and_the_later_ones_are_repeated():
     good = call("make", '{"count": 1, "on": false}')
     last = call("make", '{"count": 3, "on": true}')
     first = reply(*good, *call("make", '{"on": true}'), *last)
@@ -125,46 +125,46 @@ def test_one_call_of_several_goes_on_and_those_behind_it_are_made_anew():
     ]
 
 
-def test_some_servers_are_told_to_go_on():
+def test_some_backends_need_a_field_to_continue():
     seen = drive(new_exchange(), TWICE, REST, backend=VLLM)
 
     assert (True, False) == (seen.sent[1]["continue_final_message"], seen.sent[1]["add_generation_prompt"])
 
 
 @pytest.mark.parametrize("first", [TWICE, CUT])
-def test_where_nothing_can_be_gone_on_with_the_reply_is_what_it_was(first):
+def test_without_resumption_the_reply_is_the_first_one(first):
     without = of(drive(new_exchange(max_retries=0), first))
 
     assert without == of(drive(new_exchange(), first, backend=OFF))
 
 
-def test_a_call_that_was_cut_off_by_the_token_limit_goes_on():
+def test_a_call_that_the_token_limit_truncates_is_resumed():
     seen = drive(new_exchange(), CUT, REST, backend=LLAMA)
 
     assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == of(seen)
     assert "So. " + HEAD + "yz" == seen.sent[1]["messages"][-1]["content"]
 
 
-def test_a_limit_that_the_client_has_set_stands():
+def test_a_token_limit_of_the_client_is_respected():
     seen = drive(new_exchange(max_tokens=9), CUT, backend=LLAMA)
 
     assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == of(seen)
 
 
-def test_it_goes_on_as_often_as_is_allowed():
+def test_a_call_is_resumed_up_to_max_retries_times():
     more = reply("1", "2", reason="length")
     seen = drive(new_exchange(max_retries=3), CUT, more, more, REST, backend=LLAMA)
 
     assert ("So.  Done.", [('{"text": "xyz1212"}', None)], "tool_use") == of(seen)
 
 
-def test_a_rest_that_is_no_better_leaves_the_first_reply():
+def test_a_remainder_with_the_same_error_leaves_the_first_reply():
     seen = drive(new_exchange(), TWICE, reply('", "text": "z"}}\n</function_call> Oh.'), backend=LLAMA)
 
     assert ("So.  More.", [('{"text": "x', "malformed")], "complete") == of(seen)
 
 
-def test_a_rest_that_never_comes_leaves_the_first_reply():
+def test_a_remainder_that_never_comes_leaves_the_first_reply():
     for told in ([], ["y"]):
         tries = new_exchange()
         seen = [each for data in [*map(text_chunk, TWICE.pieces), end_chunks()] for _, each in tries.feed(data)]
@@ -183,7 +183,7 @@ def test_a_rest_that_never_comes_leaves_the_first_reply():
 
 
 @given(at=st.integers(0, len(WRITTEN)), size=st.integers(1, 9))
-def test_wherever_a_reply_is_cut_off_inside_a_call_its_rest_makes_it_whole(at, size):
+def test_a_call_that_is_truncated_anywhere_is_completed_by_its_remainder(at, size):
     whole = of(drive(new_exchange(), reply(WRITTEN)))
     pieces = [WRITTEN[:at][start : start + size] for start in range(0, at, size)]
     tries = new_exchange()
@@ -203,7 +203,7 @@ def test_wherever_a_reply_is_cut_off_inside_a_call_its_rest_makes_it_whole(at, s
         (("send",), '<function_call>\n{"name": "send", "arguments":', ' {"text": "x"}}\n</function_call>'),
     ],
 )
-def test_a_call_that_is_demanded_is_begun_where_nothing_else_holds_the_model_to_it(names, prefill, rest):
+def test_a_required_call_without_constraint_gets_a_prefill(names, prefill, rest):
     server = unconstrained(VLLM)
     seen = drive(new_exchange(tool_choice=ToolChoice("required", names), backend=server), reply(rest))
 
@@ -213,13 +213,13 @@ def test_a_call_that_is_demanded_is_begun_where_nothing_else_holds_the_model_to_
 
 
 @pytest.mark.parametrize("fields", [{}, {"tool_choice": REQUIRED, "extra": {"guided_regex": "x"}}])
-def test_it_is_not_begun_where_none_is_demanded_or_the_client_has_a_constraint_of_its_own(fields):
+def test_there_is_no_prefill_without_a_required_call_or_with_a_constraint_of_the_client(fields):
     seen = drive(new_exchange(backend=unconstrained(VLLM), **fields), reply(call()))
 
     assert "user" == seen.sent[0]["messages"][-1]["role"]
 
 
-def test_it_is_not_begun_in_the_reasoning_with_which_the_prompt_ends():
+def test_there_is_no_prefill_if_the_prompt_ends_inside_reasoning():
     tries = new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), in_reasoning="<think>")
     seen = drive(tries, reply("Hm. </think>", call()))
 
@@ -227,7 +227,7 @@ def test_it_is_not_begun_in_the_reasoning_with_which_the_prompt_ends():
     assert "user" == seen.sent[0]["messages"][-1]["role"]
 
 
-def test_every_dialect_begins_its_calls_in_its_own_way():
+def test_a_prefill_is_written_in_the_dialect():
     rest = "send>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>"
     seen = drive(new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), dialect="qwen3_xml"), reply(rest))
 
@@ -235,7 +235,7 @@ def test_every_dialect_begins_its_calls_in_its_own_way():
 
 
 @pytest.mark.parametrize("size", [1, 5, 400])
-def test_a_server_that_takes_a_new_turn_instead_of_going_on_mixes_nothing(size):
+def test_a_new_turn_instead_of_the_remainder_is_discarded(size):
     again = " \n" + HEAD + '"}}\n</function_call>'
     pieces = [again[at : at + size] for at in range(0, len(again), size)]
     seen = drive(new_exchange(), CUT, reply(*pieces), backend=unconstrained(VLLM), spare=True)
@@ -244,7 +244,7 @@ def test_a_server_that_takes_a_new_turn_instead_of_going_on_mixes_nothing(size):
 
 
 @pytest.mark.parametrize("size", [1, 5, 400])
-def test_a_server_that_takes_a_new_turn_where_a_call_was_begun_is_read_from_its_own_beginning(size):
+def test_a_new_turn_instead_of_a_prefilled_call_is_parsed_without_the_prefill(size):
     again = " \n" + HEAD + '"}}\n</function_call>'
     pieces = [again[at : at + size] for at in range(0, len(again), size)]
     seen = drive(new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM)), reply(*pieces))
@@ -262,7 +262,7 @@ ONE_CALL = [("many", '{"text": "a  b\\n\\nc <x> ", "n": 12, "xs": [{"k": "v"}, [
 
 @pytest.mark.parametrize("held", [False, True], ids=["streamed", "whole"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_in_every_dialect_a_call_that_is_cut_off_anywhere_goes_on(dialect, held):
+def test_in_every_dialect_a_call_that_is_truncated_anywhere_is_resumed(dialect, held):
     """Where its name was not read yet it is no call, and stays what the client has seen of it: text."""
     options = {"dialect": dialect, "tools": (MANY, SEND), "buffered": held}
     written = "Well.\n" + render_calls(DIALECTS[dialect], ONE_CALL)
@@ -303,7 +303,7 @@ CLOSED_AT_ONCE = {"gemma4": '<|"|>'}
 
 @pytest.mark.parametrize("server", [LLAMA, unconstrained(LLAMA)], ids=["constrained", "free"])
 @pytest.mark.parametrize("dialect", TWO_VALUES)
-def test_in_every_language_a_call_that_cannot_be_read_goes_on_from_what_the_client_has(dialect, server):
+def test_in_every_value_syntax_an_unreadable_call_is_resumed(dialect, server):
     said = "So.\n" + TWO_VALUES[dialect]
     text = "x y" if dialect in CLOSED_AT_ONCE else "x y!"
     good = render_calls(DIALECTS[dialect], [("send", json.dumps({"text": text}))])
@@ -317,7 +317,7 @@ def test_in_every_language_a_call_that_cannot_be_read_goes_on_from_what_the_clie
 
 
 @pytest.mark.parametrize("dialect", TWO_VALUES)
-def test_in_every_language_a_call_that_lacks_a_member_goes_on_from_its_last_one(dialect):
+def test_in_every_value_syntax_a_call_that_lacks_a_member_is_resumed(dialect):
     first, good = (
         render_calls(DIALECTS[dialect], [("make", arguments)])
         for arguments in ('{"text": "x y", "on": true}', '{"text": "x y", "on": true, "count": 3}')
@@ -341,7 +341,7 @@ def _place(text, count):
 
 
 @pytest.mark.parametrize("dialect", ["qwen3_xml", "pythonic", "gemma4"])
-def test_where_nothing_tells_what_of_its_text_was_right_the_call_is_what_it_was(dialect):
+def test_a_call_whose_invalid_value_cannot_be_located_is_accepted_as_it_was(dialect):
     arguments = '{"text": "x y", "count": "many", "on": true}'
     first = render_calls(DIALECTS[dialect], [("make", arguments)])
     pieces = [first[at : at + 3] for at in range(0, len(first), 3)]
@@ -350,14 +350,14 @@ def test_where_nothing_tells_what_of_its_text_was_right_the_call_is_what_it_was(
     assert ("", [(arguments, None)], "tool_use") == of(seen)
 
 
-def test_validated_arguments_that_are_cut_off_go_on():
+def test_truncated_validated_arguments_are_resumed():
     seen = drive(new_exchange(arguments="validated"), CUT, REST, backend=LLAMA)
 
     assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == of(seen)
     assert all(isinstance(each, Text) for read in seen.reads[:4] for each in read)
 
 
-def test_the_header_of_a_further_call_that_is_cut_off_is_part_of_what_goes_on():
+def test_the_truncated_header_of_a_later_call_is_part_of_the_remainder():
     good = render_calls(DIALECTS["kimi_k3"], [("send", '{"text": "x"}'), ("add", '{"a": 1}')])
     at = good.index('"add"') + 7
     seen = drive(
@@ -370,7 +370,7 @@ def test_the_header_of_a_further_call_that_is_cut_off_is_part_of_what_goes_on():
     assert ("", [('{"text": "x"}', None), ('{"a": 1}', None)], "tool_use") == of(seen)
 
 
-def test_a_doubtful_call_behind_one_that_cannot_go_on_is_told_whole_and_without_the_doubt():
+def test_an_invalid_call_after_one_that_cannot_be_resumed_is_sent_whole():
     pieces = HEAD + '", ', '"text": "y"}}\n</function_call>', call("add", '{"a": "much"}')
     seen = drive(new_exchange(), reply(*pieces), backend=OFF)
     doubtful = fold(seen.events).tool_calls[1]
@@ -379,7 +379,7 @@ def test_a_doubtful_call_behind_one_that_cannot_go_on_is_told_whole_and_without_
     assert ToolCallEnd is type(doubtful)
 
 
-def test_a_call_that_ended_with_what_the_client_has_of_it_goes_on_before_its_end():
+def test_a_call_that_violates_its_schema_at_its_end_is_resumed_before_the_end():
     for alone in (False, True):
         tries = new_exchange(dialect="pythonic", parallel_tool_calls=not alone)
         seen = drive(tries, reply("[send()", "]"), reply('text="x")]'), backend=LLAMA)
@@ -391,7 +391,7 @@ def test_a_call_that_ended_with_what_the_client_has_of_it_goes_on_before_its_end
 SECOND = call("add", '{"a": 1}')
 
 
-def test_good_calls_behind_one_that_goes_on_stand_where_the_model_makes_no_others():
+def test_valid_calls_after_a_resumed_one_stand_unless_the_model_makes_others():
     first = reply(*TWICE.pieces, SECOND)
     expected = [('{"text": "x"}', None), ('{"a": 1}', None)]
 
@@ -403,7 +403,7 @@ def test_good_calls_behind_one_that_goes_on_stand_where_the_model_makes_no_other
     assert 1 == sum(error is None for _, error in of(drive(alone, first, REST, backend=LLAMA, spare=True))[1])
 
 
-def test_they_stand_where_the_rest_is_no_better_too():
+def test_valid_calls_after_a_call_that_fails_again_stand():
     seen = drive(
         new_exchange(), reply(*TWICE.pieces, SECOND), reply('", "text": "z"}}\n</function_call>'), backend=LLAMA
     )
@@ -412,14 +412,14 @@ def test_they_stand_where_the_rest_is_no_better_too():
     assert "tool_use" == of(seen)[2]
 
 
-def test_half_an_escape_at_the_end_of_what_was_cut_off_is_read_with_its_rest():
+def test_an_escape_that_is_truncated_in_the_middle_is_completed():
     first = reply("[send(te", 'xt="a', "\\", reason="length")
     seen = drive(new_exchange(dialect="pythonic"), first, reply('n")]'), backend=LLAMA)
 
     assert ("", [('{"text": "a\\n"}', None)], "tool_use") == of(seen)
 
 
-def test_the_place_where_calls_begin_is_not_looked_for_in_reasoning():
+def test_a_start_marker_in_reasoning_does_not_start_the_calls():
     thought = "<think>Perhaps <function_call> it is.</think>\n"
     seen = drive(new_exchange(), reply(thought + HEAD, '", ', '"text": "y"}}\n</function_call>'), REST, backend=LLAMA)
 
@@ -428,7 +428,7 @@ def test_the_place_where_calls_begin_is_not_looked_for_in_reasoning():
     assert "string-char" in seen.sent[1]["grammar"].splitlines()[0]
 
 
-def test_white_space_that_the_client_has_comes_again():
+def test_stripped_white_space_that_the_client_has_is_repeated():
     first = reply(HEAD, " \n", reason="length")
     seen = drive(new_exchange(), first, reply(' \ny"}}\n</function_call>'), backend=LLAMA)
 
@@ -436,21 +436,21 @@ def test_white_space_that_the_client_has_comes_again():
     assert HEAD == seen.sent[1]["messages"][-1]["content"]
 
 
-def test_under_a_grammar_it_can_only_come_again():
+def test_the_grammar_of_the_remainder_repeats_stripped_white_space():
     seen = drive(new_exchange(), reply(HEAD, "  ", reason="length"), REST, backend=LLAMA)
 
     assert seen.sent[1]["grammar"].startswith('root ::= "  " ')
 
 
 @pytest.mark.parametrize("spoken", ["y", "", " x"])
-def test_where_something_else_comes_the_call_stays_as_it_was_and_the_upstream_is_let_go(spoken):
+def test_another_text_than_the_remainder_leaves_the_call_and_cancels_the_upstream(spoken):
     tries = new_exchange()
     seen = drive(tries, reply(HEAD, " \t", reason="length"), reply(spoken + '"}}\n', "</function_call>"), backend=LLAMA)
 
     assert ("", [('{"text": "x \\t', "truncated")], "max_tokens") == of(seen)
 
 
-def test_text_that_waited_for_a_demanded_call_comes_before_it_when_it_goes_on():
+def test_text_before_a_required_call_is_sent_when_the_call_is_resumed():
     head = "So.\n<tool_call>\n<function=send>\n<par"
     first, rest = reply(head, reason="length"), reply("ameter=text>\nx\n</parameter>\n</function>\n</tool_call>")
     for whole in (False, True):
@@ -461,7 +461,7 @@ def test_text_that_waited_for_a_demanded_call_comes_before_it_when_it_goes_on():
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_call_whose_start_was_held_may_be_cut_off_again(whole):
+def test_a_buffered_call_may_be_truncated_again(whole):
     head = "So.\n<tool_call>\n<function=send>\n<par"
     replies = [reply(head, reason="length"), reply("ameter=text>\nx", reason="length")]
     rest = reply("y\n</parameter>\n</function>\n</tool_call>")
@@ -475,7 +475,7 @@ def test_a_call_whose_start_was_held_may_be_cut_off_again(whole):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_call_whose_start_was_held_is_told_where_its_rest_never_comes(whole):
+def test_a_buffered_call_is_sent_if_its_remainder_never_comes(whole):
     tries = new_exchange(dialect="qwen3_xml", buffered=whole)
     seen = [
         event

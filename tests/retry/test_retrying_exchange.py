@@ -36,7 +36,7 @@ def arguments(reply):
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_a_bad_call_is_asked_for_once_more_and_never_seen(bad):
+def test_a_defective_call_is_retried_and_never_sent(bad):
     seen = drive(new_exchange(), reply("Well. ", bad, " Done."), reply(GOOD))
 
     assert "Well. " == folded(seen).text
@@ -53,7 +53,7 @@ def test_a_bad_call_is_asked_for_once_more_and_never_seen(bad):
         (TWICE, "Your call of \"add\" was not accepted: the key 'a' comes twice"),
     ],
 )
-def test_the_model_is_told_what_was_wrong_behind_what_it_said(bad, told):
+def test_the_retry_has_the_reply_and_a_turn_with_its_defect(bad, told):
     seen = drive(new_exchange(), reply("Well. ", bad), reply(GOOD))
     first, second = (body["messages"] for body in seen.sent)
 
@@ -64,7 +64,7 @@ def test_the_model_is_told_what_was_wrong_behind_what_it_said(bad, told):
     assert '{"name": "<function name>", "arguments": {"<parameter>": "<value>"}}' in second[-1]["content"]
 
 
-def test_a_call_that_is_demanded_and_does_not_come_is_asked_for():
+def test_a_missing_required_call_is_retried():
     seen = drive(new_exchange(tool_choice=REQUIRED), reply("I would", " rather not."), reply("Oh. ", GOOD))
 
     assert [[], [], [], []] == seen.reads[:4]
@@ -73,7 +73,7 @@ def test_a_call_that_is_demanded_and_does_not_come_is_asked_for():
     assert "You had to call a function" in seen.sent[1]["messages"][-1]["content"]
 
 
-def test_text_before_a_call_that_is_demanded_comes_with_the_call():
+def test_text_before_a_required_call_comes_with_the_call():
     seen = drive(new_exchange(tool_choice=REQUIRED), reply("So: ", GOOD, " ."))
 
     assert [] == seen.reads[0]
@@ -81,7 +81,7 @@ def test_text_before_a_call_that_is_demanded_comes_with_the_call():
     assert "So: " == folded(seen).text.strip(" .") + " "
 
 
-def test_nothing_is_held_as_long_as_nothing_is_wrong():
+def test_nothing_is_held_back_without_a_defect():
     seen = drive(new_exchange(), reply("one ", "two ", GOOD, "three"))
 
     assert [[Text("one ")], [Text("two ")]] == seen.reads[:2]
@@ -89,7 +89,7 @@ def test_nothing_is_held_as_long_as_nothing_is_wrong():
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_what_fails_twice_is_what_the_first_reply_said(bad):
+def test_a_retry_with_the_same_defect_leaves_the_first_reply(bad):
     without = fold(drive(new_exchange(max_retries=0), reply("Well. ", bad, " Done.")).events)
     seen = folded(drive(new_exchange(), reply("Well. ", bad, " Done."), reply("Sorry, again: ", bad)))
 
@@ -103,7 +103,7 @@ def test_a_tool_that_does_not_exist_may_end_in_an_answer():
     assert ("Let me see.\n\nI cannot do that.", "complete") == (folded(seen).text, folded(seen).stop_reason)
 
 
-def test_good_calls_pass_at_once_and_bad_ones_are_asked_for_alone():
+def test_valid_calls_pass_at_once_and_only_the_others_are_retried():
     seen = drive(new_exchange(), reply(UNKNOWN, "\n", GOOD), reply(call("send", '{"text": "x"}')))
 
     assert [("add", '{"a": 1}'), ("send", '{"text": "x"}')] == arguments(folded(seen))
@@ -112,34 +112,34 @@ def test_good_calls_pass_at_once_and_bad_ones_are_asked_for_alone():
     assert 'do not repeat them:\n- add {"a": 1}' in seen.sent[1]["messages"][-1]["content"]
 
 
-def test_a_call_that_is_repeated_although_it_was_taken_does_not_run_twice():
+def test_an_accepted_call_that_the_retry_repeats_is_dropped():
     seen = drive(new_exchange(), reply(GOOD, UNKNOWN), reply(call(arguments='{"a":1}'), call(arguments='{"a": 2}')))
 
     assert [("add", '{"a": 1}'), ("add", '{"a": 2}')] == arguments(folded(seen))
 
 
-def test_a_call_of_which_the_client_has_the_start_ends_with_its_error():
+def test_a_call_whose_start_was_sent_ends_with_its_error():
     pieces = ('<function_call>\n{"name": "add", "arguments": {"a": ', "1, ", '"a": 2}}\n</function_call>')
     seen = drive(new_exchange(), reply(*pieces))
 
     assert ["malformed"] == [each.error.kind for each in folded(seen).tool_calls if each.error]
 
 
-def test_where_the_reply_is_read_whole_such_a_call_is_mended_too():
+def test_in_a_buffered_reply_such_a_call_is_replaced():
     pieces = ('<function_call>\n{"name": "add", "arguments": {"a": ', "1, ", '"a": 2}}\n</function_call>')
     seen = drive(new_exchange(buffered=True), reply(*pieces), reply(GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
 
 
-def test_arguments_that_break_the_schema_are_mended_where_the_reply_is_read_whole():
+def test_in_a_buffered_reply_a_schema_violation_is_retried():
     seen = drive(new_exchange(buffered=True), reply(WRONG), reply(GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
     assert "'a' is a required property" in seen.sent[1]["messages"][-1]["content"]
 
 
-def test_arguments_that_break_the_schema_twice_are_a_call_as_they_are_without_second_tries():
+def test_arguments_that_violate_the_schema_twice_are_accepted_as_without_retries():
     seen = folded(drive(new_exchange(buffered=True), reply(WRONG), reply(WRONG)))
 
     assert [("add", '{"b": 1}')] == arguments(seen)
@@ -147,7 +147,7 @@ def test_arguments_that_break_the_schema_twice_are_a_call_as_they_are_without_se
     assert ToolCallEnd is type(seen.tool_calls[0])  # one that tells of doubts has a field more
 
 
-def test_calls_of_a_whole_reply_keep_their_order_when_nothing_is_mended():
+def test_calls_of_a_buffered_reply_keep_their_order_if_the_retry_fails():
     first = reply(WRONG, GOOD, call("send", '{"text": "x"}'))
     without = folded(drive(new_exchange(max_retries=0), first))
     seen = folded(drive(new_exchange(buffered=True), first, reply("No.")))
@@ -162,7 +162,7 @@ def test_validated_calls_that_fail_twice_end_with_their_error():
     assert ["invalid"] == [each.error.kind for each in seen.tool_calls if each.error]
 
 
-def test_as_often_as_is_allowed_the_model_is_asked_again():
+def test_the_model_is_asked_again_up_to_max_retries_times():
     seen = drive(new_exchange(max_retries=3), reply(UNKNOWN), reply(TWICE), reply(UNREADABLE), reply(GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
@@ -171,14 +171,14 @@ def test_as_often_as_is_allowed_the_model_is_asked_again():
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-def test_a_reply_that_was_cut_off_is_not_asked_again(reason):
+def test_a_truncated_reply_is_not_retried(reason):
     seen = drive(new_exchange(), reply(UNKNOWN, reason=reason))
 
     assert 1 == len(seen.sent)
     assert UNKNOWN == folded(seen).text
 
 
-def test_where_one_call_is_allowed_and_came_nothing_is_asked_again():
+def test_without_parallel_calls_an_accepted_call_ends_the_retries():
     seen = drive(new_exchange(parallel_tool_calls=False), reply(UNKNOWN, GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
@@ -188,13 +188,13 @@ def test_where_one_call_is_allowed_and_came_nothing_is_asked_again():
 @pytest.mark.parametrize(
     "quoted", [f"`{UNKNOWN}`", f"```\n{UNKNOWN}\n```\nlike this", "Use <function_call> for calls.", '{"name": "x"}']
 )
-def test_what_is_quoted_or_only_mentioned_is_no_fault(quoted):
+def test_a_quoted_or_mentioned_call_is_no_defect(quoted):
     seen = drive(new_exchange(), reply(quoted))
 
     assert quoted == folded(seen).text
 
 
-def test_a_long_reply_is_not_asked_again_and_not_held():
+def test_a_long_reply_is_neither_retried_nor_held_back():
     long = "x" * 40_000
     seen = drive(new_exchange(), reply(UNKNOWN, long, long, "end"))
 
@@ -203,7 +203,7 @@ def test_a_long_reply_is_not_asked_again_and_not_held():
     assert [Text("end")] == seen.reads[3]
 
 
-def test_a_second_try_that_rambles_is_stopped_and_the_first_stands():
+def test_a_retry_without_end_is_stopped_and_the_first_reply_stands():
     tries = new_exchange()
     seen = drive(tries, reply(UNKNOWN), reply("x" * 70_000, "never read"))
 
@@ -211,13 +211,13 @@ def test_a_second_try_that_rambles_is_stopped_and_the_first_stands():
     assert (UNKNOWN, "complete") == (folded(seen).text, folded(seen).stop_reason)
 
 
-def test_reasoning_of_a_second_try_is_not_shown_with_its_call():
+def test_reasoning_of_a_retry_is_not_sent_with_its_call():
     seen = drive(new_exchange(), reply("<think>a</think>", UNKNOWN), reply("<think>b</think>", GOOD))
 
     assert [Reasoning("a")] == [each for each in seen.events if isinstance(each, Reasoning)]
 
 
-def test_a_blank_reply_leaves_no_empty_turn():
+def test_a_blank_reply_adds_no_turn_to_the_retry():
     seen = drive(new_exchange(tool_choice=REQUIRED), reply(" \n"), reply(GOOD))
     first, second = (body["messages"] for body in seen.sent)
 
@@ -225,7 +225,7 @@ def test_a_blank_reply_leaves_no_empty_turn():
     assert second[-1]["content"].startswith(first[-1]["content"] + "\n\n")
 
 
-def test_what_the_model_wrote_opens_nothing_where_it_is_quoted():
+def test_markers_in_the_defect_are_escaped_in_the_retry():
     seen = drive(new_exchange(), reply(call("</function_call>x")), reply(GOOD))
 
     assert "<_/function_call>" not in seen.sent[1]["messages"][-2]["content"]
@@ -241,21 +241,21 @@ def in_the_second_try(first):
     return tries, seen
 
 
-def test_an_upstream_that_is_lost_in_the_first_try_is_an_error_behind_what_was_held():
+def test_an_upstream_that_fails_in_the_first_attempt_is_an_error_after_the_buffered_text():
     tries = new_exchange()
     seen = fold(each for _, each in [*tries.feed(text_chunk(UNKNOWN)), *tries.fail(UpstreamError("lost"))])
 
     assert (UNKNOWN, None, Error("upstream_error", "lost")) == (seen.text, seen.stop_reason, seen.error)
 
 
-def test_an_upstream_that_is_lost_in_the_second_try_is_not_told():
+def test_an_upstream_that_fails_in_a_retry_is_not_reported():
     tries, seen = in_the_second_try(UNKNOWN)
     seen += [each for _, each in [*tries.feed(text_chunk("So")), *tries.fail(UpstreamError("lost"))]]
 
     assert (UNKNOWN, "complete", None) == (fold(seen).text, fold(seen).stop_reason, fold(seen).error)
 
 
-def test_an_error_in_the_stream_of_a_second_try_is_not_told():
+def test_an_error_in_the_stream_of_a_retry_is_not_reported():
     tries, seen = in_the_second_try(UNKNOWN)
     seen += [each for _, each in tries.feed(event(error={"message": "no", "code": 500}))]
 
@@ -264,7 +264,7 @@ def test_an_error_in_the_stream_of_a_second_try_is_not_told():
     assert (UNKNOWN, "complete", None) == (fold(seen).text, fold(seen).stop_reason, fold(seen).error)
 
 
-def test_a_server_that_takes_a_grammar_gets_one_for_a_call_that_was_meant_and_no_words():
+def test_a_grammar_replaces_the_correction_for_a_defective_call():
     server = get_backend("llama-server")
     seen = [drive(new_exchange(), reply(bad), reply(GOOD), backend=server).sent for bad in BAD]
 
@@ -272,7 +272,7 @@ def test_a_server_that_takes_a_grammar_gets_one_for_a_call_that_was_meant_and_no
     assert [False, True, True] == [first["messages"] == second["messages"] for first, second in seen]
 
 
-def test_a_model_whose_prompt_has_opened_its_reasoning_may_think_in_the_next_try_too():
+def test_a_grammar_of_a_retry_admits_reasoning_that_the_prompt_opens():
     thought = "Hm. </think>\n\n"
     tries = new_exchange(in_reasoning="<think>")
     seen = drive(tries, reply(thought, UNREADABLE), reply("So. </think>\n", GOOD), backend=get_backend("llama-server"))
@@ -282,14 +282,14 @@ def test_a_model_whose_prompt_has_opened_its_reasoning_may_think_in_the_next_try
     assert '"</think>"' in seen.sent[1]["grammar"]
 
 
-def test_such_a_model_sees_its_reasoning_with_the_tag_that_opens_it():
+def test_the_retry_repeats_reasoning_with_the_tag_that_the_prompt_opened():
     seen = drive(new_exchange(in_reasoning="<think>"), reply("Hm. </think>\n", UNREADABLE), reply("Oh. </think>", GOOD))
 
     assert [("add", '{"a": 1}')] == arguments(folded(seen))
     assert f"<think>Hm. </think>\n{UNREADABLE}" == seen.sent[1]["messages"][-2]["content"]
 
 
-def test_words_are_needed_beside_a_grammar_that_did_not_help_or_where_calls_were_accepted():
+def test_the_correction_is_sent_with_the_grammar_if_that_failed_or_calls_were_accepted():
     server = get_backend("llama-server")
     held = new_exchange(tool_choice=REQUIRED, backend=server, buffered=True)
     seen = [drive(held, reply(WRONG), reply(GOOD), backend=server)]
@@ -299,7 +299,7 @@ def test_words_are_needed_beside_a_grammar_that_did_not_help_or_where_calls_were
     assert [2, 2] == [len(each.sent[1]["messages"]) - len(each.sent[0]["messages"]) for each in seen]
 
 
-def test_a_second_try_without_tags_is_asked_for_without_tags():
+def test_a_retry_under_a_json_schema_asks_for_calls_without_tags():
     seen = drive(
         new_exchange(), reply(TWICE), reply('{"name": "add", "arguments": {"a": 3}}'), backend=get_backend("ollama")
     )
@@ -352,7 +352,7 @@ def driven(tries, *answers, server=OFF):
     options=options(),
     server=st.sampled_from([OFF, get_backend("vllm"), get_backend("llama-server")]),
 )
-def test_whatever_the_replies_are_the_clients_events_keep_the_laws(answers, max_retries, options, server):
+def test_the_clients_events_keep_the_laws_for_any_replies(answers, max_retries, options, server):
     """Also where a later reply is read as the rest of a call that has nothing to do with it."""
     events = driven(new_exchange(max_retries=max_retries, backend=server, **options), *answers, server=server)
 
@@ -361,7 +361,7 @@ def test_whatever_the_replies_are_the_clients_events_keep_the_laws(answers, max_
 
 
 @given(first=replies(), options=options())
-def test_nothing_of_a_reply_is_lost_that_is_not_mended(first, options):
+def test_a_failed_retry_loses_nothing_of_the_reply(first, options):
     """A second try that is cut off at once mends nothing; only the order of text and calls may differ then."""
     without = fold(driven(new_exchange(max_retries=0, **options), first))
     seen = fold(driven(new_exchange(**options), first, reply(reason="length")))
@@ -375,7 +375,7 @@ def told(call):
 
 
 @given(text=PIECES, dialect=st.sampled_from(["function_call", "hermes", "qwen3_xml", "pythonic", "auto"]))
-def test_a_marked_reply_differs_from_a_plain_one_in_its_marks_alone(text, dialect):
+def test_a_stream_with_defects_is_otherwise_the_same(text, dialect):
     plain, marked = (StreamParser(dialect, [ADD], marked=marked) for marked in (False, True))
     events = marked.feed(text) + marked.close()
 

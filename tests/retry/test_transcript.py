@@ -3,7 +3,7 @@
 from fcshim.retry.transcript import MAX_CHARACTERS, Transcript
 
 
-def test_it_keeps_what_fits():
+def test_a_transcript_keeps_text_up_to_its_limit():
     record = Transcript()
     for piece in ("a", "b", "c" * (MAX_CHARACTERS - 2)):
         record.append(piece)
@@ -12,7 +12,7 @@ def test_it_keeps_what_fits():
     assert "ab" + "c" * (MAX_CHARACTERS - 2) == record.text
 
 
-def test_it_stops_keeping_what_does_not():
+def test_a_transcript_drops_text_beyond_its_limit():
     record = Transcript()
     for _ in range(3):
         record.append("x" * MAX_CHARACTERS)

@@ -30,7 +30,7 @@ def expected(vector):
 
 
 @EACH
-def test_a_second_try_mends_what_is_read_whole(vector):
+def test_a_retry_replaces_the_call_of_a_buffered_reply(vector):
     text, calls, answer = answered(vector, vector["said"], whole=True)
 
     assert ("", expected(vector)) == (text.strip(), calls)
@@ -40,7 +40,7 @@ def test_a_second_try_mends_what_is_read_whole(vector):
 
 @EACH
 @pytest.mark.parametrize("size", [1, 4, 17])
-def test_however_it_is_cut(vector, size):
+def test_a_retry_replaces_the_call_for_any_split(vector, size):
     said = vector["said"]
     pieces = [said[at : at + size] for at in range(0, len(said), size)]
 
@@ -48,7 +48,7 @@ def test_however_it_is_cut(vector, size):
 
 
 @EACH
-def test_without_one_it_is_no_call_as_it_must_be(vector):
+def test_without_a_retry_there_is_no_valid_call(vector):
     _, calls, _ = answered(vector, vector["said"], whole=True, max_retries=0)
 
     assert ["add", {"a": 1}] not in calls
