@@ -33,7 +33,7 @@ async def talking(*scripts, max_rounds=4):
         )
 
 
-async def heard(conversation, text):
+async def turn_events(conversation, text):
     return [event async for event in conversation.send(text)]
 
 
@@ -43,7 +43,7 @@ def kinds(conversation):
 
 async def test_a_turn_adds_question_calls_results_and_answer():
     async with talking(text_reply(SHOUT), text_reply("HEY it is.")) as (conversation, _):
-        await heard(conversation, "Hi")
+        await turn_events(conversation, "Hi")
 
     assert [UserMessage, AssistantMessage, ToolMessage, AssistantMessage] == kinds(conversation)
     assert (TextPart("HEY"),) == conversation.session.messages[2].content
@@ -63,7 +63,7 @@ async def test_an_interrupted_turn_keeps_the_received_text():
 async def test_a_question_without_any_reply_is_removed():
     async with talking(Script((b"{}",), status=500)) as (conversation, _):
         with pytest.raises(UpstreamError):
-            await heard(conversation, "Hi")
+            await turn_events(conversation, "Hi")
 
     assert () == conversation.session.messages
 
@@ -71,7 +71,7 @@ async def test_a_question_without_any_reply_is_removed():
 async def test_complete_rounds_stay_when_a_later_one_fails():
     async with talking(text_reply(SHOUT), Script((ROLE, CUT))) as (conversation, _):
         with pytest.raises(UpstreamError):
-            await heard(conversation, "Hi")
+            await turn_events(conversation, "Hi")
 
     assert [UserMessage, AssistantMessage, ToolMessage] == kinds(conversation)
 
@@ -79,15 +79,15 @@ async def test_complete_rounds_stay_when_a_later_one_fails():
 async def test_a_model_that_never_stops_calling_is_stopped():
     async with talking(text_reply(SHOUT), text_reply(SHOUT), max_rounds=2) as (conversation, _):
         with pytest.raises(ModelOutputError, match="still calls tools"):
-            await heard(conversation, "Hi")
+            await turn_events(conversation, "Hi")
 
     assert [UserMessage, AssistantMessage, ToolMessage] == kinds(conversation)
 
 
 async def test_the_model_may_change_between_turns():
     async with talking(text_reply("a"), text_reply("b")) as (conversation, upstream):
-        await heard(conversation, "Hi")
+        await turn_events(conversation, "Hi")
         conversation.session.model = "other"
-        await heard(conversation, "Ho")
+        await turn_events(conversation, "Ho")
 
     assert ["m", "other"] == [asked.body["model"] for asked in upstream.requests]

@@ -43,9 +43,9 @@ async def collect(answer, parts):
         parts.append(part)
 
 
-def plain(heard):
+def plain(request):
     """Return whether a request holds nothing that an endpoint without tools would refuse."""
-    fields = heard.fields
+    fields = request.json_body
     texts = [
         isinstance(message["content"], str) and {"role", "content"} == set(message) for message in fields["messages"]
     ]
@@ -85,11 +85,11 @@ async def test_a_streamed_call_is_executed_and_its_result_goes_back():
 async def test_a_whole_reply_holds_its_calls():
     async with talking(stream_texts(CALL + "\n" + CALL)) as (sdk, upstream):
         answer = await sdk.chat("m", HI, tools=[add], options={"num_predict": 50, "temperature": 0})
-    (heard,) = upstream.requests
+    (request,) = upstream.requests
 
     assert [{"a": 1, "b": 2}] * 2 == [call.function.arguments for call in answer.message.tool_calls]
-    assert (50, 0) == (heard.json_body["max_tokens"], heard.json_body["temperature"])
-    assert heard.json_body["stream"] is True
+    assert (50, 0) == (request.json_body["max_tokens"], request.json_body["temperature"])
+    assert request.json_body["stream"] is True
 
 
 async def test_the_synchronous_client_gets_the_same():
@@ -117,12 +117,12 @@ async def test_generate_gives_the_text_of_one_prompt(stream):
     async with talking(stream_texts("Bl", "ue")) as (sdk, upstream):
         answer = await sdk.generate("m", "What colour?", system="Be brief.", stream=stream)
         parts = [part async for part in answer] if stream else [answer]
-    (heard,) = upstream.requests
+    (request,) = upstream.requests
 
     assert "Blue" == "".join(part.response for part in parts)
     assert parts[-1].done
     assert [("system", "Be brief."), ("user", "What colour?")] == [
-        (message["role"], message["content"]) for message in heard.json_body["messages"]
+        (message["role"], message["content"]) for message in request.json_body["messages"]
     ]
 
 
@@ -130,9 +130,9 @@ async def test_a_schema_reaches_the_upstream_in_its_own_words():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     async with talking(stream_texts('{"a":1}'), constrain="off") as (sdk, upstream):
         await sdk.chat("m", HI, format=schema)
-    (heard,) = upstream.requests
+    (request,) = upstream.requests
 
-    assert schema == heard.json_body["response_format"]["json_schema"]["schema"]
+    assert schema == request.json_body["response_format"]["json_schema"]["schema"]
 
 
 async def test_models_are_listed_and_have_tools():
@@ -224,10 +224,10 @@ LOADED = b'{"model":"m","created_at":"2026-11-20T10:00:00Z","message":{"role":"a
 async def test_a_real_ollama_is_asked_to_load_its_model():
     async with talking(fixed_reply(200, LOADED), upstream_api="ollama") as (sdk, upstream):
         loaded = await sdk.chat("m", [], keep_alive="5m")
-    (heard,) = upstream.requests
+    (request,) = upstream.requests
 
     assert loaded.done
-    assert ("POST /api/chat HTTP/1.1", "5m") == (heard.request_line, heard.json_body["keep_alive"])
+    assert ("POST /api/chat HTTP/1.1", "5m") == (request.request_line, request.json_body["keep_alive"])
 
 
 async def test_a_real_ollama_calls_tools_by_itself():
@@ -235,14 +235,14 @@ async def test_a_real_ollama_calls_tools_by_itself():
     body = b'{"message":{"content":"","tool_calls":[' + call + b']},"done":false}\n{"done":true,"done_reason":"stop"}\n'
     async with talking(fixed_reply(200, body), upstream_api="ollama", tools="native") as (sdk, upstream):
         answer = await sdk.chat("m", HI, tools=[add], options={"num_ctx": 8192}, think=False)
-    (heard,) = upstream.requests
+    (request,) = upstream.requests
 
     assert [{"a": 1, "b": 2}] == [each.function.arguments for each in answer.message.tool_calls]
-    assert ["add"] == [tool["function"]["name"] for tool in heard.json_body["tools"]]
+    assert ["add"] == [tool["function"]["name"] for tool in request.json_body["tools"]]
     assert ({"num_ctx": 8192}, False, True) == (
-        heard.json_body["options"],
-        heard.json_body["think"],
-        heard.json_body["stream"],
+        request.json_body["options"],
+        request.json_body["think"],
+        request.json_body["stream"],
     )
 
 

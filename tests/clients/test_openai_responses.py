@@ -57,9 +57,9 @@ async def kinds(sdk, **fields):
     return [each async for each in await sdk.responses.create(model="m", input="Hi", stream=True, **fields)]
 
 
-def sent(heard):
-    """Return the upstream's requests, which must hold nothing that an endpoint without tools would refuse."""
-    fields = heard.fields
+def sent(request):
+    """Return the messages of a request; it must hold nothing that an endpoint without tools would refuse."""
+    fields = request.json_body
 
     assert not {"tools", "tool_choice", "input", "store"} & set(fields)
     assert all({"role", "content"} == set(message) for message in fields["messages"])
@@ -70,13 +70,13 @@ def sent(heard):
 async def test_a_text_is_a_message(stream):
     async with talking(stream_texts("Hel", "lo")) as (sdk, upstream):
         response = await create(sdk, stream=stream, instructions="Be brief.", max_output_tokens=50)
-    (heard,) = upstream.requests
+    (request,) = upstream.requests
 
     assert "Hello" == response.output_text
     assert ("completed", "Be brief.", 50) == (response.status, response.instructions, response.max_output_tokens)
     assert (10, 5, 15) == (response.usage.input_tokens, response.usage.output_tokens, response.usage.total_tokens)
-    assert [("system", "Be brief."), ("user", "What is 1 + 2?")] == sent(heard)
-    assert 50 == heard.json_body["max_tokens"]
+    assert [("system", "Be brief."), ("user", "What is 1 + 2?")] == sent(request)
+    assert 50 == request.json_body["max_tokens"]
 
 
 @STREAMS
@@ -293,11 +293,11 @@ def spoken(text):
 async def test_an_upstream_that_remembers_by_itself_is_told_what_the_client_refers_to():
     async with talking(spoken("Hi."), upstream_api="responses", tools="native") as (sdk, upstream):
         response = await create(sdk, stream=True, input=[], previous_response_id="resp_there", tools=[ADD])
-    (heard,) = upstream.requests
+    (request,) = upstream.requests
 
     assert "Hi." == response.output_text
-    assert ("resp_there", []) == (heard.json_body["previous_response_id"], heard.json_body["input"])
-    assert "store" not in heard.json_body
+    assert ("resp_there", []) == (request.json_body["previous_response_id"], request.json_body["input"])
+    assert "store" not in request.json_body
 
 
 async def test_where_tools_go_by_the_prompt_every_reply_is_remembered_here():
@@ -310,8 +310,8 @@ async def test_where_tools_go_by_the_prompt_every_reply_is_remembered_here():
 
     assert "Three." == third.output_text
     assert ["system", "user", "assistant", "user", "assistant", "user"] == said_
-    assert all(heard.json_body["store"] is False for heard in upstream.requests)
-    assert not any("previous_response_id" in heard.json_body for heard in upstream.requests)
+    assert all(request.json_body["store"] is False for request in upstream.requests)
+    assert not any("previous_response_id" in request.json_body for request in upstream.requests)
 
 
 @STREAMS

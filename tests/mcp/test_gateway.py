@@ -71,17 +71,17 @@ async def test_content_of_every_kind_is_passed_on(mode):
 
 
 async def test_progress_is_passed_on(mode):
-    heard = []
+    reports = []
 
     async def listen(progress, total, message):
-        heard.append((progress, total, message))
+        reports.append((progress, total, message))
 
     async with Client(offering(slowly).server, mode=mode) as client:
         result = await client.call_tool("slowly", {}, progress_callback=listen)
-        await eventually(lambda: len(heard) == 3)
+        await eventually(lambda: len(reports) == 3)
 
     assert "done" == result.content[0].text
-    assert [(0, 3, "at 0"), (1, 3, "at 1"), (2, 3, "at 2")] == sorted(heard)
+    assert [(0, 3, "at 0"), (1, 3, "at 1"), (2, 3, "at 2")] == sorted(reports)
 
 
 async def test_a_call_that_needs_approval_is_refused(mode):

@@ -36,14 +36,14 @@ def reached(way):
 @pytest.mark.parametrize("way", WAYS)
 async def test_every_transport_lists_and_calls(way, handshake):
     """Requirements 31 and 23: every transport, both generations of the protocol, with progress."""
-    heard = []
+    reports = []
     with reached(way) as reach:
         async with manager(McpServerConfig(name="f", transport=reach, handshake=handshake)) as servers:
             (status,) = servers.status()
             names = [tool.definition.name for tool in servers.tools()]
             result = await servers.call("mcp__f__add", {"a": 1, "b": 2})
-            counted = await servers.call("f:count", {"to": 3}, CallContext("c", heard.append))
-            await eventually(lambda: len(heard) == 3 or way == "json")
+            counted = await servers.call("f:count", {"to": 3}, CallContext("c", reports.append))
+            await eventually(lambda: len(reports) == 3 or way == "json")
 
     assert ConnectionState.READY is status.state
     assert handshake == (status.protocol_version < "2026")
@@ -53,7 +53,7 @@ async def test_every_transport_lists_and_calls(way, handshake):
     assert "counted" == counted.text
     if way != "json":
         assert [(1.0, 3.0, "at 1"), (2.0, 3.0, "at 2"), (3.0, 3.0, "at 3")] == [
-            (step.done, step.total, step.message) for step in sorted(heard, key=lambda step: step.done)
+            (step.done, step.total, step.message) for step in sorted(reports, key=lambda step: step.done)
         ]
 
 

@@ -15,16 +15,16 @@ async def asked_model(answer, **settings):
 
 
 async def test_a_server_asks_the_model():
-    heard = []
+    received = []
 
     async def ask(messages, most):
-        heard.append((messages, most))
+        received.append((messages, most))
         return Reply(text="3", stop_reason="max_tokens")
 
     result = await asked_model(ask)
     messages = (SystemMessage((TextPart("Be brief."),)), UserMessage((TextPart("What is 1 + 2?"),)))
 
-    assert [(messages, MAX_SAMPLING_TOKENS)] == heard
+    assert [(messages, MAX_SAMPLING_TOKENS)] == received
     assert "3 (maxTokens)" == result.text
 
 
@@ -48,15 +48,15 @@ async def test_without_callbacks_servers_get_no_answer():
 
 @pytest.mark.parametrize(("given", "said"), [({"name": "Ada"}, "accept Ada"), (None, "decline ")])
 async def test_a_server_asks_the_user(given, said):
-    heard = []
+    received = []
 
     async def ask(form):
-        heard.append(form)
+        received.append(form)
         return given
 
     async with manager(server(handshake=True), elicitation=elicitation_callback(ask)) as servers:
         result = await servers.call("f:ask_user", {"question": "Who are you?"})
-    (form,) = heard
+    (form,) = received
 
     assert isinstance(form, ElicitationForm)
     assert ("Who are you?", ["name"]) == (form.message, list(form.schema["properties"]))

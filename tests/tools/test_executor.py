@@ -225,21 +225,21 @@ async def test_waiting_for_approval_does_not_count_as_execution_time():
 
 
 async def test_the_listener_gets_the_events_of_a_call():
-    heard = []
+    events = []
 
     async def work(context: CallContext) -> str:
         context.report(ToolProgress(1, 2, "half"))
         return context.call_id
 
     made = call("work")
-    (message,) = await Executor([work]).execute([made], heard.append)
+    (message,) = await Executor([work]).execute([made], events.append)
 
     assert "call_0" == text_of(message)
     assert [
         CallStarted(made),
         CallProgressed("call_0", ToolProgress(1, 2, "half")),
         CallFinished(message, final=False),
-    ] == heard
+    ] == events
 
 
 async def test_cancelling_cancels_the_work():
