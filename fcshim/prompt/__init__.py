@@ -1,1 +1,1 @@
-"""Tools, past calls and results to text: rendering, history, neutralising."""
+"""Tools, past calls and results to text: rendering, history, escaping of markers."""

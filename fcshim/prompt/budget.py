@@ -1,14 +1,13 @@
-"""What a prompt leaves out where it would be longer than its budget: old long results first, then tools.
+"""What a prompt over its budget leaves out: first the middle of old long results, then tool descriptions.
 
-Theory of operation. The conversation is walked from its beginning, and at the end of every step, where a request was
-made, the prompt of that request is measured. Where it is over the budget, results are shortened, oldest first, until a
-quarter of the budget is free again; where that is not enough, the tools go up the levels of their listing, to one that
-is. Where none is, they keep half of the budget: words that are too many are no reason to forget the tools. Nothing is
-ever taken back. So every later request decides the same about what came before, and the prompt goes on beginning as it
-did for all the steps that fit into the free quarter: an engine reads it again once in a while, not at each step.
+Theory of operation. The planner replays the conversation step by step. A request was made at the end of each step, so
+it measures the prompt there. If the prompt is over the budget, results are shortened, oldest first, until a quarter of
+the budget is free; if that is not enough, the tool listing goes up its levels until the prompt fits. If no level fits,
+the tools keep half of the budget, so that a conversation that is too long does not remove them. No decision is undone.
+So every later request makes the same decisions about earlier steps, and its prompt starts with the same text for all
+steps that fit into the free quarter: the engine's prefix cache is invalidated once in many steps, not at each one.
 
-Rule: the system text, what user and model said, and the results of the last two steps stay, whatever the budget.
-Neighbours: `listing` has the levels, `shortening` the long results, `compose` writes what fits.
+Rule: the system text, the texts of user and model, and the results of the last two steps are never shortened.
 """
 
 from collections import deque
@@ -23,18 +22,18 @@ from fcshim.prompt.shortening import DEFAULT_MAX_RESULT, shorten_content
 from fcshim.prompt.steps import Step
 
 CHARACTERS_PER_TOKEN = 4
-"""What English text comes to in the vocabularies in use; only an estimate is made of it."""
+"""Average of English text in current vocabularies; only used for estimates."""
 KEPT_STEPS = 2
-"""Steps whose results stay whole: the model is about to read the last one, and has just worked with the one before."""
+"""Last steps whose results stay whole: the model has not read the last one yet and has just used the one before."""
 MIN_RESULT = 600
-"""Characters that are left of an old result: enough to know what it was, and whether to ask for it again."""
+"""Characters kept of an old result: enough to see what it was and whether to request it again."""
 _MARKUP_OVERHEAD = 40
 """Characters of markup around a message, a call or a result, on average over the dialects."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptBudget:
-    """How much the prompt may hold; 0 is no limit. `prompt_budget` counts tokens, `max_result` characters."""
+    """Limits of a prompt, 0 for none: tools described in full, tokens of the prompt, characters of one tool result."""
 
     max_tools: int = 0
     prompt_budget: int = 0
@@ -42,7 +41,7 @@ class PromptBudget:
 
     @property
     def longest_result(self) -> int:
-        """Characters of the longest result: under a budget at most half of it, or nothing else would have room."""
+        """The limit of one result in characters: at most half of the prompt budget, so that other text fits too."""
         half = self.prompt_budget * CHARACTERS_PER_TOKEN // 2
         return min(filter(None, (self.max_result, half)), default=0)
 
@@ -52,21 +51,21 @@ DEFAULT_BUDGET = PromptBudget()
 
 @dataclass(frozen=True, slots=True)
 class BudgetPlan:
-    """How a conversation fits: the level of the tools' listing, and which results are short (step, place in it)."""
+    """How a conversation fits: the level of the tool listing, and the shortened results as (step, input message)."""
 
     level: int = 0
     shortened: frozenset[tuple[int, int]] = frozenset()
     tokens: int = 0
-    """What the prompt comes to, estimated."""
+    """The estimated size of the prompt."""
 
 
 def plan_budget(steps: Sequence[Step], listings: Listings, budget: PromptBudget, fixed: int) -> BudgetPlan:
-    """Decide what is left out. `fixed` are the characters of the system text."""
+    """Decide what the prompt leaves out. `fixed` is the size of the system text in characters."""
     return _BudgetPlanner(steps, listings, budget, fixed).plan() if budget.prompt_budget else BudgetPlan()
 
 
 def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], most: int) -> Iterator[Message]:
-    """Give the messages of the steps, with results of at most `most` characters, and of `LEAST` the `short` ones."""
+    """Yield the messages of the steps with results of at most `most` characters, `MIN_RESULT` for `shortened` ones."""
     for number, step in enumerate(steps):
         yield from step.assistant_messages
         for at, message in enumerate(step.input_messages):
@@ -78,7 +77,7 @@ def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]]
 
 
 class _BudgetPlanner:
-    """One way through a conversation, with what was left out so far."""
+    """Replays a conversation and keeps what was left out so far."""
 
     def __init__(self, steps: Sequence[Step], listings: Listings, budget: PromptBudget, fixed: int) -> None:
         self._steps = steps
@@ -87,7 +86,7 @@ class _BudgetPlanner:
         self._limit = budget.prompt_budget * CHARACTERS_PER_TOKEN
         self._level = 0
         self._used = fixed + len(listings.at(0).preamble)
-        self._shortenable: deque[tuple[tuple[int, int], int]] = deque()  # old results, and what shortening them saves
+        self._shortenable: deque[tuple[tuple[int, int], int]] = deque()  # old results with the characters to save
         self._shortened: set[tuple[int, int]] = set()
 
     def plan(self) -> BudgetPlan:
@@ -102,8 +101,8 @@ class _BudgetPlanner:
 
     def _shorten_results(self) -> None:
         while self._shortenable and self._used > self._limit * 3 // 4:
-            place, saved = self._shortenable.popleft()
-            self._shortened.add(place)
+            position, saved = self._shortenable.popleft()
+            self._shortened.add(position)
             self._used -= saved
 
     def _shorten_listing(self, number: int) -> None:
@@ -111,16 +110,16 @@ class _BudgetPlanner:
             return
         last, listed = self._listings.last, self._listing_size(number, self._level)
         others = self._used - listed
-        room = max(self._limit - others, 0)
-        if self._listing_size(number, last) > room:
-            room = max(room, self._limit // 2)
-        while listed > room and self._level < last:
+        available = max(self._limit - others, 0)
+        if self._listing_size(number, last) > available:
+            available = max(available, self._limit // 2)
+        while listed > available and self._level < last:
             self._level += 1
             listed = self._listing_size(number, self._level)
         self._used = others + listed
 
     def _listing_size(self, number: int, level: int) -> int:
-        """Measure what is said of tools up to the end of a step."""
+        """Return the characters of tool descriptions up to the end of a step."""
         listing = self._listings.at(level)
         return len(listing.preamble) + sum(len(text) for at, text in listing.later_descriptions.items() if at <= number)
 
@@ -128,7 +127,7 @@ class _BudgetPlanner:
         for at, message in enumerate(self._steps[number].input_messages):
             if isinstance(message, ToolMessage):
                 saved = self._result_size(message) - _min_result(self._most)
-                if saved > _MARKUP_OVERHEAD:  # the note that says so takes some room, too
+                if saved > _MARKUP_OVERHEAD:  # the note in its place takes some characters too
                     yield (number, at), saved
 
     def _step_size(self, step: Step) -> int:

@@ -1,7 +1,6 @@
-"""The whole prompt of one request: its system text, its tools, its conversation, and what had no room.
+"""The whole prompt of one request: system text, tools and conversation within the budget.
 
-Rule: what is left out is said, in the prompt where it was and in a note for the log.
-Neighbours: `listing`, `budget` and `history` do the work; the shim sends the messages.
+Rule: whatever is left out is marked in the prompt at its place, and noted for the log.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from fcshim.prompt.turns import PromptProfile
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Messages of plain text; `notes` say what was left out."""
+    """Messages without tool calls or tool messages; `notes` list what was left out."""
 
     messages: tuple[Message, ...]
     notes: tuple[str, ...]
@@ -37,7 +36,7 @@ def compose(
     style: ToolsStyle,
     budget: PromptBudget,
 ) -> Prompt:
-    """Write the request's messages, with `tools` and `choice`, which are neutralised, in the system text."""
+    """Write the request's messages; `tools` and `choice`, already escaped, become part of the system text."""
     messages = request.messages
     count = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
     system, steps = messages[:count], split_steps(messages[count:])
@@ -45,17 +44,17 @@ def compose(
     listings = Listings(
         dialect, tools, steps, choice=choice, parallel=parallel, style=style, max_tools=budget.max_tools
     )
-    fitted = plan_budget(steps, listings, budget, sum(len(text_of(message.content)) for message in system))
-    listing = listings.at(fitted.level)
+    plan = plan_budget(steps, listings, budget, sum(len(text_of(message.content)) for message in system))
+    listing = listings.at(plan.level)
     written = write_history(
-        (*system, *shortened_steps(steps, fitted.shortened, budget.longest_result)),
+        (*system, *shortened_steps(steps, plan.shortened, budget.longest_result)),
         escape,
         dialect=dialect,
         profile=profile,
         preamble=listing.preamble,
         later_descriptions=listing.later_descriptions,
     )
-    return Prompt(written, tuple(_notes(steps, fitted, listing, budget, len(tools))))
+    return Prompt(written, tuple(_notes(steps, plan, listing, budget, len(tools))))
 
 
 def _notes(
@@ -68,8 +67,8 @@ def _notes(
         if isinstance(message, ToolMessage)
     )
     if long:
-        are = "1 tool result is" if long == 1 else f"{long} tool results are"
-        yield f"{are} longer than {budget.longest_result} characters: the middle is left out"
+        subject = "1 tool result is" if long == 1 else f"{long} tool results are"
+        yield f"{subject} longer than {budget.longest_result} characters: the middle is left out"
     if plan.shortened:
         results = "1 older tool result" if len(plan.shortened) == 1 else f"{len(plan.shortened)} older tool results"
         yield f"the prompt's budget has no room for {results}: the middle is left out"

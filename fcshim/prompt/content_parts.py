@@ -1,7 +1,6 @@
-"""The contents of messages, put together: texts joined, made harmless, media described.
+"""The content parts of messages: joining, escaping, and placeholders for media.
 
-Rule: texts never touch without having been joined, since a marker could be spread over two of them.
-Neighbours: `turns` and `history` make the contents of turns with these.
+Rule: adjacent text parts are always joined before they are escaped, since a marker could be split over two of them.
 """
 
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from fcshim.prompt.escape import Escaper
 
 
 def escape_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
-    """Join adjacent texts and neutralise them; without `media`, a line says that there was an image."""
+    """Join adjacent texts and escape their markers; without `media`, a placeholder text replaces each media part."""
     return tuple(
         TextPart(escape(part.text)) if isinstance(part, TextPart) else part
         for part in join_contents([tuple(part if media else as_text_part(part) for part in content)], "")
@@ -19,16 +18,16 @@ def escape_content(content: Content, escape: Escaper, *, media: bool = True) -> 
 
 
 def as_text_part(part: TextPart | MediaPart) -> TextPart:
-    """Give a text for any part."""
+    """Return a text part as it is, and a placeholder text for a media part."""
     if isinstance(part, TextPart):
         return part
     return placeholder(part)
 
 
 def join_contents(contents: Iterable[Content], separator: str) -> Content:
-    """Join contents, with the separator between those that are not empty, into one whose texts never touch."""
+    """Join nonempty contents with a separator; adjacent texts become one part."""
     parts: list[TextPart | MediaPart] = []
-    texts: list[str] = []  # joined once, since a turn may hold thousands of them
+    texts: list[str] = []  # joined once: a turn may have thousands of texts
 
     def end_text() -> None:
         if texts:

@@ -1,7 +1,7 @@
-"""The short turn that asks the model for a call again, and says what was wrong with the first one.
+"""The short user turn that reports what was wrong with a call and asks for it again.
 
-Rule: nothing that the model or a tool wrote can pass for a marker in it; the dialect's form is shown as a placeholder.
-Neighbours: `render` has the templates (`_shared/correction.jinja`, or the dialect's own), `retry` finds the faults.
+Rule: text of the model or a tool is escaped, so that it cannot be read as a marker; the call format is shown with
+placeholders.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from fcshim.prompt.render import render_calls, render_correction
 _MAX_DEFECTS = 8
 _MAX_NAMES = 128
 _EXCERPT = 300
-"""Characters of what a fault or a call says."""
+"""Characters of each text of a defect, and of a call's arguments."""
 _PLACEHOLDER_CALL = ("<function name>", '{"<parameter>": "<value>"}')
 
 
@@ -27,20 +27,20 @@ def write_correction(
     accepted_calls: Sequence[tuple[str, str]] = (),
     optional: bool = False,
 ) -> str:
-    """Write the turn. A fault is a `kind` (`missing`, `unoffered`, `unreadable`, `bad`), a `name` and a `message`.
+    """Write the turn. A defect has a `kind` (`missing`, `unoffered`, `unreadable`, `bad`), a `name` and a `message`.
 
-    `names` of the functions are told where the model may not know them, as they stand in the prompt; `taken` calls,
-    each a name and arguments, are not to be repeated. `optional`: the model may as well answer without a call.
+    `names` lists the functions, as in the prompt, where the model may not know them. `accepted_calls`, names with
+    arguments, are not to be repeated. `optional`: the model may answer without a call.
     """
-    told: list[JSON] = [
-        {key: escape(text[:_EXCERPT]) for key, text in fault.items()} for fault in defects[:_MAX_DEFECTS]
+    excerpts: list[JSON] = [
+        {key: escape(text[:_EXCERPT]) for key, text in defect.items()} for defect in defects[:_MAX_DEFECTS]
     ]
     accepted: list[JSON] = [
         {"name": escape(name), "arguments": escape(arguments[:_EXCERPT])} for name, arguments in accepted_calls
     ]
     return render_correction(
         dialect,
-        faults=told,
+        faults=excerpts,
         names=list(names[:_MAX_NAMES]),
         taken=accepted,
         optional=optional,

@@ -46,9 +46,9 @@ def chosen_dialect(setting: str | Dialect, model: str) -> Dialect:
 
 
 def load_dialect(folder: str | Path) -> Dialect:
-    """Load a dialect from a folder, once; see docs/dialects.md for what it holds.
+    """Load a dialect from a folder (cached); docs/dialects.md describes the files.
 
-    Raises `ConfigError` with the file, and the line where there is one, when something in it cannot be used.
+    Raises `ConfigError` with the file, and the line if known, if something in it is invalid.
     """
     return _load(Path(folder).resolve())
 

@@ -1,16 +1,15 @@
-"""Markers and chat-template tokens in other people's words, made harmless, and back again.
+"""Escaping of markers and chat-template tokens in text that clients, tools and models wrote.
 
-Rule: one underscore goes in behind the opening character (`<function_call>` becomes `<_function_call>`, which becomes
-`<__function_call>`), so that the map can be undone exactly: `restore(neutralise(text)) == text` for every text.
-Neighbours: `history` neutralises all that enters the prompt, `restoration` restores what the model copies from it;
-`words` has the markers that are no tags.
+Rule: an underscore is inserted after the opening character (`<function_call>` becomes `<_function_call>`, and that
+becomes `<__function_call>`), so that escaping is reversible: `unescape(escape(text)) == text` for every text.
 
-Why it can be undone: what follows an opening character up to the end of its marker holds no other opening character,
-so markers never overlap and an underscore put in behind one opening character changes nothing about the others. A
-text holds a marker at the same places before and after; afterwards each has at least one underscore.
+Why it is reversible: between its opening character and its end, a marker contains no other opening character. So
+markers never overlap, and an inserted underscore does not affect other markers. A text has its markers at the same
+places before and after; afterwards each of them has at least one underscore.
 
-Not touched: a bracket at the start of a line, and a fence that is plain, of JSON or of Python. They are all there is of
-some formats, and stand in every other text; such calls count only where nothing but calls follows them.
+Not escaped: a bracket at the start of a line, and code fences without a language or with JSON or Python. Some dialects
+mark calls by nothing else, but they are common in all text; the parser accepts such calls only if nothing but calls
+follows them.
 """
 
 import re
@@ -21,26 +20,26 @@ from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.prompt.plain_markers import PLAIN_MARKERS
 from fcshim.prompt.stream_unescape import PendingTail, UnescapePass
 
-# Tags that mean something by their name alone, whatever follows it. Letter case, hyphens, underscores, a namespace
-# (`minimax:tool_call`) and invisible characters make no difference.
+# Tags that are markers by their name alone, whatever follows it. Case, hyphens, underscores, a namespace
+# (`minimax:tool_call`) and invisible characters are ignored.
 _TAGS = (
-    # calls and results as other model families write them; a reader for one of them may stand behind us
+    # calls and results of all model families: another parser may read the reply after fcshim
     *("tool_call", "tool_calls", "function_call", "function_calls", "function", "invoke", "dots_function_call"),
     *("longcat_tool_call", "start_function_call", "end_function_call", "tool_response", "tool_result", "tool_results"),
     *("function_result", "function_results", "function_response", "start_function_response", "end_function_response"),
     *("start_function_declaration", "end_function_declaration", "tool_code", "tool_output", "tool_outputs"),
-    # reasoning: a closing tag that is copied would end it early
+    # reasoning: a copied closing tag would end it early
     *("think", "thinking", "thought", "reasoning", "longcat_think"),
-    # turns of Gemma and SmolVLM; `system_note` is how `history` marks instructions that come late
+    # turns of Gemma and SmolVLM; `system_note` marks system messages after the first turn (`turns.as_system_note`)
     *("start_of_turn", "end_of_turn", "end_of_utterance", "system_note"),
 )
-# Tags that are tokens only when nothing but `>` follows; as other words they are too common (`<s`, `<sys/types.h>`).
+# Tags that are tokens only with `>` directly after the name; otherwise they are too common (`<s`, `<sys/types.h>`).
 _CLOSED_TAGS = (
     *("s", "bos", "eos", "pad", "unk", "mask", "sep", "cls", "sys", "escape", "eot", "eod"),
     *("media", "image", "audio", "video", "start_of_image", "end_of_image", "image_soft_token"),  # llama-server, Gemma
     "response",  # ERNIE
 )
-# Control tokens in square brackets, of Mistral's family.
+# Control tokens in square brackets, of the Mistral family.
 _BRACKETS = (
     *("INST", "TOOL_CALLS", "ARGS", "CALL_ID", "AVAILABLE_TOOLS", "TOOL_RESULTS", "TOOL_CONTENT", "SYSTEM_PROMPT"),
     *("THINK", "IMG", "IMG_BREAK", "IMG_END", "AUDIO", "BEGIN_AUDIO", "PREFIX", "MIDDLE", "SUFFIX", "MODEL_SETTINGS"),
@@ -48,23 +47,25 @@ _BRACKETS = (
 
 
 def markers(dialect: Dialect) -> tuple[str, ...]:
-    """Give every marker of a dialect that is a tag or a token; `words` has the others."""
+    """Return the markers of a dialect that are tags or tokens; `plain_markers` handles the others."""
     own = (*dialect.call_markers(), *dialect.section_openers(), dialect.result_open, dialect.result_close)
     return tuple(marker for marker in own if marker[:1] in {"<", "＜", "["})
 
 
 _MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
-# A marker without its end (attributes may follow) is one whatever letters follow; one with a bar inside is no name.
+# Markers without a closing bracket (attributes may follow) match whatever comes after them; markers with a bar inside
+# are not covered by the pattern of names.
 _PIPED = [marker.lstrip("</") for marker in _MARKERS if re.match(r"</?\w+\|\w", marker)]
 _UNFINISHED = "|".join([*(re.escape(m[1:]) for m in _MARKERS if m[-1] not in ">]"), *map(re.escape, _PIPED)]) or r"(?!)"
 
-# Characters that show nothing and that a model, or a lenient reader, passes over.
+# Invisible characters, which a model or a lenient parser ignores.
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e007f"
 )
-_GAP = rf"[\s{_INVISIBLE}]{{0,8}}+"  # bounded, so that what a stream holds back is bounded
-# An opening character also comes escaped: HTML entities, and JSON as Go writes it. A model decodes both on sight.
+_GAP = rf"[\s{_INVISIBLE}]{{0,8}}+"  # bounded, so that a stream holds back a bounded tail
+# The opening character may itself be escaped, as an HTML entity or in JSON (Go's encoder does so): a model decodes
+# both.
 _OPEN = r"(?P<open>(?P<square>\[)|[<＜]|&(?i:lt|\#0{0,4}60|\#x0{0,4}3c);|\\(?i:u003c|x3c))(?P<under>_*+)"
 _END = r"(?:[>＞]|&(?i:gt|\#62|\#x3e);|\\(?i:u003e|x3e))"
 _NAME = rf"[\w:\-{_INVISIBLE}]{{1,80}}+"
@@ -78,7 +79,7 @@ _CANDIDATE = re.compile(
 
 
 def _prefixes(*words: str) -> str:
-    """Give a pattern for every proper beginning of the words, to be matched at the end of a text."""
+    """Return a pattern of every nonempty proper prefix of the words."""
     return "|".join(sorted({re.escape(word[:size]) for word in words for size in range(1, len(word))}, reverse=True))
 
 
@@ -93,7 +94,7 @@ _PENDING = re.compile(
 
 
 def _name_key(name: str) -> str:
-    """Give what counts of a marker's name."""
+    """Normalise a marker's name for comparison."""
     return _IGNORED.sub("", name).rpartition(":")[2].casefold()
 
 
@@ -107,7 +108,7 @@ _BRACKET_KEYS = set(map(_name_key, (*_BRACKETS, *_NAMES)))
 
 
 def register_markers(dialect: Dialect) -> None:
-    """Take the markers of a dialect that is not in the table for markers, from now on."""
+    """Also escape the markers of a dialect that is not in the dialect table, from now on."""
     keys = [_name_key(marker.strip("<[/]>")) for marker in markers(dialect) if marker[0] in "<＜["]
     _OPEN_KEYS.update(filter(None, keys))
     _BRACKET_KEYS.update(filter(None, keys))
@@ -118,12 +119,12 @@ def register_markers(dialect: Dialect) -> None:
 
 
 def escape(text: str) -> str:
-    """Give `text` with every marker and chat-template token made harmless. Linear time."""
+    """Escape every marker and chat-template token in a text, in linear time."""
     return PLAIN_MARKERS.escape(_CANDIDATE.sub(_escape_match, text))
 
 
 def unescape(text: str) -> str:
-    """Undo `neutralise`: give the text that it was given."""
+    """Undo `escape`."""
     return _unescape_tags(PLAIN_MARKERS.unescape(text), None)
 
 
@@ -132,7 +133,7 @@ def _unescape_tags(text: str, end: int | None) -> str:
 
 
 def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
-    """Give the JSON value with every string in it changed, keys included. Raises `RecursionError` if it is too deep."""
+    """Apply `change` to every string in a JSON value, keys included. Raises `RecursionError` if it is too deep."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
@@ -143,20 +144,20 @@ def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
 
 
 class Escaper:
-    """Neutralises the texts of one request and remembers whether there was anything to neutralise."""
+    """Escapes the texts of one request and records whether any of them changed."""
 
     def __init__(self) -> None:
         self.changed = False
 
     def __call__(self, text: str) -> str:
-        """Give `neutralise(text)`."""
-        safe = escape(text)
-        self.changed = self.changed or safe != text
-        return safe
+        """Return `escape(text)`."""
+        escaped = escape(text)
+        self.changed = self.changed or escaped != text
+        return escaped
 
 
 class StreamUnescaper:
-    """Restores a text that comes in pieces, holding back only what may still turn out to be a neutralised marker."""
+    """Unescapes a text that arrives in chunks; only a tail that may still become an escaped marker is held back."""
 
     __slots__ = ("_plain_markers", "_tags")
 
@@ -165,11 +166,11 @@ class StreamUnescaper:
         self._tags = UnescapePass(_unescape_tags, _pending_tail)
 
     def feed(self, text: str) -> str:
-        """Take the next piece; give what is certain."""
+        """Take the next chunk and return the text that cannot change any more."""
         return self._tags.feed(self._plain_markers.feed(text))
 
     def close(self) -> str:
-        """The text has ended; give what was held back."""
+        """End the text and return what was held back."""
         return self._tags.feed(self._plain_markers.close()) + self._tags.close()
 
 
@@ -197,7 +198,7 @@ def _is_marker(match: re.Match[str]) -> bool:
 
 
 def _pending_tail(text: str) -> PendingTail | None:
-    """Find the tail that may still become a neutralised marker."""
+    """Return the tail that may still become an escaped marker."""
     pending = _PENDING.search(text)
     while pending is not None and not _may_be_marker(pending):
         pending = _PENDING.search(text, pending.start() + 1)

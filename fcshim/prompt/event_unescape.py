@@ -1,7 +1,7 @@
-"""A reply in the client's own characters again: what the model copied from a neutralised prompt is restored.
+"""Unescapes the events of a reply: markers that the model copied from the escaped prompt get their original form.
 
-Rule: it comes after the parser, so that what is restored is never read as a call; a call's chunks still add up.
-Neighbours: `neutralise` has the map; the shim uses this only where the prompt held something to neutralise.
+Rule: this runs after the parser, so that an unescaped marker is never parsed as a call. The chunks of a call still
+concatenate to its complete arguments.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from fcshim.prompt.escape import StreamUnescaper, map_strings, unescape
 
 
 class EventUnescaper:
-    """Restores the events of one choice; a few characters may be held back until the next event."""
+    """Unescapes the events of one choice; a few characters may be held back until the next event."""
 
     def __init__(self) -> None:
         self._text = StreamUnescaper()
@@ -22,8 +22,8 @@ class EventUnescaper:
         self._arguments = StreamUnescaper()
 
     def apply(self, events: Iterable[Event]) -> list[Event]:
-        """Give the events restored."""
-        return [restored for event in events for restored in self._unescaped(event)]
+        """Return the unescaped events."""
+        return [unescaped for event in events for unescaped in self._unescaped(event)]
 
     def _unescaped(self, event: Event) -> list[Event]:
         match event:

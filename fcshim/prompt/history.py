@@ -1,8 +1,7 @@
-"""A conversation with tools as plain turns of text, for a model that knows only system, user and assistant.
+"""A conversation with tools as plain text turns, for a model that knows only system, user and assistant.
 
-Rule: what is written for a message depends on the messages before it alone, so that the prompt of one turn is a prefix
-of the next one's; nothing that a client, a tool or a model wrote can pass for a marker.
-Neighbours: `turns` writes the turns, here they get their roles; profiles say which roles there are.
+Rule: the text of a message depends on earlier messages only, so that each prompt is a prefix of the next one (and the
+engine's prefix cache hits). Text of clients, tools and models is escaped, so that it cannot be read as a marker.
 """
 
 import itertools
@@ -16,7 +15,8 @@ from fcshim.prompt.steps import split_steps
 from fcshim.prompt.turns import PromptProfile, TextTurn, TurnWriter
 
 OPENING = "(The assistant opens the conversation.)"
-"""What the user says where a conversation starts with the assistant and the model's template wants the user first."""
+"""The user turn before a conversation that starts with the assistant, for chat templates that require the user
+first."""
 
 
 def write_history(
@@ -28,14 +28,14 @@ def write_history(
     preamble: str = "",
     later_descriptions: Mapping[int, str] | None = None,
 ) -> tuple[Message, ...]:
-    """Write `messages` without tool messages and calls; the tools' prompt, `preamble`, follows the system text.
+    """Write `messages` without tool messages and calls; `preamble`, the prompt of the tools, follows the system text.
 
-    `later` is what is told of tools after steps, by the step's number.
-    Never fails, whatever ids, arguments or order the client's history has.
+    `later_descriptions` are tool descriptions that come after a step, by the step's number.
+    Never raises, whatever ids, arguments or order the client's history has.
     """
     count = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
-    own = [escape_content(message.content, escape) for message in messages[:count]]
-    system = join_contents([*own, (TextPart(preamble),)], "\n\n")
+    instructions = [escape_content(message.content, escape) for message in messages[:count]]
+    system = join_contents([*instructions, (TextPart(preamble),)], "\n\n")
     writer = TurnWriter(escape, dialect, profile, has_tools=bool(preamble), later_descriptions=later_descriptions)
     turns = writer.write(split_steps(messages[count:]))
     if profile.alternate:
@@ -70,5 +70,5 @@ def _merged(turns: Sequence[TextTurn]) -> TextTurn:
     content = join_contents([turn.content for turn in turns], "\n\n")
     if isinstance(first, UserMessage):
         return UserMessage(content)
-    thoughts = [turn.reasoning for turn in turns if isinstance(turn, AssistantMessage) and turn.reasoning]
-    return AssistantMessage(content, reasoning="\n\n".join(thoughts))
+    reasoning = [turn.reasoning for turn in turns if isinstance(turn, AssistantMessage) and turn.reasoning]
+    return AssistantMessage(content, reasoning="\n\n".join(reasoning))

@@ -1,11 +1,10 @@
-"""The tools of a request as its prompt lists them: as the settings say, or shorter and shorter, level by level.
+"""The tool listing of a prompt: as configured, or at levels that are shorter and shorter.
 
-Theory of operation. Level 0 is what the settings say. Level 1 lists the same tools by signature, which keeps all that
-a schema tells of names and types at about half the length. Each further level describes half as many tools as the one
-before, and names the others. Levels are made when they are asked for.
+Theory of operation. Level 0 is the configured style. Level 1 lists the same tools by signature, which keeps the names
+and types of a schema at about half its length. Each further level describes half as many tools as the level before and
+lists the others by name. Levels are rendered on demand.
 
-Rule: a level depends on the tools, the choice and the steps alone.
-Neighbours: `offer` chooses tools, `render` writes them, `budget` goes up the levels.
+Rule: a level depends only on the tools, the tool choice and the steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,16 +28,16 @@ LATER_HEADING = "Of the functions that were given by name:"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The part of the system prompt that offers tools, and what is added after steps, by their number."""
+    """The tools' part of the system prompt, and the descriptions that are added after a step, by the step's number."""
 
     preamble: str
     later_descriptions: Mapping[int, str] = field(default_factory=dict)
     name_only_count: int = 0
-    """Tools that are only named in the system prompt."""
+    """Number of tools that the system prompt lists by name only."""
 
 
 class Listings:
-    """All levels at which the tools of one request can be listed."""
+    """The levels of the tool listing of one request."""
 
     def __init__(
         self,
@@ -61,11 +60,11 @@ class Listings:
 
     @property
     def last(self) -> int:
-        """The level that takes the least room."""
+        """The shortest level."""
         return len(self._levels) - 1
 
     def at(self, level: int) -> Listing:
-        """Give the listing of a level."""
+        """Return the listing of a level (cached)."""
         if level not in self._cache:
             self._cache[level] = self._make(*self._levels[level])
         return self._cache[level]
@@ -73,16 +72,16 @@ class Listings:
     def _make(self, style: ToolsStyle, most: int) -> Listing:
         if not self._tools:
             return Listing("")
-        offer = select_tools(self._tools, self._steps, most, self._choice.names)
-        preamble = render_system(self._dialect, offer.described, self._choice, parallel=self._parallel, style=style)
-        if offer.name_only:
-            names = "\n".join(outline(tool.name, tool.parameters) for tool in offer.name_only)
+        selection = select_tools(self._tools, self._steps, most, self._choice.names)
+        preamble = render_system(self._dialect, selection.described, self._choice, parallel=self._parallel, style=style)
+        if selection.name_only:
+            names = "\n".join(outline(tool.name, tool.parameters) for tool in selection.name_only)
             preamble = f"{preamble}\n\n{NAME_ONLY_SECTION.format(names=names)}"
         later = {
-            at: f"{LATER_HEADING}\n\n{render_tools(self._dialect, new, style)}"
-            for at, new in offer.described_later.items()
+            at: f"{LATER_HEADING}\n\n{render_tools(self._dialect, described, style)}"
+            for at, described in selection.described_later.items()
         }
-        return Listing(preamble, later, len(offer.name_only))
+        return Listing(preamble, later, len(selection.name_only))
 
 
 def _levels(count: int, style: ToolsStyle, max_tools: int) -> list[tuple[ToolsStyle, int]]:

@@ -1,7 +1,6 @@
-"""Arguments in notations other than JSON, as the models of a family write them.
+"""Arguments in notations other than JSON; the templates use these functions as filters.
 
-Rule: what is written here, the dialect's reader reads back as the same value.
-Neighbours: `render` gives these to the templates as filters; `parse.python_body` and `parse.gemma_body` read them.
+Rule: the dialect's parser reads every written text back as the same value.
 """
 
 import json
@@ -29,7 +28,7 @@ def python_literal(value: JSON) -> str:
 
 
 def python_arguments(text: str) -> str:
-    """Write a JSON object as the arguments of a Python call; one whose name is no identifier as `**{"a b": 1}`."""
+    """Write a JSON object as the arguments of a Python call; `**{"a b": 1}` for a name that is not an identifier."""
     arguments: dict[str, JSON] = json.loads(text)
     return ", ".join(
         f"{name}={python_literal(value)}"
@@ -40,7 +39,7 @@ def python_arguments(text: str) -> str:
 
 
 def gemma_literal(value: JSON, quote: str) -> str:
-    """Write a value as Gemma does: strings between `quote` tokens, keys bare where they are plain words."""
+    """Write a value in Gemma's notation: strings between `quote` tokens, identifiers as keys without quotes."""
     match value:
         case str():
             return json.dumps(value, ensure_ascii=False) if quote in value else f"{quote}{value}{quote}"
@@ -58,7 +57,7 @@ def _gemma_key(key: str, quote: str) -> str:
 
 
 def gemma_schema(schema: JSON) -> JSON:
-    """Give a JSON Schema as Gemma's templates declare it: the names of types in capitals."""
+    """Return a JSON Schema with type names in upper case, as in Gemma's templates."""
     if isinstance(schema, list):
         return [gemma_schema(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,8 +1,7 @@
-"""The arguments of past calls as a JSON object, whatever the client's history has for them.
+"""The arguments of past calls as a JSON object, whatever the client's history contains.
 
-Rule: what is a strict object stays as it is, byte for byte; what is not is mended as the parser would mend it, or
-kept as a text inside an object, so that every dialect can write it and the model sees no call that cannot be read.
-Neighbours: `turns` writes past calls, `parse.mend` makes lenient text strict.
+Rule: a strict JSON object is kept byte for byte. Anything else is repaired as the parser would repair it, or becomes a
+string inside an object, so that every dialect can write it and the model sees only well-formed calls.
 """
 
 import json
@@ -15,13 +14,13 @@ from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.strict_json import parse_strict_json
 
 MALFORMED = "malformed_arguments"
-"""The member that holds what cannot be read."""
+"""The member that holds unreadable arguments."""
 _MAX_REPAIRED = 64 * 1024
-"""Characters of one conversation that are mended, at 5 us each; what is broken beyond them is kept as text."""
+"""Characters that are repaired per conversation, at 5 us each; malformed arguments beyond that become a string."""
 _EXCERPT = 2_000
-"""Characters of arguments that cannot be read: enough to see what is wrong with them."""
+"""Characters kept of unreadable arguments: enough to see the defect."""
 _MAX_DEPTH = 64
-"""Levels of nesting, as many as a schema may have: notations other than JSON are written level by level."""
+"""Levels of nesting, as many as a schema may have: notations other than JSON are written by recursion."""
 
 
 class PastArguments:
@@ -31,7 +30,7 @@ class PastArguments:
         self._repair_left = _MAX_REPAIRED
 
     def write(self, text: str) -> str:
-        """Give a strict JSON object: the text itself, or what comes nearest."""
+        """Return a strict JSON object: the text itself, or its closest repair."""
         value = parse_strict_json(text)
         if isinstance(value, str) and isinstance(inner := parse_strict_json(value), dict):
             text, value = value, inner  # encoded twice
@@ -39,16 +38,16 @@ class PastArguments:
             return text if _is_unicode(text, value) else _json_without_lone_surrogates(value)
         if text.strip() in ("", "null"):
             return "{}"
-        mended = self._repaired(text) if value is None else None
-        return mended or _json_without_lone_surrogates({MALFORMED: shorten(text, _EXCERPT)})
+        repaired = self._repaired(text) if value is None else None
+        return repaired or _json_without_lone_surrogates({MALFORMED: shorten(text, _EXCERPT)})
 
     def _repaired(self, text: str) -> str | None:
         if not text.lstrip().startswith("{") or len(text) > self._repair_left:
             return None
         self._repair_left -= len(text)
         try:
-            mended = repair(FUNCTION_CALL.body.grammar, (), "start", text, ()).text
-            value = json.loads(mended, strict=False)  # raw control characters stay in strings
+            repaired = repair(FUNCTION_CALL.body.grammar, (), "start", text, ()).text
+            value = json.loads(repaired, strict=False)  # raw control characters stay in strings
         except (RepairError, ValueError, RecursionError):
             return None
         return (
@@ -59,7 +58,7 @@ class PastArguments:
 
 
 def _is_unicode(text: str, value: JSON) -> bool:
-    """Tell whether there is no half of a surrogate pair in it, spelled out or not: no request could carry that."""
+    """Return whether the text has no lone surrogate, raw or escaped, since no request could carry one."""
     try:
         text.encode()
         if "\\u" in text:

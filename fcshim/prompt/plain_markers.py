@@ -1,11 +1,10 @@
-"""Markers that are no tags (`Action Input:`, `functools`, `>>>`) made harmless, and back again.
+"""Escaping of markers that are not tags (`Action Input:`, `functools`, `>>>`).
 
-Rule: one underscore goes in behind the marker's beginning (`A_ction Input:`), wherever it stands: a word that opens a
-call at the start of a line stands behind a quotation mark or an escape when the model copies it into arguments.
-Neighbours: `neutralise` does tags and control tokens, and puts this on top; `pieces` restores what comes in pieces.
+Rule: an underscore is inserted after the marker's head (`A_ction Input:`), anywhere in a text: a marker that begins a
+call at the start of a line follows a quote or an escape when the model copies it into arguments.
 
-Why it can be undone: an underscore goes in behind a word's beginning only, and what is looked at behind the word holds
-none; so the words stand at the same places before and after, and afterwards each has an underscore.
+Why it is reversible: an underscore is only inserted after a head, and neither the rest of a marker nor its lookahead
+contains one. So the markers are at the same places before and after, and afterwards each has an underscore.
 """
 
 import re
@@ -14,54 +13,54 @@ from dataclasses import dataclass
 from fcshim.prompt.stream_unescape import PendingTail
 
 _SPACE = r"(?:\s|\\[nrt]){0,64}"
-"""White space, also as JSON escapes it."""
+"""White space, also escaped as in JSON."""
 _ATOM = re.compile(r"\[[^\]]+\]|\\.|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class PlainMarker:
-    """A marker, as regular expressions: where the underscore goes in behind, what follows it, and what follows that.
+    """A marker as regular expressions: `head`, after which the underscore goes, `tail`, and a `lookahead` after it.
 
-    `beginning` and `rest` are made of single characters and classes of them; `beginning` ends with no underscore.
+    `head` and `tail` consist of single characters and character classes; `head` does not end with an underscore.
     """
 
     head: str
     tail: str
     lookahead: str = ""
     partial_lookahead: str = ""
-    """What may still become `behind`, up to the end of the text."""
+    """What may still become `lookahead`, up to the end of the text."""
     prefix: str = ""
 
     def pattern(self) -> str:
-        """Give a pattern for the beginning of this word with the underscores behind it."""
+        """Return the pattern of the head with its underscores."""
         return f"{self.prefix}{self.head}_*(?={self.tail}{self.lookahead})"
 
     def pending_pattern(self) -> str:
-        """Give a pattern for a tail of a text that may still become this word with an underscore."""
-        begun = self.partial_lookahead
+        """Return the pattern of an end of a text that may still become this marker with an underscore."""
+        partial = self.partial_lookahead
         for atom in reversed(_ATOM.findall(self.tail)):
-            begun = f"(?:{atom}{begun})?"
+            partial = f"(?:{atom}{partial})?"
         first, *others = _ATOM.findall(self.head)
-        begun = f"(?:_+{begun})?"
+        partial = f"(?:_+{partial})?"
         for atom in reversed(others):
-            begun = f"(?:{atom}{begun})?"
-        return rf"{first}{begun}\Z"
+            partial = f"(?:{atom}{partial})?"
+        return rf"{first}{partial}\Z"
 
 
-def _if_json_follows(beginning: str, rest: str) -> PlainMarker:
-    """Give a word that is too common to be touched where nothing follows it that a call is made of."""
-    return PlainMarker(beginning, rest, rf"{_SPACE}[\[{{`]", rf"{_SPACE}\\?")
+def _if_json_follows(head: str, tail: str) -> PlainMarker:
+    """Return a marker that is too common to escape unless an array, object or fence follows it."""
+    return PlainMarker(head, tail, rf"{_SPACE}[\[{{`]", rf"{_SPACE}\\?")
 
 
 _BUILTIN = (
-    # ReAct and Command R: a line with `Action:` opens nothing without `Action Input:`, or an array.
+    # ReAct and Command R: `Action:` begins a call only with `Action Input:` or an array.
     PlainMarker("A", "ction[ _]Input:"),
     _if_json_follows("A", "ction:"),
     PlainMarker("O", "bservation:"),
     _if_json_follows("f", "unctools"),
     _if_json_follows("f", "unction call"),
     PlainMarker("t", r"o=functions\."),
-    # Functionary. Of a run of them the last three count; a doctest has a space behind them.
+    # Functionary. The last three of a row of `>` count; in a doctest a space follows them.
     PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", prefix="(?<!>)>*"),
     PlainMarker("```", "tool_code"),
     PlainMarker("```", "tool_call"),
@@ -72,14 +71,14 @@ _BUILTIN = (
 
 
 class PlainMarkers:
-    """The words that are known, and how to change them in a text."""
+    """The known markers, and their escaping in a text."""
 
     def __init__(self) -> None:
         self._markers = list(_BUILTIN)
         self._compile()
 
     def add(self, marker: str) -> None:
-        """Take one more word, from now on. A single character cannot be made harmless."""
+        """Also escape this marker, from now on. A single character cannot be escaped and is ignored."""
         beginning = marker[: len(marker) - len(marker.lstrip("_")) + 1]
         word = PlainMarker(re.escape(beginning), re.escape(marker[len(beginning) :]))
         if word.tail and word not in self._markers:
@@ -87,22 +86,22 @@ class PlainMarkers:
             self._compile()
 
     def _compile(self) -> None:
-        self._marker_re = re.compile("|".join(word.pattern() for word in self._markers))
-        self._pending_re = re.compile("|".join(word.pending_pattern() for word in self._markers))
+        self._marker_re = re.compile("|".join(marker.pattern() for marker in self._markers))
+        self._pending_re = re.compile("|".join(marker.pending_pattern() for marker in self._markers))
         self._head_re = re.compile(f"({'|'.join(word.head for word in self._markers)})(_*)")
 
     def escape(self, text: str) -> str:
-        """Give `text` with every word made harmless."""
+        """Escape every marker in a text."""
         return self._marker_re.sub(lambda found: f"{found[0]}_", text)
 
     def unescape(self, text: str, end: int | None = None) -> str:
-        """Undo `neutralise` in `text[:end]`; what stands behind `end` may decide whether a word stands before it."""
+        """Undo `escape` in `text[:end]`; the text after `end` still serves as lookahead."""
         end = len(text) if end is None else end
         changed = self._marker_re.sub(lambda at: at[0].removesuffix("_") if at.end() <= end else at[0], text)
         return changed[: len(changed) - len(text) + end]
 
     def pending(self, text: str) -> PendingTail | None:
-        """Find the tail that may still become a neutralised word."""
+        """Return the tail that may still become an escaped marker."""
         found = self._pending_re.search(text)
         if found is None:
             return None
@@ -113,4 +112,4 @@ class PlainMarkers:
 
 
 PLAIN_MARKERS = PlainMarkers()
-"""The words of all dialects: one table, since a neutralised text may be read by any of them."""
+"""The plain markers of all dialects in one table, since the parser of any dialect may read an escaped text."""

@@ -1,9 +1,8 @@
-"""Which tools have to do with what somebody said: BM25 over their names, descriptions and parameters.
+"""Relevance of tools to a text: BM25 over their names, descriptions and parameters.
 
-Rule: the same words and tools always give the same scores; what is read of a tool or a text is bounded.
-Neighbours: `offer` asks here which tools to describe.
+Rule: the same words and tools always give the same scores; the text read of a tool is bounded.
 
-BM25 as Robertson and Zaragoza give it (The Probabilistic Relevance Framework, 2009), with its usual constants.
+BM25 as in Robertson and Zaragoza, The Probabilistic Relevance Framework (2009), with its usual constants.
 """
 
 import functools
@@ -21,11 +20,11 @@ from fcshim.messages import Tool
 K1, B = 1.2, 0.75
 
 _NAME_WEIGHT = 3
-"""A word of the name counts as often: it says what a tool is for, where a description also says what it is not for."""
+"""Weight of a word in the name: the name says what a tool is for, a description may also say what it is not for."""
 _MAX_TEXT = 2_000
-"""Characters that are read of a name, a description, and all parameters: what a tool is for stands at the beginning."""
+"""Characters read of a name, a description, and all parameters: the purpose of a tool comes first."""
 _MAX_SCHEMA_PARTS = 200
-"""Parts of a schema that are looked at for names, descriptions and the values of an enumeration."""
+"""Parts of a schema that are read for names, descriptions and enumeration values."""
 
 _STOP_WORDS = frozenset(
     [
@@ -37,15 +36,15 @@ _STOP_WORDS = frozenset(
         *("where", "which", "who", "why", "will", "with", "would", "you", "your"),
     ]
 )
-"""English words that ask for no tool. In a hundred tools they would weigh little anyhow, in five they would not."""
+"""English words that identify no tool. BM25 gives them little weight among a hundred tools, but not among five."""
 
 _RUN = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
-"""Scripts that are written without spaces: two characters there are what a word is elsewhere."""
+"""Scripts written without spaces: each pair of adjacent characters counts as a word."""
 
 
 def words_of(text: str) -> list[str]:
-    """Give the words of a text, in no case; the parts of `snake_case`, `kebab-case` and `camelCase` are words."""
+    """Return the case-folded words of a text; the parts of `snake_case`, `kebab-case` and `camelCase` are words too."""
     return [word for run in _RUN.findall(unicodedata.normalize("NFKC", text)) for word in _words(run)]
 
 
@@ -63,7 +62,7 @@ def _bigrams(text: str) -> Iterator[str]:
 
 
 def _case_parts(run: str) -> Iterator[str]:
-    """Give a word, and its parts where capitals show them: `readURLs` is `readurl`, `read` and `url`."""
+    """Yield a word, and its camel-case parts: `readURLs` is `readurl`, `read` and `url`."""
     if not run:
         return
     yield _singular(run.casefold())
@@ -80,13 +79,13 @@ def _case_parts(run: str) -> Iterator[str]:
 
 
 def _singular(word: str) -> str:
-    """Take off an English plural's ending, on both sides alike."""
+    """Remove the ending of an English plural, in tools and in the text alike."""
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
 @dataclass(frozen=True, slots=True)
 class _ToolDocument:
-    """A tool as its words: how often each comes, how many there are, and which stand in the name."""
+    """The words of a tool: their counts, their total number, and those of the name."""
 
     counts: Counter[str]
     length: int
@@ -94,7 +93,7 @@ class _ToolDocument:
 
 
 class Relevance:
-    """Scores tools by texts."""
+    """An inverted index of the tools, which scores them against a text."""
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._documents = [_document(tool) for tool in tools]
@@ -105,19 +104,19 @@ class Relevance:
                 self._postings.setdefault(word, []).append(at)
 
     def scores(self, words: Sequence[str]) -> list[float]:
-        """Give each tool's score, in order; 0 where it has none of the words."""
+        """Return the score of each tool, in order; 0 without a common word."""
         scores = [0.0] * len(self._documents)
         for word in dict.fromkeys(words):
             if word in _STOP_WORDS:
                 continue
-            places = self._postings.get(word, ())
-            weight = math.log(1 + (len(self._documents) - len(places) + 0.5) / (len(places) + 0.5))
-            for at in places:
+            postings = self._postings.get(word, ())
+            weight = math.log(1 + (len(self._documents) - len(postings) + 0.5) / (len(postings) + 0.5))
+            for at in postings:
                 scores[at] += weight * self._term_score(word, self._documents[at])
         return scores
 
     def matches_name(self, at: int, words: Sequence[str]) -> bool:
-        """Tell whether one of the words stands in the tool's name."""
+        """Return whether one of the words is in the tool's name."""
         return any(word in self._documents[at].name for word in words if word not in _STOP_WORDS)
 
     def _term_score(self, word: str, document: _ToolDocument) -> float:
@@ -131,7 +130,7 @@ def _document(tool: Tool) -> _ToolDocument:
 
 
 def _schema_texts(schema: JSON) -> Iterator[str]:
-    """Give what a schema says in words, its outer parts first; an empty text for a part that says nothing."""
+    """Yield the texts of a schema, outer parts first; an empty text for a part without one, so that it counts too."""
     parts = deque([schema])
     while parts:
         part = parts.popleft()

@@ -1,7 +1,6 @@
-"""Tools, past calls and results to text, by a dialect's templates.
+"""Renders tools, past calls and results with a dialect's Jinja templates.
 
-Rule: what a client, a tool or a model wrote is only ever data to a template, never a template.
-Neighbours: `parse.dialect` gives the markers, `history` decides where each text goes.
+Rule: text of clients, tools and models is only ever a template variable, never template source.
 """
 
 import functools
@@ -32,15 +31,15 @@ def render_system(
     parallel: bool = True,
     style: ToolsStyle = "schema",
 ) -> str:
-    """Write the part of the system prompt that offers `tools` and asks for calls in `dialect`.
+    """Write the part of the system prompt that lists `tools` and describes the call format of `dialect`.
 
-    They are listed with their JSON Schema, as the dialect's models know it, or by their signatures, which are shorter.
+    Tools are listed with their JSON Schema, in the form that the dialect's models know, or by shorter signatures.
     """
     offered = [_definition(tool) for tool in tools]
     values: dict[str, JSON] = {"tools": offered, "choice": choice, "parallel": parallel}
     if style == "signature":
-        own = Path(_folder(dialect)).is_absolute()
-        layout = "system.jinja" if own else f"{_folder(dialect)}/system.jinja"
+        is_user_folder = Path(_folder(dialect)).is_absolute()
+        layout = "system.jinja" if is_user_folder else f"{_folder(dialect)}/system.jinja"
         text = _render(dialect, "signatures", **values, layout=layout)
     else:
         text = _render(dialect, "system", **values)
@@ -48,7 +47,7 @@ def render_system(
 
 
 def render_tools(dialect: Dialect, tools: Sequence[Tool], style: ToolsStyle = "schema") -> str:
-    """Write the list of tools alone, as the system prompt has it."""
+    """Write only the list of tools, in the form of the system prompt."""
     template = _template(_folder(dialect), "signatures" if style == "signature" else "system")
     if _TOOLS_BLOCK not in template.blocks:
         template = _environment((resource_dir("templates"),)).get_template("_shared/system.jinja")
@@ -57,12 +56,12 @@ def render_tools(dialect: Dialect, tools: Sequence[Tool], style: ToolsStyle = "s
 
 
 def render_call(dialect: Dialect, name: str, arguments: str) -> str:
-    """Write one past call as the model would have written it; `arguments` is JSON text and stays as it is."""
+    """Write one past call in the model's own format; `arguments` is JSON text and is kept unchanged."""
     return _render(dialect, "call", name=name, arguments=arguments)
 
 
 def render_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str:
-    """Write the calls of one turn, each a name and JSON text, one after the other or in the dialect's own way."""
+    """Write the calls of one turn, each a name and JSON text, line by line or with the dialect's template for lists."""
     folder = _folder(dialect)
     if calls and "calls" in _templates(resource_dir("templates") / folder):
         return _render(dialect, "calls", calls=[{"name": name, "arguments": text} for name, text in calls])
@@ -70,23 +69,23 @@ def render_calls(dialect: Dialect, calls: Sequence[tuple[str, str]]) -> str:
 
 
 def render_result(dialect: Dialect, name: str, content: str, *, is_error: bool = False) -> str:
-    """Write one tool result as the model is told to expect it."""
+    """Write one tool result in the form that the system prompt announces."""
     return _render(dialect, "result", name=name, content=content, is_error=is_error)
 
 
 def render_reminder(dialect: Dialect) -> str:
-    """Write again how to call, with a placeholder that cannot be taken for a call."""
+    """Write a reminder of the call format, with placeholders that cannot be read as a call."""
     call = render_calls(dialect, [("<function name>", '{"<parameter>": "<value>"}')])
     return f"{REMINDER}\n{call}\nOtherwise answer in plain text.)"
 
 
 def render_correction(dialect: Dialect, **values: JSON) -> str:
-    """Write the turn that asks for a call again; a dialect may have a template of its own for it."""
+    """Write the turn that requests a call again, with the dialect's own template if it has one."""
     return _render(dialect, "correction", **values).rstrip("\n")
 
 
 def render_samples(dialect: Dialect) -> str:
-    """Write everything once, with a tool of no meaning. Raises jinja2's `TemplateError` where a template is wrong."""
+    """Render every template once with a sample tool. Raises jinja2's `TemplateError` for an invalid template."""
     tool = Tool("f", "Does nothing.", {"type": "object", "properties": {"a": {"type": "string"}}})
     call = ("f", '{"a": "b"}')
     texts = [render_system(dialect, [tool]), render_calls(dialect, [call, call]), render_call(dialect, *call)]
@@ -130,14 +129,14 @@ def _template(folder: str, name: str) -> Template:
     return _load_template(resource_dir("templates"), folder, name)
 
 
-@functools.cache  # a conversation of a hundred calls asks two hundred times
+@functools.cache  # a conversation with a hundred calls looks up two hundred templates
 def _load_template(templates: Path, folder: str, name: str) -> Template:
     if name == "signatures":
-        own = (Path(folder),) if Path(folder).is_absolute() else ()
-        return _environment((*own, templates)).get_template("_shared/signatures.jinja")
+        user_folder = (Path(folder),) if Path(folder).is_absolute() else ()
+        return _environment((*user_folder, templates)).get_template("_shared/signatures.jinja")
     if name == "correction" and name not in _templates(templates / folder):
         return _environment((templates,)).get_template("_shared/correction.jinja")
-    if Path(folder).is_absolute():  # a dialect of the user's own
+    if Path(folder).is_absolute():  # a user-defined dialect
         return _environment((Path(folder), templates)).get_template(f"{name}.jinja")
     return _environment((templates,)).get_template(f"{folder}/{name}.jinja")
 

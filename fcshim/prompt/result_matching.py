@@ -1,8 +1,7 @@
-"""Which result answers which call, whatever ids, order and gaps a client's history has.
+"""Matches tool results to calls, whatever ids, order and gaps a client's history has.
 
-Rule: every call of a step has an answer by the end of it, if only that there is none; nothing is answered by what
-comes later, so that the text of one request stays in the next one.
-Neighbours: `steps` gives calls and results, `turns` writes the answers.
+Rule: every call gets a result within its step, if only a note that there is none. Later messages change nothing, so
+that the text of one request is a prefix of the next one.
 """
 
 from collections import deque
@@ -18,7 +17,7 @@ LATE_RESULT = "(This result answers an earlier call.)"
 
 @dataclass(frozen=True, slots=True)
 class MatchedResult:
-    """What came of a call of the tool `name`; `remark` says what is odd about it."""
+    """A result of the tool `name`; `note` is a text for the model, for a late result or one without a call."""
 
     name: str
     content: Content
@@ -27,13 +26,13 @@ class MatchedResult:
 
 
 class ResultMatcher:
-    """Finds the answers of one step after the other."""
+    """Matches the results of one step after the other."""
 
     def __init__(self) -> None:
-        self._names_by_id: dict[str, str] = {}  # names by id: an id that is used again means the last call
+        self._names_by_id: dict[str, str] = {}  # of earlier steps; a reused id means the last call
 
     def match(self, calls: Sequence[ToolCall], results: Sequence[ToolMessage]) -> list[MatchedResult]:
-        """Give the answers to `calls`, in their order, then the results that answer none of them."""
+        """Return the results of `calls`, in their order, then those that belong to none of them."""
         slots = _CallSlots(calls)
         others = [result for result in results if not slots.assign(result)]
         self._names_by_id |= {call.id: call.name for call in calls}
@@ -46,26 +45,26 @@ class ResultMatcher:
 
 
 class _CallSlots:
-    """The calls of one step, each with the results that came for it."""
+    """The calls of one step, each with its results."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
         self._calls = calls
         self._results: list[list[ToolMessage]] = [[] for _ in calls]
-        self._by_id: dict[str, deque[int]] = {}  # an engine may give two calls one id
+        self._by_id: dict[str, deque[int]] = {}  # an engine may give two calls the same id
         for at, call in enumerate(calls):
             self._by_id.setdefault(call.id, deque()).append(at)
         self._seen: set[tuple[int, str, bool]] = set()
 
     def assign(self, result: ToolMessage) -> bool:
-        """Put the result to its call; tell whether there is one."""
-        places = self._by_id.get(result.tool_call_id)
-        if places is None:
+        """Assign the result to its call; return whether there is one."""
+        indices = self._by_id.get(result.tool_call_id)
+        if indices is None:
             return False
-        at = places.popleft() if len(places) > 1 else places[0]
-        told = (at, text_of(result.content), result.is_error)
-        if told not in self._seen or any(isinstance(part, MediaPart) for part in result.content):
+        at = indices.popleft() if len(indices) > 1 else indices[0]
+        key = (at, text_of(result.content), result.is_error)
+        if key not in self._seen or any(isinstance(part, MediaPart) for part in result.content):
             self._results[at].append(result)
-            self._seen.add(told)  # some clients send a result twice
+            self._seen.add(key)  # some clients send a result twice
         return True
 
     def matched(self) -> list[MatchedResult]:

@@ -1,18 +1,17 @@
-"""Long results, shortened: their beginning and their end, and how much was left out between them.
+"""Shortens long results to their start and end, with the number of characters left out between them.
 
-Rule: a result is shortened by its own length and a limit alone, so that it is written the same way in every request.
-Neighbours: `turns` shortens what is longer than one result may be, `budget` what a long conversation has no room for.
+Rule: the outcome depends only on the text and the limit, so that a result is written the same way in every request.
 """
 
 from fcshim.messages import Content, MediaPart, TextPart, text_of
 
 DEFAULT_MAX_RESULT = 64 * 1024
-"""Characters of one result: some 16,000 tokens, half of the context that models are mostly run with at home. A longer
-one leaves no room to answer, and where the engine moves its window instead of refusing, the model forgets its tools."""
+"""Characters of one result, about 16,000 tokens: half of the context with which local models are usually run. A longer
+result leaves too little context for the reply, and an engine that shifts its context drops the tools from it."""
 
 
 def shorten(text: str, limit: int) -> str:
-    """Give at most `limit` characters of the text: two thirds of them its beginning, the others its end. 0: all."""
+    """Keep `limit` characters of the text, two thirds from its start and the rest from its end; 0 keeps all."""
     if not limit or len(text) <= limit:
         return text
     tail = limit // 3
@@ -21,7 +20,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def shorten_content(content: Content, limit: int) -> Content:
-    """Shorten the text of a result; its media stay."""
+    """Shorten the text of a result; media parts are kept."""
     text = text_of(content)
     if not limit or len(text) <= limit:
         return content

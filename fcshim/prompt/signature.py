@@ -1,10 +1,10 @@
-"""A tool as the signature of a function, with its parameters described: a shorter listing than JSON Schema.
+"""A tool as a function signature with described parameters: a shorter listing than JSON Schema.
 
-Types are TypeScript's, which models have read much of: `function getTime(offset_ms: number): any`, then the description
-and a line for each parameter. What a type cannot say (defaults, limits, formats) stands in that line.
+Types are TypeScript's, which models know well: `function getTime(offset_ms: number): any`, then the description and a
+line for each parameter, with what a type cannot express (defaults, limits, formats).
 
-Rule: bounded whatever the schema is; a description stays inside its place, so that it cannot pass for a further line.
-Neighbours: `render` gives it to the templates in place of the schema.
+Rule: the work is bounded for any schema. A description stays on its line or indented, so that it cannot be read as
+another line of the prompt.
 """
 
 import itertools
@@ -43,17 +43,17 @@ _LIMITS = {
     "minItems": "items at least",
     "maxItems": "items at most",
 }
-"""Keywords that a type cannot say, and how they are put."""
+"""Keywords that a type cannot express, with their wording."""
 _MAX_PARTS = 1_000
-"""Schemas written out for one tool: references that double at each step would never end."""
+"""Schemas written out for one tool: references that double at each level would be exponential."""
 _MAX_DEPTH = 16
 _MAX_OUTLINED = 8
 _MAX_OUTLINED_NAME = 60
-"""Parameters, and characters of one, that an outline names."""
+"""The number of parameters that an outline lists, and the longest name among them."""
 
 
 def signature(name: str, description: str, parameters: JSON) -> str:
-    """Write a tool's signature, what it does, and what its parameters mean."""
+    """Write a tool's signature, its description, and the descriptions of its parameters."""
     types = _TypeWriter(parameters)
     members = list(_members(parameters))
     arguments = ", ".join(
@@ -62,30 +62,30 @@ def signature(name: str, description: str, parameters: JSON) -> str:
     lines = [f"function {name}({arguments}): any"]
     if description:
         lines.append("Description: " + _indented(description))
-    described = [f"- {_key(key)}{remark}" for key, schema, _ in members if (remark := types.description_of(schema))]
+    described = [f"- {_key(key)}{text}" for key, schema, _ in members if (text := types.description_of(schema))]
     return "\n".join([*lines, *(["Parameters:"] if described else []), *described])
 
 
 def outline(name: str, parameters: JSON) -> str:
-    """Write a tool's name with those of its parameters: `send(to, subject?)`; `...` for what would be too much."""
+    """Write a tool's name and parameter names, as in `send(to, subject?)`, with `...` for names left out."""
     members = list(itertools.islice(_members(parameters), _MAX_OUTLINED + 1))
     names = [f"{_key(key)}{'' if required else '?'}" for key, _, required in members if len(key) <= _MAX_OUTLINED_NAME]
-    whole = len(names) <= _MAX_OUTLINED and len(names) == len(members)
-    shown = name if _PLAIN.fullmatch(name) else _json_text(name)
-    return f"{shown}({', '.join([*names[:_MAX_OUTLINED], *([] if whole else ['...'])])})"
+    is_complete = len(names) <= _MAX_OUTLINED and len(names) == len(members)
+    written_name = name if _PLAIN.fullmatch(name) else _json_text(name)
+    return f"{written_name}({', '.join([*names[:_MAX_OUTLINED], *([] if is_complete else ['...'])])})"
 
 
 class _TypeWriter:
-    """Writes schemas of one tool as types."""
+    """Writes the schemas of one tool as TypeScript types."""
 
     def __init__(self, root: JSON) -> None:
         self._root = root
         self._parts_left = _MAX_PARTS
         self._open_references: list[JSON] = []
-        """References that are being written out."""
+        """The references being expanded, to stop at recursion."""
 
     def type_of(self, schema: JSON, depth: int = 0) -> str:
-        """Give the type that a schema comes to; `any` where that is not known, or would take too long."""
+        """Return the type of a schema; `any` if it is unknown or too large."""
         self._parts_left -= 1
         if not isinstance(schema, dict) or self._parts_left < 0 or depth > _MAX_DEPTH:
             return "any"
@@ -142,7 +142,7 @@ class _TypeWriter:
         return "{ " + "; ".join(members) + " }" if members else "object"
 
     def description_of(self, schema: JSON) -> str:
-        """Give what is said of a parameter beyond its type, on one line: ` (integer, default 5): how many`."""
+        """Return the rest of a parameter's schema on one line: ` (integer, default 5): how many`."""
         if not isinstance(schema, dict):
             return ""
         notes = ["integer"] if schema.get("type") == "integer" else []
@@ -153,7 +153,7 @@ class _TypeWriter:
 
 
 def _members(schema: JSON) -> Iterator[tuple[str, JSON, bool]]:
-    """Give an object's members: name, schema, and whether it is required."""
+    """Yield the name and schema of each member, and whether it is required."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     required = schema.get("required") if isinstance(schema, dict) else None
     if isinstance(properties, dict):
@@ -162,7 +162,7 @@ def _members(schema: JSON) -> Iterator[tuple[str, JSON, bool]]:
 
 
 def _resolve(root: JSON, reference: JSON) -> JSON:
-    """Give the part of the schema that a local reference means."""
+    """Return the target of a local reference, None without one."""
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     found = root
@@ -185,5 +185,5 @@ def _comment(text: str) -> str:
 
 
 def _indented(text: str) -> str:
-    """Keep a description's lines in their place."""
+    """Indent the further lines of a description."""
     return "\n  ".join(text.strip().splitlines())

@@ -1,8 +1,7 @@
-"""A conversation cut into steps: what the model said, and what it heard then.
+"""Splits a conversation into steps: messages of the assistant, then the messages that the client sent in reply.
 
-Rule: a request ends where a step ends, so that what is decided at the end of a step, from what came up to it, is
-decided the same way in every later request.
-Neighbours: `turns` writes steps, `offer` and `budget` decide on them what the model is shown.
+Rule: every request ends at the end of a step. So a decision that depends only on the steps so far comes out the same in
+every later request.
 """
 
 import itertools
@@ -16,39 +15,39 @@ InputMessage = SystemMessage | UserMessage | ToolMessage
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The model's messages in a row, then the others' in a row; either may be empty."""
+    """Consecutive messages of the assistant, then consecutive messages of other roles; either may be empty."""
 
     assistant_messages: tuple[AssistantMessage, ...]
     input_messages: tuple[InputMessage, ...]
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The calls that the model made, in order."""
+        """The calls of the assistant, in order."""
         return [call for message in self.assistant_messages for call in message.tool_calls]
 
     @property
     def results(self) -> list[ToolMessage]:
-        """The results that came, in the client's order."""
+        """The tool results, in the client's order."""
         return [message for message in self.input_messages if isinstance(message, ToolMessage)]
 
     @property
     def has_user_message(self) -> bool:
-        """Whether the user says something."""
+        """Whether the step has a user message."""
         return any(isinstance(message, UserMessage) for message in self.input_messages)
 
 
 def split_steps(messages: Iterable[Message]) -> list[Step]:
-    """Cut a conversation into steps; the first one begins with what the model heard, or said."""
+    """Split a conversation into steps."""
     steps: list[Step] = []
-    said: tuple[AssistantMessage, ...] = ()
-    for spoken, group in itertools.groupby(messages, key=_is_assistant):
-        if spoken:
-            said = tuple(message for message in group if isinstance(message, AssistantMessage))
+    assistant: tuple[AssistantMessage, ...] = ()
+    for is_assistant, group in itertools.groupby(messages, key=_is_assistant):
+        if is_assistant:
+            assistant = tuple(message for message in group if isinstance(message, AssistantMessage))
         else:
-            heard = tuple(message for message in group if not isinstance(message, AssistantMessage))
-            steps.append(Step(said, heard))
-            said = ()
-    return [*steps, Step(said, ())] if said else steps
+            inputs = tuple(message for message in group if not isinstance(message, AssistantMessage))
+            steps.append(Step(assistant, inputs))
+            assistant = ()
+    return [*steps, Step(assistant, ())] if assistant else steps
 
 
 def _is_assistant(message: Message) -> bool:

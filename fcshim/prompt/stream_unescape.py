@@ -1,8 +1,7 @@
-"""Undo neutralising in a text that comes in pieces.
+"""Incremental unescaping: undoes one kind of escapes in a text that arrives in chunks.
 
-Rule: only what may still turn out to be a neutralised marker is held back; an opening character never changes, so it
-goes out at once.
-Neighbours: `neutralise` and `words` say what is undone and which tail may still change.
+Rule: only a tail that may still become an escaped marker is held back. The opening characters of a marker never change,
+so they are emitted at once.
 """
 
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 
 class PendingTail(NamedTuple):
-    """A tail of a text: where it begins, and how many characters of it are the opening and the underscores behind."""
+    """A tail of a text: its start, the length of its opening, and the number of underscores after that."""
 
     start: int
     opening: int
@@ -18,7 +17,7 @@ class PendingTail(NamedTuple):
 
 
 class UnescapePass:
-    """Restores one text: `restore` gives a text restored up to a place, `pending` finds the tail that must wait."""
+    """One pass over a text: `unescape` undoes escapes up to a position, `pending` finds the tail to hold back."""
 
     __slots__ = ("_buffer", "_emitted", "_pending", "_unescape")
 
@@ -26,24 +25,25 @@ class UnescapePass:
         self._unescape = unescape
         self._pending = pending
         self._buffer = ""
-        self._emitted = 0  # so many characters of what is held were given out already
+        self._emitted = 0  # characters of the buffer that were emitted already
 
     def feed(self, text: str) -> str:
-        """Take the next piece; give what is certain."""
-        text, said = self._buffer + text, self._emitted
+        """Take the next chunk and return the text that cannot change any more."""
+        text, emitted = self._buffer + text, self._emitted
         pending = self._pending(text)
         if pending is None:
             self._buffer, self._emitted = "", 0
-            return self._unescape(text, len(text))[said:]
+            return self._unescape(text, len(text))[emitted:]
         start, opening, underscores = pending
-        # Of many underscores only the last one matters: the others go out, else a long row is scanned again and again.
+        # Unescaping removes one underscore, so all but one are emitted: otherwise a long row of them would be scanned
+        # again with every chunk.
         extra = max(underscores - 1, 0)
         self._buffer = text[start : start + opening] + text[start + opening + extra :]
         self._emitted = opening
-        return (self._unescape(text, start) + text[start : start + opening] + "_" * extra)[said:]
+        return (self._unescape(text, start) + text[start : start + opening] + "_" * extra)[emitted:]
 
     def close(self) -> str:
-        """The text has ended; give what was held back."""
+        """End the text and return what was held back."""
         rest = self._unescape(self._buffer, len(self._buffer))[self._emitted :]
         self._buffer, self._emitted = "", 0
         return rest

@@ -1,13 +1,12 @@
-"""Which tools a prompt describes in full, and where, when they are too many.
+"""Selects the tools that a prompt describes in full, and where, when there are too many.
 
-Theory of operation. The tools that have most to do with the user's first words are described in the system prompt, all
-others stand there by name. A tool is described later, at the end of a step, once the model has called it, or once the
-user's words have more to do with it than with all those described so far. So the choice follows from the conversation
-up to there: the next request makes it again, and the prompt begins as before. A tool that is known by name only can be
-called, too; what the model gets wrong then, the tool's answer and the description behind it put right.
+Theory of operation. The system prompt describes the tools that are most relevant to the user's first message and lists
+all others by name. Another tool is described after a step in which the model called it, or in which a user message is
+more relevant to it than to every tool described so far. The selection depends only on the conversation up to that step,
+so the next request repeats it and its prompt starts with the same text. The model may also call a tool that is listed
+by name; if its arguments are wrong, the tool's error and the description after it let the model correct them.
 
-Rule: tools that the request demands are always described, and keep the client's order.
-Neighbours: `relevance` scores tools, `listing` writes the offer.
+Rule: required tools are always described; tools keep the client's order.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,14 +18,14 @@ from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.prompt.steps import Step
 
 _MAX_FIRST_REQUEST, _MAX_LATER_REQUEST = 8_000, 1_000
-"""Characters of the user's first and later words that are read, half of them from the beginning, half from the end."""
+"""Characters that are read of the first and of later user messages, half from the start and half from the end."""
 _MAX_LATER_TOOLS = 3
-"""Tools that the user's words bring at a time: who talks about more than that gets them as they are called."""
+"""Tools that one step may add by relevance; others are added when the model calls them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSelection:
-    """`full` are the tools of the system prompt, `named` those it only names; `later` are described after a step."""
+    """The tools that the system prompt describes or lists by name, and those described after a step, by its number."""
 
     described: tuple[Tool, ...]
     name_only: tuple[Tool, ...] = ()
@@ -36,7 +35,7 @@ class ToolSelection:
 def select_tools(
     tools: Sequence[Tool], steps: Sequence[Step], most: int, demanded: Collection[str] = ()
 ) -> ToolSelection:
-    """Describe at most `most` tools in the system prompt (0: all), but every one that is `demanded`."""
+    """Select at most `most` tools for the system prompt (0: all), but all `demanded` ones."""
     if not most or len(tools) <= most:
         return ToolSelection(tuple(tools))
     relevance = Relevance(tools)
@@ -44,37 +43,37 @@ def select_tools(
     scores = relevance.scores(_user_words(first, _MAX_FIRST_REQUEST) if first else ())
     ranked = sorted(range(len(tools)), key=lambda at: (tools[at].name not in demanded, -scores[at]))
     count = max(most, sum(tool.name in demanded for tool in tools))
-    shown = set(ranked[:count])
-    full = tuple(tool for at, tool in enumerate(tools) if at in shown)
-    named = tuple(tool for at, tool in enumerate(tools) if at not in shown)
-    return ToolSelection(full, named, _described_later(tools, steps, relevance, shown, first))
+    described = set(ranked[:count])
+    described_tools = tuple(tool for at, tool in enumerate(tools) if at in described)
+    name_only = tuple(tool for at, tool in enumerate(tools) if at not in described)
+    return ToolSelection(described_tools, name_only, _described_later(tools, steps, relevance, described, first))
 
 
 def _described_later(
     tools: Sequence[Tool], steps: Sequence[Step], relevance: Relevance, described: set[int], first: Step | None
 ) -> dict[int, tuple[Tool, ...]]:
-    places = {tool.name: at for at, tool in enumerate(tools)}
-    later: dict[int, tuple[Tool, ...]] = {}
+    positions = {tool.name: at for at, tool in enumerate(tools)}
+    described_later: dict[int, tuple[Tool, ...]] = {}
     for number, step in enumerate(steps):
         if len(described) == len(tools):
             break
         if not step.input_messages:
-            continue  # nothing is written after it yet
-        called = [places.get(escape(call.name)) for call in step.calls]
-        wanted = (
+            continue  # the last step, without results yet
+        called = [positions.get(escape(call.name)) for call in step.calls]
+        relevant = (
             _newly_relevant(relevance, _user_words(step, _MAX_LATER_REQUEST), described)
             if step.has_user_message and step is not first
             else []
         )
-        new = [at for at in dict.fromkeys([*called, *wanted]) if at is not None and at not in described]
+        new = [at for at in dict.fromkeys([*called, *relevant]) if at is not None and at not in described]
         described.update(new)
         if new:
-            later[number] = tuple(tools[at] for at in new)
-    return later
+            described_later[number] = tuple(tools[at] for at in new)
+    return described_later
 
 
 def _newly_relevant(relevance: Relevance, words: Sequence[str], described: Collection[int]) -> list[int]:
-    """Give the tools whose name was said and that have more to do with the words than any that was described."""
+    """Return undescribed tools whose name shares a word and that score higher than every described tool, best first."""
     scores = relevance.scores(words)
     best = max(scores[at] for at in described)
     better = [
@@ -86,6 +85,6 @@ def _newly_relevant(relevance: Relevance, words: Sequence[str], described: Colle
 
 
 def _user_words(step: Step, most: int) -> list[str]:
-    """Give the words of the user's in a step."""
+    """Return the words of the user messages in a step."""
     text = "\n".join(text_of(message.content) for message in step.input_messages if isinstance(message, UserMessage))
     return words_of(text if len(text) <= most else f"{text[: most // 2]}\n{text[-most // 2 :]}")

@@ -1,8 +1,7 @@
-"""The steps of a conversation as turns of text, for a model that knows only user and assistant.
+"""Writes the steps of a conversation as text turns, for a model that knows only user and assistant.
 
-Rule: what is written for a step depends on the steps up to it alone; the one exception is reasoning that is shown
-while its turn lasts, where a profile says so.
-Neighbours: `render` writes calls and results, `answers` finds results for calls, `history` puts the turns together.
+Rule: the text of a step depends on the steps up to it only. The one exception is the profile setting that shows
+reasoning only until the next user message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,45 +27,45 @@ from fcshim.prompt.steps import Step
 
 TextTurn = UserMessage | AssistantMessage
 ReasoningReplay = Literal["none", "current", "all"]
-"""Which reasoning of earlier replies the model sees again: none, that since the user spoke last, or all."""
+"""The reasoning of earlier replies that the prompt contains: none, that after the last user message, or all."""
 
 
 class PromptProfile(Protocol):
-    """What the upstream takes and the model needs; a `Profile` says it."""
+    """The part of a `Profile` that the prompt needs: what the upstream accepts and what the model needs."""
 
     @property
     def system_role(self) -> bool:
-        """Whether a system message may come first."""
+        """Whether the upstream accepts a system message at the start."""
         ...
 
     @property
     def alternate(self) -> bool:
-        """Whether user and assistant must take turns, the user first."""
+        """Whether user and assistant must alternate, the user first."""
         ...
 
     @property
     def media(self) -> bool:
-        """Whether images and the like may be sent."""
+        """Whether the upstream accepts images and other media."""
         ...
 
     @property
     def reasoning(self) -> ReasoningReplay:
-        """Which reasoning is shown again."""
+        """The reasoning of earlier replies that the prompt contains."""
         ...
 
     @property
     def reasoning_tag(self) -> str:
-        """The tag in which it stands before the text; where it is empty, the API's own field has it."""
+        """The tag around reasoning in the text; if empty, reasoning goes into the API's own field."""
         ...
 
     @property
     def reminder(self) -> int:
-        """Characters after which the model is told again how to call; 0 for never."""
+        """Characters after which the call format is repeated; 0 for never."""
         ...
 
 
 class TurnWriter:
-    """Writes the steps of one conversation, one after the other."""
+    """Writes the steps of one conversation in order."""
 
     def __init__(
         self,
@@ -80,19 +79,19 @@ class TurnWriter:
         self._escape = escape
         self._dialect = dialect
         self._profile = profile
-        self._later_descriptions = later_descriptions or {}  # what is told of tools after a step, by the step's number
+        self._later_descriptions = later_descriptions or {}  # tool descriptions after a step, by the step's number
         self._reminder_interval = profile.reminder if has_tools else 0
-        self._since_format = 0  # characters since the format was told
+        self._since_format = 0  # characters since the call format was last written
         self._matcher = ResultMatcher()
         self._arguments = PastArguments()
 
     def write(self, steps: Sequence[Step]) -> list[TextTurn]:
-        """Give the turns of all steps."""
-        asked = max((at for at, step in enumerate(steps) if step.has_user_message), default=-1)
-        shown = {"none": len(steps), "current": asked + 1, "all": 0}[self._profile.reasoning]
+        """Return the turns of all steps."""
+        last_user_step = max((at for at, step in enumerate(steps) if step.has_user_message), default=-1)
+        first_with_reasoning = {"none": len(steps), "current": last_user_step + 1, "all": 0}[self._profile.reasoning]
         turns: list[TextTurn] = []
         for at, step in enumerate(steps):
-            turns += self._assistant_turns(step, with_reasoning=at >= shown)
+            turns += self._assistant_turns(step, with_reasoning=at >= first_with_reasoning)
             turns += self._input_turns(step, self._later_descriptions.get(at, ""))
         return turns
 
@@ -102,11 +101,11 @@ class TurnWriter:
         return [*turns]
 
     def _input_turns(self, step: Step, later_description: str) -> list[TextTurn]:
-        """Give the results first, since a model expects them right behind its calls, then what else came."""
+        """Return the results first, since a model expects them directly after its calls, then the other messages."""
         if not step.input_messages:
             return []
-        answers = self._matcher.match(step.calls, step.results)
-        turns: list[TextTurn] = [self._result_turn(answers)] if answers else []
+        results = self._matcher.match(step.calls, step.results)
+        turns: list[TextTurn] = [self._result_turn(results)] if results else []
         if later_description:
             turns.append(UserMessage(as_system_note((TextPart(later_description),))))
         for message in step.input_messages:
@@ -118,7 +117,7 @@ class TurnWriter:
         return self._with_reminder(turns)
 
     def _with_reminder(self, turns: list[TextTurn]) -> list[TextTurn]:
-        """Tell the format again where it is far away. It stays there in later requests, so that they begin the same."""
+        """Append the call format if it is too far back. Later requests repeat it, so that their prompts start alike."""
         if not self._reminder_interval or self._since_format < self._reminder_interval:
             return turns
         self._since_format = 0
@@ -131,7 +130,7 @@ class TurnWriter:
     def _assistant_turn(self, message: AssistantMessage, *, with_reasoning: bool) -> AssistantMessage:
         text = self._content(message.content)
         calls = (TextPart(self._render_calls(message.tool_calls)),)
-        # what the model wrote itself before a call often ends its line already: then its own bytes come back
+        # Text before a call often ends with a newline already: then the prompt repeats exactly what the model wrote.
         content = join_contents([text, calls], "" if text_of(text).endswith("\n") else "\n")
         reasoning = self._escape(message.reasoning) if with_reasoning else ""
         if reasoning and self._profile.reasoning_tag:
@@ -143,13 +142,13 @@ class TurnWriter:
         return f"{tag}\n{reasoning.strip()}\n{tag.replace('<', '</', 1)}"
 
     def _render_calls(self, calls: Sequence[ToolCall]) -> str:
-        clean = self._escape
-        written = [(clean(call.name), clean(self._arguments.write(call.arguments))) for call in calls]
+        escape = self._escape
+        written = [(escape(call.name), escape(self._arguments.write(call.arguments))) for call in calls]
         return render_calls(self._dialect, written)
 
     def _result_turn(self, results: Sequence[MatchedResult]) -> UserMessage:
-        texts = [(TextPart(self._render_result(answer)),) for answer in results]
-        media = [part for answer in results for part in answer.content if isinstance(part, MediaPart)]
+        texts = [(TextPart(self._render_result(result)),) for result in results]
+        media = [part for result in results for part in result.content if isinstance(part, MediaPart)]
         return UserMessage(join_contents(texts, "\n") + (tuple(media) if self._profile.media else ()))
 
     def _render_result(self, result: MatchedResult) -> str:
@@ -159,5 +158,5 @@ class TurnWriter:
 
 
 def as_system_note(content: Content) -> Content:
-    """Mark what is no user's word in a user's turn."""
+    """Mark text in a user turn that is not from the user."""
     return join_contents([(TextPart("<system_note>"),), content, (TextPart("</system_note>"),)], "\n")

@@ -51,18 +51,20 @@ def long_results(count: int) -> list[Message]:
     ]
 
 
-def work(messages: list[Message], room: PromptBudget) -> int:
+def work(messages: list[Message], budget: PromptBudget) -> int:
     tools = tuple(Tool(f"tool_{at}") for at in range(20))
     request = Request(model="m", messages=tuple(messages), tools=tools)
-    return steps(lambda: Shim(request, budget=room))
+    return steps(lambda: Shim(request, budget=budget))
 
 
 @pytest.mark.parametrize(
     "make",
     [one_id, many_results_of_one_call, orphans, users_in_a_row, users_by_turns, broken_arguments, long_results],
 )
-@pytest.mark.parametrize("room", [PromptBudget(), PromptBudget(max_tools=4, prompt_budget=500)], ids=["free", "budget"])
-def test_work_is_linear_in_the_history(make: Callable[[int], list[Message]], room: PromptBudget) -> None:
-    small, large = work(make(100), room), work(make(400), room)
+@pytest.mark.parametrize(
+    "budget", [PromptBudget(), PromptBudget(max_tools=4, prompt_budget=500)], ids=["free", "budget"]
+)
+def test_work_is_linear_in_the_history(make: Callable[[int], list[Message]], budget: PromptBudget) -> None:
+    small, large = work(make(100), budget), work(make(400), budget)
 
     assert large < 4.8 * small

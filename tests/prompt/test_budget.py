@@ -25,11 +25,11 @@ def rounds(*sizes: int) -> list[Step]:
     return split_steps([ASK, *(message for size in sizes for message in round_of(size))])
 
 
-def fitted(steps: list[Step], tools: tuple[Tool, ...] = (), fixed: int = 0, **room: Any) -> BudgetPlan:
+def fitted(steps: list[Step], tools: tuple[Tool, ...] = (), fixed: int = 0, **budget: Any) -> BudgetPlan:
     listings = Listings(
-        FUNCTION_CALL, tools, steps, choice=AUTO, parallel=True, style="schema", max_tools=room.get("max_tools", 0)
+        FUNCTION_CALL, tools, steps, choice=AUTO, parallel=True, style="schema", max_tools=budget.get("max_tools", 0)
     )
-    return plan_budget(steps, listings, PromptBudget(**room), fixed)
+    return plan_budget(steps, listings, PromptBudget(**budget), fixed)
 
 
 def test_without_a_budget_nothing_is_left_out() -> None:
@@ -72,7 +72,7 @@ def test_no_result_takes_more_than_half_of_the_budget() -> None:
         PromptBudget(max_result=0),
     ]
 
-    assert [65_536, 200, 200, 0] == [room.longest_result for room in rooms]
+    assert [65_536, 200, 200, 0] == [budget.longest_result for budget in rooms]
 
 
 def test_then_the_tools_are_listed_in_less_room() -> None:

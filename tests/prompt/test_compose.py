@@ -36,7 +36,7 @@ def prompt(
     *messages: Message, tools: tuple[Tool, ...] = TOOLS, dialect: Dialect = FUNCTION_CALL, **options: Any
 ) -> Prompt:
     request = Request(model="m", messages=messages)
-    fields = {"choice": AUTO, "room": PromptBudget(), "style": "schema", **options}
+    fields = {"choice": AUTO, "budget": PromptBudget(), "style": "schema", **options}
     choice = fields.pop("choice")
     return compose(request, tools, choice, Escaper(), dialect=dialect, profile=DEFAULT, **fields)
 
@@ -55,7 +55,7 @@ def test_without_limits_the_prompt_is_the_system_text_the_tools_and_the_conversa
 
 
 def test_too_many_tools_are_named_and_described_as_they_are_needed() -> None:
-    made = prompt(UserMessage(text("something long")), *round_of(3), room=PromptBudget(max_tools=1))
+    made = prompt(UserMessage(text("something long")), *round_of(3), budget=PromptBudget(max_tools=1))
     system, _, _, result = (text_of(message.content) for message in made.messages)
 
     assert '{"name": "tool_3"' in system
@@ -67,14 +67,14 @@ def test_too_many_tools_are_named_and_described_as_they_are_needed() -> None:
 
 
 def test_a_tool_that_is_demanded_is_described() -> None:
-    made = prompt(UserMessage(text("hi")), choice=ToolChoice("required", ("tool_4",)), room=PromptBudget(max_tools=1))
+    made = prompt(UserMessage(text("hi")), choice=ToolChoice("required", ("tool_4",)), budget=PromptBudget(max_tools=1))
 
     assert '{"name": "tool_4"' in text_of(made.messages[0].content)
 
 
 def test_what_is_left_out_is_noted() -> None:
-    room = PromptBudget(prompt_budget=500, max_result=2_000)
-    made = prompt(UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000)), room=room)
+    budget = PromptBudget(prompt_budget=500, max_result=2_000)
+    made = prompt(UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000)), budget=budget)
 
     assert (
         "4 tool results are longer than 1000 characters: the middle is left out",
@@ -86,28 +86,28 @@ def test_what_is_left_out_is_noted() -> None:
 
 
 def test_a_single_result_is_told_of_as_one() -> None:
-    made = prompt(UserMessage(text("hi")), *round_of(3_000), room=PromptBudget(max_result=2_000))
+    made = prompt(UserMessage(text("hi")), *round_of(3_000), budget=PromptBudget(max_result=2_000))
 
     assert ("1 tool result is longer than 2000 characters: the middle is left out",) == made.notes
 
 
 def test_without_tools_the_budget_still_shortens_results() -> None:
     conversation = [UserMessage(text("hi")), *(message for _ in range(4) for message in round_of(3_000))]
-    made = prompt(*conversation, tools=(), room=PromptBudget(prompt_budget=2_000))
+    made = prompt(*conversation, tools=(), budget=PromptBudget(prompt_budget=2_000))
 
     assert ("the prompt's budget has no room for 2 older tool results: the middle is left out",) == made.notes
 
 
-def check(conversation: Conversation, dialect: Dialect, room: PromptBudget) -> None:
+def check(conversation: Conversation, dialect: Dialect, budget: PromptBudget) -> None:
     """While nothing more is left out, every prompt begins with all of the one before, up to the model's turn."""
     system, first, later = conversation
     requests = itertools.accumulate(later, lambda said, exchange: [*said, *exchange], initial=[*system, *first])
-    made = [prompt(*said, dialect=dialect, room=room) for said in requests]
+    made = [prompt(*said, dialect=dialect, budget=budget) for said in requests]
     for before, after in itertools.pairwise(made):
         if _left_out(before) == _left_out(after):
             assert chatml(after.messages).startswith(chatml(before.messages))
         else:
-            assert room.prompt_budget
+            assert budget.prompt_budget
 
 
 def _left_out(made: Prompt) -> list[str]:
