@@ -1,4 +1,4 @@
-"""How codec tests read and compare: bodies cut in every way, events with adjacent pieces merged and new ids renamed."""
+"""Helpers of the codec tests: bodies split in every way, events with adjacent fragments merged and ids normalised."""
 
 import itertools
 import random
@@ -10,14 +10,14 @@ from fcshim.events import JSON, Event, Reasoning, Text, ToolCallChunk, event_to_
 
 
 def decode_body(pieces: Iterable[bytes], codec: Callable[..., Codec] = OpenAIChat) -> list[tuple[int, Event]]:
-    """Decode a body that comes in these pieces; ids that the upstream left out are new_0, new_1, ..."""
+    """Decode a body that is split into these pieces; ids that the upstream omitted become new_0, new_1, ..."""
     decoder = codec(new_id=map("new_{}".format, itertools.count()).__next__).decoder()
     found = [item for piece in pieces for item in decoder.feed(piece)]
     return merge_events(found + decoder.close())
 
 
 def merge_events(found: Iterable[tuple[int, Event]]) -> list[tuple[int, Event]]:
-    """Merge adjacent pieces of the same thing, choice by choice, and drop empty ones."""
+    """Merge adjacent events of the same kind in each choice, and drop empty ones."""
     result: dict[int, list[Event]] = {}
     for choice, event in found:
         events = result.setdefault(choice, [])
@@ -46,7 +46,7 @@ def _merge_pair(first: Event, second: Event) -> Event | None:
 
 
 def to_vector(found: Iterable[tuple[int, Event]]) -> list[list[JSON]]:
-    """Give events as vectors hold them: each with its choice, fields with default values left out."""
+    """Return events in the form of the vectors: each with its choice, without fields that have default values."""
     return [[choice, _drop_defaults(event_to_dict(event))] for choice, event in found]
 
 
@@ -55,7 +55,7 @@ def _drop_defaults(event: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def cut_variants(body: bytes, seed: int = 0) -> Iterator[list[bytes]]:
-    """Give the body whole, byte by byte, and cut at random places."""
+    """Yield the body whole, byte by byte, and split at random positions."""
     yield [body]
     yield [body[at : at + 1] for at in range(len(body))]
     random_ = random.Random(seed)
@@ -64,7 +64,7 @@ def cut_variants(body: bytes, seed: int = 0) -> Iterator[list[bytes]]:
 
 
 def cut(body: bytes, size) -> list[bytes]:
-    """Cut the body into pieces of the sizes that `size()` gives."""
+    """Split the body into pieces of the sizes that `size()` returns."""
     result, at = [], 0
     while at < len(body):
         step = size()

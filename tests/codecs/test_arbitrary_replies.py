@@ -1,4 +1,4 @@
-"""Whatever an upstream sends: events that keep the laws, and nothing raised."""
+"""Arbitrary upstream replies: the decoded events keep the laws, and nothing is raised."""
 
 import json
 
@@ -38,7 +38,7 @@ EVENTS = [
 
 
 def stream_documents(codec) -> list[tuple[str, dict]]:
-    """Give the documents of a stream, each with what stands before it on its lines."""
+    """Return the JSON documents of a stream, each with the text before it in its event."""
     encoder = codec.encoder(REQUEST, ReplyIdentity("id", 1, "m"))
     body = (encoder.encode(0, EVENTS) + encoder.close()).decode()
     parts = [part for part in body.split("\n" if codec.name == "ollama" else "\n\n") if "{" in part]
@@ -47,7 +47,7 @@ def stream_documents(codec) -> list[tuple[str, dict]]:
 
 def encode_stream(codec, stream: list[tuple[str, dict]]) -> bytes:
     end = "\n" if codec.name == "ollama" else "\n\n"
-    return "".join(f"{lead}{json.dumps(document)}{end}" for lead, document in stream).encode()
+    return "".join(f"{prefix}{json.dumps(document)}{end}" for prefix, document in stream).encode()
 
 
 def decode_events(codec, body: bytes, size: int) -> list[Event]:
@@ -57,7 +57,7 @@ def decode_events(codec, body: bytes, size: int) -> list[Event]:
 
 
 def check_laws(events: list[Event]) -> None:
-    """Balanced, chunks add up, ids are unique, good arguments are an object, one end."""
+    """Balanced, chunks add up, ids are unique, valid arguments are an object, there is one end."""
     ids: set[str] = set()
     sent: str | None = None
     for event in events:
@@ -82,16 +82,16 @@ def check_laws(events: list[Event]) -> None:
 
 @APIS
 @given(st.data())
-def test_changed_streams_keep_the_laws(codec, data):
+def test_streams_with_changed_documents_keep_the_laws(codec, data):
     stream = stream_documents(codec)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(stream) - 1))
-        lead, document = stream[at]
+        prefix, document = stream[at]
         match data.draw(st.sampled_from(["change", "drop", "repeat", "move"])):
             case "change":
-                place = data.draw(st.sampled_from(list(value_paths(document))))
-                new = data.draw(ARBITRARY_JSON | st.just(...)) if place else data.draw(ARBITRARY_JSON)
-                stream[at] = (lead, with_value_at(document, place, new))
+                path = data.draw(st.sampled_from(list(value_paths(document))))
+                new = data.draw(ARBITRARY_JSON | st.just(...)) if path else data.draw(ARBITRARY_JSON)
+                stream[at] = (prefix, with_value_at(document, path, new))
             case "drop" if len(stream) > 1:
                 del stream[at]
             case "repeat":
@@ -105,7 +105,7 @@ def test_changed_streams_keep_the_laws(codec, data):
 
 @APIS
 @given(st.data())
-def test_changed_bytes_keep_the_laws(codec, data):
+def test_streams_with_changed_bytes_keep_the_laws(codec, data):
     body = bytearray(encode_stream(codec, stream_documents(codec)))
     for _ in range(data.draw(st.integers(1, 3))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
@@ -116,16 +116,16 @@ def test_changed_bytes_keep_the_laws(codec, data):
 
 @APIS
 @given(st.binary(max_size=60))
-def test_any_bytes_end_in_one_way(codec, body):
+def test_arbitrary_bytes_end_with_one_stop_or_error(codec, body):
     check_laws(decode_events(codec, body, 5))
 
 
 @APIS
-def test_a_stream_that_is_cut_anywhere_is_not_taken_for_whole(codec):
+def test_a_truncated_stream_has_no_wrong_call(codec):
     stream = stream_documents(codec)
     for end in range(len(stream)):
         events = decode_events(codec, encode_stream(codec, stream[:end]), 10**6)
 
         check_laws(events)
-        good = [event for event in events if isinstance(event, ToolCallEnd) and event.error is None]
-        assert all({"a": 1, "b": [2]} == json.loads(call.tool_call_arguments_complete) for call in good)
+        valid = [event for event in events if isinstance(event, ToolCallEnd) and event.error is None]
+        assert all({"a": 1, "b": [2]} == json.loads(call.tool_call_arguments_complete) for call in valid)

@@ -1,4 +1,4 @@
-"""Whatever a client sends: a request that every upstream can be asked, or the documented error, and nothing else."""
+"""Arbitrary client requests: each is read and can be written for every upstream, or is rejected with `RequestError`."""
 
 import json
 
@@ -27,7 +27,7 @@ ARBITRARY_JSON = st.recursive(
 
 
 def valid_request(codec):
-    """Give a good request of this API, and the address that it goes to."""
+    """Return a valid request body of this API and its request target."""
     outgoing = codec.encode_request(REQUEST)
     address, _, query = outgoing.path.partition("?")
     path = address[1:] if address.startswith("//") else "/v1" + address
@@ -36,7 +36,7 @@ def valid_request(codec):
 
 
 def value_paths(value, at=()):
-    """Give where every value in a document stands."""
+    """Yield the path of every value in a document."""
     yield at
     inner = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else ()
     for key, child in inner:
@@ -44,7 +44,7 @@ def value_paths(value, at=()):
 
 
 def with_value_at(value, at, new):
-    """Give the document with another value in that place; `...` leaves it out."""
+    """Return the document with another value at that path; `...` removes the value."""
     if not at:
         return new
     copied = value.copy()
@@ -56,7 +56,7 @@ def with_value_at(value, at, new):
 
 
 def process_request(codec, body, target=RequestTarget()):  # noqa: B008  # frozen
-    """Read a body, and write what came for every upstream, natively and by the prompt."""
+    """Read a body, and write the request for every upstream, with native tools and with tools in the prompt."""
     try:
         request = codec.decode_request(body, target)
         for upstream in CODECS.values():
@@ -69,7 +69,7 @@ def process_request(codec, body, target=RequestTarget()):  # noqa: B008  # froze
 
 @APIS
 @given(data=st.data())
-def test_a_request_with_something_wrong_in_it(codec, data):
+def test_a_request_with_arbitrary_values_is_read_or_rejected(codec, data):
     document, target = valid_request(codec)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.sampled_from(sorted(value_paths(document), key=str)))
@@ -81,7 +81,7 @@ def test_a_request_with_something_wrong_in_it(codec, data):
 
 @APIS
 @given(ARBITRARY_JSON)
-def test_any_document_at_all(codec, document):
+def test_an_arbitrary_document_is_read_or_rejected(codec, document):
     _, target = valid_request(codec)
 
     assert process_request(codec, json.dumps(document).encode(), target) is not None
@@ -89,19 +89,19 @@ def test_any_document_at_all(codec, document):
 
 @APIS
 @given(st.binary(max_size=50))
-def test_any_bytes_at_all(codec, body):
+def test_arbitrary_bytes_are_read_or_rejected(codec, body):
     assert process_request(codec, body) is not None
 
 
 @APIS
-def test_the_good_request_is_good(codec):
+def test_the_valid_request_is_read(codec):
     document, target = valid_request(codec)
 
     assert isinstance(process_request(codec, json.dumps(document).encode(), target), Request)
 
 
 @given(st.lists(ARBITRARY_JSON, max_size=4), ARBITRARY_JSON)
-def test_any_items_and_any_previous_response(items, previous):
+def test_arbitrary_items_and_previous_response_are_read_or_rejected(items, previous):
     body = {"model": "m", "input": [{"role": "user", "content": "x"}, *items], "previous_response_id": previous}
     found = process_request(
         CODECS["openai_responses"], json.dumps(body).encode(), RequestTarget(reply_store=ReplyStore())

@@ -16,19 +16,19 @@ _json = st.dictionaries(
 
 
 @given(_json, st.floats(0, 1), st.booleans())
-def test_whatever_is_added_to_a_spoiled_prefix_it_is_no_json(value, share, ascii_):
+def test_an_invalidated_prefix_stays_invalid_whatever_follows(value, share, ascii_):
     text = json.dumps(value, ensure_ascii=ascii_)
     prefix = text[: int(share * (len(text) - 1))]
-    spoiled = prefix + invalidating_suffix(prefix)
+    invalidated = prefix + invalidating_suffix(prefix)
 
     for more in ("", "}", "]}", '"}', '":1}', ":1}", "}}", "]"):
         with pytest.raises(ValueError, match=r"."):
-            json.loads(spoiled + more)
+            json.loads(invalidated + more)
 
 
 @pytest.mark.parametrize(
     ("prefix", "expected"),
     [("", "{]"), ("{", "]"), ('{"a', '"]'), ('{"a\\', '""]'), ('{"a":[1', "}"), ('{"a":["', '"}'), ('{"a":[1]', "]")],
 )
-def test_the_closing_bracket_is_of_the_wrong_kind(prefix, expected):
+def test_the_suffix_closes_a_bracket_that_is_not_open(prefix, expected):
     assert expected == invalidating_suffix(prefix)

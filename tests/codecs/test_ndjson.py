@@ -14,11 +14,11 @@ def split(parts, **limits):
     return [line for part in parts for line in splitter.feed(part)] + splitter.close()
 
 
-def test_lines_end_at_lf_and_blank_ones_are_nothing():
+def test_lines_end_at_lf_and_blank_lines_are_skipped():
     assert [b'{"a":1}', b"{}", b"[1]"] == split([b'{"a":1}\n\n  \r\n{}\r\n [1]'])
 
 
-def test_a_line_comes_as_soon_as_its_end_is_there():
+def test_a_line_is_returned_as_soon_as_its_end_comes():
     splitter = NDJSONSplitter()
 
     assert [] == splitter.feed(b'{"a"')
@@ -33,14 +33,14 @@ def test_any_split_gives_the_same_lines(tokens, random_):
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_what_is_written_is_one_line_for_every_reader(text):
+def test_a_written_document_is_one_line_for_every_reader(text):
     line = write_line(json.dumps(text, ensure_ascii=False).encode())
 
     assert 1 == len(line.decode().splitlines())
     assert text == json.loads(line)
 
 
-def test_an_endless_line_is_an_error_and_no_memory():
+def test_an_endless_line_is_an_error_and_is_not_buffered():
     splitter = NDJSONSplitter(line_bytes=100)
     for _ in range(10):
         splitter.feed(b"x" * 10)

@@ -1,4 +1,4 @@
-"""Every client API in front of every upstream API: what is asked arrives, and what is said comes back.
+"""Every client API in front of every upstream API: requests and replies keep their meaning.
 
 The pairs are made from the table of APIs. A codec writes requests for upstreams and replies for clients, so each one is
 also the client, and the upstream, of its own API.
@@ -62,7 +62,7 @@ REQUEST = Request(
 
 
 def decode_as_server(codec, outgoing):
-    """Read a request that was written for an upstream as that upstream's own server would."""
+    """Read a request written for an upstream as the server of that API would."""
     address, _, query = outgoing.path.partition("?")
     path = address[1:] if address.startswith("//") else "/v1" + address
     found = find_route("POST", path, [name for name, _ in outgoing.headers])
@@ -72,30 +72,30 @@ def decode_as_server(codec, outgoing):
 
 
 def client_request(codec, request=REQUEST):
-    """Give a request as a server reads it that a client of this API sent."""
+    """Return the request as a server reads it when a client of this API sends it."""
     return decode_as_server(codec, codec.encode_request(request))
 
 
 def request_summary(request):
-    """Give what every API can say of a request. Ids are told apart, not compared; so are turns of one role."""
-    said, answered = [], {}
+    """Return what every API can express of a request; ids are only used to match results with calls."""
+    parts, answered = [], {}
     for message in request.messages:
         match message:
             case AssistantMessage():
-                said += [("said", text_of(message.content))] if message.content else []
-                said += [("called", call.name, json.loads(call.arguments)) for call in message.tool_calls]
+                parts += [("text", text_of(message.content))] if message.content else []
+                parts += [("called", call.name, json.loads(call.arguments)) for call in message.tool_calls]
                 answered |= {call.id: json.loads(call.arguments)["a"] for call in message.tool_calls}
             case ToolMessage():
-                said.append(("result", answered[message.tool_call_id], json.loads(text_of(message.content))))
+                parts.append(("result", answered[message.tool_call_id], json.loads(text_of(message.content))))
             case _:
                 images = [part.data for part in message.content if isinstance(part, MediaPart)]
-                said.append((type(message).__name__, text_of(message.content), images))
+                parts.append((type(message).__name__, text_of(message.content), images))
     tools = [(tool.name, tool.description, tool.parameters) for tool in request.tools]
-    return said, tools, request.model, request.max_tokens, request.temperature
+    return parts, tools, request.model, request.max_tokens, request.temperature
 
 
 @PAIRS
-def test_what_a_client_asks_arrives_at_the_upstream(client, upstream):
+def test_a_request_keeps_its_meaning_up_to_the_upstream(client, upstream):
     assert request_summary(REQUEST) == request_summary(
         decode_as_server(upstream, upstream.encode_request(client_request(client)))
     )
@@ -103,9 +103,9 @@ def test_what_a_client_asks_arrives_at_the_upstream(client, upstream):
 
 @PAIRS
 @pytest.mark.parametrize("choice", [ToolChoice("none"), ToolChoice("required", ("add",))], ids=["none", "forced"])
-def test_a_choice_of_tools_arrives_where_both_can_say_it(client, upstream, choice):
-    asked = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(ADD,), tool_choice=choice)
-    read = decode_as_server(upstream, upstream.encode_request(client_request(client, asked)))
+def test_a_tool_choice_is_kept_where_both_apis_have_it(client, upstream, choice):
+    sent = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(ADD,), tool_choice=choice)
+    read = decode_as_server(upstream, upstream.encode_request(client_request(client, sent)))
     silent = "ollama" in (client.name, upstream.name)  # it has no field for the choice: it is offered fewer tools
 
     assert choice == read.tool_choice or silent
@@ -122,25 +122,25 @@ REPLY = [
 
 
 def upstream_body(upstream, events, request=REQUEST):
-    """Give the body that an upstream of this API streams for these events."""
+    """Return the body that an upstream of this API streams for these events."""
     encoder = upstream.encoder(client_request(upstream, request), ReplyIdentity("id_1", 1700000000, "m"))
     return encoder.encode(0, events) + encoder.close()
 
 
 def client_events(client, upstream, pieces, *, stream=True, shim=False, request=REQUEST):
-    """Give the events that the client reads where the upstream sends these pieces of its body."""
-    asked = msgspec.structs.replace(client_request(client, request), stream=stream, include_usage=True)
+    """Return the events that the client reads when the upstream sends these pieces of its body."""
+    sent = msgspec.structs.replace(client_request(client, request), stream=stream, include_usage=True)
     ids = (f"call_{number}" for number in range(100))
-    exchange = Exchange(asked, upstream=upstream, transform=Shim(asked, new_id=ids.__next__) if shim else None)
-    answer = response_for(asked, ReplyIdentity("id_2", 1700000000, "m"), client)
+    exchange = Exchange(sent, upstream=upstream, transform=Shim(sent, new_id=ids.__next__) if shim else None)
+    response = response_for(sent, ReplyIdentity("id_2", 1700000000, "m"), client)
     batches = [*map(exchange.feed, pieces), exchange.close()]
-    body = b"".join(map(answer.feed, batches)) + answer.close()
+    body = b"".join(map(response.feed, batches)) + response.close()
     decoder = client.decoder()
     return [event for _, event in decoder.feed(body) + decoder.close()]
 
 
 def reply_summary(events):
-    """Give what every API can say of a reply."""
+    """Return what every API can express of a reply."""
     reply = fold(events)
     calls = [(made.tool_call_name, json.loads(made.tool_call_arguments_complete)) for made in reply.tool_calls]
     counts = reply.usage and (reply.usage.input_tokens, reply.usage.output_tokens)
@@ -149,7 +149,7 @@ def reply_summary(events):
 
 @PAIRS
 @STREAMS
-def test_native_calls_come_back_to_the_client(client, upstream, stream):
+def test_native_calls_reach_the_client(client, upstream, stream):
     found = client_events(client, upstream, [upstream_body(upstream, REPLY)], stream=stream)
     ids = [event.tool_call_id for event in found if isinstance(event, ToolCallEnd)]
 
@@ -159,7 +159,7 @@ def test_native_calls_come_back_to_the_client(client, upstream, stream):
 
 @PAIRS
 @STREAMS
-def test_calls_in_a_text_come_back_to_the_client(client, upstream, stream):
+def test_calls_in_text_reach_the_client(client, upstream, stream):
     body = upstream_body(upstream, [Text("Let me. " + CALL[:30]), Text(CALL[30:]), Usage(10, 5), Stop("complete")])
 
     assert ("Let me. ", [("add", {"a": 1, "b": 2})], (10, 5), "tool_use", None) == reply_summary(
@@ -169,14 +169,14 @@ def test_calls_in_a_text_come_back_to_the_client(client, upstream, stream):
 
 @PAIRS
 @pytest.mark.parametrize("reason", ["complete", "max_tokens"])
-def test_a_stop_reason_that_both_can_say_comes_back(client, upstream, reason):
+def test_a_stop_reason_that_both_apis_have_reaches_the_client(client, upstream, reason):
     body = upstream_body(upstream, [Text("a"), Usage(10, 5), Stop(reason)])
 
     assert reason == fold(client_events(client, upstream, [body])).stop_reason
 
 
 @PAIRS
-def test_an_error_in_the_stream_is_one_for_the_client(client, upstream):
+def test_an_error_in_the_stream_reaches_the_client(client, upstream):
     body = upstream_body(upstream, [Text("Once"), Error("upstream_error", "slot lost")])
     reply = fold(client_events(client, upstream, [body]))
 
@@ -187,7 +187,7 @@ def test_an_error_in_the_stream_is_one_for_the_client(client, upstream):
 
 @APIS
 @given(data=st.data())
-def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(codec, data):
+def test_splits_of_the_upstream_body_do_not_affect_the_client(codec, data):
     """Law 1 through the whole exchange, for one upstream and every client, and every upstream and one client."""
     other = data.draw(st.sampled_from(list(CODECS.values())))
     client, upstream = data.draw(st.sampled_from([(codec, other), (other, codec)]))
@@ -203,7 +203,7 @@ def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(codec, da
 
 
 @PAIRS
-def test_byte_by_byte_the_client_reads_the_same(client, upstream):
+def test_an_upstream_body_read_byte_by_byte_gives_the_same_reply(client, upstream):
     body = upstream_body(upstream, REPLY)
 
     assert reply_summary(REPLY) == reply_summary(client_events(client, upstream, [bytes([byte]) for byte in body]))

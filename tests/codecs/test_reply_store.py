@@ -5,49 +5,49 @@ from hypothesis import strategies as st
 from fcshim.codecs.reply_store import ReplyStore
 
 
-def test_a_document_is_found_by_its_name_and_named_by_its_aliases():
-    memory = ReplyStore()
-    memory.put("a", b"1", ["x", "y"])
+def test_a_document_is_found_by_name_and_its_aliases_give_the_name():
+    store = ReplyStore()
+    store.put("a", b"1", ["x", "y"])
 
-    assert b"1" == memory.get("a")
-    assert "a" == memory.resolve_alias("y")
-    assert memory.get("x") is None
-
-
-def test_what_was_used_last_is_kept_longest():
-    memory = ReplyStore(max_entries=2)
-    memory.put("a", b"1", ["x"])
-    memory.put("b", b"2")
-    memory.get("a")
-    memory.put("c", b"3")
-
-    assert [b"1", None, b"3"] == [memory.get(name) for name in "abc"]
+    assert b"1" == store.get("a")
+    assert "a" == store.resolve_alias("y")
+    assert store.get("x") is None
 
 
-def test_a_forgotten_document_is_gone_with_its_aliases():
-    memory = ReplyStore()
-    memory.put("a", b"1", ["x"])
+def test_the_least_recently_used_document_is_dropped_first():
+    store = ReplyStore(max_entries=2)
+    store.put("a", b"1", ["x"])
+    store.put("b", b"2")
+    store.get("a")
+    store.put("c", b"3")
 
-    assert [True, False] == [memory.delete("a"), memory.delete("a")]
-    assert memory.get("a") is None
-    assert memory.resolve_alias("x") is None
+    assert [b"1", None, b"3"] == [store.get(name) for name in "abc"]
 
 
-def test_an_alias_belongs_to_the_document_that_took_it_last():
-    memory = ReplyStore()
-    memory.put("a", b"1", ["x"])
-    memory.put("b", b"2", ["x"])
-    memory.delete("a")
+def test_deleting_a_document_deletes_its_aliases():
+    store = ReplyStore()
+    store.put("a", b"1", ["x"])
 
-    assert "b" == memory.resolve_alias("x")
+    assert [True, False] == [store.delete("a"), store.delete("a")]
+    assert store.get("a") is None
+    assert store.resolve_alias("x") is None
+
+
+def test_an_alias_belongs_to_the_document_that_was_stored_last():
+    store = ReplyStore()
+    store.put("a", b"1", ["x"])
+    store.put("b", b"2", ["x"])
+    store.delete("a")
+
+    assert "b" == store.resolve_alias("x")
 
 
 @pytest.mark.parametrize("limits", [{"max_entries": 0}, {"max_bytes": 3}])
-def test_what_does_not_fit_is_not_kept(limits):
-    memory = ReplyStore(**limits)
-    memory.put("a", b"1234")
+def test_a_document_beyond_the_limits_is_not_stored(limits):
+    store = ReplyStore(**limits)
+    store.put("a", b"1234")
 
-    assert memory.get("a") is None
+    assert store.get("a") is None
 
 
 @given(
@@ -55,12 +55,12 @@ def test_what_does_not_fit_is_not_kept(limits):
         st.tuples(st.sampled_from("abcdef"), st.binary(max_size=40), st.lists(st.sampled_from("xyz"))), max_size=30
     )
 )
-def test_it_never_holds_more_than_it_may(kept):
-    memory = ReplyStore(max_entries=3, max_bytes=100)
-    for name, document, aliases in kept:
-        memory.put(name, document, aliases)
-    found = [document for name in "abcdef" if (document := memory.get(name)) is not None]
+def test_the_store_never_exceeds_its_limits(documents):
+    store = ReplyStore(max_entries=3, max_bytes=100)
+    for name, document, aliases in documents:
+        store.put(name, document, aliases)
+    found = [document for name in "abcdef" if (document := store.get(name)) is not None]
 
     assert len(found) <= 3
     assert sum(map(len, found)) <= 100
-    assert all(memory.get(memory.resolve_alias(alias)) is not None for alias in "xyz" if memory.resolve_alias(alias))
+    assert all(store.get(store.resolve_alias(alias)) is not None for alias in "xyz" if store.resolve_alias(alias))

@@ -1,4 +1,4 @@
-"""Who answers at which address."""
+"""Which API and operation serve which path."""
 
 import pytest
 
@@ -10,17 +10,17 @@ def test_every_api_has_a_codec_of_its_own_name():
     assert all(api.codec is CODECS[api.codec.name] for api in APIS)
 
 
-def test_a_path_and_a_method_give_an_api_and_what_is_served():
+def test_path_and_method_give_api_and_operation():
     assert RouteMatch(OPENAI, "reply", {}, ()) == find_route("POST", "/v1/chat/completions")
 
 
-def test_another_method_is_told_apart_from_an_unknown_path():
+def test_an_unserved_method_lists_the_allowed_ones_and_an_unknown_path_none():
     assert ("POST",) == find_route("GET", "/v1/chat/completions").allowed_methods
     assert RouteMatch(OPENAI, None, {}, ()) == find_route("GET", "/v1/nothing")
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.codec.name)
-def test_every_operation_has_somebody_who_does_it(api):
+def test_every_operation_has_an_implementation(api):
     needed = {
         "count": api.counter,
         "models": api.catalogue,
@@ -35,7 +35,7 @@ def test_every_operation_has_somebody_who_does_it(api):
 @pytest.mark.parametrize(
     ("api", "route"), [(api, route) for api in APIS for route in api.routes], ids=lambda each: getattr(each, "path", "")
 )
-def test_every_route_is_found_where_it_stands(api, route):
+def test_every_route_is_found_by_its_own_path(api, route):
     path = route.path.replace("{version}", "v1").replace("{beta}", "v1beta1").replace("{model}", "some/model:8b")
     found = find_route(route.method, path, route.headers[:1])
 
@@ -45,12 +45,12 @@ def test_every_route_is_found_where_it_stands(api, route):
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"data":{}}', b'{"models":[{}]}', b"[" * 5000])
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
-def test_what_is_no_list_of_models_names_none(codec, body):
+def test_a_body_that_is_no_list_of_models_has_no_names(codec, body):
     assert [] == codec.decode_models(body)
 
 
 @pytest.mark.parametrize(
-    ("path", "headers", "speaker"),
+    ("path", "headers", "api"),
     [
         ("/v1/messages/batches", (), "anthropic"),
         ("/v1/files", (b"anthropic-version",), "anthropic"),
@@ -60,8 +60,8 @@ def test_what_is_no_list_of_models_names_none(codec, body):
         ("/v1/files", (), "openai_chat"),
     ],
 )
-def test_errors_are_told_in_the_form_of_whoever_asks(path, headers, speaker):
+def test_errors_of_unknown_paths_have_the_form_of_the_clients_api(path, headers, api):
     found = find_route("PATCH", path, headers)
 
     assert found.operation is None
-    assert speaker == found.api.codec.name
+    assert api == found.api.codec.name

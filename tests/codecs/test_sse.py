@@ -61,7 +61,7 @@ def test_any_split_gives_the_same_data(tokens, random_):
 
 
 @given(st.lists(st.binary(min_size=1).filter(lambda data: not set(data) & set(b"\r\n")), max_size=5))
-def test_what_is_written_is_read_again(payloads):
+def test_written_data_is_read_again(payloads):
     assert payloads == split([b"".join(write_data(payload) for payload in payloads)])
 
 
@@ -74,7 +74,7 @@ def test_an_event_beyond_the_limit_is_an_error(form):
             split(parts, line_bytes=1000)
 
 
-def test_what_was_complete_before_the_limit_is_given_first():
+def test_events_complete_before_the_limit_are_returned_first():
     splitter = SSESplitter(line_bytes=100)
 
     assert [b"a"] == splitter.feed(b"data: a\n\n" + b"x" * 200)
@@ -82,7 +82,7 @@ def test_what_was_complete_before_the_limit_is_given_first():
         splitter.feed(b"data: b\n\n")
 
 
-def test_memory_stays_at_the_limit_while_an_endless_line_comes():
+def test_an_endless_line_is_not_buffered_beyond_the_limit():
     splitter = SSESplitter(line_bytes=1000)
     for _ in range(100):
         with pytest.raises(UpstreamError):
@@ -102,7 +102,7 @@ def test_a_long_line_that_comes_in_small_reads_is_whole():
     assert b"x" * 6_400_000 == event
 
 
-def test_random_bytes_never_raise_anything_else():
+def test_random_bytes_raise_nothing():
     random_ = random.Random(1)
     for _ in range(200):
         split([random_.randbytes(random_.randint(0, 50)) for _ in range(10)], line_bytes=10_000)

@@ -1,4 +1,4 @@
-"""What upstreams say when something is wrong, in every form that engines have."""
+"""Error responses of upstreams, in every form that engines have."""
 
 import json
 
@@ -22,7 +22,7 @@ TOO_LONG = {
 
 
 @pytest.mark.parametrize("engine", TOO_LONG)
-def test_a_prompt_that_is_too_long_is_recognisable(engine):
+def test_a_too_long_prompt_is_recognised(engine):
     error = OPENAI_CHAT.decode_error(400, {}, TOO_LONG[engine].encode())
 
     assert (400, "context_length_exceeded") == (error.status, error.kind)
@@ -44,12 +44,12 @@ def test_a_prompt_that_is_too_long_is_recognisable(engine):
         (501, 502),
     ],
 )
-def test_statuses_that_concern_the_client_are_kept(status, expected):
+def test_statuses_that_concern_the_client_are_forwarded(status, expected):
     assert expected == OPENAI_CHAT.decode_error(status, {}, b"").status
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_key_is_the_proxy_s_problem_and_is_not_repeated(status):
+def test_a_rejected_key_is_a_502_without_the_upstreams_message(status):
     error = OPENAI_CHAT.decode_error(status, {}, b'{"error":{"message":"Incorrect API key provided: sk-secret"}}')
 
     assert 502 == error.status
@@ -77,9 +77,9 @@ def test_a_refused_key_is_the_proxy_s_problem_and_is_not_repeated(status):
         (b"x" * 100_000, "x" * 300),
     ],
 )
-def test_error_answers_of_every_form_give_a_short_message(body, expected):
+def test_error_responses_of_every_form_give_a_short_message(body, expected):
     assert f"the upstream answered HTTP 500: {expected}" == OPENAI_CHAT.decode_error(500, {}, body).message
 
 
-def test_an_empty_error_answer_says_its_status():
+def test_an_empty_error_response_gives_its_status():
     assert "the upstream answered HTTP 500" == OPENAI_CHAT.decode_error(500, {}, b"").message

@@ -30,7 +30,7 @@ def test_a_body_gives_the_same_events_however_it_is_cut(case):
         assert expected == to_vector(read(pieces))
 
 
-def test_text_comes_as_soon_as_its_bytes_are_there():
+def test_text_is_returned_as_soon_as_its_bytes_come():
     decoder = LlamaCompletion().decoder()
 
     assert [(0, Text("a"))] == decoder.feed(PIECE)
@@ -47,14 +47,14 @@ def test_bytes_after_the_end_are_ignored():
     assert [] == decoder.close()
 
 
-def test_the_beginning_of_a_template_is_text_as_any_other():
+def test_the_prepended_tag_is_ordinary_text():
     assert [Text("<think>\na"), Usage(19, 1), Stop("complete")] == [
         event for _, event in read([b'data: {"content":"<think>\\n"}\n\n' + PIECE, LAST])
     ]
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "expected"),
     [
         (b"", "empty"),
         (PIECE, "broke off"),
@@ -65,14 +65,14 @@ def test_the_beginning_of_a_template_is_text_as_any_other():
         (b'{"error":{"code":500,"message":"Compute error.","type":"server_error"}}', "Compute error."),
     ],
 )
-def test_a_reply_without_an_end_ends_with_one_error(body, said):
+def test_a_reply_without_an_end_ends_with_one_error(body, expected):
     (_, last) = read([body])[-1]
 
     assert isinstance(last, Error)
-    assert said in last.message
+    assert expected in last.message
 
 
-def test_a_server_that_counts_nothing_is_not_believed_to_have_counted():
+def test_negative_token_counts_become_zero():
     body = b'data: {"content":"a","stop":true,"tokens_evaluated":-1,"tokens_predicted":-5,"timings":{"cache_n":-2}}\n\n'
 
     assert [Text("a"), Usage(), Stop("complete")] == [event for _, event in read([body])]
@@ -96,7 +96,7 @@ _shape = st.recursive(
 
 
 @given(st.lists(_shape, max_size=6))
-def test_whatever_comes_ends_with_one_stop_or_error(documents):
+def test_arbitrary_documents_end_with_one_stop_or_error(documents):
     ends = [event for _, event in read([write_data(msgspec.json.encode(each)) for each in documents])]
 
     assert 1 == sum(isinstance(event, Stop | Error) for event in ends)

@@ -16,7 +16,7 @@ LAZY = {
     "preserved_tokens": ["<x>"],
 }
 HI = UserMessage((TextPart("Hi"),))
-ASKED = Request(
+REQUEST = Request(
     model="m",
     messages=(SystemMessage((TextPart("Be brief."),)), HI),
     max_tokens=9,
@@ -28,9 +28,9 @@ ASKED = Request(
 )
 
 
-def both(request=ASKED, prompt=PROMPT, *, begun=False):
-    """Give the bodies of both requests, and what the reply begins with."""
-    first = LlamaCompletion(starts_in_reasoning=begun).encode_request(request)
+def both(request=REQUEST, prompt=PROMPT, *, starts_in_reasoning=False):
+    """Return the bodies of both requests, and the prefix of the reply's body."""
+    first = LlamaCompletion(starts_in_reasoning=starts_in_reasoning).encode_request(request)
     assert first.follow_up is not None
     sequel = first.follow_up(json.dumps({"prompt": prompt}).encode())
 
@@ -40,16 +40,16 @@ def both(request=ASKED, prompt=PROMPT, *, begun=False):
     return json.loads(first.body), json.loads(sequel.request.body), sequel.body_prefix
 
 
-def test_the_template_gets_the_conversation_and_completion_what_it_made_of_it():
-    first, second, lead = both()
+def test_the_template_gets_the_messages_and_completion_the_prompt():
+    first, second, body_prefix = both()
 
     assert ["system", "user"] == [message["role"] for message in first["messages"]]
     assert "messages" not in second
-    assert (PROMPT, b"") == (second["prompt"], lead)
+    assert (PROMPT, b"") == (second["prompt"], body_prefix)
     assert "prompt" not in first
 
 
-def test_all_that_is_said_of_sampling_goes_along():
+def test_all_sampling_fields_go_to_completion():
     _, second, _ = both()
 
     assert (9, 0.5, 0.9, 3, ["END"], 4) == tuple(
@@ -59,13 +59,13 @@ def test_all_that_is_said_of_sampling_goes_along():
     assert not {"max_tokens", "max_completion_tokens", "stream_options", "logprobs"} & set(second)
 
 
-def test_without_a_limit_there_is_none():
-    _, second, _ = both(msgspec.structs.replace(ASKED, max_tokens=None))
+def test_without_a_token_limit_none_is_sent():
+    _, second, _ = both(msgspec.structs.replace(REQUEST, max_tokens=None))
 
     assert "n_predict" not in second
 
 
-def test_the_grammar_goes_to_completion_alone_and_what_the_template_heeds_to_both():
+def test_only_completion_gets_the_grammar_and_both_get_template_options():
     first, second, _ = both()
 
     assert LAZY == {name: second[name] for name in LAZY}
@@ -73,7 +73,7 @@ def test_the_grammar_goes_to_completion_alone_and_what_the_template_heeds_to_bot
     assert {"enable_thinking": False} == first["chat_template_kwargs"]
 
 
-def test_a_client_that_names_the_limit_otherwise_is_understood():
+def test_the_newer_name_of_the_token_limit_is_converted():
     style = OPENAI_CHAT.decode_request(
         json.dumps({"messages": [{"role": "user", "content": "Hi"}], "max_completion_tokens": 7}).encode()
     )
@@ -85,41 +85,39 @@ def test_a_client_that_names_the_limit_otherwise_is_understood():
 
 @pytest.mark.parametrize(("opening", "closing"), [("<think>", "</think>"), ("[THINK]", "[/THINK]")])
 @pytest.mark.parametrize("behind", ["", "\n", "\n\n"])
-def test_where_the_prompt_opens_reasoning_the_reply_begins_there_and_the_grammar_waits_for_its_end(
-    opening, closing, behind
-):
-    _, second, lead = both(prompt=PROMPT + opening + behind)
+def test_a_prompt_that_opens_reasoning_prepends_its_tag_and_triggers_at_its_end(opening, closing, behind):
+    _, second, body_prefix = both(prompt=PROMPT + opening + behind)
     (trigger,) = second["grammar_triggers"]
 
-    assert b'data: {"content":"%s"}\n\n' % opening.encode() == lead
+    assert b'data: {"content":"%s"}\n\n' % opening.encode() == body_prefix
     assert closing[0] in trigger["value"]
     assert LAZY["grammar_triggers"] != second["grammar_triggers"]
 
 
-def test_reasoning_that_the_prompt_closes_again_is_none():
-    _, second, lead = both(prompt=PROMPT + "<think>\n\n</think>\n\n")
+def test_reasoning_that_the_prompt_closes_is_ignored():
+    _, second, body_prefix = both(prompt=PROMPT + "<think>\n\n</think>\n\n")
 
-    assert (LAZY["grammar_triggers"], b"") == (second["grammar_triggers"], lead)
+    assert (LAZY["grammar_triggers"], b"") == (second["grammar_triggers"], body_prefix)
 
 
-def test_a_parser_that_is_told_to_begin_in_reasoning_is_not_told_twice():
-    _, second, lead = both(prompt=PROMPT + "<think>\n", begun=True)
+def test_starts_in_reasoning_prepends_no_tag():
+    _, second, body_prefix = both(prompt=PROMPT + "<think>\n", starts_in_reasoning=True)
 
-    assert (LAZY["grammar_triggers"], b"") == (second["grammar_triggers"], lead)
+    assert (LAZY["grammar_triggers"], b"") == (second["grammar_triggers"], body_prefix)
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b"[]", b"{}", b'{"prompt":5}', b"[" * 100_000])
-def test_an_answer_without_a_prompt_is_the_upstreams_fault(answer):
-    first = LlamaCompletion().encode_request(ASKED)
+def test_a_response_without_a_prompt_is_an_upstream_error(answer):
+    first = LlamaCompletion().encode_request(REQUEST)
     assert first.follow_up is not None
 
     with pytest.raises(UpstreamError, match="returned no prompt"):
         first.follow_up(answer)
 
 
-def test_media_and_several_choices_are_beyond_it():
+def test_media_and_several_choices_are_not_supported():
     image = UserMessage((TextPart("What is this?"), MediaPart("image/png", data="AAAA")))
 
-    assert LlamaCompletion.supports(ASKED)
-    assert not LlamaCompletion.supports(msgspec.structs.replace(ASKED, n=2))
-    assert not LlamaCompletion.supports(msgspec.structs.replace(ASKED, messages=(image, HI)))
+    assert LlamaCompletion.supports(REQUEST)
+    assert not LlamaCompletion.supports(msgspec.structs.replace(REQUEST, n=2))
+    assert not LlamaCompletion.supports(msgspec.structs.replace(REQUEST, messages=(image, HI)))

@@ -1,4 +1,4 @@
-"""Reading by the frame gives what reading without it gives, whatever comes."""
+"""Decoding with a chunk pattern gives the same events as decoding without one, for any bytes."""
 
 import json
 
@@ -24,7 +24,7 @@ CALL = (
 
 
 def chunk(shape: str, text: str, created: int = 1) -> bytes:
-    """Write an event with `text` as it would stand between the quotation marks."""
+    """Write an event with `text` as the raw bytes between the quotation marks."""
     return b"data: " + (shape % (f'"{text}"', created)).encode("utf-8", "surrogatepass") + b"\n\n"
 
 
@@ -63,9 +63,9 @@ class NoPatternFinder:
         return None
 
 
-def decoded(reads: list[bytes], *, by_frame: bool) -> list:
+def decoded(reads: list[bytes], *, use_pattern: bool) -> list:
     decoder = OpenAIChat(new_id=lambda: "new").decoder()
-    if not by_frame:
+    if not use_pattern:
         decoder._pattern_finder = NoPatternFinder()
     return [to_vector(decoder.feed(each)) for each in reads] + [to_vector(decoder.close())]
 
@@ -76,8 +76,8 @@ def decoded(reads: list[bytes], *, by_frame: bool) -> list:
 @example([chunk(LLAMA, "a")] * 3 + [chunk(LLAMA, "a")[:-2], b"\n\n"])
 @example([chunk(LLAMA, "a")] * 3 + [CALL, chunk(LLAMA, "b"), chunk(LLAMA, "c")])
 @example([chunk(SECOND, "a")] * 3 + [chunk(LLAMA, "b")] * 3)
-def test_every_read_gives_what_it_gives_without_a_frame(reads):
-    assert decoded(reads, by_frame=False) == decoded(reads, by_frame=True)
+def test_every_read_gives_the_same_events_without_patterns(reads):
+    assert decoded(reads, use_pattern=False) == decoded(reads, use_pattern=True)
 
 
 def find_pattern(*reads: bytes) -> ChunkPattern | None:
@@ -86,35 +86,35 @@ def find_pattern(*reads: bytes) -> ChunkPattern | None:
 
 
 @pytest.mark.parametrize("shape", [LLAMA, SPACED])
-def test_a_frame_is_known_once_two_chunks_have_had_it(shape):
+def test_a_pattern_is_found_after_two_equal_chunks(shape):
     data = chunk(shape, "so \\n é")
 
     assert find_pattern(chunk(shape, "a")) is None
-    frame = find_pattern(chunk(shape, "a"), chunk(shape, "bc"))
-    assert frame is not None
-    assert 0 == frame.choice
-    assert "so \n é" == read_string(data[frame.start : frame.stop])
-    assert data == frame.prefix + data[frame.start + 1 : frame.stop - 1] + frame.suffix
+    pattern = find_pattern(chunk(shape, "a"), chunk(shape, "bc"))
+    assert pattern is not None
+    assert 0 == pattern.choice
+    assert "so \n é" == read_string(data[pattern.start : pattern.stop])
+    assert data == pattern.prefix + data[pattern.start + 1 : pattern.stop - 1] + pattern.suffix
 
 
-def test_a_frame_knows_its_choice():
-    frame = find_pattern(chunk(SECOND, "a"), chunk(SECOND, "b"))
+def test_a_pattern_has_the_choice_index():
+    pattern = find_pattern(chunk(SECOND, "a"), chunk(SECOND, "b"))
 
-    assert frame is not None
-    assert 1 == frame.choice
+    assert pattern is not None
+    assert 1 == pattern.choice
 
 
 @pytest.mark.parametrize("shape", [DECOY, TWICE, ENDING, THINKING])
-def test_a_string_that_is_not_all_that_a_chunk_says_has_no_frame(shape):
+def test_a_string_that_is_not_the_whole_content_gives_no_pattern(shape):
     assert find_pattern(chunk(shape, "a"), chunk(shape, "a"), chunk(shape, "a")) is None
 
 
-def test_chunks_that_are_never_alike_have_no_frame():
+def test_chunks_that_always_differ_give_no_pattern():
     assert find_pattern(*(chunk(LLAMA, "a", created) for created in range(5))) is None
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"data: 1\n\n", b'data: {"content":"', chunk(LLAMA, 'a\\"b'), b'data: {"content":"a"}\n\n']
 )
-def test_what_is_no_chunk_of_plain_text_has_no_frame(data):
+def test_data_without_plain_text_gives_no_pattern(data):
     assert find_pattern(data, data) is None

@@ -39,7 +39,7 @@ def test_invalid_utf8_becomes_replacement_characters():
     assert [(0, Text("a�b")), (0, Stop("complete"))] == decode_body([body])
 
 
-def test_events_come_as_soon_as_their_bytes_are_there():
+def test_events_are_returned_as_soon_as_their_bytes_come():
     decoder = OpenAIChat().decoder()
 
     assert [(0, Text("a"))] == decoder.feed(b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n')
@@ -56,7 +56,7 @@ def test_bytes_after_the_end_are_ignored():
 
 
 @pytest.mark.parametrize("start", [b"data: ", b"{", b"<html>"])
-def test_an_endless_body_ends_with_one_error_and_no_memory(start):
+def test_an_endless_body_ends_with_one_error_and_is_not_buffered(start):
     decoder = OpenAIChat(decoder_limits=DecoderLimits(line_bytes=1000)).decoder()
     found = decoder.feed(start)
     for _ in range(50):
@@ -129,7 +129,7 @@ _chunk = st.fixed_dictionaries(
 
 
 @given(st.lists(_chunk, max_size=8))
-def test_whatever_calls_come_they_are_balanced_and_add_up(chunks):
+def test_arbitrary_calls_are_balanced_and_their_chunks_add_up(chunks):
     found = decode_body([b"".join(write_data(msgspec.json.encode(chunk)) for chunk in chunks)])
     open_call, sent, ids = None, "", set()
     for _, event in found:
@@ -155,7 +155,7 @@ def test_whatever_calls_come_they_are_balanced_and_add_up(chunks):
 
 
 @given(st.lists(_shape, max_size=6), st.integers(0, 2**32), st.booleans())
-def test_whatever_json_comes_nothing_is_raised_and_every_choice_ends_once(chunks, seed, done):
+def test_arbitrary_json_raises_nothing_and_every_choice_ends_once(chunks, seed, done):
     body = b"".join(write_data(msgspec.json.encode(chunk)) for chunk in chunks) + (b"data: [DONE]\n\n" if done else b"")
     for pieces in cut_variants(body, seed):
         found = decode_body(pieces)
@@ -166,5 +166,5 @@ def test_whatever_json_comes_nothing_is_raised_and_every_choice_ends_once(chunks
 
 
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b"data: ", b"{", b"[", b"\n\n", b"\xef\xbb\xbf", b'"'])))
-def test_whatever_bytes_come_nothing_is_raised(pieces):
+def test_arbitrary_bytes_raise_nothing(pieces):
     assert any(isinstance(event, Error) for _, event in decode_body(pieces))

@@ -108,7 +108,7 @@ def test_without_include_usage_there_is_no_usage():
     assert all("usage" not in chunk for chunk in stream(Text("a"), Stop("complete"), Usage(7, 5))[:-1])
 
 
-def test_calls_have_dense_indexes_and_the_first_delta_names_them():
+def test_calls_have_dense_indexes_and_the_first_delta_has_the_name():
     chunks = stream(*call('{"a":1}', index=2, sent=['{"a"', ":1}"]), *call("{}", index=5, name="g"), Stop("tool_use"))
 
     def piece(index, arguments):
@@ -144,7 +144,7 @@ def test_calls_have_dense_indexes_and_the_first_delta_names_them():
         ("tool_use", "tool_calls"),
     ],
 )
-def test_stop_reasons_have_their_words(stop, word):
+def test_stop_reasons_have_their_finish_reasons(stop, word):
     assert word == stream(Text("a"), Stop(stop))[-2]["choices"][0]["finish_reason"]
 
 
@@ -175,7 +175,7 @@ def test_choice_zero_opens_first_and_each_choice_finishes():
     assert [5, 5] == [chunks[-2]["usage"][name] for name in ("prompt_tokens", "completion_tokens")]
 
 
-def test_nothing_is_written_for_no_events():
+def test_an_empty_list_of_events_gives_no_bytes():
     encoder = OPENAI_CHAT.encoder(request(), IDENTITY)
 
     assert b"" == encoder.encode(0, [])
@@ -210,7 +210,7 @@ def test_a_ping_is_a_comment():
     assert OPENAI_CHAT.encoder(request(), IDENTITY).ping().startswith(b":")
 
 
-def test_half_surrogates_become_replacement_characters():
+def test_lone_surrogates_become_replacement_characters():
     chunks = stream(Text("a\ud800"), *call('{"\udc00":1}', name="f\ud800"), Reasoning("\ud83d\ude00"), Stop("tool_use"))
 
     assert {"content": "a�"} == deltas(chunks)[1]
@@ -232,7 +232,7 @@ ARGUMENTS = [
 
 @pytest.mark.parametrize("arguments", ARGUMENTS)
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_arguments_are_json_only_when_the_call_has_ended_well(arguments, size):
+def test_arguments_are_json_only_after_the_call_has_ended_without_error(arguments, size):
     sent = [arguments[at : at + size] for at in range(0, len(arguments), size)]
     states = sent_arguments(stream(*call(arguments, sent=sent), Stop("tool_use")))
 
@@ -243,7 +243,7 @@ def test_arguments_are_json_only_when_the_call_has_ended_well(arguments, size):
 @pytest.mark.parametrize("kind", ["truncated", "malformed", "invalid", "limit"])
 @pytest.mark.parametrize("arguments", ["", *ARGUMENTS])
 @pytest.mark.parametrize("size", [1, 100])
-def test_arguments_of_a_bad_call_are_never_json(kind, arguments, size):
+def test_arguments_of_an_invalid_call_are_never_json(kind, arguments, size):
     for end in range(len(arguments) + 1):
         sent = [arguments[at : min(at + size, end)] for at in range(0, end, size)]
         states = sent_arguments(stream(*bad(kind, sent), Stop("max_tokens")))
@@ -269,14 +269,14 @@ def test_a_truncated_call_finishes_with_length(stop):
 
 
 @pytest.mark.parametrize("kind", ["malformed", "invalid", "limit"])
-def test_a_bad_call_alone_ends_the_stream_with_an_error(kind):
+def test_an_invalid_call_alone_ends_the_stream_with_an_error(kind):
     chunks = stream(*bad(kind, ['{"a"']), Stop("complete"))
 
     assert "model_output_error" == chunks[-1]["error"]["type"]
     assert "no good" in chunks[-1]["error"]["message"]
 
 
-def test_a_bad_call_beside_a_good_one_lets_the_good_one_stand():
+def test_a_valid_call_is_kept_beside_an_invalid_one():
     chunks = stream(*bad("malformed", ['{"a"']), *call('{"b":1}', index=1), Stop("tool_use"))
 
     assert "tool_calls" == chunks[-2]["choices"][0]["finish_reason"]
@@ -310,7 +310,7 @@ def replies(draw):
 
 
 @given(st.lists(replies(), min_size=1, max_size=3), st.booleans(), st.data())
-def test_what_is_encoded_decodes_to_the_same_events(choices, include_usage, data):
+def test_encoded_events_decode_to_the_same_events(choices, include_usage, data):
     """Law 9, for several choices that come in turns, and under random cuts of the bytes."""
     encoder = OPENAI_CHAT.encoder(request(n=len(choices), include_usage=include_usage), IDENTITY)
     left = [(choice, list(events)) for choice, events in enumerate(choices)]

@@ -116,7 +116,7 @@ def test_the_stream_helper_takes_several_choices():
     assert ["a", "b"] == [choice.message.content for choice in choices]
 
 
-def test_a_custom_tool_is_a_function_call_in_a_stream_and_a_custom_call_else():
+def test_a_custom_call_is_a_function_call_only_in_a_stream():
     events = [*call('{"input":"ls -l"}'), Stop("tool_use")]
     streamed, _ = final(events, CUSTOM)
     with client_for(events) as sdk:
@@ -146,7 +146,7 @@ def test_the_stream_helper_raises_for_a_truncated_call_as_it_does_for_a_native_o
 
 
 @pytest.mark.parametrize("kind", ["malformed", "invalid", "limit"])
-def test_a_bad_call_alone_raises_in_the_client(kind):
+def test_an_invalid_call_alone_raises_in_the_client(kind):
     with pytest.raises(openai.APIError, match="cannot be used: no good"):
         create([*broken(kind), Stop("complete")])
     with pytest.raises(openai.APIError, match="cannot be used: no good"):
@@ -158,7 +158,7 @@ def test_an_error_in_the_stream_raises_in_the_client():
         create([Text("a"), Error("upstream_error", "gone")])
 
 
-def test_a_whole_reply_is_read():
+def test_the_client_reads_a_whole_reply():
     with client_for([Text("a"), *call('{"a":1}'), Usage(7, 5), Stop("tool_use")]) as sdk:
         reply = sdk.chat.completions.create(model="m", messages=MESSAGES, tools=TOOLS)
 
@@ -168,7 +168,7 @@ def test_a_whole_reply_is_read():
     assert "the model" == reply.model
 
 
-def test_an_error_answer_becomes_the_client_s_exception():
+def test_an_error_response_becomes_the_clients_exception():
     error = RequestError("messages: no", param="messages")
 
     def answer(_):

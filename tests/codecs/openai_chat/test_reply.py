@@ -43,7 +43,7 @@ def test_calls_without_text_have_content_null():
     ]["tool_calls"]
 
 
-def test_legacy_and_custom_calls_have_their_own_form():
+def test_legacy_and_custom_calls_have_their_own_forms():
     legacy = written([*call('{"a":1}'), Stop("tool_use")], style="functions")["choices"][0]
     custom = written([*call('{"input":"ls"}'), Stop("tool_use")], style="custom:f")["choices"][0]
 
@@ -56,33 +56,33 @@ def test_legacy_and_custom_calls_have_their_own_form():
     ]
 
 
-def test_bad_calls_are_left_out_and_good_ones_stand():
+def test_invalid_calls_are_left_out_and_valid_ones_kept():
     choice = written([*bad("malformed", ['{"a"']), *call("{}", index=1), Stop("tool_use")])["choices"][0]
 
     assert ["call_1"] == [made["id"] for made in choice["message"]["tool_calls"]]
 
 
 @pytest.mark.parametrize(("kind", "word"), [("truncated", "length"), ("malformed", "stop")])
-def test_a_bad_call_alone_shows_its_excerpt_and_is_no_tool_use(kind, word):
+def test_an_invalid_call_alone_becomes_its_excerpt(kind, word):
     choice = written([*bad(kind, ['{"a"']), Stop("complete")])["choices"][0]
 
     assert (word, "raw") == (choice["finish_reason"], choice["message"]["content"])
     assert "tool_calls" not in choice["message"]
 
 
-def test_choices_share_the_prompt_and_add_up_their_output():
+def test_usage_counts_the_prompt_once_and_sums_the_output():
     body = written([Text("a"), Usage(7, 2, 1, 1), Stop("complete")], [Text("b"), Usage(7, 3, 1), Stop("max_tokens")])
 
     assert (7, 5, 12) == tuple(body["usage"][name] for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
     assert [(0, "stop"), (1, "length")] == [(choice["index"], choice["finish_reason"]) for choice in body["choices"]]
 
 
-def test_a_reply_that_broke_is_an_error():
+def test_a_reply_with_an_error_raises():
     with pytest.raises(UpstreamError, match="gone"):
         written([Text("a"), Error("upstream_error", "gone")])
 
 
-def test_what_is_written_is_read_again():
+def test_written_data_is_read_again():
     events = [
         Reasoning("hm"),
         Text("a"),

@@ -49,7 +49,7 @@ def test_the_smallest_request_has_the_defaults():
     )
 
 
-def test_named_fields_are_read_and_all_others_are_kept():
+def test_known_fields_are_read_and_all_others_are_kept():
     request = decode(
         stream=True,
         stream_options={"include_usage": True, "include_obfuscation": False},
@@ -93,7 +93,7 @@ def test_a_stop_string_may_stand_alone():
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
-def test_the_token_limit_goes_upstream_under_the_client_s_name(name):
+def test_the_token_limit_goes_upstream_under_the_clients_name(name):
     request = decode(**{name: 7})
     body = msgspec.json.decode(OPENAI_CHAT.encode_request(request).body)
 
@@ -141,7 +141,7 @@ def test_every_role_and_content_becomes_a_message():
     assert expected == decode(messages=messages).messages
 
 
-def test_legacy_calls_and_results_find_each_other_by_a_made_id():
+def test_legacy_calls_and_results_share_a_made_id():
     messages = [
         *HI,
         {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
@@ -173,7 +173,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize(("part", "expected"), PARTS)
-def test_media_are_described_and_go_upstream_verbatim(part, expected):
+def test_media_are_read_and_go_upstream_verbatim(part, expected):
     request = decode(messages=[{"role": "user", "content": [{"type": "text", "text": "see"}, part]}])
     media = request.messages[0].content[1]
     body = msgspec.json.decode(OPENAI_CHAT.encode_request(request).body)
@@ -182,7 +182,7 @@ def test_media_are_described_and_go_upstream_verbatim(part, expected):
     assert [{"type": "text", "text": "see"}, part] == body["messages"][0]["content"]
 
 
-def test_media_of_another_api_take_this_api_s_form():
+def test_media_of_another_api_are_converted():
     parts = (
         MediaPart("image/png", data="AA", raw={"type": "image"}),
         MediaPart("image/*", url="https://x"),
@@ -209,7 +209,7 @@ def test_functions_custom_tools_and_legacy_functions_become_tools():
     assert (Tool("f"),) == decode(tools=[tool("f")], functions=[FUNCTION]).tools
 
 
-def test_a_custom_tool_is_a_function_with_one_string_and_is_remembered():
+def test_a_custom_tool_becomes_a_function_with_one_string_and_is_marked():
     grammar = {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /a+/"}}
     request = decode(tools=[{"type": "custom", "custom": {"name": "sh", "description": "runs", "format": grammar}}])
 
@@ -310,7 +310,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("fields", "param", "message"), WRONG)
-def test_what_is_wrong_is_said_with_its_place(fields, param, message):
+def test_errors_name_the_invalid_field(fields, param, message):
     with pytest.raises(RequestError) as caught:
         decode(**fields)
 
@@ -386,7 +386,7 @@ def test_a_request_goes_upstream_as_a_stream_with_usage_and_nothing_is_lost():
     } == msgspec.json.decode(outgoing.body)
 
 
-def test_a_choice_among_several_tools_offers_only_those():
+def test_a_choice_among_several_tools_offers_only_those_tools():
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [tool("a"), tool("c")]}}
     request = decode(tools=[tool("a"), tool("b"), tool("c")], tool_choice=allowed)
     body = msgspec.json.decode(OPENAI_CHAT.encode_request(request).body)
@@ -395,7 +395,7 @@ def test_a_choice_among_several_tools_offers_only_those():
     assert "required" == body["tool_choice"]
 
 
-def test_a_small_request_says_only_what_the_client_said():
+def test_fields_that_the_client_left_out_are_not_sent():
     body = msgspec.json.decode(OPENAI_CHAT.encode_request(decode(tools=[], tool_choice="none")).body)
 
     assert {"model", "messages", "stream", "stream_options"} == body.keys()
@@ -423,7 +423,7 @@ _field = st.sampled_from(["messages", "tools", "tool_choice", "functions", "func
 
 
 @given(st.dictionaries(_field, _json))
-def test_whatever_json_comes_only_request_errors_are_raised(fields):
+def test_arbitrary_json_raises_only_request_errors(fields):
     try:
         request = decode(**fields)
     except RequestError:
@@ -434,7 +434,7 @@ def test_whatever_json_comes_only_request_errors_are_raised(fields):
 @pytest.mark.parametrize(
     "raw", [None, {"type": "image", "source": {"type": "file", "file_id": "f"}}, {"inlineData": {}}]
 )
-def test_what_only_another_api_can_show_is_told_of(raw):
+def test_media_that_the_api_cannot_express_become_text(raw):
     request = Request(model="m", messages=(UserMessage((MediaPart("image/png", raw=raw),)),))
     body = msgspec.json.decode(OPENAI_CHAT.encode_request(request).body)
 

@@ -5,11 +5,11 @@ STYLE = ResponsesClientOptions(
 )
 
 
-def test_a_style_survives_its_text():
+def test_client_options_survive_their_text_form():
     assert STYLE == read_client_options(STYLE.to_text())
     assert ResponsesClientOptions() == read_client_options("") == read_client_options("functions generate")
 
 
-def test_a_call_goes_back_under_the_clients_own_name():
+def test_a_call_is_returned_under_the_clients_own_name():
     assert {"name": "f", "namespace": "mcp__x"} == STYLE.client_name("mcp__x__f")
     assert {"name": "g__h"} == STYLE.client_name("g__h")

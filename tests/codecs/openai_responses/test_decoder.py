@@ -27,7 +27,7 @@ def test_a_body_gives_the_same_events_however_it_is_cut(case):
         assert expected == to_vector(decode_body(pieces, OpenAIResponses))
 
 
-def test_events_come_as_soon_as_their_bytes_are_there():
+def test_events_are_returned_as_soon_as_their_bytes_come():
     decoder = OPENAI_RESPONSES.decoder()
 
     assert [(0, Text("a"))] == decoder.feed(b'data: {"type":"response.output_text.delta","delta":"a"}\n\n')
@@ -110,5 +110,5 @@ def test_whatever_events_come_calls_are_balanced_and_it_ends_once(events, seed):
 
 
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b"data: ", b"{", b"[", b"\n\n", b"\xef\xbb\xbf", b'"'])))
-def test_whatever_bytes_come_nothing_is_raised(pieces):
+def test_arbitrary_bytes_raise_nothing(pieces):
     assert isinstance(decode_body(pieces, OpenAIResponses)[-1][1], Error)

@@ -18,13 +18,13 @@ IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")
 STYLE = ResponsesClientOptions(custom=frozenset(["patch"]), namespaces={"calc__f": "calc"})
 
 
-def request(style=STYLE, **asked):
+def request(style=STYLE, **fields):
     return Request(
         model="m",
         messages=(UserMessage(()),),
         stream=True,
         style=style.to_text(),
-        verbatim={"openai_responses": asked},
+        verbatim={"openai_responses": fields},
     )
 
 
@@ -40,8 +40,8 @@ def parsed(body):
     return found
 
 
-def stream(*events, close=True, identity=IDENTITY, **asked):
-    encoder = OPENAI_RESPONSES.encoder(request(**asked), identity)
+def stream(*events, close=True, identity=IDENTITY, **fields):
+    encoder = OPENAI_RESPONSES.encoder(request(**fields), identity)
     return parsed(encoder.encode(0, events) + (encoder.close() if close else b""))
 
 
@@ -82,14 +82,19 @@ def test_a_text_is_a_message_from_its_first_event_to_its_last():
 
 
 def test_the_response_echoes_what_was_asked():
-    asked = {"instructions": "be brief", "temperature": 0.5, "tools": [{"type": "function", "name": "f"}], "input": "x"}
-    events = stream(Text("a"), Usage(7, 5, 3, 2), Stop("complete"), **asked)
+    fields = {
+        "instructions": "be brief",
+        "temperature": 0.5,
+        "tools": [{"type": "function", "name": "f"}],
+        "input": "x",
+    }
+    events = stream(Text("a"), Usage(7, 5, 3, 2), Stop("complete"), **fields)
     first, last = events[0]["response"], events[-1]["response"]
 
     assert ("resp_1", "response", 1700000000, "the model", "in_progress") == tuple(
         first[name] for name in ("id", "object", "created_at", "model", "status")
     )
-    assert asked == {name: first[name] for name in asked if name in first} | {"input": "x"}
+    assert fields == {name: first[name] for name in fields if name in first} | {"input": "x"}
     assert ([], None, None, None) == tuple(first[name] for name in ("output", "usage", "error", "incomplete_details"))
     assert "completed" == last["status"]
     assert {
@@ -105,8 +110,8 @@ def test_the_response_echoes_what_was_asked():
 
 
 def test_items_come_one_at_a_time_with_their_own_ids():
-    said = [Reasoning("hm"), Text("a"), *call('{"a":1}', index=0, sent=['{"a"', ":1}"]), Text("b"), *call(index=1)]
-    events = stream(*said, Stop("tool_use"))
+    content = [Reasoning("hm"), Text("a"), *call('{"a":1}', index=0, sent=['{"a"', ":1}"]), Text("b"), *call(index=1)]
+    events = stream(*content, Stop("tool_use"))
     output = events[-1]["response"]["output"]
     added, done = (only(events, f"response.output_item.{kind}") for kind in ("added", "done"))
 
@@ -124,7 +129,7 @@ def test_items_come_one_at_a_time_with_their_own_ids():
     assert "" == added[2]["item"]["arguments"]
 
 
-def test_reasoning_keeps_its_proof():
+def test_reasoning_keeps_its_signature():
     events = stream(Reasoning("h"), Reasoning("m"), Reasoning("", "gAAA"), Reasoning("x"), Stop("complete"))
     first, second = events[-1]["response"]["output"]
 
@@ -132,7 +137,7 @@ def test_reasoning_keeps_its_proof():
     assert "encrypted_content" not in second
 
 
-def test_a_call_of_a_custom_tool_is_its_text():
+def test_a_custom_call_has_its_text_as_input():
     events = stream(*call('{"input": "a\\"b"}', name="patch", sent=['{"input": ', '"a\\"b"}']), Stop("tool_use"))
     (delta,) = only(events, "response.custom_tool_call_input.delta")
     (done,) = only(events, "response.custom_tool_call_input.done")
@@ -144,13 +149,13 @@ def test_a_call_of_a_custom_tool_is_its_text():
 
 
 @pytest.mark.parametrize("arguments", ["{}", '{"text":"a"}', '{"input":7}', '{"input":"\\ud800"}'])
-def test_arguments_of_another_shape_are_the_text_themselves(arguments):
+def test_custom_arguments_of_another_shape_are_kept_as_text(arguments):
     (item,) = stream(*call(arguments, name="patch"), Stop("tool_use"))[-1]["response"]["output"]
 
     assert item["input"] == ("\ufffd" if "ud800" in arguments else arguments)
 
 
-def test_a_tool_in_a_namespace_has_its_own_name_again():
+def test_a_call_of_a_namespaced_tool_has_the_clients_name():
     events = stream(*call(name="calc__f"), Stop("tool_use"))
 
     assert [("f", "calc")] * 2 == [
@@ -168,14 +173,14 @@ def test_a_tool_in_a_namespace_has_its_own_name_again():
         ("content_filter", "incomplete", "content_filter"),
     ],
 )
-def test_stop_reasons_have_their_status(stop, status, reason):
+def test_stop_reasons_have_their_statuses(stop, status, reason):
     last = stream(Text("a"), Stop(stop))[-1]
 
     assert ("response." + status, status) == (last["type"], last["response"]["status"])
     assert reason == (last["response"]["incomplete_details"] or {}).get("reason")
 
 
-def test_an_error_is_told_twice_and_nothing_follows_it():
+def test_an_error_is_a_failed_response_and_an_error_event():
     encoder = OPENAI_RESPONSES.encoder(request(), IDENTITY)
     events = parsed(encoder.encode(0, [Text("a"), Error("upstream_error", "gone"), Text("b")]))
     failed, last = events[-2:]
@@ -195,7 +200,7 @@ def test_an_error_is_told_twice_and_nothing_follows_it():
 
 
 @pytest.mark.parametrize("events", [[Text("a")], [], [Text("a"), Stop("error")]], ids=["open", "silent", "error"])
-def test_a_reply_that_was_not_finished_fails(events):
+def test_an_unfinished_reply_fails(events):
     assert ["failed", "error"] == kinds(stream(*events))[-2:]
 
 
@@ -203,11 +208,11 @@ def test_an_empty_reply_completes():
     assert ["created", "in_progress", "completed"] == kinds(stream(Usage(1, 0), Stop("complete")))
 
 
-def test_another_choice_than_the_first_is_left_out():
+def test_choices_after_the_first_are_dropped():
     assert b"" == OPENAI_RESPONSES.encoder(request(), IDENTITY).encode(1, [Text("a")])
 
 
-def test_a_reply_without_end_fails_at_its_limit():
+def test_an_endless_reply_fails_at_the_limit():
     encoder = ResponsesEncoder(request(), IDENTITY, max_chars=100)
     body = b"".join(encoder.encode(0, [Text("x" * 30)]) for _ in range(10))
 
@@ -215,7 +220,7 @@ def test_a_reply_without_end_fails_at_its_limit():
     assert len(only(parsed(body), "response.output_text.delta")) == 4
 
 
-def test_a_call_without_end_fails_at_its_limit_too():
+def test_an_endless_call_fails_at_the_limit():
     encoder = ResponsesEncoder(request(), IDENTITY, max_chars=100)
     body = encoder.encode(0, [ToolCallStart("c", "f", 0)])
     body += b"".join(encoder.encode(0, [ToolCallChunk("c", "x" * 30, 0)]) for _ in range(10))
@@ -241,7 +246,7 @@ def is_json(text):
 
 
 @pytest.mark.parametrize("sent", [[], ['{"a"'], ['{"a":1}'], ["{", "}", " "]])
-def test_a_call_that_was_cut_off_is_never_done(sent):
+def test_a_truncated_call_is_never_done(sent):
     events = stream(Text("a"), *bad("truncated", sent), Stop("max_tokens"))
 
     assert "response.incomplete" == events[-1]["type"]
@@ -252,14 +257,14 @@ def test_a_call_that_was_cut_off_is_never_done(sent):
 
 
 @pytest.mark.parametrize("stop", ["complete", "max_tokens"])
-def test_a_reply_whose_only_call_was_cut_off_is_incomplete(stop):
+def test_a_reply_whose_only_call_is_truncated_is_incomplete(stop):
     last = stream(*bad("truncated", ['{"a"']), Stop(stop))[-1]
 
     assert "max_output_tokens" == last["response"]["incomplete_details"]["reason"]
 
 
 @pytest.mark.parametrize("kind", ["malformed", "invalid", "limit"])
-def test_a_bad_call_alone_fails(kind):
+def test_an_invalid_call_alone_fails_the_response(kind):
     events = stream(*bad(kind, ['{"a":1}']), Stop("complete"))
 
     assert ["failed", "error"] == kinds(events)[-2:]
@@ -268,7 +273,7 @@ def test_a_bad_call_alone_fails(kind):
     assert not any(map(is_json, arguments_sent(events)))
 
 
-def test_a_bad_call_beside_a_good_one_is_done_but_incomplete_and_in_no_output():
+def test_an_invalid_call_beside_a_valid_one_is_incomplete_and_not_in_the_output():
     events = stream(*bad("malformed", ['{"a":1}']), *call('{"b":1}', index=1), Stop("tool_use"))
     output = events[-1]["response"]["output"]
     done = {event["output_index"]: event["item"] for event in only(events, "response.output_item.done")}
@@ -279,7 +284,7 @@ def test_a_bad_call_beside_a_good_one_is_done_but_incomplete_and_in_no_output():
     assert "completed" == done[1]["status"]
 
 
-def test_a_bad_call_of_a_custom_tool_is_never_shown():
+def test_an_invalid_custom_call_is_never_sent():
     start, _, end = call('{"input":"a', name="patch", error=CallError("truncated", "no good", "raw"))
     events = stream(Text("a"), start, ToolCallChunk("call_0", '{"input":"a', 0), end, Stop("max_tokens"))
 
@@ -287,7 +292,7 @@ def test_a_bad_call_of_a_custom_tool_is_never_shown():
 
 
 @pytest.mark.parametrize(("events", "kept"), [([Stop("complete")], True), ([Stop("max_tokens")], True), ([], False)])
-def test_what_ended_is_kept(events, kept):
+def test_only_ended_responses_are_stored(events, kept):
     memory = ReplyStore()
     identity = ReplyIdentity("resp_1", 1700000000, "m", reply_store=memory)
     stream(Text("a"), *events, identity=identity, input="x")
@@ -298,25 +303,25 @@ def test_what_ended_is_kept(events, kept):
 
 def as_read(events, index=0):
     """Give events as this format can say them, which knows no stop sequence."""
-    said = [Stop("complete") if event == Stop("stop_sequence") else event for event in events]
-    return merge_events((index, event) for event in said)
+    events = [Stop("complete") if event == Stop("stop_sequence") else event for event in events]
+    return merge_events((index, event) for event in events)
 
 
 @given(replies(), st.integers(0, 2**32))
-def test_what_is_encoded_decodes_to_the_same_events(events, seed):
+def test_encoded_events_decode_to_the_same_events(events, seed):
     """Law 9, under random cuts of the bytes."""
-    *said, stop = events
+    *content, stop = events
     random_ = random.Random(seed)
     encoder = OPENAI_RESPONSES.encoder(request(), IDENTITY)
-    body = encoder.encode(0, said) + encoder.encode(0, [Usage(5, 4, 3, 2), stop]) + encoder.ping() + encoder.close()
+    body = encoder.encode(0, content) + encoder.encode(0, [Usage(5, 4, 3, 2), stop]) + encoder.ping() + encoder.close()
 
-    assert as_read([*said, Usage(5, 4, 3, 2), stop]) == decode_body(
+    assert as_read([*content, Usage(5, 4, 3, 2), stop]) == decode_body(
         cut(body, lambda: random_.randint(1, 200)), OpenAIResponses
     )
 
 
 @given(replies())
-def test_a_stream_and_its_final_response_say_the_same(events):
+def test_a_stream_equals_its_final_response(events):
     encoder = OPENAI_RESPONSES.encoder(request(), IDENTITY)
     body = encoder.encode(0, [*events[:-1], Usage(5, 4), events[-1]]) + encoder.close()
     final = json.dumps(parsed(body)[-1]["response"]).encode()
@@ -324,7 +329,7 @@ def test_a_stream_and_its_final_response_say_the_same(events):
     assert decode_body([body], OpenAIResponses) == decode_body([final], OpenAIResponses)
 
 
-def test_calls_keep_their_pieces_together():
+def test_fragments_add_up_to_the_arguments():
     events = [event for event in call('{"a":1}', sent=["{", '"a":1', "}"]) if not isinstance(event, ToolCallStart)]
 
     assert isinstance(events[-1], ToolCallEnd)

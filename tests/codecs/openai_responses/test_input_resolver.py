@@ -12,7 +12,7 @@ from fcshim.reply import fold
 
 
 class ResponsesSession:
-    """A client and a codec with a memory; every request is answered with a text."""
+    """A client and a codec with a reply store; every request gets a text as its reply."""
 
     def __init__(self, codec=OPENAI_RESPONSES, **limits):
         self.reply_store = ReplyStore(**limits)
@@ -24,7 +24,7 @@ class ResponsesSession:
         return self._codec.decode_request(body, RequestTarget(reply_store=self.reply_store))
 
     def reply_to(self, answer, **fields):
-        """Ask, be answered, and give the response object."""
+        """Send a request whose reply is `answer`; return the response object."""
         self._replies += 1
         request = self.read(**fields)
         identity = ReplyIdentity(f"resp_{self._replies}", 1700000000, "m", reply_store=self.reply_store)
@@ -42,11 +42,11 @@ def role_texts(request):
     return [(roles[type(message)], text_of(message.content)) for message in request.messages]
 
 
-def test_a_chain_of_responses_is_the_whole_conversation():
-    talk = ResponsesSession()
-    first = talk.reply_to("one", input="1", instructions="be brief")
-    second = talk.reply_to("two", input=[{"role": "user", "content": "2"}], previous_response_id=first["id"])
-    request = talk.read(input="3", previous_response_id=second["id"], instructions="be long")
+def test_a_chain_of_responses_gives_the_whole_conversation():
+    session = ResponsesSession()
+    first = session.reply_to("one", input="1", instructions="be brief")
+    second = session.reply_to("two", input=[{"role": "user", "content": "2"}], previous_response_id=first["id"])
+    request = session.read(input="3", previous_response_id=second["id"], instructions="be long")
 
     assert [
         ("system", "be long"),
@@ -54,14 +54,14 @@ def test_a_chain_of_responses_is_the_whole_conversation():
     ] == role_texts(request)
 
 
-def test_nothing_is_kept_twice():
-    talk = ResponsesSession()
+def test_no_item_is_stored_twice():
+    session = ResponsesSession()
     name = None
     for _ in range(20):
-        name = talk.reply_to("x" * 1000, previous_response_id=name)["id"]
+        name = session.reply_to("x" * 1000, previous_response_id=name)["id"]
 
-    assert len(talk.reply_store.get(name)) < 3000
-    assert 41 == len(talk.read(previous_response_id=name).messages)
+    assert len(session.reply_store.get(name)) < 3000
+    assert 41 == len(session.read(previous_response_id=name).messages)
 
 
 @pytest.mark.parametrize("name", ["resp_9", 7, {}])
@@ -76,75 +76,75 @@ def test_an_unknown_previous_response_is_the_documented_error(name):
     )
 
 
-def test_a_broken_chain_is_an_error_and_no_shorter_conversation():
-    talk = ResponsesSession(max_entries=2)
+def test_a_broken_chain_is_an_error_instead_of_a_shorter_conversation():
+    session = ResponsesSession(max_entries=2)
     name = None
     for _ in range(3):
-        name = talk.reply_to("x", previous_response_id=name)["id"]
+        name = session.reply_to("x", previous_response_id=name)["id"]
     with pytest.raises(RequestError, match="not found"):
-        talk.read(previous_response_id=name)
+        session.read(previous_response_id=name)
 
 
-def test_a_reference_stands_for_an_item_of_a_reply_or_of_a_request():
-    talk = ResponsesSession()
+def test_a_reference_is_replaced_by_an_item_of_a_reply_or_request():
+    session = ResponsesSession()
     own = {"type": "message", "id": "msg_own", "role": "user", "content": "1"}
-    first = talk.reply_to("one", input=[own])
+    first = session.reply_to("one", input=[own])
     references = [{"type": "item_reference", "id": name} for name in ("msg_own", first["output"][0]["id"], "msg_9", 7)]
 
     assert [("user", "1"), ("model", "one"), ("user", "2")] == role_texts(
-        talk.read(input=[*references, {"role": "user", "content": "2"}])
+        session.read(input=[*references, {"role": "user", "content": "2"}])
     )
 
 
-def test_a_reference_in_what_was_kept_is_followed_too():
-    talk = ResponsesSession()
-    first = talk.reply_to("one", input="1")
+def test_a_reference_inside_stored_items_is_resolved():
+    session = ResponsesSession()
+    first = session.reply_to("one", input="1")
     reference = {"type": "item_reference", "id": first["output"][0]["id"]}
-    second = talk.reply_to("two", input=[reference, {"role": "user", "content": "2"}])
+    second = session.reply_to("two", input=[reference, {"role": "user", "content": "2"}])
 
     assert [("model", "one"), ("user", "2"), ("model", "two"), ("user", "hi")] == role_texts(
-        talk.read(previous_response_id=second["id"])
+        session.read(previous_response_id=second["id"])
     )
 
 
-def test_a_small_request_cannot_pull_much_out_of_the_memory():
-    talk = ResponsesSession(OpenAIResponses(max_recalled_bytes=10_000))
-    item = talk.reply_to("x" * 1000)["output"][0]["id"]
+def test_the_size_of_resolved_items_is_limited():
+    session = ResponsesSession(OpenAIResponses(max_recalled_bytes=10_000))
+    item = session.reply_to("x" * 1000)["output"][0]["id"]
     with pytest.raises(RequestError) as caught:
-        talk.read(input=[{"type": "item_reference", "id": item}] * 100)
+        session.read(input=[{"type": "item_reference", "id": item}] * 100)
 
     assert 413 == caught.value.status
-    assert 5 == len(talk.read(input=[{"type": "item_reference", "id": item}] * 5).messages)
+    assert 5 == len(session.read(input=[{"type": "item_reference", "id": item}] * 5).messages)
 
 
-def test_what_was_kept_can_be_read_listed_and_forgotten():
-    talk = ResponsesSession()
-    first = talk.reply_to("one", input="1")
-    listed = talk.respond("GET", "/v1/responses/resp_1/input_items", "resp_1")
+def test_a_stored_response_can_be_read_listed_and_deleted():
+    session = ResponsesSession()
+    first = session.reply_to("one", input="1")
+    listed = session.respond("GET", "/v1/responses/resp_1/input_items", "resp_1")
 
-    assert first == talk.respond("GET", "/v1/responses/resp_1", "resp_1")
+    assert first == session.respond("GET", "/v1/responses/resp_1", "resp_1")
     assert ("list", "1", False) == (listed["object"], listed["data"][0]["content"], listed["has_more"])
     assert listed["first_id"] == listed["last_id"] == listed["data"][0]["id"]
-    assert {"id": "resp_1", "object": "response", "deleted": True} == talk.respond("DELETE", "/", "resp_1")
+    assert {"id": "resp_1", "object": "response", "deleted": True} == session.respond("DELETE", "/", "resp_1")
     with pytest.raises(RequestError) as caught:
-        talk.respond("GET", "/v1/responses/resp_1", "resp_1")
+        session.respond("GET", "/v1/responses/resp_1", "resp_1")
     assert 404 == caught.value.status
 
 
-def test_what_is_not_to_be_stored_is_not():
-    talk = ResponsesSession()
-    talk.reply_to("one", store=False)
+def test_a_response_with_store_false_is_not_stored():
+    session = ResponsesSession()
+    session.reply_to("one", store=False)
 
-    assert talk.reply_store.get("resp_1") is None
+    assert session.reply_store.get("resp_1") is None
 
 
-def test_where_the_upstream_remembers_nothing_is_looked_for():
+def test_references_are_not_resolved_where_the_upstream_stores_replies():
     body = json.dumps({"model": "m", "input": [], "previous_response_id": "resp_9"}).encode()
 
     assert () == OPENAI_RESPONSES.decode_request(body, RequestTarget(stored_upstream=True)).messages
 
 
-def test_without_a_memory_nothing_is_known_and_nothing_breaks():
+def test_without_a_store_references_are_unknown():
     request = OPENAI_RESPONSES.decode_request(
         json.dumps(
             {"model": "m", "input": [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "x"}]}

@@ -13,11 +13,11 @@ from tests.codecs.openai_chat.test_encoder import bad, call
 from tests.codecs.openai_responses.test_encoder import IDENTITY, request, stream
 
 
-def written(*events, identity=IDENTITY, **asked):
-    return json.loads(OPENAI_RESPONSES.encode_reply(request(**asked), identity, [fold(events)]))
+def written(*events, identity=IDENTITY, **fields):
+    return json.loads(OPENAI_RESPONSES.encode_reply(request(**fields), identity, [fold(events)]))
 
 
-def test_a_whole_reply_is_what_a_stream_ends_with():
+def test_a_whole_reply_equals_the_final_response_of_a_stream():
     events = [
         Reasoning("hm"),
         Text("a"),
@@ -30,7 +30,7 @@ def test_a_whole_reply_is_what_a_stream_ends_with():
     assert stream(*events, temperature=0.5)[-1]["response"] == written(*events, temperature=0.5)
 
 
-def test_custom_calls_are_their_text():
+def test_custom_calls_have_their_text_as_input():
     (item,) = written(*call('{"input":"ls"}', name="patch"), Stop("tool_use"))["output"]
 
     assert ("custom_tool_call", "ls", "ctc_100") == (item["type"], item["input"], item["id"])
@@ -43,26 +43,26 @@ def test_a_bad_call_alone_shows_its_excerpt_and_is_no_call(kind, status):
     assert (status, "raw") == (body["status"], body["output"][0]["content"][0]["text"])
 
 
-def test_bad_calls_are_left_out_and_good_ones_stand():
+def test_invalid_calls_are_left_out_and_valid_ones_kept():
     body = written(*bad("malformed", ['{"a"']), *call(index=1), Stop("tool_use"))
 
     assert ["call_1"] == [item["call_id"] for item in body["output"]]
 
 
-def test_a_reply_that_broke_is_an_error():
+def test_a_reply_with_an_error_raises():
     with pytest.raises(UpstreamError, match="gone"):
         written(Text("a"), Error("upstream_error", "gone"))
 
 
 @pytest.mark.parametrize("store", [None, True, False])
-def test_it_is_kept_unless_the_client_said_no(store):
+def test_the_response_is_stored_unless_store_is_false(store):
     memory = ReplyStore()
     written(Text("a"), Stop("complete"), identity=ReplyIdentity("resp_1", 1, "m", reply_store=memory), store=store)
 
     assert (store is not False) == (memory.get("resp_1") is not None)
 
 
-def test_what_is_written_is_read_again():
+def test_written_data_is_read_again():
     events = [
         Reasoning("hm"),
         Text("a"),
@@ -88,21 +88,21 @@ def test_errors_have_the_form_of_openai():
     assert "no" == json.loads(OPENAI_RESPONSES.encode_stream_error(error).split(b"data: ")[1])["error"]["message"]
 
 
-def test_an_upstreams_error_is_understood():
+def test_an_upstream_error_is_read():
     error = OPENAI_RESPONSES.decode_error(429, {}, b'{"error":{"message":"slow down","type":"rate_limit"}}')
 
     assert (429, True) == (error.status, "slow down" in error.message)
 
 
-def test_a_list_of_models_is_openais():
+def test_a_list_of_models_has_openais_form():
     assert ["m"] == OPENAI_RESPONSES.decode_models(b'{"data":[{"id":"m"}]}')
 
 
-def test_tokens_are_counted_of_a_whole_request():
+def test_a_count_request_is_read_as_a_whole_request():
     request_ = OPENAI_RESPONSES.decode_count(b'{"model":"m","input":"hi"}', RequestTarget())
 
     assert 1 == len(request_.messages)
 
 
-def test_a_count_has_its_form():
+def test_a_token_count_has_its_form():
     assert {"object": "response.input_tokens", "input_tokens": 7} == json.loads(OPENAI_RESPONSES.encode_count(7))

@@ -38,7 +38,7 @@ def test_instructions_come_first():
     assert SystemMessage((TextPart("be brief"),)) == read(instructions="be brief").messages[0]
 
 
-def test_settings_have_their_fields():
+def test_settings_are_read_from_their_fields():
     request = read(max_output_tokens=7, temperature=0.5, top_p=0.9, parallel_tool_calls=False, stream=True)
 
     assert (7, 0.5, 0.9, False, True) == (
@@ -71,7 +71,7 @@ SCHEMA = {"type": "object", "properties": {}}
         ({"reasoning": {"effort": None}}, {}),
     ],
 )
-def test_what_other_engines_know_too_has_their_name(fields, extra):
+def test_settings_of_local_engines_get_their_chat_names(fields, extra):
     assert extra == read(**fields).extra
 
 
@@ -79,7 +79,7 @@ def test_functions_are_flat():
     assert (Tool("f", "F.", {"type": "object"}, strict=True),) == read(tools=[FUNCTION]).tools
 
 
-def test_the_chat_apis_form_is_understood():
+def test_tools_in_the_chat_apis_form_are_read():
     assert ("f",) == tuple(tool.name for tool in read(tools=[{"type": "function", "function": {"name": "f"}}]).tools)
 
 
@@ -96,7 +96,7 @@ def test_a_custom_tool_is_a_function_with_one_string(form):
     assert "custom:patch" == request.style
 
 
-def test_tools_in_a_namespace_are_known_by_both_names():
+def test_tools_in_a_namespace_get_both_names():
     request = read(tools=[SPACE, FUNCTION])
 
     assert ["calc__f", "calc__g", "f"] == [tool.name for tool in request.tools]
@@ -112,7 +112,7 @@ def test_hosted_tools_are_left_out_and_noted():
     assert "None, tool_search, web_search" in request.notes[0]
 
 
-def test_tools_that_items_bring_are_offered_once():
+def test_tools_in_items_are_offered_once():
     items = [
         {"type": "additional_tools", "role": "developer", "tools": [FUNCTION, {"type": "function", "name": "g"}]},
         {"type": "tool_search_output", "tools": [SPACE, "odd"]},
@@ -149,7 +149,7 @@ def test_every_choice_of_tools(choice, expected):
     assert expected == read(tools=[FUNCTION, CUSTOM, SPACE], tool_choice=choice).tool_choice
 
 
-def test_a_call_cannot_be_demanded_where_only_the_provider_has_tools():
+def test_required_becomes_auto_where_all_tools_are_hosted():
     assert AUTO == read(tools=[{"type": "web_search"}], tool_choice="required").tool_choice
     assert "tool_choice" == refused(tool_choice="required").param
 
@@ -183,7 +183,7 @@ def test_a_call_cannot_be_demanded_where_only_the_provider_has_tools():
         ({"text": []}, "text"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(fields, place):
+def test_errors_name_the_invalid_field(fields, place):
     error = refused(**fields)
 
     assert place in (error.param or "") or place in error.message
@@ -191,7 +191,7 @@ def test_what_is_wrong_is_said_with_its_place(fields, place):
 
 
 @pytest.mark.parametrize("field", ["background", "conversation", "prompt"])
-def test_what_would_be_missed_is_refused_by_name(field):
+def test_unsupported_features_are_rejected_by_name(field):
     error = refused(**{field: True})
 
     assert (field, "unsupported_parameter") == (error.param, error.kind)
@@ -208,7 +208,7 @@ def test_unknown_fields_and_items_are_ignored():
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 100_000, b"\xff"])
-def test_a_body_that_is_no_object_is_refused(body):
+def test_a_body_that_is_no_object_is_rejected(body):
     with pytest.raises(RequestError):
         OPENAI_RESPONSES.decode_request(body)
 

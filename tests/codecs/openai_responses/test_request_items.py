@@ -19,7 +19,7 @@ def messages(*items):
     return read(input=[USER, *items]).messages[1:]
 
 
-def said(text):
+def assistant_message(text):
     return {
         "type": "message",
         "role": "assistant",
@@ -27,7 +27,7 @@ def said(text):
     }
 
 
-def called(call_id="c1", name="f", arguments="{}", **fields):
+def function_call(call_id="c1", name="f", arguments="{}", **fields):
     return {
         "type": "function_call",
         "id": "fc_" + call_id,
@@ -54,7 +54,7 @@ def test_every_role_is_read():
     )
 
 
-def test_every_kind_of_part_is_read():
+def test_every_part_type_is_read():
     parts = [
         {"type": "input_text", "text": "a"},
         {"type": "input_image", "image_url": "data:image/png;base64,iVBO", "detail": "auto"},
@@ -81,7 +81,7 @@ def test_every_kind_of_part_is_read():
     ]
 
 
-def test_a_refusal_is_what_was_said():
+def test_a_refusal_is_text():
     assert (AssistantMessage(texts("no")),) == messages(
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
     )
@@ -94,7 +94,7 @@ def test_a_turn_of_the_model_is_one_message():
         "summary": [],
         "content": [{"type": "reasoning_text", "text": "hm"}],
     }
-    items = [reasoning, said("a"), called(), called("c2", "g"), result(), result("c2")]
+    items = [reasoning, assistant_message("a"), function_call(), function_call("c2", "g"), result(), result("c2")]
 
     assert (
         AssistantMessage(texts("a"), (ToolCall("c1", "f", "{}"), ToolCall("c2", "g", "{}")), "hm"),
@@ -103,22 +103,29 @@ def test_a_turn_of_the_model_is_one_message():
     ) == messages(*items)
 
 
-def test_text_after_a_call_is_of_the_same_turn_and_a_second_text_is_not():
+def test_text_after_a_call_belongs_to_the_turn_and_a_second_text_does_not():
     assert [2, 1, 1] == [
-        len(message.content) for message in messages(said("a"), called(), said("b"), said("c"), said("d"))
+        len(message.content)
+        for message in messages(
+            assistant_message("a"),
+            function_call(),
+            assistant_message("b"),
+            assistant_message("c"),
+            assistant_message("d"),
+        )
     ]
 
 
-def test_reasoning_begins_a_turn_and_keeps_its_proof():
+def test_reasoning_begins_a_turn_and_keeps_its_signature():
     reasoning = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "gAAA"}
-    first, second = messages(said("a"), reasoning, called())
+    first, second = messages(assistant_message("a"), reasoning, function_call())
 
     assert AssistantMessage(texts("a")) == first
     assert ("s", "gAAA") == (second.reasoning, second.signature)
 
 
 def test_a_namespace_is_part_of_the_name():
-    (message, answer) = messages(called(namespace="calc"), result())
+    (message, answer) = messages(function_call(namespace="calc"), result())
 
     assert "calc__f" == message.tool_calls[0].name == answer.name
 
@@ -141,7 +148,7 @@ def test_custom_calls_are_calls_with_one_string():
     ],
 )
 def test_results_have_several_forms(output, content):
-    assert content == messages(called(), result(output=output))[1].content
+    assert content == messages(function_call(), result(output=output))[1].content
 
 
 def test_a_result_without_its_call_is_the_documented_error():
@@ -151,10 +158,10 @@ def test_a_result_without_its_call_is_the_documented_error():
 
 
 @pytest.mark.parametrize("left_out", [{"type": "item_reference", "id": "fc_9"}, {"type": "local_shell_call"}], ids=str)
-def test_a_result_whose_call_may_have_been_left_out_is_kept(left_out):
+def test_a_result_whose_call_may_have_been_skipped_is_kept(left_out):
     assert (ToolMessage("c9", texts("3")),) == messages(left_out, result("c9"))
 
 
-def test_two_calls_with_one_id_are_an_error():
+def test_two_calls_with_the_same_id_are_an_error():
     with pytest.raises(RequestError, match="Duplicate"):
-        read(input=[USER, called(), called()])
+        read(input=[USER, function_call(), function_call()])

@@ -29,7 +29,7 @@ def written(*messages, **fields):
     return json.loads(outgoing.body)
 
 
-def test_the_least_request_says_only_what_must_be_said():
+def test_a_minimal_request_has_only_required_fields():
     assert {
         "model": "m",
         "input": [{"role": "user", "content": "hi"}],
@@ -59,7 +59,7 @@ def test_a_conversation_with_calls_and_results():
     ] == items
 
 
-def test_every_kind_of_media_has_its_part():
+def test_every_media_type_has_its_part():
     parts = (
         TextPart("see"),
         MediaPart("image/png", data="iVBO"),
@@ -86,7 +86,7 @@ CLOSED = {"type": "object", "properties": {}, "additionalProperties": False}
 TOOLS = (Tool("f", "F.", CLOSED, strict=True), Tool("g"))
 
 
-def test_tools_are_flat_functions_that_say_whether_they_are_strict():
+def test_tools_are_flat_functions_with_strict():
     body = written(tools=TOOLS, parallel_tool_calls=False)
 
     assert [
@@ -97,14 +97,14 @@ def test_tools_are_flat_functions_that_say_whether_they_are_strict():
     assert "tool_choice" not in body
 
 
-def test_a_schema_that_strict_tools_may_not_have_is_not_sent_as_one():
+def test_a_schema_that_strict_does_not_allow_is_sent_without_strict():
     (function,) = written(tools=(Tool("f", "F.", {"type": "object"}, strict=True),))["tools"]
 
     assert function["strict"] is False
 
 
 @pytest.mark.parametrize(
-    ("choice", "said", "count"),
+    ("choice", "expected", "count"),
     [
         (ToolChoice("required"), "required", 2),
         (ToolChoice("none"), "none", 2),
@@ -113,26 +113,26 @@ def test_a_schema_that_strict_tools_may_not_have_is_not_sent_as_one():
         (ToolChoice("auto", ("f",)), None, 2),
     ],
 )
-def test_every_choice_of_tools(choice, said, count):
+def test_every_choice_of_tools(choice, expected, count):
     body = written(tools=TOOLS, tool_choice=choice)
 
-    assert (said, count) == (body.get("tool_choice"), len(body["tools"]))
+    assert (expected, count) == (body.get("tool_choice"), len(body["tools"]))
 
 
-def test_what_a_client_of_this_api_said_arrives_as_it_was():
-    said = {"reasoning": {"effort": "low", "summary": "auto"}, "metadata": {"a": "b"}, "include": ["x"], "user": "u"}
+def test_fields_of_a_responses_client_are_forwarded():
+    fields = {"reasoning": {"effort": "low", "summary": "auto"}, "metadata": {"a": "b"}, "include": ["x"], "user": "u"}
     text = {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}, "verbosity": "low"}
-    request = read(**said, text=text, max_output_tokens=7, store=True, previous_response_id=None)
+    request = read(**fields, text=text, max_output_tokens=7, store=True, previous_response_id=None)
     body = json.loads(OPENAI_RESPONSES.encode_request(request).body)
 
-    assert {**said, "text": text} == {name: body[name] for name in [*said, "text"]}
+    assert {**fields, "text": text} == {name: body[name] for name in [*fields, "text"]}
     assert (7, False) == (body["max_output_tokens"], body["store"])
     assert "previous_response_id" not in body
 
 
-def test_what_a_client_of_the_chat_api_said_is_translated():
+def test_fields_of_a_chat_client_are_converted():
     form = {"name": "n", "schema": SCHEMA, "strict": True}
-    asked = {
+    source = {
         "model": "m",
         "messages": [{"role": "user", "content": "hi"}],
         "max_tokens": 7,
@@ -140,25 +140,25 @@ def test_what_a_client_of_the_chat_api_said_is_translated():
         "reasoning_effort": "low",
         "response_format": {"type": "json_schema", "json_schema": form},
     }
-    body = json.loads(OPENAI_RESPONSES.encode_request(OPENAI_CHAT.decode_request(json.dumps(asked).encode())).body)
+    body = json.loads(OPENAI_RESPONSES.encode_request(OPENAI_CHAT.decode_request(json.dumps(source).encode())).body)
 
     assert {"format": {"type": "json_schema", **form}} == body["text"]
     assert ({"effort": "low"}, 7) == (body["reasoning"], body["max_output_tokens"])
     assert "logit_bias" not in body
 
 
-def test_json_mode_is_translated():
+def test_json_mode_is_converted():
     assert {"format": {"type": "json_object"}} == written(extra={"response_format": {"type": "json_object"}})["text"]
     assert "text" not in written(extra={"response_format": {"type": "text"}})
 
 
-def test_what_this_api_alone_knows_goes_to_no_other_upstream():
+def test_fields_of_this_api_go_to_no_other_upstream():
     body = json.loads(OPENAI_CHAT.encode_request(read(store=True, metadata={}, reasoning={"effort": "low"})).body)
 
     assert "low" == body["reasoning_effort"]
     assert not {"store", "metadata", "input", "reasoning"} & set(body)
 
 
-def test_several_choices_are_refused():
+def test_several_choices_are_rejected():
     with pytest.raises(RequestError, match="one choice"):
         written(n=2)
