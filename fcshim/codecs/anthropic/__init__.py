@@ -1,16 +1,14 @@
 """Anthropic's Messages API.
 
 Rule: stateless; `ANTHROPIC` serves every exchange.
-Neighbours: request, outgoing, blocks: what is asked; interpreter, wire: the upstream's reply; encoder, reply: the
-client's; errors; models; style.
 
-How a client sees a call that ends with an error after its start was sent: never as a finished tool use.
+What a client gets for a call that ends with an error after its start was sent: never a finished tool use.
 
-- Streamed, the stream ends there with an `error` event, which every SDK raises; no `content_block_stop`, no stop reason
-  and no `message_stop` come. The API's own way of saying that a call was cut off, half a block and `max_tokens`, is not
-  taken: the SDKs read half arguments as far as they go, and their tool runners do not look at the stop reason.
-- Not streamed, it is left out; where it was cut off the stop reason is `max_tokens`. With nothing else to say, its
-  excerpt is the text.
+- Streamed, the stream ends with an `error` event, which every SDK raises, without `content_block_stop`, stop reason or
+  `message_stop`. The API's own form of a truncated call (an open block, and `max_tokens`) is not used: the SDKs parse
+  incomplete arguments as far as possible, and their tool runners ignore the stop reason.
+- Not streamed, the call is left out; if it was truncated, the stop reason is `max_tokens`. If nothing else is left, the
+  call's excerpt is the text.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,13 +34,13 @@ __all__ = ["ANTHROPIC", "Anthropic", "MessagesEncoder"]
 
 
 class Anthropic:
-    """The codec; `new_id` names native calls that come without an id."""
+    """The codec. `new_id` makes ids for native calls that arrive without one."""
 
     name = "anthropic"
     reply_prefix = "msg_"
     call_prefix = "toolu_"
     models_path = MODELS_PATH
-    # What `Codec` asks for and a function already does.
+    # Methods of `Codec` that are plain functions.
     encoder = staticmethod(MessagesEncoder)
     encode_request = staticmethod(write_request)
     encode_reply = staticmethod(write_reply)
@@ -66,15 +64,15 @@ class Anthropic:
         return read_request(body, self._request_limits, stored_upstream=target.stored_upstream)
 
     def decoder(self) -> Decoder:
-        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        """Make a decoder for one upstream reply (streamed, or one JSON body)."""
         return SingleChoiceDecoder(MessagesDecoder(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
-        """Write an error into a stream that is under way."""
+        """Write an error into a running stream."""
         return write_error_event(write_error(error))
 
     def decode_count(self, body: bytes, target: RequestTarget) -> Request:
-        """Read a request whose tokens are to be counted. Raises `RequestError`."""
+        """Read a token count request. Raises `RequestError`."""
         return self.decode_request(body, target)
 
     def encode_count(self, tokens: int) -> bytes:
@@ -86,7 +84,7 @@ class Anthropic:
         return write_models(names)
 
     def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:  # noqa: ARG002  # contract
-        """Write what there is to say about one model."""
+        """Write one model."""
         return write_model(name)
 
 

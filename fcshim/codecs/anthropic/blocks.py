@@ -1,8 +1,7 @@
 """Single content blocks, read and written.
 
-Rule: text stays text, images and documents become media with the client's own form beside them; a block that means
-nothing to a model without the provider's tools is left out.
-Neighbours: the request reader takes messages apart with this, `outgoing` puts them together.
+Rule: text stays text; images and documents become media parts that keep the client's own block. A block that has a
+meaning only with the provider's own tools is dropped.
 """
 
 from fcshim.codecs.fields import expect, field_error, read_field
@@ -10,11 +9,11 @@ from fcshim.events import JSON
 from fcshim.messages import Content, MediaPart, Part, TextPart
 
 REDACTED_PREFIX = "redacted_thinking:"
-"""Begins the signature that stands for a redacted thinking block; its data follows."""
+"""Prefix of the signature that represents a redacted thinking block; the block's data follows."""
 
 
 def read_signature(block: dict[str, JSON]) -> str:
-    """Give what proves a thinking block to the provider: its signature, or the data of a redacted one."""
+    """Return what proves a thinking block to the provider: its signature, or the data of a redacted block."""
     if block.get("type") == "redacted_thinking":
         return REDACTED_PREFIX + read_field(block, "data", str, "")
     return read_field(block, "signature", str, "")
@@ -29,14 +28,14 @@ def read_content(content: JSON, path: str, loaded_tools: set[str]) -> Content:
     if not isinstance(content, list):
         raise field_error(content, "a string or an array of blocks", f"{path}.content")
     parts: list[Part] = []
-    for at, item in enumerate(content):
-        where = f"{path}.content.{at}"
-        parts += read_parts(expect(item, dict, where), where, loaded_tools)
+    for index, item in enumerate(content):
+        block_path = f"{path}.content.{index}"
+        parts += read_parts(expect(item, dict, block_path), block_path, loaded_tools)
     return tuple(parts)
 
 
 def read_parts(block: dict[str, JSON], path: str, loaded_tools: set[str]) -> list[Part]:
-    """Read one block; names that a tool reference loads are added to `loaded`."""
+    """Read one block; tool names in a tool reference are added to `loaded_tools`."""
     match expect(block.get("type"), str, f"{path}.type"):
         case "text":
             text = expect(block.get("text"), str, f"{path}.text")
@@ -57,7 +56,7 @@ def read_parts(block: dict[str, JSON], path: str, loaded_tools: set[str]) -> lis
 
 
 def _document(block: dict[str, JSON], path: str) -> list[Part]:
-    """Read a document: one that is text becomes text, with its title and context before it."""
+    """Read a document. One that consists of text becomes text, preceded by its title and context."""
     source = expect(block.get("source"), dict, f"{path}.source")
     notes: list[Part] = [
         TextPart(f"{block[name]}\n") for name in ("title", "context") if isinstance(block.get(name), str)

@@ -1,8 +1,7 @@
-"""The upstream's reply: events of the Messages API become events of ours.
+"""The upstream's reply: events of the Messages API become internal events.
 
-Rule: blocks are taken by their index, so that interleaved ones stay apart; the stop reason ends the choice, and the
-token counts come with it.
-Neighbours: `single` drives it, `wire` types what it reads, the shared choice reader puts calls in order.
+Rule: blocks are identified by their index, so interleaved ones stay apart. The stop reason ends the choice, and the
+token counts are emitted with it.
 """
 
 from collections.abc import Callable
@@ -21,11 +20,11 @@ _FINISH_REASONS = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-"""The API's stop reasons in the words that the choice reader knows; any other means that the reply is complete."""
+"""The API's stop reasons as the Chat API's finish reasons, for `ChoiceReader`; any other means a complete reply."""
 
 
 class MessagesDecoder:
-    """Reads the events of one reply."""
+    """Decodes the events of one reply."""
 
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.choice = ChoiceReader(new_id, call_chars)
@@ -34,32 +33,32 @@ class MessagesDecoder:
 
     def read(self, document: bytes, out: list[Event], *, whole: bool) -> None:
         """Read one event, or a whole message. Raises `UpstreamError`."""
-        piece = read_document(document, read_event)
-        match piece.type:
-            case "content_block_delta" if piece.delta is not None:
-                self._read_delta(piece.index, piece.delta, out)
-            case "content_block_start" if piece.content_block is not None:
-                self._read_block(piece.index, piece.content_block, out)
-            case "message_start" if piece.message is not None:
-                self._usage |= piece.message.usage or {}
+        event = read_document(document, read_event)
+        match event.type:
+            case "content_block_delta" if event.delta is not None:
+                self._read_delta(event.index, event.delta, out)
+            case "content_block_start" if event.content_block is not None:
+                self._read_block(event.index, event.content_block, out)
+            case "message_start" if event.message is not None:
+                self._usage |= event.message.usage or {}
                 self.choice.started = True
-            case "message_delta" if piece.delta is not None:
-                self._usage |= _reported_counts(piece.usage)
-                self._finish(piece.delta.stop_reason, piece.delta.stop_sequence, out)
+            case "message_delta" if event.delta is not None:
+                self._usage |= _reported_counts(event.usage)
+                self._finish(event.delta.stop_reason, event.delta.stop_sequence, out)
             case "message_stop":
                 self.done = True
             case "message" if whole:
-                self._read_message(piece, out)
+                self._read_message(event, out)
             case "error":
-                raise upstream_failure(find_error_message({"error": piece.error}) or "no reason given")
+                raise upstream_failure(find_error_message({"error": event.error}) or "no reason given")
             case _ if whole:
-                raise upstream_failure(find_error_message({"error": piece.error}) or "its answer is no message")
+                raise upstream_failure(find_error_message({"error": event.error}) or "its answer is no message")
 
-    def _read_message(self, piece: MessagesEvent, out: list[Event]) -> None:
-        for index, block in enumerate(piece.content or ()):
+    def _read_message(self, message: MessagesEvent, out: list[Event]) -> None:
+        for index, block in enumerate(message.content or ()):
             self._read_block(index, block, out)
-        self._usage |= _reported_counts(piece.usage)
-        self._finish(piece.stop_reason or "end_turn", piece.stop_sequence, out)
+        self._usage |= _reported_counts(message.usage)
+        self._finish(message.stop_reason or "end_turn", message.stop_sequence, out)
         self.done = True
 
     def _read_block(self, index: int, block: ContentBlock, out: list[Event]) -> None:
@@ -97,12 +96,15 @@ class MessagesDecoder:
 
 
 def read_usage(usage: dict[str, JSON]) -> Usage:
-    """Read token counts; whatever is missing or no number counts as 0. The API counts cached tokens apart."""
-    read = _count(usage, "cache_read_input_tokens")
+    """Read token counts; one that is missing or not a number counts as 0.
+
+    The API's `input_tokens` exclude cached tokens, so these are added.
+    """
+    cached = _count(usage, "cache_read_input_tokens")
     return Usage(
-        input_tokens=_count(usage, "input_tokens") + read + _count(usage, "cache_creation_input_tokens"),
+        input_tokens=_count(usage, "input_tokens") + cached + _count(usage, "cache_creation_input_tokens"),
         output_tokens=_count(usage, "output_tokens"),
-        cached_tokens=read,
+        cached_tokens=cached,
         reasoning_tokens=_count(usage.get("output_tokens_details"), "thinking_tokens"),
     )
 
@@ -113,5 +115,5 @@ def _count(counts: JSON, name: str) -> int:
 
 
 def _reported_counts(usage: dict[str, JSON] | None) -> dict[str, JSON]:
-    """Give the counts of a later report that say something: an absent one leaves the earlier standing."""
+    """Return the counts of a later report that are not null: a null leaves the earlier count unchanged."""
     return {name: value for name, value in (usage or {}).items() if value is not None}

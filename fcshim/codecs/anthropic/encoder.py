@@ -1,9 +1,9 @@
 """The client's stream: events become events of the Messages API.
 
-Rule: blocks come one at a time, numbered without a gap; the stop reason and all usage stand in `message_delta`. Nothing
-follows an error, and a call that ended badly makes one: no client then takes its block for a finished tool use. One
-that comes whole is left out; it makes an error only where no good one does.
-Neighbours: `reply` writes the same as one body; the exchange drives it, one call and one write per upstream read.
+Rule: blocks are written one at a time and numbered without a gap, as the SDKs require. The stop reason and all usage
+are in `message_delta`. Nothing follows an error. A call that fails after its start was sent ends the stream with an
+error, so that no client takes its block for a finished tool use. A call that fails within one batch is dropped; it
+becomes an error only if the reply has no valid call.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,16 +48,16 @@ class MessagesEncoder:
         self._thinking = read_client_options(request.style).thinking
         self._usage = Usage()
         self._block_index = -1
-        self._block_kind = ""  # of the block that is open
-        self._delta_prefix = b""  # what stands before each piece of the open block
+        self._block_kind = ""  # of the open block
+        self._delta_prefix = b""  # the bytes before each delta of the open block
         self._started = False
-        self._has_valid_call = False  # a call has ended well
-        self._dropped_call_error: CallError | None = None  # of a call that was left out
+        self._has_valid_call = False
+        self._dropped_call_error: CallError | None = None
         self._stopped = False
         self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
-        """Give the bytes for these events; the API has one choice, so others are left out."""
+        """Return the bytes for these events. The API has one choice, so events of others are dropped."""
         if self._done or choice or not events:
             return b""
         out: list[bytes] = []
@@ -67,31 +67,32 @@ class MessagesEncoder:
             if type(event) is Text and self._block_kind == "text":
                 out.append(self._delta_prefix + write_json(event.text) + b"}}\n\n")
             else:
-                failure = self._write(event, out)
-                if failure is not None:
+                final_error = self._write(event, out)
+                if final_error is not None:
                     self._done = True
-                    out.append(_error_event(failure))
+                    out.append(_error_event(final_error))
                     break
         return b"".join(out)
 
     def close(self) -> bytes:
-        """Give the bytes that end a stream cleanly; an error where the reply has not ended; nothing after an error."""
+        """Return the clean end of the stream; an error if the reply has not ended; nothing after an error."""
         if self._done:
             return b""
         self._done = True
         return _write_event("message_stop", {}) if self._stopped else _error_event(_INCOMPLETE_REPLY)
 
     def ping(self) -> bytes:
-        """Give a `ping` event."""
+        """Return a `ping` event."""
         return PING
 
     def _write_message_start(self, out: list[bytes]) -> None:
         self._started = True
+        # The SDKs need a usage here; `message_delta` overrides its counts.
         message = message_dict(self._identity, [], {"stop_reason": None, "stop_sequence": None}, Usage(output_tokens=1))
         out.append(_write_event("message_start", {"message": message}))
 
     def _write(self, event: Event, out: list[bytes]) -> Error | None:
-        """Write one event; give the error that must end the stream, if there is one."""
+        """Write one event; return the error that must end the stream, if there is one."""
         match event:
             case Text():
                 self._open_block("text", {"type": "text", "text": ""}, "text_delta", "text", out)
@@ -137,8 +138,8 @@ class MessagesEncoder:
         self._close_block(out)
         self._block_index += 1
         self._block_kind = kind
-        lead = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,' % self._block_index
-        self._delta_prefix = lead + f'"delta":{{"type":"{delta}","{field}":'.encode()
+        head = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,' % self._block_index
+        self._delta_prefix = head + f'"delta":{{"type":"{delta}","{field}":'.encode()
         out.append(_write_event("content_block_start", {"index": self._block_index, "content_block": block}))
 
     def _close_block(self, out: list[bytes]) -> None:
@@ -147,17 +148,17 @@ class MessagesEncoder:
             out.append(_write_event("content_block_stop", {"index": self._block_index}))
 
     def _without_failed_calls(self, events: Sequence[Event]) -> Iterable[Event]:
-        """Leave out the calls that begin here and end badly: of these nothing has to be told."""
+        """Drop the calls that start and fail within this batch: the client has seen nothing of them."""
         if len(events) < 2:  # nearly every read of a live stream
             return events
-        begun = {event.tool_call_id for event in events if isinstance(event, ToolCallStart)}
-        ends = (event for event in events if isinstance(event, ToolCallEnd) and event.tool_call_id in begun)
-        bad = {event.tool_call_id: event.error for event in ends if event.error is not None}
-        if not bad:
+        started = {event.tool_call_id for event in events if isinstance(event, ToolCallStart)}
+        ends = (event for event in events if isinstance(event, ToolCallEnd) and event.tool_call_id in started)
+        failed = {event.tool_call_id: event.error for event in ends if event.error is not None}
+        if not failed:
             return events
-        self._dropped_call_error = next(iter(bad.values()))
-        calls = (ToolCallStart, ToolCallChunk, ToolCallEnd)
-        return [event for event in events if not (isinstance(event, calls) and event.tool_call_id in bad)]
+        self._dropped_call_error = next(iter(failed.values()))
+        call_events = (ToolCallStart, ToolCallChunk, ToolCallEnd)
+        return [event for event in events if not (isinstance(event, call_events) and event.tool_call_id in failed)]
 
     def _end_call(self, event: ToolCallEnd, out: list[bytes]) -> Error | None:
         if event.error is not None:
@@ -179,14 +180,14 @@ class MessagesEncoder:
 
 
 def call_error_message(error: CallError) -> str:
-    """Say why a call cannot be used."""
+    """Return the message of a failed call, for an error event."""
     if error.kind == "truncated":
         return f"the reply ended inside a tool call: {error.message}; more max_tokens may help"
     return f"the model wrote a tool call that cannot be used: {error.message}"
 
 
 def write_error_event(error: bytes) -> bytes:
-    """Give the event that carries an error body."""
+    """Return the event that carries an error body."""
     return b"event: error\ndata: " + error + b"\n\n"
 
 

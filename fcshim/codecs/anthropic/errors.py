@@ -1,7 +1,6 @@
-"""Errors of the Messages API: ours written in its form.
+"""Errors in the form of the Messages API.
 
-Rule: the type follows from the HTTP status, as the API documents it; SDKs choose their exceptions by both.
-Neighbours: the codec; errors of upstreams are read by the reader that all codecs share.
+Rule: the type follows from the HTTP status, as the API documents it; the SDKs choose their exceptions by both.
 """
 
 import msgspec
@@ -11,7 +10,7 @@ from fcshim.errors import FcshimError, RequestError
 from fcshim.events import JSON
 
 THREAD_UNSUPPORTED = "thread_unsupported_request"
-"""The kind of the refusal upon which the SDKs send the whole history instead of a thread's next message."""
+"""The error code on which the SDKs send the whole history again instead of a thread's next message."""
 
 _ERROR_TYPES = {
     400: "invalid_request_error",
@@ -30,19 +29,19 @@ _ERROR_TYPES = {
 
 
 def error_dict(error: FcshimError) -> dict[str, JSON]:
-    """Give `{"type": "error", "error": {"type", "message"}}`."""
-    asked_wrongly = isinstance(error, RequestError) or error.kind == CONTEXT_LENGTH
+    """Return `{"type": "error", "error": {"type", "message"}}`."""
+    is_client_fault = isinstance(error, RequestError) or error.kind == CONTEXT_LENGTH
     kind = _ERROR_TYPES.get(
-        error.status, "invalid_request_error" if asked_wrongly and error.status < 500 else "api_error"
+        error.status, "invalid_request_error" if is_client_fault and error.status < 500 else "api_error"
     )
-    # Claude Code makes the conversation shorter when it reads these words.
-    lead = "prompt is too long: " if error.kind == CONTEXT_LENGTH else ""
-    told: dict[str, JSON] = {"type": kind, "message": lead + error.message}
+    # Claude Code compacts the conversation when it reads these words.
+    prefix = "prompt is too long: " if error.kind == CONTEXT_LENGTH else ""
+    body: dict[str, JSON] = {"type": kind, "message": prefix + error.message}
     if error.kind == THREAD_UNSUPPORTED:
-        told["details"] = {"error_code": THREAD_UNSUPPORTED, "unsupported": ["threads"]}
-    return {"type": "error", "error": told, "request_id": None}
+        body["details"] = {"error_code": THREAD_UNSUPPORTED, "unsupported": ["threads"]}
+    return {"type": "error", "error": body, "request_id": None}
 
 
 def write_error(error: FcshimError) -> bytes:
-    """Give the error body."""
+    """Return the error body."""
     return msgspec.json.encode(error_dict(error))

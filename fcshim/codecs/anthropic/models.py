@@ -1,7 +1,6 @@
-"""Lists of models in the API's form, written and read.
+"""Lists of models in the form of the Messages API, written and read.
 
-Rule: what is not known of a model (its creation) has a value that is valid and says nothing.
-Neighbours: the codec.
+Rule: a required field whose value is unknown (the creation time) gets a valid placeholder.
 """
 
 from collections.abc import Sequence
@@ -23,9 +22,9 @@ class _AnthropicModelList(msgspec.Struct):
 
 
 def write_models(names: Sequence[str]) -> bytes:
-    """Write the list, which is always one page."""
-    ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
-    return write_json({"data": [_model(name) for name in names], "has_more": False, **ends})
+    """Write the list, always as one page."""
+    page = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
+    return write_json({"data": [_model(name) for name in names], "has_more": False, **page})
 
 
 def write_model(name: str) -> bytes:
@@ -34,7 +33,7 @@ def write_model(name: str) -> bytes:
 
 
 def read_models(body: bytes) -> list[str]:
-    """Give the names in a list; none where the body is something else."""
+    """Return the names in a list; none if the body is something else."""
     try:
         return [model.id for model in msgspec.json.decode(body, type=_AnthropicModelList).data]
     except (ValueError, RecursionError):

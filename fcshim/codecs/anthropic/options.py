@@ -1,8 +1,7 @@
-"""The settings that the vocabulary does not name, in both directions.
+"""Settings that `Request` has no field for, read and written.
 
-Rule: what other engines know too goes to `extra` under the Chat API's name; the client's own fields are kept beside it
-for an upstream of this API.
-Neighbours: `request` reads them, `outgoing` writes them.
+Rule: a setting that other engines know is stored in `extra` under the Chat API's name. The client's own fields are
+stored as well, for an upstream of this API.
 """
 
 from fcshim.events import JSON
@@ -19,28 +18,28 @@ _KNOWN_FIELDS = frozenset(
 
 
 def read_extra(source: dict[str, JSON]) -> dict[str, JSON]:
-    """Give the fields that local engines understand."""
+    """Return the fields that local engines understand."""
     extra: dict[str, JSON] = {}
     if isinstance(source.get("top_k"), int):
         extra["top_k"] = source["top_k"]
     config = source.get("output_config")
     match config.get("format") if isinstance(config, dict) else source.get("output_format"):
         case {"type": "json_schema", "schema": dict(schema)}:
-            form = {"name": "reply", "schema": schema, "strict": True}
-            extra["response_format"] = {"type": "json_schema", "json_schema": form}
+            json_schema = {"name": "reply", "schema": schema, "strict": True}
+            extra["response_format"] = {"type": "json_schema", "json_schema": json_schema}
     return extra
 
 
 def read_verbatim(source: dict[str, JSON]) -> dict[str, dict[str, JSON]]:
-    """Give the fields that only this API has."""
+    """Return the fields that only this API has."""
     return {API: {name: value for name, value in source.items() if name not in _KNOWN_FIELDS}}
 
 
 def write_options(request: Request) -> dict[str, JSON]:
-    """Give the fields for an upstream of this API; a client of this API had its own, which are kept."""
-    own = request.verbatim.get(API)
-    if own is not None:
-        return own
+    """Return the fields for an upstream of this API; those of a client of this API are passed unchanged."""
+    verbatim = request.verbatim.get(API)
+    if verbatim is not None:
+        return verbatim
     options: dict[str, JSON] = {}
     if isinstance(request.extra.get("top_k"), int):
         options["top_k"] = request.extra["top_k"]

@@ -1,8 +1,7 @@
-"""The client's whole reply: folded events become one message.
+"""The client's whole reply: a folded reply becomes one message.
 
-Rule: only calls that ended without error are tool uses. Where nothing else is left to say, the excerpt of a malformed
-call is the text, so that no answer is silently empty.
-Neighbours: `reply.fold` makes what is written here; the stream encoder shares stop reasons and usage.
+Rule: only calls that ended without error become tool uses. If nothing else is left, the excerpt of a malformed call is
+the text, so that no reply is silently empty.
 """
 
 from collections.abc import Sequence
@@ -27,14 +26,14 @@ _STOP_REASONS: dict[StopReason | None, str] = {
 
 
 def stop_fields(reason: StopReason | None, request: Request) -> dict[str, JSON]:
-    """Give `stop_reason` and `stop_sequence`. Which of several sequences it was is not known here."""
-    word = _STOP_REASONS.get(reason, "end_turn")
-    matched = request.stop[0] if word == "stop_sequence" and len(request.stop) == 1 else None
-    return {"stop_reason": word, "stop_sequence": matched}
+    """Return `stop_reason` and `stop_sequence`. Which of several sequences matched is unknown here."""
+    stop_reason = _STOP_REASONS.get(reason, "end_turn")
+    matched = request.stop[0] if stop_reason == "stop_sequence" and len(request.stop) == 1 else None
+    return {"stop_reason": stop_reason, "stop_sequence": matched}
 
 
 def usage_dict(usage: Usage) -> dict[str, JSON]:
-    """Give the API's form of token counts: its input tokens are those that no cache held."""
+    """Return token counts in the API's form, in which input tokens exclude cached ones."""
     return {
         "input_tokens": max(usage.input_tokens - usage.cached_tokens, 0),
         "output_tokens": usage.output_tokens,
@@ -44,7 +43,7 @@ def usage_dict(usage: Usage) -> dict[str, JSON]:
 
 
 def message_dict(identity: ReplyIdentity, content: list[JSON], stop: dict[str, JSON], usage: Usage) -> dict[str, JSON]:
-    """Give a message."""
+    """Return a message object."""
     return {
         "id": identity.id,
         "type": "message",
@@ -57,21 +56,21 @@ def message_dict(identity: ReplyIdentity, content: list[JSON], stop: dict[str, J
 
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-    """Write a whole reply; the API has one choice. Raises `UpstreamError` where it broke."""
+    """Write a whole reply. The API has one choice. Raises `UpstreamError` if the reply has an error."""
     reply = replies[0]
     if reply.error is not None:
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    good = [call for call in reply.tool_calls if call.error is None]
+    valid_calls = [call for call in reply.tool_calls if call.error is None]
     content: list[JSON] = []
     if read_client_options(request.style).thinking:
         content += _thinking(reply)
     text = reply.text
-    if not text and not good:
+    if not text and not valid_calls:
         text = "".join(call.error.raw for call in reply.tool_calls if call.error)
     if text:
         content.append({"type": "text", "text": text})
-    content += map(_tool_use, good)
-    reason = _stop_reason(reply, any_valid=bool(good))
+    content += map(_tool_use, valid_calls)
+    reason = _stop_reason(reply, any_valid=bool(valid_calls))
     return write_json(message_dict(identity, content, stop_fields(reason, request), reply.usage or Usage()))
 
 
@@ -93,7 +92,10 @@ def _tool_use(call: ToolCallEnd) -> dict[str, JSON]:
 
 
 def _stop_reason(reply: Reply, *, any_valid: bool) -> StopReason | None:
-    """Give the stop reason; a reply whose only call was cut off was cut off, whatever the upstream says."""
+    """Return the stop reason.
+
+    A reply whose only call was truncated was truncated, whatever the upstream reports.
+    """
     truncated = any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
     if truncated and not any_valid and reply.stop_reason in ("complete", "stop_sequence"):
         return "max_tokens"

@@ -1,8 +1,7 @@
 """The client's request: a JSON body of the Messages API becomes a `Request`.
 
-Rule: fields with a meaning of ours are checked and named, `options` takes the others; an unknown field or block is
-never an error. What is refused is refused in the API's documented words.
-Neighbours: `request_messages` and `request_tools` read the two large parts; `outgoing` is the way back.
+Rule: fields that `Request` knows are validated; `options` takes the others. An unknown field or block is never an
+error. Error messages are worded as the API documents them.
 """
 
 from fcshim.codecs.anthropic.client_options import AnthropicClientOptions
@@ -18,15 +17,14 @@ from fcshim.messages import Request
 
 
 def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = False) -> Request:
-    """Read a request; `elsewhere`: what is referred to is known to the upstream, which gets the request as it came.
+    """Read a request.
 
-    Raises `RequestError` with the offending field in `param`.
+    `stored_upstream`: the upstream stores what the request refers to, and gets the request unchanged. Raises
+    `RequestError` with the offending field in `param`.
     """
     source = read_object(body)
     if source.get("thread") is not None and not stored_upstream:
-        raise RequestError(
-            "threads are not supported here; send the whole history", param="thread", kind=THREAD_UNSUPPORTED
-        )
+        raise RequestError("threads are not supported; send the whole history", param="thread", kind=THREAD_UNSUPPORTED)
     messages, loaded = read_messages(source, complete_history=not stored_upstream)
     tools, notes = read_tools(source, loaded, limits)
     choice, parallel = read_tool_choice(source, tools)
@@ -50,10 +48,12 @@ def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = 
 
 
 def _read_stop(source: dict[str, JSON]) -> tuple[str, ...]:
-    """Read stop sequences; an empty one would stop everything and is left out."""
-    listed = read_field(source, "stop_sequences", list, [])
+    """Read stop sequences. An empty one would match everywhere and is dropped."""
+    sequences = read_field(source, "stop_sequences", list, [])
     return tuple(
-        text for at, text in enumerate(listed) if expect(text, str, f"stop_sequences.{at}", param="stop_sequences")
+        text
+        for index, text in enumerate(sequences)
+        if expect(text, str, f"stop_sequences.{index}", param="stop_sequences")
     )
 
 

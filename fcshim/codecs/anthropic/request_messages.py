@@ -1,8 +1,7 @@
 """The messages of a request: every role and kind of block becomes a `Message`.
 
-Rule: the order stays. A user turn with tool results becomes tool messages and user messages, a block of a kind that is
-not known here is left out. As in the API itself, a result must answer a call, and calls have ids of their own.
-Neighbours: `request` calls this, `blocks` reads single blocks; `outgoing` writes messages again.
+Rule: the order is kept. A user turn with tool results becomes tool messages and user messages; a block of an unknown
+kind is dropped. As in the API itself, a result must refer to a call, and call ids must be unique.
 """
 
 from fcshim.codecs.anthropic.blocks import read_content, read_parts, read_signature
@@ -26,24 +25,24 @@ _ROLES = "'user', 'assistant' or 'system'"
 def read_messages(
     source: dict[str, JSON], *, complete_history: bool = True
 ) -> tuple[tuple[Message, ...], frozenset[str]]:
-    """Read `system` and `messages`; give them with the names of tools that tool references have loaded.
+    """Read `system` and `messages`; return the messages, and the names of tools that tool references have loaded.
 
-    `whole`: the history is, so that a result must answer one of its calls.
+    With `complete_history`, a tool result must refer to a call in it.
     """
-    listed = expect(source.get("messages"), list, "messages")
-    if not listed:
+    items = expect(source.get("messages"), list, "messages")
+    if not items:
         raise RequestError("messages: at least one message is required", param="messages")
     reader = _AnthropicMessageReader(complete_history=complete_history)
     if source.get("system") is not None:
         content = read_content(source["system"], "system", reader.loaded_tools)
         reader.messages += [SystemMessage(content)] if content else []
-    for position, item in enumerate(listed):
+    for position, item in enumerate(items):
         reader.read(expect(item, dict, f"messages.{position}"), f"messages.{position}")
     return tuple(reader.messages), frozenset(reader.loaded_tools)
 
 
 class _AnthropicMessageReader:
-    """Reads messages in order; remembers the calls, which results must answer."""
+    """Reads messages in order, and keeps the calls that results refer to."""
 
     def __init__(self, *, complete_history: bool) -> None:
         self._complete_history = complete_history
@@ -63,16 +62,16 @@ class _AnthropicMessageReader:
                 raise field_error(role, _ROLES, f"{path}.role")
 
     def _read_user(self, blocks: list[JSON], path: str) -> None:
-        said: list[Part] = []
-        for at, item in enumerate(blocks):
-            where = f"{path}.content.{at}"
-            block = expect(item, dict, where)
+        parts: list[Part] = []
+        for index, item in enumerate(blocks):
+            block_path = f"{path}.content.{index}"
+            block = expect(item, dict, block_path)
             if block.get("type") == "tool_result":
-                self._end_user(said)
-                self._read_result(block, where)
+                self._end_user(parts)
+                self._read_result(block, block_path)
             else:
-                said += read_parts(block, where, self.loaded_tools)
-        self._end_user(said)
+                parts += read_parts(block, block_path, self.loaded_tools)
+        self._end_user(parts)
 
     def _end_user(self, parts: list[Part]) -> None:
         if parts:
@@ -92,28 +91,28 @@ class _AnthropicMessageReader:
         self.messages.append(ToolMessage(call_id, content, self._call_names.get(call_id, ""), is_error))
 
     def _read_assistant(self, blocks: list[JSON], path: str) -> None:
-        said: list[Part] = []
+        parts: list[Part] = []
         calls: list[ToolCall] = []
         thoughts: list[str] = []
         signature = ""
-        for at, item in enumerate(blocks):
-            where = f"{path}.content.{at}"
-            block = expect(item, dict, where)
+        for index, item in enumerate(blocks):
+            block_path = f"{path}.content.{index}"
+            block = expect(item, dict, block_path)
             match block.get("type"):
                 case "tool_use":
-                    calls.append(self._read_call(block, where))
+                    calls.append(self._read_call(block, block_path))
                 case "thinking" | "redacted_thinking":
-                    thoughts.append(read_field(block, "thinking", str, "", f"{where}."))
+                    thoughts.append(read_field(block, "thinking", str, "", f"{block_path}."))
                     signature = signature or read_signature(block)
                 case _:
-                    said += read_parts(block, where, self.loaded_tools)
+                    parts += read_parts(block, block_path, self.loaded_tools)
         reasoning = "\n\n".join(filter(None, thoughts))
-        self.messages.append(AssistantMessage(tuple(said), tuple(calls), reasoning, signature))
+        self.messages.append(AssistantMessage(tuple(parts), tuple(calls), reasoning, signature))
 
     def _read_call(self, block: dict[str, JSON], path: str) -> ToolCall:
         call_id = expect(block.get("id"), str, f"{path}.id")
         if call_id in self._call_names:
-            raise RequestError(f"{path}: `tool_use` ids must be unique, {call_id[:80]} comes twice", param=path)
+            raise RequestError(f"{path}: `tool_use` ids must be unique, {call_id[:80]} appears twice", param=path)
         name = expect(block.get("name"), str, f"{path}.name")
         self._call_names[call_id] = name
         return ToolCall(call_id, name, write_json(read_field(block, "input", dict, {}, f"{path}.")).decode())

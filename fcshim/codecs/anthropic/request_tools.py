@@ -1,8 +1,7 @@
-"""The tools of a request: those that the client runs become `Tool`s; what the provider would run is left out.
+"""The tools of a request: tools that the client runs become `Tool`s; the provider's own tools are dropped.
 
-Rule: a deferred tool is offered once a tool reference in the history has loaded it, never before. Clients offer
-placeholders that are deferred for ever.
-Neighbours: `request` calls this; `request_messages` finds the references.
+Rule: a deferred tool is offered only after a tool reference in the history has loaded it. Claude Code sends deferred
+placeholders that must never be called.
 """
 
 import re
@@ -15,15 +14,15 @@ from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
 
 _VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
-"""Wider than the API's `[a-zA-Z0-9_-]{1,128}`, as everywhere in fcshim."""
+"""Wider than the API's `[a-zA-Z0-9_-]{1,128}`: every codec accepts these characters."""
 
 
 def read_tools(
     source: dict[str, JSON], loaded_tools: Collection[str], limits: RequestLimits
 ) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """Read `tools`; `loaded` are the names of deferred tools that the history refers to.
+    """Read `tools`; `loaded_tools` are the names of deferred tools that the history has loaded.
 
-    Gives with them what has to be noted: tools that only the provider can run. Deferred ones are nobody's loss.
+    Returns the tools, and notes about dropped tools that only the provider can run. Deferred tools need no note.
     """
     tools = []
     notes = []
@@ -31,7 +30,7 @@ def read_tools(
         place = f"tools.{position}"
         tool = expect(item, dict, place)
         if tool.get("type") not in (None, "custom"):
-            notes.append(f"the tool {str(tool.get('name', tool['type']))[:80]!r} is the provider's own, and left out")
+            notes.append(f"the tool {str(tool.get('name', tool['type']))[:80]!r} runs at the provider and is left out")
         elif _is_offered(tool, loaded_tools):
             tools.append(_read_tool(tool, place))
     check_tools(tools, limits)
@@ -39,7 +38,10 @@ def read_tools(
 
 
 def _is_offered(tool: dict[str, JSON], loaded_tools: Collection[str]) -> bool:
-    """Tell whether the model may call a tool now: loaded, and not only from code that the provider runs."""
+    """Tell whether the model may call a tool now.
+
+    It must be loaded, and callable by the model itself instead of only by code that the provider runs.
+    """
     callers = tool.get("allowed_callers")
     if isinstance(callers, list) and "direct" not in callers:
         return False
@@ -59,7 +61,7 @@ def _read_tool(tool: dict[str, JSON], path: str) -> Tool:
 
 
 def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> tuple[ToolChoice, bool]:
-    """Read `tool_choice`; give it, and whether several calls at once are allowed."""
+    """Read `tool_choice`; return it, and whether parallel calls are allowed."""
     value = read_field(source, "tool_choice", dict, {})
     parallel = not read_field(value, "disable_parallel_tool_use", bool, False, "tool_choice.")  # noqa: FBT003  # as above
     return _read_choice(value, source, {tool.name for tool in tools}), parallel
@@ -82,7 +84,7 @@ def _read_choice(value: dict[str, JSON], source: dict[str, JSON], offered: set[s
 
 
 def _read_named_choice(name: str, source: dict[str, JSON], offered: set[str]) -> ToolChoice:
-    """Choose one tool; one that was given but is not offered here leaves the model free."""
+    """Choose one tool. If the request has it but it is not offered, the choice is free."""
     if name in offered:
         return ToolChoice("required", (name,))
     if any(isinstance(tool, dict) and tool.get("name") == name for tool in source.get("tools") or ()):

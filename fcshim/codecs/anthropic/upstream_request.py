@@ -1,8 +1,7 @@
 """The request for an upstream that speaks the Messages API.
 
-Rule: always a stream. What the API cannot say is left out or becomes text: later system messages, media of other
-kinds, reasoning without the provider's signature. Empty texts, which the API refuses, are never sent.
-Neighbours: the shim gives a request without tools, a native upstream gets the tools as they are.
+Rule: it always asks for a stream. What the API cannot express is dropped or becomes text: later system messages,
+unsupported media, reasoning without the provider's signature. Empty texts are never sent, because the API rejects them.
 """
 
 import json
@@ -36,20 +35,21 @@ from fcshim.schema.providers import as_object, is_closed
 
 PATH = "/messages"
 VERSION = (b"anthropic-version", b"2023-06-01")
-"""The version that still takes sampling parameters."""
+"""The last version that accepts sampling parameters: 2026-10-21 rejects them even at their defaults."""
 DEFAULT_MAX_TOKENS = 8192
-"""The API demands a limit; this one every model in use accepts."""
+"""The API requires a limit; every model in use accepts this one."""
 
 
 def write_request(request: Request) -> UpstreamRequest:
-    """Write a request. Raises `RequestError` for several choices, which the API does not give."""
+    """Write a request. Raises `RequestError` for several choices, which the API does not support."""
     if request.n > 1:
-        raise RequestError("n: the upstream's API gives one choice; ask again for more", param="n")
+        raise RequestError("n: the upstream's API returns one choice; send several requests for more", param="n")
     leading = next(
-        (at for at, each in enumerate(request.messages) if not isinstance(each, SystemMessage)), len(request.messages)
+        (index for index, item in enumerate(request.messages) if not isinstance(item, SystemMessage)),
+        len(request.messages),
     )
     system = "\n\n".join(filter(None, (text_of(message.content) for message in request.messages[:leading])))
-    given = {
+    fields = {
         "model": request.model or None,
         "max_tokens": request.max_tokens if request.max_tokens and request.max_tokens > 0 else DEFAULT_MAX_TOKENS,
         "system": system or None,
@@ -61,30 +61,30 @@ def write_request(request: Request) -> UpstreamRequest:
     }
     body = {
         **write_options(request),
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in fields.items() if value is not None},
         "stream": True,
     }
     return UpstreamRequest(PATH, write_json(body), (VERSION,))
 
 
 def _tools(request: Request) -> dict[str, JSON]:
-    """Give the tool fields. A choice among several tools is said by offering only those."""
+    """Return the tool fields. The API has no choice among several tools, so only those are offered."""
     choice = request.tool_choice
     tools = [tool for tool in request.tools if len(choice.names) < 2 or tool.name in choice.names]
     if not tools:
         return {}
-    chosen = _tool_choice(choice)
+    tool_choice = _tool_choice(choice)
     if not request.parallel_tool_calls and choice.mode != "none":
-        chosen = {**(chosen or {"type": "auto"}), "disable_parallel_tool_use": True}
-    return {"tools": [_tool(tool) for tool in tools], "tool_choice": chosen}
+        tool_choice = {**(tool_choice or {"type": "auto"}), "disable_parallel_tool_use": True}
+    return {"tools": [_tool(tool) for tool in tools], "tool_choice": tool_choice}
 
 
 def _tool(tool: Tool) -> dict[str, JSON]:
-    written: dict[str, JSON] = {"name": tool.name, "input_schema": as_object(tool.parameters)}
+    fields: dict[str, JSON] = {"name": tool.name, "input_schema": as_object(tool.parameters)}
     if tool.description:
-        written["description"] = tool.description
+        fields["description"] = tool.description
     strict = tool.strict and is_closed(tool.parameters, all_required=False)
-    return {**written, "strict": True} if strict else written
+    return {**fields, "strict": True} if strict else fields
 
 
 def _tool_choice(choice: ToolChoice) -> dict[str, JSON] | None:
@@ -96,7 +96,10 @@ def _tool_choice(choice: ToolChoice) -> dict[str, JSON] | None:
 
 
 def _turns(messages: Sequence[Message]) -> list[JSON]:
-    """Write the turns; neighbours of one role become one, so that a turn's results stand together and first."""
+    """Write the turns.
+
+    Adjacent messages of one role become one turn, with tool results first, as the API requires.
+    """
     turns: list[dict[str, JSON]] = []
     for message in messages:
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
@@ -129,7 +132,7 @@ def _blocks(message: Message) -> list[JSON]:
 
 
 def _thinking(message: AssistantMessage) -> Iterable[JSON]:
-    """Give the reasoning back to who signed it; unsigned reasoning is refused there."""
+    """Return the reasoning for the provider that signed it; the API rejects unsigned reasoning."""
     if message.signature.startswith(REDACTED_PREFIX):
         return [{"type": "redacted_thinking", "data": message.signature.removeprefix(REDACTED_PREFIX)}]
     if message.signature:
@@ -142,7 +145,7 @@ def _call(call: ToolCall) -> JSON:
 
 
 def _arguments_object(arguments: str) -> dict[str, JSON]:
-    """Read a call's arguments; what is no object cannot be said to this API."""
+    """Read a call's arguments; the API accepts only an object, so anything else becomes an empty one."""
     try:
         value = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
@@ -155,7 +158,7 @@ def _content(content: Content | list[TextPart]) -> list[JSON]:
 
 
 def _part(part: Part) -> JSON:
-    """Write one part: media in the client's own form where it is of this API, else in the one that fits."""
+    """Write one part: media in the client's own form if it comes from this API, else converted."""
     if isinstance(part, TextPart):
         return _text(part.text)
     if isinstance(part.raw, dict) and part.raw.get("type") in ("image", "document"):

@@ -1,7 +1,7 @@
-"""The upstream's JSON, typed: only the fields that become events.
+"""Wire types of the upstream's JSON, with only the fields that become events.
 
-Rule: one type for all events, their members by the names that the API gives them; unknown ones cost nothing.
-Neighbours: the interpreter reads these.
+Rule: one type covers all events, with the API's own field names, so that each is decoded once; unknown fields are
+skipped.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from fcshim.events import JSON
 
 
 class ContentBlock(msgspec.Struct, gc=False):
-    """A content block: its beginning in a stream, or all of it."""
+    """A content block: its start in a stream, or all of it."""
 
     type: str = ""
     text: str | None = None
@@ -35,7 +35,7 @@ class MessagesDelta(msgspec.Struct, gc=False):
 
 
 class InitialMessage(msgspec.Struct, gc=False):
-    """The message that a stream begins with."""
+    """The message object with which a stream starts."""
 
     usage: dict[str, JSON] | None = None
 
