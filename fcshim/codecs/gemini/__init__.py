@@ -1,12 +1,10 @@
-"""Google's Gemini API (`generateContent` and its kin).
+"""Google's Gemini API (`generateContent` and related methods).
 
 Rule: stateless; `GEMINI` serves every exchange.
-Neighbours: request, outgoing, options, results, media, spelling: what is asked; interpreter, wire, partial: the
-upstream's reply; encoder, reply: the client's; errors; models; signatures; style.
 
-How a client sees a call that ends with an error after its start was sent: not at all, because nothing of a call is sent
-before it has ended well. The finish reason tells of it: `MAX_TOKENS` where it was cut off, `MALFORMED_FUNCTION_CALL`
-with a message otherwise; with good calls beside it, `STOP`.
+What a client gets for a call that ends with an error after its start: nothing, because a call is sent only after it has
+ended without error. The finish reason reports it: `MAX_TOKENS` if it was truncated, else `MALFORMED_FUNCTION_CALL` with
+a message, or `STOP` if the reply has valid calls as well.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,13 +30,13 @@ __all__ = ["GEMINI", "Gemini", "GeminiEncoder"]
 
 
 class Gemini:
-    """The codec; `new_id` names native calls that come without an id."""
+    """The codec. `new_id` makes ids for native calls that arrive without one."""
 
     name = "gemini"
     reply_prefix = "resp_"
     call_prefix = "call_"
     models_path = MODELS_PATH
-    # What `Codec` asks for and a function already does.
+    # Methods of `Codec` that are plain functions.
     encoder = staticmethod(GeminiEncoder)
     encode_request = staticmethod(write_request)
     encode_reply = staticmethod(write_reply)
@@ -62,15 +60,15 @@ class Gemini:
         return read_request(body, target, self._request_limits)
 
     def decoder(self) -> Decoder:
-        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        """Make a decoder for one upstream reply (streamed, or one JSON body)."""
         return SingleChoiceDecoder(GeminiDecoder(self._new_id, self._line_bytes), line_bytes=self._line_bytes)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
-        """Write an error into a stream that is under way."""
+        """Write an error into a running stream."""
         return write_data(write_error(error))
 
     def decode_count(self, body: bytes, target: RequestTarget) -> Request:
-        """Read a request whose tokens are to be counted. Raises `RequestError`."""
+        """Read a token count request. Raises `RequestError`."""
         return read_count_request(body, target, self._request_limits)
 
     def encode_count(self, tokens: int) -> bytes:
@@ -82,7 +80,7 @@ class Gemini:
         return write_models(names)
 
     def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:  # noqa: ARG002  # contract
-        """Write what there is to say about one model."""
+        """Write one model."""
         return write_model(name)
 
 

@@ -1,7 +1,7 @@
-"""The upstream's reply: chunks of the API become events of ours.
+"""The upstream's reply: chunks of the API become events.
 
-Rule: every call is whole, put together from its pieces where Vertex sends such; STOP with calls is `tool_use`.
-Neighbours: `single` drives it, `wire` types what it reads, the shared choice reader puts calls in order.
+Rule: every call is complete; partial arguments, which Vertex AI can send, are assembled first. The finish reason STOP
+becomes `tool_use` if there were calls.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ _FINISH_REASONS = {
         "content_filter",
     ),
 }
-"""The API's finish reasons in the words that the choice reader knows; STOP and new ones: the reply is complete."""
+"""The API's finish reasons as the Chat API's, for `ChoiceReader`; STOP and unknown ones mean a complete reply."""
 
 _FAILURES = frozenset(
     {
@@ -43,7 +43,7 @@ _FAILURES = frozenset(
 
 
 class GeminiDecoder:
-    """Reads the chunks of one reply."""
+    """Decodes the chunks of one reply."""
 
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.choice = ChoiceReader(new_id, call_chars)
@@ -93,26 +93,26 @@ class GeminiDecoder:
             self._read_call(part.function_call, out)
 
     def _read_call(self, call: GeminiFunctionCall, out: list[Event]) -> None:
-        """Read a call; one in pieces is kept until the piece that is its last."""
+        """Read a call. One in pieces is assembled until its last piece arrives."""
         if self._partial_call is None and not (call.partial_args or call.will_continue):
             self._add_call(call.id, call.name, write_json(call.args or {}).decode(), out)
             return
-        first, arguments = self._partial_call or (call, PartialArguments())
+        first_piece, arguments = self._partial_call or (call, PartialArguments())
         for piece in call.partial_args or ():
             arguments.add(piece)
-        self._partial_call = (first, arguments)
+        self._partial_call = (first_piece, arguments)
         if not call.will_continue:
             self._end_partial_call(out)
 
     def _end_partial_call(self, out: list[Event], *, truncated: bool = False) -> None:
         if self._partial_call is None:
             return
-        first, arguments = self._partial_call
+        first_piece, arguments = self._partial_call
         self._partial_call = None
         arguments.finish()
         text = write_json(arguments.value).decode()
-        # Half of a call must not pass for one: without its last brace it is not.
-        self._add_call(first.id, first.name, text[:-1] if truncated or arguments.invalid else text, out)
+        # Without its last brace, an incomplete call is malformed and cannot pass for a complete one.
+        self._add_call(first_piece.id, first_piece.name, text[:-1] if truncated or arguments.invalid else text, out)
 
     def _add_call(self, call_id: str | None, name: str | None, arguments: str, out: list[Event]) -> None:
         delta = ToolCallDelta(self._call_count, call_id, FunctionDelta(name, arguments))
@@ -128,13 +128,13 @@ class GeminiDecoder:
 
 
 def read_usage(usage: dict[str, JSON]) -> Usage:
-    """Read token counts; whatever is missing or no number counts as 0."""
-    thoughts = _count(usage, "thoughtsTokenCount")
+    """Read token counts; one that is missing or not a number counts as 0."""
+    thought_tokens = _count(usage, "thoughtsTokenCount")
     return Usage(
         input_tokens=_count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount"),
-        output_tokens=_count(usage, "candidatesTokenCount") + thoughts,
+        output_tokens=_count(usage, "candidatesTokenCount") + thought_tokens,
         cached_tokens=_count(usage, "cachedContentTokenCount"),
-        reasoning_tokens=thoughts,
+        reasoning_tokens=thought_tokens,
     )
 
 

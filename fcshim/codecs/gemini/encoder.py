@@ -1,8 +1,8 @@
 """The client's stream: events become chunks of the API, as server-sent events or as one JSON array.
 
-Rule: a call is one part, written when it has ended well; one that ended badly is never written. The finish reason and
-the usage stand in a choice's last chunk, which holds an empty text (clients drop a turn that has no parts).
-Neighbours: `reply` writes the same as one body; the exchange drives it, one call and one write per upstream read.
+Rule: a call is one part, written when it has ended without error; a failed call is never written. The last chunk of a
+choice has the finish reason, the usage and an empty text: Google's Python SDK drops a turn without parts from its
+history.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _INCOMPLETE_REPLY = Error("upstream_error", "the reply broke off before it was f
 
 
 class _CandidateState:
-    """What is known of one choice: a signature that waits for its part, and how its calls ended."""
+    """State of one candidate: a signature that waits for its part, and the outcomes of its calls."""
 
     __slots__ = ("chunk_prefix", "chunk_suffix", "outcomes", "signature")
 
@@ -60,26 +60,26 @@ class GeminiEncoder:
         self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
-        """Give the bytes for these events of one choice."""
+        """Return the bytes for these events of one choice."""
         if self._done or not events:
             return b""
         out: list[bytes] = []
-        known = self._candidates.get(choice)
-        if known is None:
-            known = self._candidates[choice] = _CandidateState(choice, self._chunk_suffix)
+        candidate = self._candidates.get(choice)
+        if candidate is None:
+            candidate = self._candidates[choice] = _CandidateState(choice, self._chunk_suffix)
         for event in events:
-            failure = self._write(event, known, choice, out)
-            if failure is not None:
-                self._fail(failure, out)
+            final_error = self._write(event, candidate, choice, out)
+            if final_error is not None:
+                self._fail(final_error, out)
                 break
         return b"".join(out)
 
     def close(self) -> bytes:
-        """Give the bytes that end a stream cleanly; an error where a choice has not ended; nothing after an error."""
+        """Return the clean end of the stream; an error if a choice has not ended; nothing after an error."""
         if self._done:
             return b""
         out: list[bytes] = []
-        if not self._candidates or not all(each.outcomes.stopped for each in self._candidates.values()):
+        if not self._candidates or not all(candidate.outcomes.stopped for candidate in self._candidates.values()):
             self._fail(_INCOMPLETE_REPLY, out)
         elif self._array:
             out.append(b"]")
@@ -87,11 +87,11 @@ class GeminiEncoder:
         return b"".join(out)
 
     def ping(self) -> bytes:
-        """Give an empty line: clients of this API break on anything else that is no reply."""
+        """Return an empty line: Google's SDKs fail on anything else that is not a reply, comments included."""
         return b"\n"
 
     def _write(self, event: Event, candidate: _CandidateState, index: int, out: list[bytes]) -> Error | None:
-        """Write one event; give the error that must end the stream, if there is one."""
+        """Write one event; return the error that must end the stream, if there is one."""
         match event:
             case Text():
                 self._write_part({"text": event.text}, candidate, out)
@@ -114,7 +114,10 @@ class GeminiEncoder:
         return None
 
     def _write_reasoning(self, event: Reasoning, candidate: _CandidateState, out: list[bytes]) -> None:
-        """Show a thought to those who asked; a signature goes to the next part, whatever that is."""
+        """Write a thought if the client requested thoughts.
+
+        A signature is attached to the next part, of whatever kind.
+        """
         if event.text and self._thoughts:
             self._write_chunk(
                 candidate.chunk_prefix + write_json({"text": event.text, "thought": True}) + candidate.chunk_suffix, out

@@ -1,7 +1,6 @@
-"""Errors of the API: ours written in its form.
+"""Errors in the form of Google's APIs.
 
-Rule: the status word follows from the HTTP status, as Google's APIs have it.
-Neighbours: the codec; errors of upstreams are read by the reader that all codecs share.
+Rule: the status name follows from the HTTP status, as in all of Google's APIs.
 """
 
 from fcshim.codecs.json_writer import write_json
@@ -23,6 +22,6 @@ _STATUS_NAMES = {
 
 
 def write_error(error: FcshimError) -> bytes:
-    """Give the error body `{"error": {code, message, status, details}}`."""
-    word = _STATUS_NAMES.get(error.status, "INTERNAL" if error.status >= 500 else "FAILED_PRECONDITION")
-    return write_json({"error": {"code": error.status, "message": error.message, "status": word, "details": []}})
+    """Return the error body `{"error": {code, message, status, details}}`."""
+    status_name = _STATUS_NAMES.get(error.status, "INTERNAL" if error.status >= 500 else "FAILED_PRECONDITION")
+    return write_json({"error": {"code": error.status, "message": error.message, "status": status_name, "details": []}})

@@ -1,7 +1,6 @@
-"""The two spellings of every field: `camelCase`, as the API documents it, and `snake_case`, as its own SDKs mix in.
+"""The two spellings of every field: `camelCase`, as documented, and `snake_case`, which Google's own SDKs mix in.
 
 Rule: both are read everywhere, camel case first; only camel case is written.
-Neighbours: everything here that reads a client's JSON.
 """
 
 import functools
@@ -16,19 +15,22 @@ T = TypeVar("T")
 
 
 def get_field(source: dict[str, JSON], name: str) -> JSON:
-    """Give a field by its camel-case name; null where it is absent under both."""
+    """Return a field by its camel-case name; None if both spellings are absent."""
     value = source.get(name)
     return source.get(_snake_case(name)) if value is None else value
 
 
 def take_field(source: dict[str, JSON], name: str, kind: type[T], default: T, prefix: str = "") -> T:
-    """Take a field of that kind; `default` where it is absent or null. Raises `RequestError`."""
+    """Read a field of that type; `default` if it is absent or null.
+
+    Raises `RequestError` that names the field, with `prefix` in front.
+    """
     value = get_field(source, name)
     return default if value is None else expect(value, kind, f"{prefix}{name}")
 
 
 def other_fields(source: dict[str, JSON], names: Collection[str]) -> dict[str, JSON]:
-    """Give the fields that go by none of `names`."""
+    """Return the fields whose names are not in `names`, in either spelling."""
     known = {*names, *map(_snake_case, names)}
     return {name: value for name, value in source.items() if name not in known}
 

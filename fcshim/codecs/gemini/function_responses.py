@@ -1,7 +1,6 @@
-"""Function responses: objects, by several conventions, that stand for a tool's result.
+"""Function responses: objects, in one of several conventions, that represent a tool's result.
 
-Rule: an object that only wraps a text becomes the text; any other is shown as JSON. What we write is always an object.
-Neighbours: the request reader and `outgoing`.
+Rule: an object that only wraps a text becomes the text; any other becomes JSON. What is written is always an object.
 """
 
 from fcshim.codecs.fields import expect, read_field
@@ -12,11 +11,11 @@ from fcshim.events import JSON
 from fcshim.messages import Content, Part, TextPart, ToolMessage, text_of
 
 _WRAPPER_FIELDS = ("output", "result", "return_value", "content")
-"""Google's own word, that of its SDK and of MCP, that of pydantic-ai, that of the AI SDK (which adds the `name`)."""
+"""The fields of Google, of its SDK and MCP, of pydantic-ai, and of the AI SDK (which adds a `name`), in this order."""
 
 
 def read_result(response: dict[str, JSON], path: str) -> tuple[Content, bool]:
-    """Give the content of a function response, and whether it tells of a failure."""
+    """Return the content of a function response, and whether it reports an error."""
     value = read_field(response, "response", dict, {}, f"{path}.")
     parts: list[Part] = [TextPart(_result_text(value))]
     for at, item in enumerate(take_field(response, "parts", list, [], f"{path}.")):
@@ -34,5 +33,5 @@ def _result_text(value: dict[str, JSON]) -> str:
 
 
 def write_result(message: ToolMessage) -> dict[str, JSON]:
-    """Give the `response` object of a result."""
+    """Return the `response` object of a result."""
     return {"error" if message.is_error else "output": text_of(message.content)}

@@ -1,7 +1,6 @@
-"""Images, sound and files: inline data, or the reference of a file.
+"""Images, audio and files: inline data, or a reference to a file.
 
-Rule: the client's own part is kept beside what is read, for an upstream of this API.
-Neighbours: `request_contents` and `results` read parts with this, `outgoing` writes them.
+Rule: the client's own part is kept, for an upstream of this API.
 """
 
 from fcshim.codecs.gemini.field_names import take_field
@@ -12,7 +11,7 @@ _DEFAULT_MEDIA_TYPE = "application/octet-stream"
 
 
 def read_media(part: dict[str, JSON], path: str) -> MediaPart | None:
-    """Read a part; null where it is of another kind."""
+    """Read a part; None if it is of another kind."""
     blob = take_field(part, "inlineData", dict, None, f"{path}.")
     if blob is not None:
         kind = take_field(blob, "mimeType", str, _DEFAULT_MEDIA_TYPE, f"{path}.inlineData.")
@@ -25,7 +24,7 @@ def read_media(part: dict[str, JSON], path: str) -> MediaPart | None:
 
 
 def write_media(part: MediaPart) -> dict[str, JSON]:
-    """Give the part: the client's own where it is of this API, else the one that fits."""
+    """Return the part: the client's own if it comes from this API, else converted."""
     if isinstance(part.raw, dict) and part.raw.keys() & {"inlineData", "inline_data", "fileData", "file_data"}:
         return part.raw
     if part.data and not part.media_type.endswith("/*"):

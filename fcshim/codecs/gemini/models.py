@@ -1,7 +1,6 @@
 """Lists of models in the API's form, written and read.
 
-Rule: names begin with `models/` there and nowhere else; what is not known of a model is left out.
-Neighbours: the codec.
+Rule: names start with `models/` in this form and nowhere else. Unknown properties of a model are omitted.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ class _GeminiModelList(msgspec.Struct):
 
 
 def write_models(names: Sequence[str]) -> bytes:
-    """Write the list, which is always one page."""
+    """Write the list, always as one page."""
     return write_json({"models": [_model(name) for name in names]})
 
 
@@ -35,7 +34,7 @@ def write_model(name: str) -> bytes:
 
 
 def read_models(body: bytes) -> list[str]:
-    """Give the names in a list; none where the body is something else."""
+    """Return the names in a list; none if the body is something else."""
     try:
         return [model.name.removeprefix(_PREFIX) for model in msgspec.json.decode(body, type=_GeminiModelList).models]
     except (ValueError, RecursionError):

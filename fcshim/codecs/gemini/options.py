@@ -1,8 +1,7 @@
-"""The settings of a request, in both directions.
+"""The settings of a request, read and written.
 
-Rule: what the vocabulary names goes there, what other engines know too goes to `extra` under the Chat API's name; the
-client's own fields are kept beside it for an upstream of this API.
-Neighbours: `request` reads them, `outgoing` writes them.
+Rule: a setting that other engines know is stored in `extra` under the Chat API's name. The client's own fields are
+stored as well, for an upstream of this API.
 """
 
 import msgspec
@@ -25,7 +24,7 @@ _CHAT_API_NAMES = {"topK": "top_k", "presencePenalty": "presence_penalty", "freq
 
 
 class GeminiSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What `generationConfig` says, and the fields that only this API has."""
+    """The settings in `generationConfig`, and the fields that only this API has."""
 
     n: int
     stop: tuple[str, ...]
@@ -40,58 +39,58 @@ class GeminiSettings(msgspec.Struct, frozen=True, kw_only=True):
 def read_settings(source: dict[str, JSON]) -> GeminiSettings:
     """Read the settings. Raises `RequestError`."""
     config = take_field(source, _CONFIG, dict, {})
-    plain = {name: get_field(config, name) for name in (*_KNOWN_CONFIG_FIELDS, *_CHAT_API_NAMES)}
-    extra = {name: plain[own] for own, name in _CHAT_API_NAMES.items() if read_number(plain, own) is not None}
+    values = {name: get_field(config, name) for name in (*_KNOWN_CONFIG_FIELDS, *_CHAT_API_NAMES)}
+    extra = {name: values[field] for field, name in _CHAT_API_NAMES.items() if read_number(values, field) is not None}
     return GeminiSettings(
-        n=read_integer(plain, "candidateCount", minimum=1, maximum=DEFAULT_LIMITS.choices) or 1,
-        stop=_read_stop(plain["stopSequences"]),
-        max_tokens=read_integer(plain, "maxOutputTokens", minimum=0),
-        temperature=read_number(plain, "temperature"),
-        top_p=read_number(plain, "topP"),
-        seed=read_integer(plain, "seed", minimum=-(2**63)),
+        n=read_integer(values, "candidateCount", minimum=1, maximum=DEFAULT_LIMITS.choices) or 1,
+        stop=_read_stop(values["stopSequences"]),
+        max_tokens=read_integer(values, "maxOutputTokens", minimum=0),
+        temperature=read_number(values, "temperature"),
+        top_p=read_number(values, "topP"),
+        seed=read_integer(values, "seed", minimum=-(2**63)),
         extra={**extra, **_response_format(config)},
         verbatim={API: {**other_fields(source, _KNOWN_FIELDS), _CONFIG: other_fields(config, _KNOWN_CONFIG_FIELDS)}},
     )
 
 
 def _read_stop(value: JSON) -> tuple[str, ...]:
-    listed = [] if value is None else expect(value, list, "stopSequences")
-    return tuple(text for at, text in enumerate(listed) if expect(text, str, f"stopSequences[{at}]"))
+    sequences = [] if value is None else expect(value, list, "stopSequences")
+    return tuple(text for index, text in enumerate(sequences) if expect(text, str, f"stopSequences[{index}]"))
 
 
 def _response_format(config: dict[str, JSON]) -> dict[str, JSON]:
-    """Give the Chat API's form of a demand for JSON."""
+    """Return the Chat API's form of a request for JSON."""
     if get_field(config, "responseMimeType") != "application/json":
         return {}
     schema = get_field(config, "responseJsonSchema")
     if schema is None:
         schema = get_field(config, "responseSchema")
         if exceeds_depth(schema, DEFAULT_LIMITS.schema_depth):
-            raise RequestError("responseSchema: it is nested too deeply", param="responseSchema")
+            raise RequestError("responseSchema: the schema is nested too deeply", param="responseSchema")
         schema = from_openapi(schema)
     if not isinstance(schema, dict):
         return {"response_format": {"type": "json_object"}}
-    form = {"name": "reply", "schema": schema, "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": form}}
+    json_schema = {"name": "reply", "schema": schema, "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
 
 
 def write_settings(request: Request) -> dict[str, JSON]:
-    """Give `generationConfig` and the other fields for an upstream of this API."""
-    own = request.verbatim.get(API)
-    body = dict(own) if own is not None else {_CONFIG: _translate_extra(request)}
-    given = {
+    """Return `generationConfig` and the other fields for an upstream of this API."""
+    verbatim = request.verbatim.get(API)
+    body = dict(verbatim) if verbatim is not None else {_CONFIG: _translate_extra(request)}
+    fields = {
         "temperature": request.temperature,
         "topP": request.top_p,
         "seed": request.seed,
         "maxOutputTokens": request.max_tokens,
         "stopSequences": list(request.stop) or None,
     }
-    config = {**body.pop(_CONFIG), **{name: value for name, value in given.items() if value is not None}}
+    config = {**body.pop(_CONFIG), **{name: value for name, value in fields.items() if value is not None}}
     return {**body, _CONFIG: config} if config else body
 
 
 def _translate_extra(request: Request) -> dict[str, JSON]:
-    config = {own: request.extra[name] for own, name in _CHAT_API_NAMES.items() if name in request.extra}
+    config = {field: request.extra[name] for field, name in _CHAT_API_NAMES.items() if name in request.extra}
     match request.extra.get("response_format"):
         case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
             return {**config, "responseMimeType": "application/json", "responseJsonSchema": schema}

@@ -1,8 +1,7 @@
-"""Arguments that come in pieces, each with its path: `$.city`, `$.days[0].name`.
+"""Arguments that arrive in pieces, each with its path: `$.city`, `$.days[0].name`.
 
-Rule: pieces are put into one object; what does not fit (a path through a text, a list with gaps) ends the call as
-malformed, never the stream. Lists grow by one item at a time, so that no path makes a large one.
-Neighbours: the interpreter.
+Rule: the pieces are assembled into one object. A piece that does not fit (a path through a text, a gap in a list) makes
+the call malformed, never the stream. Lists grow by one item at a time, so that no path can create a large one.
 """
 
 import re
@@ -12,20 +11,20 @@ from fcshim.events import JSON
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,6})\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 _MAX_DEPTH = 64
-"""Steps of a path; arguments that a model writes stay far below."""
+"""Steps of a path; the arguments of real calls are much flatter."""
 
 
 class PartialArguments:
-    """The arguments of one call while they come in."""
+    """Assembles the arguments of one call."""
 
     def __init__(self) -> None:
         self.value: dict[str, JSON] = {}
         self.invalid = False
-        self._open_path: str | None = None  # the path of a text that goes on
+        self._open_path: str | None = None  # of the text that continues
         self._open_text: list[str] = []
 
     def add(self, piece: PartialArg) -> None:
-        """Take a piece."""
+        """Add a piece."""
         if self._open_path is not None and piece.json_path != self._open_path:
             self.finish()
         if piece.string_value is not None:
@@ -37,7 +36,7 @@ class PartialArguments:
             self._assign(piece.json_path, _value(piece))
 
     def finish(self) -> None:
-        """Nothing more comes for the text that was open."""
+        """End the open text, if there is one."""
         if self._open_path is not None:
             path, self._open_path = self._open_path, None
             self._assign(path, "".join(self._open_text))
@@ -48,15 +47,17 @@ class PartialArguments:
         if not steps or isinstance(steps[0], int):
             self.invalid = True
             return
-        place: JSON = self.value
-        for step, following in zip(steps, [*steps[1:], None], strict=True):
-            last = following is None
-            place = self._descend(place, step, value if last else [] if isinstance(following, int) else {}, last=last)
+        container: JSON = self.value
+        for step, next_step in zip(steps, [*steps[1:], None], strict=True):
+            is_last = next_step is None
+            container = self._descend(
+                container, step, value if is_last else [] if isinstance(next_step, int) else {}, last=is_last
+            )
             if self.invalid:
                 return
 
     def _descend(self, container: JSON, step: str | int, new: JSON, *, last: bool) -> JSON:
-        """Go one step down; where nothing is yet, `new` comes there."""
+        """Go one step down, and insert `new` if nothing is there yet."""
         if isinstance(step, str) and isinstance(container, dict):
             if last:
                 container[step] = new
@@ -72,16 +73,16 @@ class PartialArguments:
 
 
 def _parse_path(path: str) -> list[str | int]:
-    """Take a path apart; nothing where it is none."""
+    """Parse a path; an invalid one gives no steps."""
     steps: list[str | int] = []
-    at = 1
-    while path.startswith("$") and at < len(path) and len(steps) < _MAX_DEPTH:
-        match = _STEP.match(path, at)
+    position = 1
+    while path.startswith("$") and position < len(path) and len(steps) < _MAX_DEPTH:
+        match = _STEP.match(path, position)
         if match is None:
             return []
         steps.append(int(match[2]) if match[2] else match[1] or match[3] or match[4] or "")
-        at = match.end()
-    return steps if at == len(path) else []
+        position = match.end()
+    return steps if position == len(path) else []
 
 
 def _value(piece: PartialArg) -> JSON:

@@ -1,7 +1,6 @@
-"""The client's whole reply: folded events become candidates.
+"""The client's whole reply: folded replies become candidates.
 
-Rule: only calls that ended without error are function calls; the finish reason tells of the others.
-Neighbours: `reply.fold` makes what is written here; the stream encoder shares parts, finish reasons and usage.
+Rule: only calls that ended without error become function calls; the finish reason reports the others.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from fcshim.reply import Reply
 
 
 class CallOutcomes:
-    """How the calls of a choice ended, as far as its finish reason depends on it."""
+    """The outcomes of a candidate's calls, which determine its finish reason."""
 
     __slots__ = ("call_error", "stopped", "valid_calls")
 
@@ -29,13 +28,16 @@ class CallOutcomes:
         self.stopped = False
 
     def record(self, call: ToolCallEnd) -> None:
-        """Take note of a call that has ended."""
+        """Record a call that has ended."""
         self.valid_calls += call.error is None
         self.call_error = call.error or self.call_error
 
 
 def finish_fields(reason: StopReason | None, outcomes: CallOutcomes) -> dict[str, JSON]:
-    """Give `finishReason`, which is STOP also where functions are called, and a message where it needs one."""
+    """Return `finishReason`, and `finishMessage` if the reason needs one.
+
+    The API's reason is STOP also for function calls.
+    """
     if reason in ("max_tokens", "content_filter"):
         return {"finishReason": "MAX_TOKENS" if reason == "max_tokens" else "SAFETY"}
     if outcomes.call_error is None or outcomes.valid_calls:
@@ -47,7 +49,7 @@ def finish_fields(reason: StopReason | None, outcomes: CallOutcomes) -> dict[str
 
 
 def usage_dict(usage: Usage) -> dict[str, JSON]:
-    """Give the API's form of token counts; its candidates' tokens are those without the thoughts."""
+    """Return token counts in the API's form, in which candidate tokens exclude thoughts."""
     return {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": max(usage.output_tokens - usage.reasoning_tokens, 0),
@@ -58,7 +60,10 @@ def usage_dict(usage: Usage) -> dict[str, JSON]:
 
 
 def call_part(call: ToolCallEnd) -> dict[str, JSON]:
-    """Give the part of a call that ended without error; its arguments are JSON already, on one line as events are."""
+    """Return the part of a call that ended without error.
+
+    Its arguments are JSON already; they are put on one line, because an event's data is one line.
+    """
     arguments = call.tool_call_arguments_complete.replace("\n", " ").replace("\r", " ")
     return {
         "functionCall": {
@@ -70,12 +75,12 @@ def call_part(call: ToolCallEnd) -> dict[str, JSON]:
 
 
 def with_signature(part: dict[str, JSON], signature: str) -> dict[str, JSON]:
-    """Give the part with the signature that belongs to it, if there is one."""
+    """Return the part with its thought signature, if there is one."""
     return {**part, "thoughtSignature": wrap(signature)} if signature else part
 
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-    """Write a whole reply, one candidate per `Reply`. Raises `UpstreamError` where one of them broke."""
+    """Write a whole reply, one candidate per `Reply`. Raises `UpstreamError` if one of them has an error."""
     thoughts = read_client_options(request.style).thoughts
     body: dict[str, JSON] = {
         "candidates": [_candidate(index, reply, thoughts=thoughts) for index, reply in enumerate(replies)],
@@ -100,6 +105,6 @@ def _candidate(index: int, reply: Reply, *, thoughts: bool) -> dict[str, JSON]:
         calls[0] = with_signature(calls[0], reply.signature)
     elif parts:
         parts[-1] = with_signature(parts[-1], reply.signature)
-    thought = [{"text": reply.reasoning, "thought": True}] if thoughts and reply.reasoning else []
-    content = {"parts": [*thought, *parts, *calls] or [{"text": ""}], "role": "model"}
+    thought_parts = [{"text": reply.reasoning, "thought": True}] if thoughts and reply.reasoning else []
+    content = {"parts": [*thought_parts, *parts, *calls] or [{"text": ""}], "role": "model"}
     return {"content": content, **finish_fields(reply.stop_reason, ending), "index": index}

@@ -1,8 +1,7 @@
-"""The client's request: a JSON body and an address become a `Request`.
+"""The client's request: a JSON body and the request path become a `Request`.
 
-Rule: the address tells the model and the form of the reply; both spellings of a field are one; an unknown field or part
-is never an error.
-Neighbours: `request_contents`, `request_tools` and `options` read the large parts; `outgoing` is the way back.
+Rule: the path tells the model, and whether the reply is streamed. Both spellings of a field are equivalent. An unknown
+field or part is never an error.
 """
 
 from urllib.parse import parse_qs
@@ -27,7 +26,7 @@ def read_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> R
 
 
 def read_count_request(body: bytes, target: RequestTarget, limits: RequestLimits) -> Request:
-    """Read a request whose tokens are to be counted: contents, or a whole request inside one field."""
+    """Read a token count request: contents, or a whole request inside one field."""
     source = read_object(body)
     inner = get_field(source, "generateContentRequest")
     return _request(source if inner is None else expect(inner, dict, "generateContentRequest"), target, limits)

@@ -1,8 +1,7 @@
 """The contents of a request: every role and kind of part becomes a `Message`.
 
-Rule: the order stays. A call without an id gets one from its position, a response without one answers the first call of
-its function that has no answer yet; a response to no call is refused, as the API does.
-Neighbours: `request` calls this, `results` reads responses; `outgoing` writes contents again.
+Rule: the order is kept. A call without an id gets one from its position; a response without an id answers the first
+open call of its function. A response to no call is rejected, as in the API itself.
 """
 
 from fcshim.codecs.fields import expect, field_error, read_field
@@ -27,9 +26,9 @@ from fcshim.messages import (
 
 def read_contents(source: dict[str, JSON]) -> tuple[Message, ...]:
     """Read `systemInstruction` and `contents`. Raises `RequestError`."""
-    listed = get_field(source, "contents")
-    listed = [listed] if isinstance(listed, dict) else expect(listed, list, "contents")
-    if not listed:
+    items = get_field(source, "contents")
+    items = [items] if isinstance(items, dict) else expect(items, list, "contents")
+    if not items:
         raise RequestError("contents: expected at least one content, got an empty array", param="contents")
     reader = _GeminiContentReader()
     system = get_field(source, "systemInstruction")
@@ -38,18 +37,18 @@ def read_contents(source: dict[str, JSON]) -> tuple[Message, ...]:
         reader.messages.append(
             SystemMessage(tuple(TextPart(expect(part["text"], str, "systemInstruction")) for part in parts))
         )
-    for position, item in enumerate(listed):
+    for position, item in enumerate(items):
         reader.read(item, position)
     return tuple(reader.messages)
 
 
 class _GeminiContentReader:
-    """Reads contents in order; remembers the calls, which responses must answer."""
+    """Reads contents in order, and keeps the calls that responses refer to."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self._call_names: dict[str, str] = {}  # of all calls so far, by id
-        self._open_call_ids: list[str] = []  # ids of calls without an answer
+        self._call_names: dict[str, str] = {}  # by call id
+        self._open_call_ids: list[str] = []  # of calls without a response
 
     def read(self, item: JSON, position: int) -> None:
         place = f"contents[{position}]"
@@ -64,16 +63,16 @@ class _GeminiContentReader:
                 raise field_error(role, "'user' or 'model'", f"{place}.role")
 
     def _read_user(self, parts: list[dict[str, JSON]], path: str) -> None:
-        said: list[Part] = []
-        for at, part in enumerate(parts):
-            where = f"{path}.parts[{at}]"
-            response = take_field(part, "functionResponse", dict, None, f"{where}.")
+        content: list[Part] = []
+        for index, part in enumerate(parts):
+            part_path = f"{path}.parts[{index}]"
+            response = take_field(part, "functionResponse", dict, None, f"{part_path}.")
             if response is None:
-                said += _read_content_part(part, where)
+                content += _read_content_part(part, part_path)
                 continue
-            self._end_user(said)
-            self._read_response(response, f"{where}.functionResponse")
-        self._end_user(said)
+            self._end_user(content)
+            self._read_response(response, f"{part_path}.functionResponse")
+        self._end_user(content)
 
     def _end_user(self, content: list[Part]) -> None:
         if content:
@@ -95,24 +94,24 @@ class _GeminiContentReader:
         self.messages.append(ToolMessage(call_id, content, name, is_error))
 
     def _find_open_call(self, name: str) -> str:
-        return next((each for each in self._open_call_ids if self._call_names[each] == name), "")
+        return next((call_id for call_id in self._open_call_ids if self._call_names[call_id] == name), "")
 
     def _read_model(self, parts: list[dict[str, JSON]], position: int, path: str) -> None:
-        said: list[Part] = []
+        content: list[Part] = []
         calls: list[ToolCall] = []
         thoughts: list[str] = []
         signature = ""
-        for at, part in enumerate(parts):
-            where = f"{path}.parts[{at}]"
-            signature = signature or unwrap(take_field(part, "thoughtSignature", str, "", f"{where}."))
-            call = take_field(part, "functionCall", dict, None, f"{where}.")
+        for index, part in enumerate(parts):
+            part_path = f"{path}.parts[{index}]"
+            signature = signature or unwrap(take_field(part, "thoughtSignature", str, "", f"{part_path}."))
+            call = take_field(part, "functionCall", dict, None, f"{part_path}.")
             if call is not None:
-                calls.append(self._read_call(call, f"call_{position}_{at}", f"{where}.functionCall"))
+                calls.append(self._read_call(call, f"call_{position}_{index}", f"{part_path}.functionCall"))
             elif part.get("thought") is True:
-                thoughts.append(read_field(part, "text", str, "", f"{where}."))
+                thoughts.append(read_field(part, "text", str, "", f"{part_path}."))
             else:
-                said += _read_content_part(part, where)
-        self.messages.append(AssistantMessage(tuple(said), tuple(calls), "".join(thoughts), signature))
+                content += _read_content_part(part, part_path)
+        self.messages.append(AssistantMessage(tuple(content), tuple(calls), "".join(thoughts), signature))
 
     def _read_call(self, call: dict[str, JSON], default_id: str, path: str) -> ToolCall:
         call_id = read_field(call, "id", str, "", f"{path}.")
@@ -125,20 +124,20 @@ class _GeminiContentReader:
 
 
 def _parts(item: JSON, path: str) -> list[dict[str, JSON]]:
-    """Give the parts of a content; a bare string, part or array of parts is one too."""
+    """Return the parts of a content, which may also be a bare string, part or array of parts."""
     if isinstance(item, str):
         return [{"text": item}]
     if isinstance(item, dict) and ("parts" in item or "role" in item):
         item = read_field(item, "parts", list, [], f"{path}.")
-    listed = [item] if isinstance(item, dict) else expect(item, list, path)
+    parts = [item] if isinstance(item, dict) else expect(item, list, path)
     return [
-        {"text": part} if isinstance(part, str) else expect(part, dict, f"{path}.parts[{at}]")
-        for at, part in enumerate(listed)
+        {"text": part} if isinstance(part, str) else expect(part, dict, f"{path}.parts[{index}]")
+        for index, part in enumerate(parts)
     ]
 
 
 def _read_content_part(part: dict[str, JSON], path: str) -> list[Part]:
-    """Read a part that is no call and no response; one of an unknown kind says nothing."""
+    """Read a part that is neither call nor response; an unknown kind gives nothing."""
     if part.get("text") is not None:
         text = expect(part["text"], str, f"{path}.text")
         return [TextPart(text)] if text else []

@@ -1,7 +1,7 @@
-"""The tools of a request: function declarations become `Tool`s; what Google would run is left out.
+"""The tools of a request: function declarations become `Tool`s; tools that Google runs are dropped.
 
-Rule: a declaration has its schema in one of two fields, OpenAPI's or JSON Schema; a choice names only what is offered.
-Neighbours: `request` calls this; `schema.openapi` turns the one schema into the other.
+Rule: a declaration has its schema in one of two fields, as OpenAPI or as JSON Schema. A tool choice may only name
+offered functions.
 """
 
 import re
@@ -19,48 +19,48 @@ _VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
 
 
 def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
-    """Read the function declarations of all `tools`; give with them what has to be noted: tools that Google runs."""
+    """Read the function declarations of all `tools`; return them, and notes about dropped tools that Google runs."""
     tools = []
     notes = []
-    listed = get_field(source, "tools")
-    for position, item in enumerate([] if listed is None else expect(listed, list, "tools")):
+    items = get_field(source, "tools")
+    for position, item in enumerate([] if items is None else expect(items, list, "tools")):
         tool = expect(item, dict, f"tools[{position}]")
-        left_out = other_fields(tool, ("functionDeclarations",))
-        notes += [f"the tool {name[:80]!r} is Google's own, and left out" for name in left_out]
-        for at, declared in enumerate(take_field(tool, "functionDeclarations", list, [], f"tools[{position}].")):
-            place = f"tools[{position}].functionDeclarations[{at}]"
-            tools.append(_read_tool(expect(declared, dict, place), place, limits))
+        google_tools = other_fields(tool, ("functionDeclarations",))
+        notes += [f"the tool {name[:80]!r} runs at Google and is left out" for name in google_tools]
+        for index, declaration in enumerate(take_field(tool, "functionDeclarations", list, [], f"tools[{position}].")):
+            place = f"tools[{position}].functionDeclarations[{index}]"
+            tools.append(_read_tool(expect(declaration, dict, place), place, limits))
     check_tools(tools, limits)
     return as_tools(tools), tuple(notes[:MAX_NOTES])
 
 
-def _read_tool(declared: dict[str, JSON], path: str, limits: RequestLimits) -> Tool:
-    name = expect(declared.get("name"), str, f"{path}.name")
+def _read_tool(declaration: dict[str, JSON], path: str, limits: RequestLimits) -> Tool:
+    name = expect(declaration.get("name"), str, f"{path}.name")
     if not _VALID_NAME.fullmatch(name):
         raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
-    schema = take_field(declared, "parametersJsonSchema", dict, None, f"{path}.")
+    schema = take_field(declaration, "parametersJsonSchema", dict, None, f"{path}.")
     if schema is None:
-        schema = take_field(declared, "parameters", dict, None, f"{path}.")
+        schema = take_field(declaration, "parameters", dict, None, f"{path}.")
         if exceeds_depth(schema, limits.schema_depth):
             raise RequestError(f"{path}.parameters: the schema is nested too deeply", param=f"{path}.parameters")
         schema = from_openapi(schema)
-    return Tool(name, take_field(declared, "description", str, "", f"{path}."), schema)
+    return Tool(name, take_field(declaration, "description", str, "", f"{path}."), schema)
 
 
 def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolChoice:
-    """Read `toolConfig`. The mode VALIDATED is AUTO here: arguments are checked in every mode."""
+    """Read `toolConfig`. VALIDATED is the same as AUTO here: arguments are validated in every mode."""
     config = take_field(source, "toolConfig", dict, {})
-    calling = take_field(config, "functionCallingConfig", dict, {}, "toolConfig.")
+    calling_config = take_field(config, "functionCallingConfig", dict, {}, "toolConfig.")
     place = "toolConfig.functionCallingConfig"
     names = tuple(
-        expect(name, str, f"{place}.allowedFunctionNames[{at}]")
-        for at, name in enumerate(take_field(calling, "allowedFunctionNames", list, [], f"{place}."))
+        expect(name, str, f"{place}.allowedFunctionNames[{index}]")
+        for index, name in enumerate(take_field(calling_config, "allowedFunctionNames", list, [], f"{place}."))
     )
     offered = {tool.name for tool in tools}
     for name in names:
         if name not in offered:
             raise RequestError(f"{place}: there is no function named {name[:80]!r}", param=place)
-    match take_field(calling, "mode", str, "AUTO", f"{place}.").upper():
+    match take_field(calling_config, "mode", str, "AUTO", f"{place}.").upper():
         case "AUTO" | "VALIDATED" | "MODE_UNSPECIFIED":
             return ToolChoice("auto", names) if names else AUTO
         case "NONE":

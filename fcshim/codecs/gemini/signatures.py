@@ -1,27 +1,27 @@
-"""Thought signatures: opaque to everybody but the provider that made them.
+"""Thought signatures, which only the provider that made them can interpret.
 
-Rule: the API's field is base64, so a signature of another provider travels wrapped and comes back as it was.
-Neighbours: the request reader, the writers of streams and replies.
+Rule: the API's field is base64, so another provider's signature is wrapped on the way to the client and unwrapped on
+the way back.
 """
 
 import base64
 import binascii
 
 SKIP_VALIDATION = "skip_thought_signature_validator"
-"""What Google documents for a call that was made without a signature, by another model for instance."""
+"""The value that Google documents for calls without a signature, such as those of another model."""
 
 _WRAPPED_PREFIX = b"fcshim:"
 
 
 def wrap(signature: str) -> str:
-    """Give a signature as base64."""
+    """Return a signature as base64."""
     if _decode_base64(signature) is not None:
         return signature
     return base64.b64encode(_WRAPPED_PREFIX + signature.encode("utf-8", "replace")).decode("ascii")
 
 
 def unwrap(text: str) -> str:
-    """Give the signature that was wrapped; every other as it is."""
+    """Return a wrapped signature as it was; every other unchanged."""
     data = _decode_base64(text)
     return (
         data.removeprefix(_WRAPPED_PREFIX).decode("utf-8", "replace")
@@ -31,7 +31,7 @@ def unwrap(text: str) -> str:
 
 
 def _decode_base64(text: str) -> bytes | None:
-    """Read base64 of either alphabet: the SDKs write back the URL-safe one."""
+    """Decode base64 of either alphabet: the SDKs return signatures in the URL-safe one."""
     try:
         return base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
     except (binascii.Error, ValueError):

@@ -1,8 +1,8 @@
-"""The request for an upstream that speaks the API.
+"""The request for an upstream that speaks the Gemini API.
 
-Rule: always a stream of events. Schemas go into `parametersJsonSchema`; a response is always an object; the first call
-of a turn carries its thought signature, or the one that Google documents for calls that have none.
-Neighbours: the shim gives a request without tools, a native upstream gets the tools as they are.
+Rule: it always asks for server-sent events. Schemas are sent as `parametersJsonSchema`; a function response is always
+an object. The first call of a turn carries its thought signature, or the one that Google documents for calls without:
+Gemini 3 rejects a call without any.
 """
 
 import json
@@ -35,11 +35,15 @@ from fcshim.schema.providers import for_gemini
 
 
 def write_request(request: Request) -> UpstreamRequest:
-    """Write a request. Raises `RequestError` for several choices, which are not read here, and for odd names."""
+    """Write a request.
+
+    Raises `RequestError` for several choices, of which the decoder reads only one, and for a model name that is a path.
+    """
     if request.n > 1:
-        raise RequestError("n: the upstream is asked for one choice at a time; ask again for more", param="n")
+        raise RequestError("n: the upstream returns one choice; send several requests for more", param="n")
     leading = next(
-        (at for at, each in enumerate(request.messages) if not isinstance(each, SystemMessage)), len(request.messages)
+        (index for index, item in enumerate(request.messages) if not isinstance(item, SystemMessage)),
+        len(request.messages),
     )
     system = "\n\n".join(filter(None, (text_of(message.content) for message in request.messages[:leading])))
     body: dict[str, JSON] = {
@@ -53,7 +57,7 @@ def write_request(request: Request) -> UpstreamRequest:
 
 
 def _model_path(model: str) -> str:
-    """Give a model's name as a part of the path, which it must not lead out of. Raises `RequestError`."""
+    """Return a model's name for the path, which it must not lead out of. Raises `RequestError`."""
     if {".", ".."} & set(model.split("/")):
         raise RequestError(f"model: expected a name, got the path {model[:80]!r}", param="model")
     return quote(model.removeprefix("models/"), safe="/:@")
@@ -70,10 +74,10 @@ def _tools(request: Request) -> dict[str, JSON]:
 
 
 def _declaration(tool: Tool) -> dict[str, JSON]:
-    declared: dict[str, JSON] = {"name": tool.name, "description": tool.description or tool.name}
+    fields: dict[str, JSON] = {"name": tool.name, "description": tool.description or tool.name}
     if isinstance(tool.parameters, dict) and tool.parameters.get("properties"):
-        declared["parametersJsonSchema"] = for_gemini(tool.parameters)
-    return declared
+        fields["parametersJsonSchema"] = for_gemini(tool.parameters)
+    return fields
 
 
 def _calling_config(choice: ToolChoice) -> dict[str, JSON]:
@@ -83,7 +87,10 @@ def _calling_config(choice: ToolChoice) -> dict[str, JSON]:
 
 
 def _contents(messages: Sequence[Message]) -> list[JSON]:
-    """Write the contents; neighbours of one role become one, so that a turn's responses stand together."""
+    """Write the contents.
+
+    Adjacent messages of one role become one content, so that the responses of a turn stay together.
+    """
     contents: list[dict[str, JSON]] = []
     names: dict[str, str] = {}
     for message in messages:
@@ -122,7 +129,7 @@ def _calls(message: AssistantMessage) -> Iterable[JSON]:
 
 
 def _arguments_object(arguments: str) -> dict[str, JSON]:
-    """Read a call's arguments; what is no object cannot be said to this API."""
+    """Read a call's arguments; the API accepts only an object, so anything else becomes an empty one."""
     try:
         value = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
@@ -131,7 +138,7 @@ def _arguments_object(arguments: str) -> dict[str, JSON]:
 
 
 def _parts(content: Content) -> list[JSON]:
-    """Write text and media; an empty text says nothing and is refused."""
+    """Write text and media. Empty texts are dropped, because the API rejects them."""
     return [
         write_media(part) if isinstance(part, MediaPart) else {"text": part.text}
         for part in content

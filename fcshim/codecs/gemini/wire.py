@@ -1,7 +1,6 @@
-"""The upstream's JSON, typed: only the fields that become events.
+"""Wire types of the upstream's JSON, with only the fields that become events.
 
-Rule: unknown fields cost nothing; a missing one has the value that changes nothing.
-Neighbours: the interpreter reads these, `partial` puts arguments together.
+Rule: unknown fields are skipped; a missing field has a neutral default.
 """
 
 import msgspec
@@ -10,7 +9,7 @@ from fcshim.events import JSON
 
 
 class PartialArg(msgspec.Struct, gc=False, rename="camel"):
-    """A piece of a call's arguments: a value, or the next characters of one, at a path."""
+    """A piece of a call's arguments: a value, or the next characters of a text, at a path."""
 
     json_path: str = ""
     string_value: str | None = None
@@ -46,7 +45,7 @@ class GeminiContent(msgspec.Struct, gc=False):
 
 
 class GeminiCandidate(msgspec.Struct, gc=False, rename="camel"):
-    """A choice."""
+    """One choice."""
 
     index: int = 0
     content: GeminiContent | None = None
@@ -65,4 +64,4 @@ class GeminiChunk(msgspec.Struct, gc=False, rename="camel"):
 
 read_chunk = msgspec.json.Decoder(GeminiChunk).decode
 read_chunks = msgspec.json.Decoder(list[GeminiChunk]).decode
-"""A stream that was not sent as events is one array."""
+"""Decodes a stream that was not sent as events: one JSON array."""
