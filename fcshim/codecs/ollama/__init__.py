@@ -1,19 +1,17 @@
-"""Ollama's own API: `/api/chat` and `/api/generate`, lines of JSON, streamed unless the client says no.
+"""Ollama's own API: `/api/chat` and `/api/generate`, streamed as lines of JSON unless the client turns that off.
 
-Rule: stateless; `OLLAMA` serves every exchange; whatever the client asked, an upstream is asked for a chat.
-Neighbours: request, request_messages, options, outgoing: what is asked; decoder, wire: the upstream's reply; encoder,
-reply: the client's; listing: models and version; errors; style; times.
+Rule: stateless; `OLLAMA` serves every exchange. The upstream always gets a chat request, whatever the client sent.
 
-How a client sees a call that ends with an error after its start was sent: not at all, because a call is written when
-it has ended, whole and with arguments that are an object.
+What a client gets for a call that ends with an error after its start: nothing, because a call is written only after it
+has ended, complete and with an object as arguments.
 
-- Cut off (`truncated`): it is left out, and `done_reason` is `length`.
-- Malformed, invalid or beyond a limit, with good calls beside it: it is left out; the good ones run.
-- The same without any good call: a line with an error, after which there is no `done`.
-- Not streamed, it is left out; with nothing else to say, its excerpt is the content.
+- Truncated: the call is dropped, and `done_reason` is `length`.
+- Malformed, invalid or above a limit, with valid calls in the same reply: the call is dropped; the valid ones run.
+- The same without any valid call: a line with an error, and no `done` after it.
+- Not streamed, the call is dropped; if nothing else is left, its excerpt is the content.
 
-What this format cannot say: calls that stream, why a reply stopped beyond `stop` and `length`, cached and reasoning
-tokens; and white space between the tokens of arguments may change, as whoever reads them gets an object anyway.
+This format cannot express: streamed arguments, stop reasons other than `stop` and `length`, cached and reasoning
+tokens. White space between the tokens of arguments may change, because every reader gets an object anyway.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,13 +50,13 @@ _GENERATE_PATH = "/api/generate"
 
 
 class Ollama:
-    """The codec; `new_id` names native calls that come without an id."""
+    """The codec. `new_id` makes ids for native calls that arrive without one."""
 
     name = "ollama"
     reply_prefix = "ollama-"
     call_prefix = "call_"
     models_path = MODELS_PATH
-    # What `Codec` asks for and a function already does.
+    # Methods of `Codec` that are plain functions.
     encode_request = staticmethod(write_request)
     encode_error = staticmethod(write_error)
     decode_error = staticmethod(read_error)
@@ -79,31 +77,34 @@ class Ollama:
         return read_request(body, self._request_limits, generate=target.path == _GENERATE_PATH)
 
     def decoder(self) -> Decoder:
-        """Make a reader for one upstream reply (streamed, or one whole JSON body)."""
+        """Make a decoder for one upstream reply (streamed, or one JSON body)."""
         return OllamaDecoder(self._new_id, line_bytes=self._line_bytes)
 
     def encoder(self, request: Request, identity: ReplyIdentity) -> Encoder:
-        """Make a writer for one streamed reply to this request."""
+        """Make an encoder for one streamed reply to this request."""
         return OllamaEncoder(read_client_options(request.style), identity)
 
     def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-        """Write a whole reply; without any, that the model is loaded. Raises `UpstreamError` where it broke."""
+        """Write a whole reply; with no replies, report that the model is loaded.
+
+        Raises `UpstreamError` if the reply has an error.
+        """
         return write_reply(read_client_options(request.style), identity, replies)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
-        """Write an error into a stream that is under way."""
+        """Write an error into a running stream."""
         return write_line(write_error(error))
 
     def decode_models(self, body: bytes) -> list[str]:
-        """Read the names in an upstream's list of models; none where it is no such list."""
+        """Return the names in an upstream's list of models; none if the body is something else."""
         return [model.name for model in read_models(body)]
 
     def respond(self, method: str, target: RequestTarget, body: bytes) -> bytes:  # noqa: ARG002  # contract
-        """Tell the version."""
+        """Return the version."""
         return write_version()
 
     def describe(self, target: RequestTarget, body: bytes, names: Sequence[str], listed: bytes) -> bytes:
-        """Tell of the models that the upstream has listed: all, those in use, or one. Raises `RequestError`."""
+        """Describe the models that the upstream lists: all, those in use, or one. Raises `RequestError`."""
         known = {model.name: model for model in read_models(listed)}
         models = [known.get(name, OllamaModel(name=name)) for name in names]
         match target.path:

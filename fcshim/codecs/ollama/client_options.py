@@ -1,30 +1,30 @@
-"""How an Ollama client spoke, kept in `Request.style` as words apart by blanks.
+"""How a client of Ollama's API wants its reply, encoded in `Request.style` as words separated by spaces.
 
-Rule: only this codec reads or writes these words; nothing here changes what is asked, only how the reply is written.
-Neighbours: the request reader writes a style, the writers of streams and replies follow it.
+Rule: only this codec reads or writes the encoding. The options change only how the reply is written, never the upstream
+request.
 """
 
 import msgspec
 
 
 class OllamaClientOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client's own spelling was."""
+    """What the client requested."""
 
     generate: bool = False
     """`/api/generate`: one prompt, and a reply in `response` instead of a message."""
     thinking: bool = True
-    """Whether reasoning is written; a client says no by `think: false`."""
+    """Whether reasoning is written; a client turns it off with `think: false`."""
     unload: bool = False
-    """A request without a prompt that wants the model's memory back."""
+    """A request without a prompt that asks to unload the model."""
 
     def to_text(self) -> str:
-        """Give the words for `Request.style`."""
+        """Encode for `Request.style`."""
         words = [name for name in ("generate", "unload") if getattr(self, name)]
         return " ".join(words if self.thinking else [*words, "thoughtless"])
 
 
 def read_client_options(text: str) -> OllamaClientOptions:
-    """Read the words of `Request.style`; another codec's words mean nothing here."""
+    """Decode `Request.style`; the words of other codecs are ignored."""
     words = text.split()
     return OllamaClientOptions(
         generate="generate" in words, thinking="thoughtless" not in words, unload="unload" in words

@@ -1,8 +1,7 @@
 """The upstream's reply: lines of JSON become events.
 
-Rule: the reply ends with the line that says `done`, and with one `Stop`; else with one `Error`. A call comes whole in
-one line and gives start, chunk and end at once.
-Neighbours: `ndjson` splits, `wire` types; the exchange drives it.
+Rule: the reply ends with the line that says `done` and with one `Stop`, else with one `Error`. A call arrives complete
+in one line and gives start, chunk and end at once.
 """
 
 from collections.abc import Callable
@@ -33,7 +32,7 @@ _EXCERPT = 200
 
 
 class OllamaDecoder:
-    """Reads one upstream reply, in pieces cut anywhere."""
+    """Decodes one upstream reply, in chunks split anywhere."""
 
     def __init__(self, new_id: Callable[[], str], *, line_bytes: int = LINE_BYTES) -> None:
         self._new_id = new_id
@@ -45,7 +44,7 @@ class OllamaDecoder:
         self._started = False
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:
-        """Take the next bytes of the body; give the events that they complete, each with its choice."""
+        """Take the next bytes of the body; return the events that they complete, each with its choice."""
         out: list[Event] = []
         if not self._done:
             try:
@@ -55,14 +54,14 @@ class OllamaDecoder:
         return [(0, event) for event in out]
 
     def close(self) -> list[tuple[int, Event]]:
-        """The body has ended; give what is left: an `Error` where it ended too early."""
+        """End the body; return the remaining events, an `Error` if it ended too early."""
         out: list[Event] = []
         if not self._done:
             self._read_last_line(out)
         return [(0, event) for event in out]
 
     def _read_last_line(self, out: list[Event]) -> None:
-        """Read a line without its end; half a line is a reply that broke off."""
+        """Read a last line without its line end. If it is incomplete, the reply broke off."""
         try:
             lines = self._lines.close()
         except UpstreamError as error:
@@ -75,13 +74,13 @@ class OllamaDecoder:
             self._fail(f"the upstream's reply {reason}", out)
 
     def _read_lines(self, lines: list[bytes], out: list[Event]) -> None:
-        for written in lines:
-            line = read_line(written)
+        for data in lines:
+            line = read_line(data)
             if line is None:
-                self._fail(f"the upstream sent malformed JSON: {excerpt(written)}", out)
+                self._fail(f"the upstream sent malformed JSON: {excerpt(data)}", out)
             elif line.error is not None:
-                problem = find_error_message({"error": line.error}) or excerpt(written)
-                self._fail(f"the upstream failed: {problem}", out, error_kind(problem))
+                message = find_error_message({"error": line.error}) or excerpt(data)
+                self._fail(f"the upstream failed: {message}", out, error_kind(message))
             else:
                 self._started = True
                 self._decode_line(line, out)
@@ -89,13 +88,13 @@ class OllamaDecoder:
                 return
 
     def _decode_line(self, line: OllamaReplyLine, out: list[Event]) -> None:
-        said = line.message
-        if thinking := (said.thinking if said else None) or line.thinking:
+        message = line.message
+        if thinking := (message.thinking if message else None) or line.thinking:
             out.append(Reasoning(thinking))
-        if text := (said.content if said else None) or line.response:
+        if text := (message.content if message else None) or line.response:
             out.append(Text(text))
-        if said is not None and said.tool_calls:
-            for call in said.tool_calls:
+        if message is not None and message.tool_calls:
+            for call in message.tool_calls:
                 self._decode_call(call, out)
         if line.done:
             self._done = True
@@ -127,7 +126,7 @@ class OllamaDecoder:
 
 
 def _check_arguments(raw: msgspec.Raw) -> tuple[str, CallError | None]:
-    """Give the arguments' text, and what is wrong with it."""
+    """Return the arguments' text, and what is wrong with it."""
     text = bytes(raw).decode("utf-8", "replace")
     value = parse_strict_json(text)
     if isinstance(value, str):
@@ -140,7 +139,7 @@ def _check_arguments(raw: msgspec.Raw) -> tuple[str, CallError | None]:
 
 
 def _usage(line: OllamaReplyLine) -> list[Usage]:
-    """Give the token counts, where there are any."""
+    """Return the token counts, if there are any."""
     if line.prompt_eval_count is None and line.eval_count is None:
         return []
     return [Usage(input_tokens=max(line.prompt_eval_count or 0, 0), output_tokens=max(line.eval_count or 0, 0))]

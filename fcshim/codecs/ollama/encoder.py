@@ -1,8 +1,7 @@
 """The client's stream: events become lines of JSON.
 
-Rule: one line per event, spliced from constant bytes; a call is one line, written when it has ended well; the last
-line says why, and what it took. Nothing follows an error.
-Neighbours: `reply` has the parts that a whole reply shares; the exchange drives it, one write per upstream read.
+Rule: one line per event, spliced from constant bytes. A call is one line, written after it has ended without error. The
+last line has the stop reason and the durations. Nothing follows an error.
 """
 
 from collections.abc import Sequence
@@ -57,7 +56,7 @@ class OllamaEncoder:
         self._done = False
 
     def encode(self, choice: int, events: Sequence[Event]) -> bytes:
-        """Give the bytes for these events; this API knows one choice only."""
+        """Return the bytes for these events. The API has one choice, so events of others are dropped."""
         if self._done or choice or not events:
             return b""
         self._first_event_time = self._first_event_time or self._identity.elapsed()
@@ -74,17 +73,17 @@ class OllamaEncoder:
         return b"".join(out)
 
     def close(self) -> bytes:
-        """Give the last line; an error where the reply has not ended; nothing after an error."""
+        """Return the last line; an error if the reply has not ended; nothing after an error."""
         if self._done:
             return b""
         self._done = True
-        failure = _INCOMPLETE_REPLY if self._stop is None else self._final_error(self._stop)
-        if failure is not None:
-            return _error_line(failure)
+        error = _INCOMPLETE_REPLY if self._stop is None else self._final_error(self._stop)
+        if error is not None:
+            return _error_line(error)
         return self._last_line()
 
     def ping(self) -> bytes:
-        """Give white space."""
+        """Return white space, which JSON readers skip."""
         return PING
 
     def _write_event(self, event: Event, out: list[bytes]) -> None:
@@ -118,7 +117,7 @@ class OllamaEncoder:
             self._call_count += 1
 
     def _final_error(self, stop: Stop) -> Error | None:
-        """Tell what the stream must end with where it cannot end well."""
+        """Return the error with which the stream must end, if there is one."""
         if stop.stop_reason == "error":
             return Error("upstream_error", "the upstream ended the reply with an error")
         if (
@@ -134,8 +133,8 @@ class OllamaEncoder:
 
     def _last_line(self) -> bytes:
         assert self._stop is not None
-        cut = self._call_error is not None and self._call_error.kind == "truncated" and not self._call_count
-        reason = "max_tokens" if cut else self._stop.stop_reason
+        truncated = self._call_error is not None and self._call_error.kind == "truncated" and not self._call_count
+        reason = "max_tokens" if truncated else self._stop.stop_reason
         elapsed = Elapsed(total=self._identity.elapsed(), prompt=self._first_event_time)
         fields = _to_json(final_fields(reason, self._usage, elapsed))
         content = self._text_prefix + b'""' + (b"," if self._options.generate else b"},")
@@ -147,7 +146,7 @@ def _error_line(error: Error) -> bytes:
 
 
 def _json_string(text: str) -> bytes:
-    """Write a JSON string; half surrogates, which UTF-8 cannot say, become U+FFFD."""
+    """Write a JSON string; lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
     try:
         return _to_json(text)
     except UnicodeEncodeError:

@@ -1,7 +1,6 @@
-"""Errors in Ollama's form: one message.
+"""Errors in Ollama's form: a single message.
 
-Rule: the message alone has to say what happened; a status beside it is the server's business.
-Neighbours: whatever an upstream answers is read by the Chat API's reader, which knows this form too.
+Rule: the message alone must say what happened; the HTTP status is set by the server.
 """
 
 import msgspec
@@ -10,5 +9,5 @@ from fcshim.errors import FcshimError
 
 
 def write_error(error: FcshimError) -> bytes:
-    """Give the error body `{"error": message}`."""
+    """Return the error body `{"error": message}`."""
     return msgspec.json.encode({"error": error.message})

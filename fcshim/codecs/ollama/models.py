@@ -1,8 +1,7 @@
-"""What Ollama's clients ask about models: the list, one model's details, the version.
+"""What Ollama's clients can query about models: the list, one model's details, the version.
 
-Rule: names, sizes and context lengths are the upstream's where it tells them; every model is said to have tools,
-because behind fcshim every model has.
-Neighbours: the server asks the upstream for its list and answers with what is written here.
+Rule: names, sizes and context lengths are the upstream's if it reports them. Every model is listed as capable of tools,
+because with fcshim every model is.
 """
 
 import hashlib
@@ -17,14 +16,14 @@ from fcshim.events import JSON
 MODELS_PATH = "//api/tags"
 
 VERSION = "0.13.0"
-"""The release of Ollama whose API is spoken here: clients compare it before they use tools, thinking or schemas."""
+"""The Ollama release whose API is implemented. Clients check it before they use tools, thinking or schemas."""
 
 _ARCHITECTURE = "llama"
-"""Clients look up `<architecture>.context_length`; which word it is does not matter to them."""
+"""Clients look up `<architecture>.context_length`; any name works."""
 
 
 class OllamaModel(msgspec.Struct, frozen=True, kw_only=True):
-    """One model of the upstream; 0 where it does not tell."""
+    """One model of the upstream; 0 for what the upstream does not report."""
 
     name: str
     created: int = 0
@@ -35,7 +34,10 @@ class OllamaModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_models(body: bytes) -> tuple[OllamaModel, ...]:
-    """Read the upstream's list: OpenAI's `{data: [...]}` with llama-server's and vLLM's additions, or Ollama's own."""
+    """Read the upstream's list of models; empty if the body is something else.
+
+    Forms: OpenAI's `{data: [...]}`, with the additions of llama-server and vLLM, and Ollama's own.
+    """
     try:
         source = msgspec.json.decode(body)
     except (ValueError, RecursionError):
@@ -48,8 +50,8 @@ def read_models(body: bytes) -> tuple[OllamaModel, ...]:
 
 
 def _entries(source: dict[str, JSON], name: str) -> list[dict[str, JSON]]:
-    listed = source.get(name)
-    return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    entries = source.get(name)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def _name(entry: dict[str, JSON]) -> str:
@@ -58,8 +60,8 @@ def _name(entry: dict[str, JSON]) -> str:
 
 
 def _model(entry: dict[str, JSON], described: dict[str, JSON]) -> OllamaModel:
-    known = entry.get("meta")
-    meta = known if isinstance(known, dict) else {}
+    entry_meta = entry.get("meta")
+    meta = entry_meta if isinstance(entry_meta, dict) else {}
     capabilities = described.get("capabilities")
     return OllamaModel(
         name=_name(entry),
@@ -77,19 +79,19 @@ def _count(source: dict[str, JSON], name: str) -> int:
 
 
 def read_requested_model(body: bytes) -> str:
-    """Read the model that `/api/show` is asked about. Raises `RequestError`."""
+    """Read the model name in a request to `/api/show`. Raises `RequestError`."""
     try:
         source = msgspec.json.decode(body, type=dict[str, JSON])
     except (ValueError, RecursionError):
         raise RequestError("the request body is not a JSON object") from None
     name = source.get("model") or source.get("name")
     if not isinstance(name, str):
-        raise RequestError("model: expected the name of a model", param="model")
+        raise RequestError("model: expected a model name", param="model")
     return name
 
 
 def find_model(models: Sequence[OllamaModel], name: str) -> OllamaModel:
-    """Find a model, `:latest` being the tag of those without one. Raises `RequestError` (404)."""
+    """Find a model; `:latest` is the default tag. Raises `RequestError` (404)."""
     for model in models:
         if model.name.removesuffix(":latest") == name.removesuffix(":latest"):
             return model
@@ -97,25 +99,29 @@ def find_model(models: Sequence[OllamaModel], name: str) -> OllamaModel:
 
 
 def write_version() -> bytes:
-    """Answer `/api/version`."""
+    """Write the response to `/api/version`."""
     return msgspec.json.encode({"version": VERSION})
 
 
 def write_tags(models: Sequence[OllamaModel]) -> bytes:
-    """Answer `/api/tags`."""
+    """Write the response to `/api/tags`."""
     return msgspec.json.encode({"models": [_model_entry(model) for model in models]})
 
 
 def write_running(models: Sequence[OllamaModel]) -> bytes:
-    """Answer `/api/ps`: what the upstream lists is ready to be used."""
-    forever = {"expires_at": timestamp(2**33), "size_vram": 0}
+    """Write the response to `/api/ps`: every model that the upstream lists counts as loaded."""
+    loaded_fields = {"expires_at": timestamp(2**33), "size_vram": 0}
     return msgspec.json.encode(
-        {"models": [{**_model_entry(model), **forever, "context_length": model.context_length} for model in models]}
+        {
+            "models": [
+                {**_model_entry(model), **loaded_fields, "context_length": model.context_length} for model in models
+            ]
+        }
     )
 
 
 def write_show(model: OllamaModel) -> bytes:
-    """Answer `/api/show`."""
+    """Write the response to `/api/show`."""
     info: dict[str, JSON] = {"general.architecture": _ARCHITECTURE, "general.basename": model.name}
     if model.parameter_count:
         info["general.parameter_count"] = model.parameter_count
@@ -135,7 +141,7 @@ def write_show(model: OllamaModel) -> bytes:
 
 
 def _model_entry(model: OllamaModel) -> dict[str, JSON]:
-    """Give a list's entry; the digest is of the name, since there is no file to take it of."""
+    """Return an entry of the list. The digest is that of the name, because there is no model file to hash."""
     return {
         "name": model.name,
         "model": model.name,

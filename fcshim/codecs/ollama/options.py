@@ -1,8 +1,7 @@
-"""Settings of a request: Ollama's `options`, `format` and `think`, and what they are called elsewhere.
+"""Settings of a request: Ollama's `options`, `format` and `think`, and their equivalents.
 
-Rule: what the vocabulary names goes there; what other engines know too goes to `extra` under the Chat API's name;
-everything else stays as it came, for an upstream that is Ollama.
-Neighbours: `request` reads settings, `outgoing` writes them.
+Rule: a setting that `Request` has a field for goes there. One that other engines know goes to `extra` under the Chat
+API's name. All others are stored unchanged, for an upstream that is Ollama.
 """
 
 import msgspec
@@ -20,14 +19,14 @@ ENGINE_OPTIONS = frozenset(
         *("mirostat", "mirostat_tau", "mirostat_eta"),
     ]
 )
-"""Options that engines behind the Chat API take under the same names."""
+"""Options that engines with the Chat API accept under the same names."""
 
 _EFFORTS = ("low", "medium", "high")
 _THINK_LEVELS: dict[str, JSON] = {"none": False, "minimal": "low", "xhigh": "high", "max": "high"}
 
 
 class OllamaSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request's settings come to."""
+    """The settings of a request."""
 
     max_tokens: int | None
     temperature: float | None
@@ -44,7 +43,7 @@ def read_settings(source: dict[str, JSON]) -> OllamaSettings:
     options = read_field(source, "options", dict, {})
     limit = _take_integer(options, "num_predict")
     return OllamaSettings(
-        max_tokens=limit if limit is None or limit >= 0 else None,  # -1 and -2: as much as there is room for
+        max_tokens=limit if limit is None or limit >= 0 else None,  # -1 and -2 mean no limit
         temperature=read_number(options, "temperature", "options."),
         top_p=read_number(options, "top_p", "options."),
         seed=_take_integer(options, "seed"),
@@ -59,7 +58,7 @@ def read_settings(source: dict[str, JSON]) -> OllamaSettings:
 
 
 def _take_integer(options: dict[str, JSON], name: str) -> int | None:
-    """Take an integer, which Ollama's clients may write as 128.0."""
+    """Read an integer, which Ollama's clients may write as 128.0."""
     value = read_number(options, name, "options.")
     if isinstance(value, float) and not value.is_integer():
         raise field_error(value, "an integer", f"options.{name}")
@@ -71,21 +70,21 @@ def _read_stop(value: JSON) -> tuple[str, ...]:
         return ()
     if not isinstance(value, str | list):
         raise field_error(value, "a string or an array of strings", "options.stop")
-    listed = [value] if isinstance(value, str) else value
-    return tuple(text for at, text in enumerate(listed) if expect(text, str, f"options.stop[{at}]"))
+    sequences = [value] if isinstance(value, str) else value
+    return tuple(text for index, text in enumerate(sequences) if expect(text, str, f"options.stop[{index}]"))
 
 
-def _response_format(form: JSON) -> dict[str, JSON]:
-    match form:
+def _response_format(value: JSON) -> dict[str, JSON]:
+    match value:
         case None | "":
             return {}
         case "json":
             return {"response_format": {"type": "json_object"}}
         case dict():
-            schema = {"name": "reply", "schema": form}
+            schema = {"name": "reply", "schema": value}
             return {"response_format": {"type": "json_schema", "json_schema": schema}}
         case _:
-            raise field_error(form, "'json' or a JSON Schema", "format")
+            raise field_error(value, "'json' or a JSON Schema", "format")
 
 
 def _read_effort(think: JSON) -> dict[str, JSON]:
@@ -97,9 +96,12 @@ def _read_effort(think: JSON) -> dict[str, JSON]:
 
 
 def write_settings(request: Request) -> dict[str, JSON]:
-    """Give `options`, `format` and `think` for an upstream; a client of this API had its own, which are kept."""
-    own = request.verbatim.get("ollama")
-    settings = dict(own) if own is not None else _translate_extra(request)
+    """Return `options`, `format` and `think` for an upstream.
+
+    Those of a client of this API are passed on, with the fields of `Request` in front of them.
+    """
+    verbatim = request.verbatim.get("ollama")
+    settings = dict(verbatim) if verbatim is not None else _translate_extra(request)
     options = {
         **settings.get("options", {}),
         "num_predict": request.max_tokens,
@@ -128,15 +130,15 @@ def _translate_extra(request: Request) -> dict[str, JSON]:
 
 
 def refuse_unsupported(source: dict[str, JSON]) -> None:
-    """Refuse what `/api/generate` offers and a chat endpoint behind us cannot do. Raises `RequestError`."""
-    for name, instead in _UNSUPPORTED.items():
+    """Reject features of `/api/generate` that a chat endpoint cannot provide. Raises `RequestError`."""
+    for name, advice in _UNSUPPORTED.items():
         if source.get(name):
-            raise RequestError(f"{name}: not supported here; {instead}", param=name)
+            raise RequestError(f"{name}: not supported here; {advice}", param=name)
 
 
 _UNSUPPORTED = {
-    "raw": "send the prompt without it, or ask the upstream itself",
-    "suffix": "say in the prompt what is to be filled in, or ask the upstream itself",
+    "raw": "send the prompt without it, or send the request to the upstream directly",
+    "suffix": "describe in the prompt what to fill in, or send the request to the upstream directly",
     "template": "the upstream's own template is used",
     "context": "send the conversation to /api/chat",
 }

@@ -1,8 +1,7 @@
-"""What both forms of a reply share, and the whole reply: folded events become one JSON body.
+"""The client's whole reply, and the parts that it shares with the stream.
 
-Rule: only calls that ended without error are calls. Where nothing else is left to say, the excerpt of a malformed call
-is the reply's text, so that no answer is silently empty.
-Neighbours: `reply.fold` makes what is written here; the stream's encoder writes its last line with `closing`.
+Rule: only calls that ended without error become calls. If nothing else is left, the excerpt of a malformed call is the
+text, so that no reply is silently empty.
 """
 
 from collections.abc import Sequence
@@ -19,14 +18,14 @@ from fcshim.reply import Reply
 
 
 class Elapsed(msgspec.Struct, frozen=True, kw_only=True):
-    """Durations in seconds; what is not known is 0 and stays unsaid."""
+    """Durations in seconds; 0 means unknown, and is not written."""
 
     total: float = 0.0
     prompt: float = 0.0
-    """Until the first piece of the reply."""
+    """Until the first event of the reply."""
 
     def to_fields(self) -> dict[str, JSON]:
-        """Give the API's fields, in nanoseconds; `eval_duration` is never 0, because clients divide by it."""
+        """Return the API's fields, in nanoseconds. `eval_duration` is never 0, because clients divide by it."""
         if not self.total:
             return {}
         total, prompt = round(self.total * 1e9), round(self.prompt * 1e9)
@@ -35,43 +34,43 @@ class Elapsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def common_fields(identity: ReplyIdentity) -> dict[str, JSON]:
-    """Give the fields that every line begins with."""
+    """Return the fields with which every line starts."""
     return {"model": identity.model, "created_at": timestamp(identity.created)}
 
 
 def final_fields(reason: StopReason | None, usage: Usage | None, elapsed: Elapsed) -> dict[str, JSON]:
-    """Give the fields that end a reply."""
+    """Return the fields that end a reply."""
     counts = {} if usage is None else {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
     done_reason = "length" if reason == "max_tokens" else "stop"
     return {"done": True, "done_reason": done_reason, **elapsed.to_fields(), **counts}
 
 
 def write_call(call: ToolCallEnd, position: int) -> dict[str, JSON]:
-    """Give one call; its arguments keep their bytes, line ends between them aside."""
+    """Return one call; its arguments keep their bytes, except for line ends between tokens."""
     arguments = call.tool_call_arguments_complete.replace("\n", " ").replace("\r", " ")
     function = {"index": position, "name": call.tool_call_name, "arguments": msgspec.Raw(to_utf8(arguments))}
     return {"id": call.tool_call_id, "function": function}
 
 
 def to_utf8(text: str) -> bytes:
-    """Write text as UTF-8; half surrogates, which it cannot say, become U+FFFD."""
+    """Encode text as UTF-8; lone surrogates, which it cannot encode, become U+FFFD."""
     return text.encode("utf-8", "replace") if not text.isascii() else text.encode()
 
 
 def write_reply(options: OllamaClientOptions, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-    """Write a whole reply; this API knows one choice only. Raises `UpstreamError` where it broke."""
+    """Write a whole reply. The API has one choice. Raises `UpstreamError` if the reply has an error."""
     if not replies:
         return _write_loaded(options, identity)
     reply = replies[0]
     if reply.error is not None:
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    good = [call for call in reply.tool_calls if call.error is None]
-    bad = [call.error for call in reply.tool_calls if call.error is not None]
-    text = reply.text or ("" if good else "".join(error.raw for error in bad))
+    valid_calls = [call for call in reply.tool_calls if call.error is None]
+    call_errors = [call.error for call in reply.tool_calls if call.error is not None]
+    text = reply.text or ("" if valid_calls else "".join(error.raw for error in call_errors))
     reason = reply.stop_reason
-    if not good and any(error.kind == "truncated" for error in bad):
+    if not valid_calls and any(error.kind == "truncated" for error in call_errors):
         reason = "max_tokens"
-    content = _content(options, text, reply.reasoning if options.thinking else "", good)
+    content = _content(options, text, reply.reasoning if options.thinking else "", valid_calls)
     body = {
         **common_fields(identity),
         **content,
@@ -95,7 +94,10 @@ def _content(options: OllamaClientOptions, text: str, thinking: str, calls: Sequ
 
 
 def _write_loaded(options: OllamaClientOptions, identity: ReplyIdentity) -> bytes:
-    """Answer a request that has no prompt: the model is loaded, or unloaded, whenever its server likes."""
+    """Respond to a request without a prompt, which loads or unloads the model.
+
+    Nothing is done: the upstream decides when to load a model.
+    """
     reason = "unload" if options.unload else "load"
     return msgspec.json.encode(
         {**common_fields(identity), **_content(options, "", "", ()), "done": True, "done_reason": reason}

@@ -1,8 +1,7 @@
 """The client's request: a JSON body of `/api/chat` or `/api/generate` becomes a `Request`.
 
-Rule: fields with a meaning of ours are checked and named; an unknown field is never an error. A request without any
-messages asks for the model to be loaded, or unloaded, and not for a reply.
-Neighbours: `request_messages` and `options` read the parts; `outgoing` is the way back.
+Rule: fields that `Request` knows are validated; an unknown field is never an error. A request without messages asks to
+load or unload the model, and for no reply.
 """
 
 from fcshim.codecs.fields import expect, read_field, read_object
@@ -25,7 +24,7 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
         refuse_unsupported(source)
     messages = read_prompt(source) if generate else read_messages(source)
     settings = read_settings(source)
-    kept = {name: source[name] for name in _VERBATIM_FIELDS if source.get(name) is not None}
+    verbatim = {name: source[name] for name in _VERBATIM_FIELDS if source.get(name) is not None}
     style = OllamaClientOptions(
         generate=generate, thinking=source.get("think") is not False, unload=_is_unloading(source)
     )
@@ -41,15 +40,15 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
         top_p=settings.top_p,
         seed=settings.seed,
         extra=settings.extra,
-        verbatim={"ollama": {**kept, **({"options": settings.ollama_options} if settings.ollama_options else {})}},
+        verbatim={"ollama": {**verbatim, **({"options": settings.ollama_options} if settings.ollama_options else {})}},
         style=style.to_text(),
     )
 
 
 def _tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[Tool, ...]:
-    """Read tools, which have the Chat API's form; other types are left out."""
-    listed = read_field(source, "tools", list, [])
-    functions = [tool for tool in listed if not isinstance(tool, dict) or tool.get("type", "function") == "function"]
+    """Read tools, which have the Chat API's form; other types are dropped."""
+    items = read_field(source, "tools", list, [])
+    functions = [tool for tool in items if not isinstance(tool, dict) or tool.get("type", "function") == "function"]
     tools, _ = read_tools({"tools": functions}, limits)
     return tools
 

@@ -1,8 +1,7 @@
 """The messages of a request to `/api/chat`, and the prompt of one to `/api/generate`.
 
-Rule: calls and results get ids where the client has none (the official one drops them), made from their position, so
-that the same history always gives the same prompt; a result without an id answers the next open call of its name.
-Neighbours: `request` calls this; `outgoing` writes messages again.
+Rule: a call or result without an id gets one from its position, so that the same history always renders to the same
+prompt (Ollama's own client drops the ids). A result without an id answers the next open call of its tool.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -25,31 +24,31 @@ from fcshim.messages import (
 
 _ROLES = "'system', 'user', 'assistant' or 'tool'"
 _IMAGE_SIGNATURES = {"iVBORw0K": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
-"""How the base64 form of each kind of image begins."""
+"""The first base64 characters of each image format."""
 
 
 def read_messages(source: dict[str, JSON]) -> tuple[Message, ...]:
-    """Read `messages`; none at all is a request to load the model. Raises `RequestError`."""
+    """Read `messages`; an empty list is a request to load the model. Raises `RequestError`."""
     reader = _OllamaMessageReader()
-    listed = read_field(source, "messages", list, [])
-    return tuple(reader.read(expect(item, dict, f"messages[{at}]"), at) for at, item in enumerate(listed))
+    items = read_field(source, "messages", list, [])
+    return tuple(reader.read(expect(item, dict, f"messages[{index}]"), index) for index, item in enumerate(items))
 
 
 def read_prompt(source: dict[str, JSON]) -> tuple[Message, ...]:
-    """Read `system`, `prompt` and `images`; without a prompt it is a request to load the model."""
+    """Read `system`, `prompt` and `images`; without a prompt, it is a request to load the model."""
     content = _content(source, "prompt", "")
     if not content:
         return ()
     system = read_field(source, "system", str, "")
-    before = (SystemMessage((TextPart(system),)),) if system else ()
-    return (*before, UserMessage(content))
+    system_messages = (SystemMessage((TextPart(system),)),) if system else ()
+    return (*system_messages, UserMessage(content))
 
 
 class _OllamaMessageReader:
-    """Reads messages in order; remembers the calls that have no result yet."""
+    """Reads messages in order, and keeps the calls that have no result yet."""
 
     def __init__(self) -> None:
-        self._open_calls: OrderedDict[str, str] = OrderedDict()  # the name of each, by its id
+        self._open_calls: OrderedDict[str, str] = OrderedDict()  # names by call id
         self._by_name: defaultdict[str, deque[str]] = defaultdict(deque)
 
     def read(self, message: dict[str, JSON], position: int) -> Message:
@@ -91,7 +90,7 @@ class _OllamaMessageReader:
         return ToolMessage(call_id, content, name or called)
 
     def _find_open_call(self, name: str) -> str:
-        """Find the first open call of that name, or the first of all where the result names none."""
+        """Find the first open call of that tool, or the first of all if the result names none."""
         if not name:
             return next(iter(self._open_calls), "")
         ids = self._by_name[name]
@@ -104,12 +103,15 @@ class _OllamaMessageReader:
 def _content(message: dict[str, JSON], name: str, prefix: str) -> Content:
     text = read_field(message, name, str, "", prefix)
     images = read_field(message, "images", list, [], prefix)
-    media = (_image(expect(image, str, f"{prefix}images[{at}]")) for at, image in enumerate(images))
+    media = (_image(expect(image, str, f"{prefix}images[{index}]")) for index, image in enumerate(images))
     return (*((TextPart(text),) if text else ()), *media)
 
 
 def _image(data: str) -> MediaPart:
-    """Take base64; some clients send a `data:` URL."""
+    """Read an image in base64; some clients send a `data:` URL."""
     data = data.partition(";base64,")[2] or data
-    kind = next((kind for start, kind in _IMAGE_SIGNATURES.items() if data.startswith(start)), "image/png")
-    return MediaPart(kind, data=data)
+    media_type = next(
+        (media_type for first_chars, media_type in _IMAGE_SIGNATURES.items() if data.startswith(first_chars)),
+        "image/png",
+    )
+    return MediaPart(media_type, data=data)

@@ -1,8 +1,7 @@
 """The request for an upstream that is Ollama.
 
-Rule: always a stream; arguments are objects; what Ollama cannot say (a forced call, images by address) is left out or
-described, never an error.
-Neighbours: the shim gives a request without tools, a native upstream gets the tools as they are.
+Rule: it always asks for a stream. Arguments are objects. What Ollama cannot express (a required call, images by URL) is
+dropped or described in text, never an error.
 """
 
 import json
@@ -32,9 +31,9 @@ PATH = "//api/chat"
 
 
 def write_request(request: Request) -> UpstreamRequest:
-    """Write a request. Raises `RequestError` for several choices, which the API does not give."""
+    """Write a request. Raises `RequestError` for several choices, which the API does not support."""
     if request.n > 1:
-        raise RequestError("n: the upstream's API gives one choice; ask again for more", param="n")
+        raise RequestError("n: the upstream's API returns one choice; send several requests for more", param="n")
     body: dict[str, JSON] = {"model": request.model, "messages": _messages(request)}
     if tools := _allowed_tools(request):
         body["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
@@ -42,7 +41,7 @@ def write_request(request: Request) -> UpstreamRequest:
 
 
 def _allowed_tools(request: Request) -> list[Tool]:
-    """Give the tools that may be called: Ollama has no `tool_choice`, it can only be told of fewer tools."""
+    """Return the tools that may be called. Ollama has no `tool_choice`, so the others are not offered."""
     choice = request.tool_choice
     if choice.mode == "none":
         return []
@@ -73,20 +72,20 @@ def _message(message: Message, names: dict[str, str]) -> dict[str, JSON]:
 
 
 def _assistant(message: AssistantMessage, names: dict[str, str]) -> dict[str, JSON]:
-    written: dict[str, JSON] = {"role": "assistant", **_content(message.content)}
+    fields: dict[str, JSON] = {"role": "assistant", **_content(message.content)}
     if message.reasoning:
-        written["thinking"] = message.reasoning
+        fields["thinking"] = message.reasoning
     if message.tool_calls:
         names.update((call.id, call.name) for call in message.tool_calls)
-        written["tool_calls"] = [
+        fields["tool_calls"] = [
             {"id": call.id, "function": {"name": call.name, "arguments": _arguments(call)}}
             for call in message.tool_calls
         ]
-    return written
+    return fields
 
 
 def _arguments(call: ToolCall) -> JSON:
-    """Give the arguments as an object; what never was one travels inside one."""
+    """Return the arguments as an object; anything else is wrapped in one."""
     try:
         value = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -97,7 +96,7 @@ def _arguments(call: ToolCall) -> JSON:
 
 
 def _content(content: Content) -> dict[str, JSON]:
-    """Give text and images; whatever else there is becomes a line that says so."""
+    """Return text and images; every other part becomes a note in the text."""
     texts = [part.text if isinstance(part, TextPart) else _media_note(part) for part in content if not _is_image(part)]
     images = [part.data for part in content if isinstance(part, MediaPart) and _is_image(part)]
     return {"content": "".join(texts), **({"images": images} if images else {})}

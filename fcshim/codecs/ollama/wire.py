@@ -1,7 +1,6 @@
-"""Lines of an upstream's reply, typed: only the fields that become events.
+"""Wire types of a reply line, with only the fields that become events.
 
-Rule: unknown fields cost nothing and break nothing; arguments keep their bytes, they are not read and written again.
-Neighbours: the decoder reads these.
+Rule: unknown fields are skipped and never an error. Arguments keep their bytes; they are not decoded and re-encoded.
 """
 
 import json
@@ -15,14 +14,14 @@ _NOTHING = msgspec.Raw(b"")
 
 
 class OllamaFunction(msgspec.Struct):
-    """The called function; `arguments` is an object, or in imitations of Ollama a string that holds one."""
+    """The called function. `arguments` is an object, or, in imitations of Ollama, a string that contains one."""
 
     name: str | None = None
     arguments: msgspec.Raw = _NOTHING
 
 
 class OllamaToolCall(msgspec.Struct):
-    """One call, which always comes whole."""
+    """One call, which always arrives complete."""
 
     id: str | None = None
     function: OllamaFunction | None = None
@@ -37,7 +36,7 @@ class OllamaMessage(msgspec.Struct):
 
 
 class OllamaReplyLine(msgspec.Struct):
-    """One line of a stream, or one whole reply; `response` and `thinking` are those of `/api/generate`."""
+    """One line of a stream, or one whole reply. `response` and `thinking` are the fields of `/api/generate`."""
 
     message: OllamaMessage | None = None
     response: str | None = None
@@ -53,7 +52,7 @@ _decode = msgspec.json.Decoder(OllamaReplyLine).decode
 
 
 def read_line(line: bytes) -> OllamaReplyLine | None:
-    """Read one line; None where it is no JSON object, or is of another shape."""
+    """Decode one line; None if it is not a JSON object of this type."""
     try:
         return _decode(line)
     except (ValueError, RecursionError):
@@ -61,7 +60,7 @@ def read_line(line: bytes) -> OllamaReplyLine | None:
 
 
 def _read_lenient(line: bytes) -> OllamaReplyLine | None:
-    """Read what strict readers refuse: invalid UTF-8, half surrogates, raw control characters."""
+    """Decode what strict decoders reject: invalid UTF-8, lone surrogates, raw control characters."""
     try:
         value = json.loads(line.decode("utf-8", "replace"), strict=False)
         return _decode(msgspec.json.encode(repair_surrogates_in(value)))
