@@ -17,7 +17,7 @@ REMINDED = Profile(name="", summary="", reminder=100, reasoning_tag="<think>")
 
 
 def prompt(conversation: list[Message], dialect: Dialect, profile: Profile) -> str:
-    options = {"dialect": dialect, "manners": profile, "preamble": "TOOLS"}
+    options = {"dialect": dialect, "profile": profile, "preamble": "TOOLS"}
     return chatml(write_history(conversation, Escaper(), **options))
 
 
