@@ -1,4 +1,4 @@
-"""An upstream on loopback that answers with the bytes a test has written for it, as llama-server sends them."""
+"""A scripted upstream on loopback: it answers with the bytes that a test gives it, in the form of llama-server's."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 
 HANG = object()
-"""In a script: say nothing more until the client has left."""
+"""In a script: send nothing more until the client has disconnected."""
 CUT = object()
 """In a script: drop the connection in the middle of the body."""
 
@@ -24,7 +24,7 @@ class ReceivedRequest:
 
 @dataclass(frozen=True)
 class Script:
-    """One answer: its status, and its body in the pieces in which it is sent."""
+    """One response: its status, and its body in the pieces in which it is sent."""
 
     pieces: tuple
     status: int = 200
@@ -35,12 +35,12 @@ MISSING = Script((b"<html><body>404 page not found</body></html>",), 404)
 
 @dataclass
 class ScriptedUpstream:
-    """What the test sees: the address, the requests, whether an answer hangs, and whether its client left."""
+    """The address, the recorded requests, and events for a hanging response and a client that disconnected."""
 
     url: str = ""
     requests: list[ReceivedRequest] = field(default_factory=list)
     page_paths: list[str] = field(default_factory=list)
-    """The paths of the pages that were asked for."""
+    """The paths of the pages that were requested."""
     hanging: asyncio.Event = field(default_factory=asyncio.Event)
     client_left: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -49,9 +49,9 @@ class ScriptedUpstream:
 async def scripted_upstream(
     *scripts: Script, listing: Script | None = None, pages: Mapping[str, Script] | None = None
 ) -> AsyncIterator[ScriptedUpstream]:
-    """Serve the scripts, one per request, in their order; `listing` answers every GET, of which nothing is noted.
+    """Serve the scripts in order, one per request; `listing` answers every GET, which is not recorded.
 
-    `pages` answer GETs by their paths, any other path with 404; only the paths are noted.
+    `pages` answer GETs by path, other paths get 404; only the paths are recorded.
     """
     upstream = ScriptedUpstream()
     waiting = iter(scripts)
@@ -120,12 +120,12 @@ def event(**fields) -> bytes:
 
 
 def text_chunk(text: str) -> bytes:
-    """Write a chunk with a piece of the answer."""
+    """Write a chunk with text."""
     return event(choices=[{"index": 0, "delta": {"content": text}}])
 
 
 def end_chunks(reason: str = "stop") -> bytes:
-    """Write the last chunks: why it ended, the usage, the end of the stream."""
+    """Write the last chunks: the finish reason, the usage, the end of the stream."""
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     finish = event(choices=[{"index": 0, "delta": {}, "finish_reason": reason}])
     return finish + event(choices=[], usage=usage) + b"data: [DONE]\n\n"
@@ -135,7 +135,7 @@ ROLE = event(choices=[{"index": 0, "delta": {"role": "assistant", "content": Non
 
 
 def text_reply(*texts: str, reason: str = "stop") -> Script:
-    """Make the script of a reply that says these texts, piece by piece."""
+    """Make the script of a reply with these texts, one chunk each."""
     return Script((ROLE, *map(text_chunk, texts), end_chunks(reason)))
 
 

@@ -1,4 +1,4 @@
-"""Counts how much work a function does in bytecode instructions: no clock, no noise, the same on every machine.
+"""Measures the work of a function in bytecode instructions: without a clock, the same on every machine.
 
 Work inside C functions (regular expressions, joins) is not counted; `benchmarks/` measures time.
 """

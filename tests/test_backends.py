@@ -1,4 +1,4 @@
-"""The table of servers."""
+"""The table of backends."""
 
 import pytest
 

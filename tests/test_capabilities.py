@@ -1,4 +1,4 @@
-"""What an upstream says of its models, and what it turns out to do."""
+"""What an upstream claims about its models, and what overrides the claim."""
 
 import json
 
@@ -20,7 +20,7 @@ async def claimed(kind, *scripts):
         aptitude = ToolSupport(asked)
         found = await aptitude.is_native("m")
 
-        assert found == await aptitude.is_native("m")  # without asking again
+        assert found == await aptitude.is_native("m")  # without another request
         return found, [(each.method, each.path, each.body) for each in upstream.requests]
 
 

@@ -1,4 +1,4 @@
-"""The client, against a real HTTP server that says what the test has written for it."""
+"""The client, with a scripted upstream on a real connection."""
 
 import asyncio
 import json
@@ -170,7 +170,9 @@ async def test_limits_of_the_prompt_can_be_set(limit, shown, caplog):
         await client.complete(said, [ADD, Tool("other")])
 
     assert shown in json.dumps(upstream.requests[0].body)
-    assert ("max_tools" in limit) is not ("m: " in caplog.text)  # choosing tools leaves nothing out
+    assert ("max_tools" in limit) is not (
+        "m: " in caplog.text
+    )  # the choice of tools leaves nothing out, so nothing is logged
 
 
 async def test_a_client_without_a_model_asks_for_the_first_one_once():

@@ -1,4 +1,4 @@
-"""The client before upstreams of every API: with their own tools, by the prompt, and finding out which."""
+"""The client with upstreams of every API: native tools, tools in the prompt, and the choice between them."""
 
 import json
 
@@ -78,7 +78,7 @@ async def test_signatures_are_sent_back_to_the_provider(kind, word):
 
 
 def thinking(codec, events):
-    """Let a codec write a stream for a client that asked to see the reasoning."""
+    """Write a stream with a codec, for a client that asked for reasoning."""
     style = {"anthropic": "thinking", "gemini": "thoughts"}[codec.name]
     encoder = codec.encoder(Request(model="m", messages=(), stream=True, style=style), IDENTITY)
     return encoder.encode(0, events) + encoder.close()

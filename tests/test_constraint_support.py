@@ -1,4 +1,4 @@
-"""What is asked of an upstream, and remembered, about holding a model to calls."""
+"""Which constraints are sent to an upstream, and what is remembered about it."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.server.proxy import CHAT, chat_body, http_client, running_proxy
 
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {}}}}}
 REST = ' {"a": 1}}\n</function_call>'
-"""What is left of it where it is begun for the model."""
+"""The remainder of `CALL` after a prefill."""
 
 
 async def test_a_required_call_is_sent_with_a_grammar_to_llama_server():
@@ -200,7 +200,7 @@ async def test_a_refused_constraint_is_left_out_at_once_and_in_later_requests():
 
 
 def adding(*keys: str) -> list[dict]:
-    """Make a tool that has another grammar than others."""
+    """Make a tool with its own grammar."""
     return [{"type": "function", "function": {"name": "add", "parameters": {"properties": {key: {} for key in keys}}}}]
 
 

@@ -1,4 +1,4 @@
-"""Servers are told apart by what their pages say, as their documentation shows it."""
+"""Backends are detected by their pages, as their documentation shows them."""
 
 import json
 
@@ -12,7 +12,7 @@ from fcshim.upstream import Upstream
 from tests.scripted import CUT, HANG, MISSING, Script, scripted_upstream
 
 ELSEWHERE = Script((b'{"error":"Unexpected endpoint or method. (GET /props)"}',))
-"""LM Studio's answer for any path that it does not have, with status 200."""
+"""LM Studio's response to an unknown path, with status 200."""
 
 
 def page(document) -> Script:

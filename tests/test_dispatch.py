@@ -1,4 +1,4 @@
-"""How a request is put to an upstream that refuses, or whose model answers badly: through a real connection."""
+"""Fallbacks and retries of a request, through a real connection."""
 
 import contextlib
 import logging

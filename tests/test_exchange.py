@@ -1,4 +1,4 @@
-"""One request with its answer, without I/O: the upstream's bytes in, the client's events out."""
+"""One exchange without I/O: the upstream's bytes in, the client's events out."""
 
 import pytest
 from hypothesis import example, given, settings

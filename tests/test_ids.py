@@ -1,4 +1,4 @@
-"""Ids: unique, and where it matters not to be guessed."""
+"""Ids: unique, and unguessable where they must be."""
 
 from fcshim.ids import id_source, secret_source
 

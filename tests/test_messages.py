@@ -1,4 +1,4 @@
-"""The tools that a program offers, and what is in a request."""
+"""Tools in their accepted forms, and queries about a request."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The stage of native tools: names there and back, one call where one is allowed, media told of."""
+"""The transform for native tools: mapped names, one call without parallel calls, replaced media."""
 
 import msgspec
 import pytest

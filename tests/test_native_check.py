@@ -1,4 +1,4 @@
-"""What is noticed of an upstream's own tools, without changing what it says."""
+"""Failures of native tools are reported, and the events stay unchanged."""
 
 import pytest
 
@@ -13,7 +13,7 @@ CALL = [ToolCallStart("c", "f", 0), ToolCallChunk("c", "{}", 0), ToolCallEnd("c"
 
 
 def noticed(*events, mode="auto"):
-    """Give what was noticed; the events must have passed as they were."""
+    """Return the reported reasons; check that the events passed unchanged."""
     request = Request(
         model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(Tool("f"),), tool_choice=ToolChoice(mode)
     )

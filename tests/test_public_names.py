@@ -1,4 +1,4 @@
-"""What `fcshim` promises, and what it costs to import."""
+"""The public names of `fcshim`, and the cost of its import."""
 
 import subprocess
 import sys
@@ -55,7 +55,7 @@ NAMES = [
 
 
 def modules_after(statement):
-    """Give the modules that a fresh Python has after this statement."""
+    """Return the modules that a new Python process has imported after this statement."""
     program = f"import sys; {statement}; print(*sys.modules)"
     return set(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.decode().split())
 

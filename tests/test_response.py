@@ -1,4 +1,4 @@
-"""The client's side of an exchange: nothing is written before there is something to say."""
+"""Response bodies: nothing is written before the first event."""
 
 import json
 

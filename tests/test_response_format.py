@@ -1,4 +1,4 @@
-"""A form of text, or strict tools, that a client asks for: what goes to which kind of upstream, and what comes back."""
+"""Response formats and strict tools: what each backend is sent, and what the client gets."""
 
 import pytest
 

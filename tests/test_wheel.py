@@ -1,4 +1,4 @@
-"""The wheel, as a user gets it: built from the source distribution, installed away from the checkout, and used."""
+"""The wheel as a user gets it: built from the source distribution, installed outside the checkout, and used."""
 
 import ast
 import re
@@ -54,9 +54,9 @@ def contents(wheel: Path) -> Iterator[zipfile.ZipFile]:
 
 @pytest.fixture(scope="module")
 def installed_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment that holds the wheel; its dependencies are borrowed from the environment of the tests.
+    """A new environment with the wheel; it shares the dependencies of the tests' environment.
 
-    A path that a .pth file adds is searched last, and .pth files in it are not read: the editable install stays hidden.
+    A path that a .pth file adds is searched last, and .pth files in it are not read, so the editable install is hidden.
     """
     home = tmp_path_factory.mktemp("fresh")
     venv.create(home, with_pip=False)
@@ -97,7 +97,7 @@ def test_nothing_is_in_the_wheel_but_the_package(contents: zipfile.ZipFile) -> N
 
 
 def test_the_model_is_packed_whole_and_only_once(contents: zipfile.ZipFile) -> None:
-    """Under whatever name: two files of its size would be two copies."""
+    """Under any name: two files of its size would be two copies."""
     size = (ROOT / "fcshim" / "demo" / "tiny.gguf").stat().st_size
 
     assert ["fcshim/demo/tiny.gguf"] == [info.filename for info in contents.infolist() if info.file_size == size]
@@ -124,7 +124,7 @@ def test_the_installed_command_answers(installed_python: Path, tmp_path: Path) -
 
 
 def test_every_package_that_is_imported_is_declared(contents: zipfile.ZipFile) -> None:
-    """A dependency that only another dependency brings may go away with it."""
+    """A package that only a dependency requires may disappear with that dependency."""
     (metadata,) = (name for name in contents.namelist() if name.endswith(".dist-info/METADATA"))
     requirements = Parser().parsestr(contents.read(metadata).decode()).get_all("Requires-Dist", [])
     declared = {normalise(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}

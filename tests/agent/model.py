@@ -1,4 +1,4 @@
-"""A model that says what the test has written for it."""
+"""A scripted model: it returns the replies that a test gives it."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from fcshim.events import Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import TextPart, UserMessage
 
 HANG_FOREVER = object()
-"""In a reply: say nothing more until whoever listens has left."""
+"""In a reply: wait until the reader has closed the stream."""
 
 
 def user_message(text):
@@ -16,12 +16,12 @@ def user_message(text):
 
 
 def text_reply(text):
-    """Make a reply that only says something."""
+    """Make a reply of text only."""
     return [Text(text), Stop("complete")]
 
 
 def call_reply(*made, text=""):
-    """Make a reply with calls: (name, arguments) each."""
+    """Make a reply with calls, each a name and arguments."""
     events = [Text(text)] if text else []
     for index, (name, arguments) in enumerate(made):
         written = json.dumps(arguments)
@@ -34,7 +34,7 @@ def call_reply(*made, text=""):
 
 
 class ScriptedModel:
-    """Gives its replies in their order; keeps what it was asked, and whether it was left alone before its end."""
+    """Returns its replies in order; records the requests, and how many replies were cancelled."""
 
     def __init__(self, *replies):
         self._replies = iter(replies)

@@ -1,4 +1,4 @@
-"""The loop, with a model that says what the test has written for it."""
+"""The agent loop, with a scripted model."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def calling(arguments='{"a": 1, "b": 2}', *, stop_reason="tool_use", error=None)
 
 
 class Script:
-    """Replies in their order; keeps what it was asked."""
+    """Returns replies in order and records the conversations."""
 
     def __init__(self, *replies):
         self._replies = iter(replies)

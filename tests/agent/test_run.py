@@ -1,4 +1,4 @@
-"""The loop, told as it happens."""
+"""The agent loop as a stream of events."""
 
 import asyncio
 from contextlib import aclosing

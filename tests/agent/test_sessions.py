@@ -1,4 +1,4 @@
-"""Sessions. Requirement 43."""
+"""The tools for sessions. Requirement 43."""
 
 from fcshim.agent import Agent, Sessions
 from fcshim.events import Error

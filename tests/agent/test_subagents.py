@@ -1,4 +1,4 @@
-"""Sub-agents. Requirements 38 and 43."""
+"""The tools for sub-agents. Requirements 38 and 43."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The whole way: a real model, asked by the client, calls a tool of a real MCP server."""
+"""End to end: a real model, through the client, calls a tool of a real MCP server."""
 
 from fcshim import Client
 from fcshim.agent import Agent, RoundEnded
@@ -9,7 +9,7 @@ from tests.mcp.server_programs import manager, server
 
 
 async def test_a_model_calls_a_server_s_tool_and_answers():
-    """The tiny model knows no names with two underscores, so the tool gets another one."""
+    """The tiny model was not trained on names with two underscores, so the tool is renamed."""
     async with serve_model("numpy") as model, manager(server()) as servers, Client(model.url) as client:
         tool = servers.find("f:add").with_name("add_numbers")
         permissions = Permissions(rules=parse_rules("allow", ["add_*"]))

@@ -1,4 +1,4 @@
-"""What is taken for an address, and what is refused before anything is sent."""
+"""Which addresses are valid, and which are refused before anything is sent."""
 
 import pytest
 

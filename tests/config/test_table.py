@@ -1,4 +1,4 @@
-"""The table that flags, variables and help are made from."""
+"""The table from which flags, variables and help are made."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""A key never shows itself."""
+"""Secrets: hidden in output, and masked in data."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Real servers for the tests of this folder; without a llama-server they are skipped, in CI they fail."""
+"""Real servers for the tests of this folder. Without a llama-server the tests are skipped; in CI they fail."""
 
 import os
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def random_server(
 def trained_server(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
     """A server with the demo's model, which copies names and values from a command into calls.
 
-    A model so small copies well only when the likeliest text is taken, whatever a client says about sampling or not.
+    So small a model copies well only with greedy sampling, which is therefore the server's default.
     """
     options = ("--embeddings", "--pooling", "mean", "--temp", "0")
     with running(program, TINY, tmp_path_factory.mktemp("trained"), *options) as server:

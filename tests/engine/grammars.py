@@ -1,7 +1,6 @@
-"""The GBNF grammars that make a random model write call text, and the plain reading of it.
+"""The GBNF grammars that make a random model write calls, and a plain parser for them.
 
-Rule: `read` shares nothing with fcshim's parser: it is `json` on what stands after each opening tag.
-Neighbours: `recordings` sends the grammars, `test_random_streams` compares.
+Rule: `read` shares no code with fcshim's parser: it applies `json` to the text after each start marker.
 """
 
 import json
@@ -20,14 +19,14 @@ GRAMMARS = {
 
 
 class PlainCall(NamedTuple):
-    """What the block of one call says."""
+    """The content of one call's block."""
 
     name: str
     arguments: dict[str, object]
 
 
 def read(text: str) -> tuple[str, list[PlainCall]]:
-    """Give the text around the calls, joined, and the calls."""
+    """Return the text around the calls, joined, and the calls."""
     texts, calls = [], []
     decoder = json.JSONDecoder()
     while OPEN in text:

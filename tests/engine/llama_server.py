@@ -1,7 +1,6 @@
-"""A running llama-server, and what it says of its slots.
+"""A running llama-server, and the state of its slots.
 
-Rule: small sizes: two slots and one thread are what the tests need, whatever the machine has.
-Neighbours: `program` says which program, `random_models` and the demo's model say with what.
+Rule: two slots and one thread on every machine; the tests need no more.
 """
 
 import time
@@ -26,12 +25,12 @@ class LlamaServer:
     url: str
 
     def busy_slots(self) -> int:
-        """Say how many slots work on a request."""
+        """Return how many slots are processing a request."""
         slots: list[dict[str, Any]] = httpx.get(f"{self.url}/slots", trust_env=False).raise_for_status().json()
         return sum(slot["is_processing"] for slot in slots)
 
     def latest_tokens(self) -> tuple[int, int]:
-        """Give the tokens in the context of the slot that worked last, and how many its context can take."""
+        """Return the tokens in the context of the slot that worked last, and the size of its context."""
         slots: list[dict[str, Any]] = httpx.get(f"{self.url}/slots", trust_env=False).raise_for_status().json()
         latest = max(slots, key=lambda slot: slot.get("id_task", -1))
         return latest["n_prompt_tokens"], latest["n_ctx"]
@@ -49,7 +48,7 @@ class LlamaServer:
 def running(
     program: Path, model: Path, folder: Path, *options: str, context: int = CONTEXT_PER_SLOT
 ) -> Iterator[LlamaServer]:
-    """Run `program` with `model` and so many tokens of `context` for each slot; `folder` receives the log."""
+    """Run `program` with `model` and `context` tokens for each slot; the log is written to `folder`."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     sizes = ["--parallel", str(SLOTS), "--ctx-size", str(SLOTS * context), "--threads", "1"]

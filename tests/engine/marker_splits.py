@@ -1,7 +1,6 @@
-"""The ways in which a vocabulary can write a marker, and the bias that makes a random model write it one of these ways.
+"""The token sequences that write a marker, and the logit bias that makes a random model write one of them.
 
-Rule: the last token may go on behind the marker, as real tokens do.
-Neighbours: `vocabulary` has the tokens; `test_lazy` lets a model stumble into calls.
+Rule: the last token may extend beyond the marker, as tokens of real models do.
 """
 
 import random
@@ -12,13 +11,13 @@ from gguf import TokenType
 from tests.engine.vocabulary import Vocabulary
 
 MOST_TOKENS = 6
-"""A model seldom writes more than so many in their order by chance."""
+"""A random model seldom writes a longer sequence in order."""
 WEIGHT = 6.5
-"""Added to the logits of a way's tokens: most of what the model says is made of them, and not all."""
+"""Added to the logits of a sequence's tokens: the model's text then consists mostly, but not only, of them."""
 
 
 def marker_splits(vocabulary: Vocabulary, marker: str, count: int) -> list[list[int]]:
-    """Give so many ways of writing the marker, as lists of tokens, short ones and long ones."""
+    """Return `count` token sequences that write the marker, short ones and long ones."""
     pieces = dict(_pieces(vocabulary))
     ways = sorted(_ways(pieces, marker, 0), key=len)
     random.Random(0).shuffle(ways)
@@ -26,12 +25,12 @@ def marker_splits(vocabulary: Vocabulary, marker: str, count: int) -> list[list[
 
 
 def bias_to(way: list[int]) -> list[list[float]]:
-    """Give the `logit_bias` that makes a model write these tokens."""
+    """Return the `logit_bias` that favours these tokens."""
     return [[token, WEIGHT] for token in dict.fromkeys(way)]
 
 
 def _pieces(vocabulary: Vocabulary) -> Iterator[tuple[int, str]]:
-    """Give the tokens that are text, of which line ends are written in another way in each kind of vocabulary."""
+    """Return the text of each text token; each kind of vocabulary spells spaces and line ends in its own way."""
     for number, token in enumerate(vocabulary.tokens):
         if token.type == TokenType.NORMAL:
             yield number, token.text.decode("utf-8", "replace").replace("\u2581", " ").replace("\u010a", "\n")

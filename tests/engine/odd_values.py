@@ -1,7 +1,6 @@
-"""Commands that the trained model often gets wrong: ten tools, and values of shapes that it copies badly.
+"""Commands that the trained model often gets wrong: ten tools, and values that it copies badly.
 
-Rule: the same number gives the same command; a command is right when the call is exactly the one it names.
-Neighbours: `test_second_tries` and `benchmarks.reliability` count how many are right, without second tries and with.
+Rule: a number always gives the same command. A reply is right if its only call is exactly the one in the command.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ JSON = Any
 
 @dataclass(frozen=True)
 class Command:
-    """What is said, the tools that are offered, and the call that is right."""
+    """The user's text, the offered tools, and the right call."""
 
     text: str
     tools: list[JSON]
@@ -33,7 +32,7 @@ class Command:
 
 
 def command(number: int) -> Command:
-    """Make the command of that number."""
+    """Make the command with that number."""
     rng = random.Random(number)
     offered: dict[str, dict[str, str]] = {}
     while len(offered) < TOOLS:
@@ -48,7 +47,7 @@ def command(number: int) -> Command:
 
 
 async def count_right(url: str, commands: range, *, streamed: bool = False, **settings: JSON) -> int:
-    """Count the commands that are answered with exactly the right call, as many at a time as there are slots."""
+    """Count the commands with exactly the right call; run one request per slot at a time."""
     slots = asyncio.Semaphore(SLOTS)
     async with Client(url, **settings) as client:
 

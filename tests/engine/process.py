@@ -1,7 +1,6 @@
-"""A server in a process of our own, on a free loopback port, with its output in a log file.
+"""A server in a child process, on a free loopback port, with its output in a log file.
 
-Rule: it ends with the `with` block, whatever happens inside, and nothing but this one process is ever signalled.
-Neighbours: `llama_server` and `proxy` say which command.
+Rule: the process ends with the `with` block in any case, and no other process is ever signalled.
 """
 
 import socket
@@ -19,7 +18,7 @@ STOP_SECONDS = 5.0
 
 @contextmanager
 def serving(command: Sequence[str | Path], url: str, log: Path) -> Iterator[None]:
-    """Run `command` until the block ends; the block begins when `url`/health answers."""
+    """Run `command` until the block ends; the block starts when `url`/health answers."""
     with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
         try:
             _wait_healthy(process, url, log)
@@ -32,7 +31,7 @@ def serving(command: Sequence[str | Path], url: str, log: Path) -> Iterator[None
 
 
 def free_port() -> int:
-    """Give a loopback port that nobody listens on right now."""
+    """Return a free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

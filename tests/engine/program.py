@@ -1,7 +1,6 @@
-"""Where the llama-server program comes from: this machine, Debian's package, or a build; whichever is first to be had.
+"""Finds a llama-server program: installed, cached, from Debian's package, or built; the first that works.
 
-Rule: nothing is installed on the machine; what is fetched lies in `.cache`, and the second run finds it there.
-Neighbours: `llama_server` runs the program; `conftest` skips or fails where there is none.
+Rule: nothing is installed on the machine. Downloads and builds are kept in `.cache` for later runs.
 """
 
 import os
@@ -44,11 +43,11 @@ exec "$here/{loader}" --library-path "$libraries:$libraries/llama" --argv0 llama
 
 
 class UnavailableError(Exception):
-    """No way led to a llama-server; the message says why each failed."""
+    """No llama-server was found; the message says why each way failed."""
 
 
 def find_llama_server(*, patient: bool) -> Path:
-    """Give a llama-server that runs; only a `patient` caller waits for the build (about 20 CPU minutes).
+    """Return a llama-server; only with `patient` is it built (about 20 CPU minutes).
 
     Raises `UnavailableError`.
     """
@@ -77,7 +76,7 @@ def _fetched() -> Path:
 
 
 def _unpack_debian() -> Path:
-    """Let apt download the package and all that it needs, with folders of our own, and unpack it without root."""
+    """Download the package and its dependencies by apt, with separate state folders, and unpack them without root."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb") and DEBIAN_KEYS.exists()):
         raise UnavailableError("this is not Debian")
     apt, unpacked = CACHE / "apt", CACHE / "debian"
@@ -85,7 +84,7 @@ def _unpack_debian() -> Path:
         shutil.rmtree(leftover, ignore_errors=True)
     for folder in (apt / "lists" / "partial", apt / "archives" / "partial"):
         folder.mkdir(parents=True, exist_ok=True)
-    # An empty status file: as if nothing were installed, so that the C library comes along.
+    # An empty status file makes apt believe that nothing is installed, so it also downloads the C library.
     (apt / "status").touch()
     (apt / "sources.list").write_text(f"deb [signed-by={DEBIAN_KEYS}] {_debian_mirror()} {DEBIAN_SUITE} main\n")
     apt_get = ["apt-get", *_apt_options(apt)]
@@ -114,7 +113,7 @@ def _apt_options(apt: Path) -> list[str]:
         "Dir::State::status": apt / "status",
         "Dir::Cache": apt,
         "Acquire::Languages": "none",
-        # Else root's apt fetches as a user who may not write here.
+        # Otherwise apt run by root downloads as a user who may not write here.
         "APT::Sandbox::User": "root",
     }
     return ["-qq", *(part for name, value in settings.items() for part in ("-o", f"{name}={value}"))]
@@ -122,7 +121,7 @@ def _apt_options(apt: Path) -> list[str]:
 
 def _launcher(usr: Path) -> Path:
     (libraries,) = (usr / "lib").glob("*-linux-gnu")
-    # llama.cpp searches its CPU backends where the running program is, which here is the loader, and takes the best.
+    # llama.cpp searches its CPU backends beside the running program, which here is the loader.
     for backend in libraries.glob("ggml/*/libggml-cpu-*.so"):
         (libraries / backend.name).symlink_to(backend.relative_to(libraries))
     parts = {

@@ -1,8 +1,4 @@
-"""A running `fcshim serve`, as a user starts it.
-
-Rule: only through its command line and its port.
-Neighbours: `conftest` puts it in front of a llama-server.
-"""
+"""A running `fcshim serve`, used only through its command line and its port."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +10,7 @@ from tests.engine.process import free_port, serving
 
 @contextmanager
 def proxying(upstream: str, folder: Path, *options: str) -> Iterator[str]:
-    """Run the proxy in front of `upstream`; give its URL without a path."""
+    """Run the proxy in front of `upstream`; yield its URL without a path."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "fcshim", "serve", "--upstream", upstream, "--port", str(port), *options]

@@ -1,7 +1,6 @@
-"""Tiny llama models with random weights, which under a grammar write perfect calls split over tokens in every way.
+"""Tiny llama models with random weights. Under a grammar they write valid calls, in ever different tokens.
 
-Rule: the same seed gives the same file, byte for byte; nothing but numpy and gguf is needed.
-Neighbours: `vocabulary` makes the tokens, `llama_server` runs the file.
+Rule: the same seed gives the same file, byte for byte; only numpy and gguf are needed.
 """
 
 from pathlib import Path
@@ -15,7 +14,7 @@ CHAT_TEMPLATE = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + (m['content'] or '') + '<|im_end|>' + '\\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
-"""ChatML, without a word about tools: what fcshim is for."""
+"""ChatML without tools, as of the models that fcshim is made for."""
 
 WIDTH, HIDDEN, BLOCKS, HEADS, KEY_HEADS = 64, 128, 2, 4, 2
 TRAINED_CONTEXT = 8192
@@ -75,7 +74,7 @@ def _weights(tokens: int, random: np.random.Generator) -> dict[str, np.ndarray]:
     weights = {
         "token_embd.weight": normal(tokens, WIDTH, 1.0),
         "output_norm.weight": ones,
-        # A small scale keeps the choice between tokens almost even, so that every split comes up.
+        # A small scale makes all tokens almost equally likely, so that every split into tokens occurs.
         "output.weight": normal(tokens, WIDTH, 0.12),
     }
     for block in range(BLOCKS):

@@ -1,7 +1,6 @@
-"""What a real server sent: the bytes of streamed replies as they arrived, for many seeds.
+"""Recordings of a real server: the bytes of streamed replies as they arrived, for many seeds.
 
-Rule: bytes are kept in the pieces in which the socket gave them; `deltas` reads them without fcshim.
-Neighbours: `grammars` says what the model must write, `test_random_streams` reads the recordings.
+Rule: bytes are kept in the pieces that the socket delivered; `deltas` parses them without fcshim.
 """
 
 import json
@@ -16,20 +15,20 @@ from tests.engine.llama_server import SLOTS
 
 
 class Recording(NamedTuple):
-    """One streamed reply; `grammar` and `seed` ask for it again."""
+    """One streamed reply; `grammar` and `seed` reproduce it."""
 
     grammar: str
     seed: int
     pieces: list[bytes]
 
     def deltas(self) -> list[str]:
-        """Give the fragments of text, as the server cut them."""
+        """Return the fragments of text as the server split them."""
         chunks = [json.loads(line[6:]) for line in b"".join(self.pieces).split(b"\n") if line.startswith(b"data: {")]
         texts = (choice["delta"].get("content") for chunk in chunks for choice in chunk["choices"])
         return [text for text in texts if text]
 
     def tag_splits(self) -> Iterator[tuple[int, ...]]:
-        """Give for each opening tag the places in it where the server cut."""
+        """Yield, for each start marker, the positions in it where the server split the text."""
         deltas = self.deltas()
         text = "".join(deltas)
         cuts = [sum(map(len, deltas[: count + 1])) for count in range(len(deltas))]
@@ -40,9 +39,9 @@ class Recording(NamedTuple):
 
 
 def record(url: str, seeds: int) -> list[Recording]:
-    """Ask for `seeds` replies under each grammar, as many at a time as the server has slots."""
+    """Record `seeds` replies under each grammar, one request per slot at a time."""
     wanted = [(grammar, seed) for grammar in GRAMMARS for seed in range(seeds)]
-    # After a stream llama-server hangs up, against the promise of its headers: a connection used twice may be dead.
+    # llama-server closes the connection after a stream although its headers say keep-alive, so none is reused.
     fresh = httpx.Limits(max_keepalive_connections=0)
     client = httpx.Client(base_url=url, timeout=60, trust_env=False, limits=fresh)
     with client as http, ThreadPoolExecutor(SLOTS) as workers:

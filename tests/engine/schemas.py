@@ -1,7 +1,6 @@
-"""Fifty schemas as tools have them: what a model must write, from a flag to a tree.
+"""Fifty schemas of tools, from a single boolean to a recursive tree.
 
-Rule: every one can be satisfied; keywords that no grammar holds to (patterns, unique elements) are left out.
-Neighbours: `test_constrained` and the benchmark of the same name ask for them.
+Rule: each can be satisfied; keywords that no grammar enforces (patterns, unique elements) are left out.
 """
 
 from typing import Any

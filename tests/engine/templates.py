@@ -1,7 +1,6 @@
-"""Chat templates that refuse, drop or open what real ones do: jinja texts for a llama-server.
+"""Chat templates in Jinja with one peculiarity each, as real models have them: refused roles, opened reasoning, tools.
 
-Rule: each is ChatML but for the one thing that it is named for, so that the demo's model still understands it.
-Neighbours: `test_doctor` has a server for each.
+Rule: apart from that, each is ChatML, so that the demo's model still understands it.
 """
 
 _TURN = "<|im_start|>{{ m['role'] }}\n{{ m['content'] or '' }}<|im_end|>\n"
@@ -15,7 +14,7 @@ _TOOLS = (
     'Write a call as <tool_call>\n{"name": "...", "arguments": {...}}\n</tool_call><|im_end|>\n{% endif %}'
 )
 
-# Templates that refuse or drop a short system message are found out by llama-server when it starts, and worked around.
+# llama-server tests a template with a short system message and works around a refusal, so only long ones are refused.
 _LONG_SYSTEM = "m['role'] == 'system' and m['content'] | length > 99"
 REFUSING_SYSTEM = (
     _ALTERNATE

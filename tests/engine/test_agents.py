@@ -17,7 +17,7 @@ QUESTION = "call mcp__calc__add with first=19, second=23"
 
 @pytest.fixture
 def servers(tmp_path: Path) -> str:
-    """The file of one server."""
+    """The configuration file of one MCP server."""
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"calc": {"command": sys.executable, "args": [str(CALC)]}}}))
     return str(file)

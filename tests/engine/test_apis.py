@@ -14,7 +14,7 @@ ASKED = UserMessage((TextPart("call add_numbers with first=19, second=23"),))
 
 
 async def ask(url, codec, *messages):
-    """Let a client of this API ask for a stream; give the folded reply."""
+    """Request a stream as a client of this API and return the folded reply."""
     outgoing = codec.encode_request(Request(model="m", messages=messages, tools=(ADD,), temperature=0))
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path
     headers = {"content-type": "application/json", **dict(outgoing.headers)}

@@ -1,4 +1,4 @@
-"""Connections to a real llama-server, which hangs up after every stream although its headers say keep-alive."""
+"""Connections to a real llama-server, which closes them after each stream although its headers say keep-alive."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ async def ask(upstream: Upstream, text: str) -> bytes:
 
 
 async def test_no_request_is_lost_on_a_connection_that_the_server_closed(random_server: LlamaServer) -> None:
-    """One right after the other, so that the end of the last connection has not been noticed yet; and side by side."""
+    """Requests follow at once, before the end of the last connection is noticed, and also run in parallel."""
 
     async def several(upstream: Upstream, name: int) -> list[bytes]:
         return [await ask(upstream, f"{name} {turn}") for turn in range(20)]

@@ -1,4 +1,4 @@
-"""A model with random weights on a real server: a call that is demanded comes, is valid, and is the only one."""
+"""Constrained calls of a random model on a real server: a required call comes, is valid, and is the only one."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def client(random_server: LlamaServer) -> AsyncIterator[Client]:
 async def ask(
     client: Client, choice: JSON, seed: int, tools: list[JSON], *, parallel: bool = True, tokens: int = TOKENS
 ) -> Reply:
-    """Ask with a tool choice and give the reply, which streamed."""
+    """Request a streamed reply with a tool choice."""
     fields = {"tool_choice": choice, "parallel_tool_calls": parallel, "max_tokens": tokens, "seed": seed}
     async with client.stream(f"Go {seed}.", tools, temperature=1.0, **fields) as stream:
         events = [event async for event in stream]
@@ -45,7 +45,7 @@ def check(call: ToolCallEnd) -> None:
 
 
 async def in_turns(each: Any, count: int) -> list[Reply]:
-    """Ask as many at a time as the server has slots."""
+    """Run one request per slot at a time."""
     slots = asyncio.Semaphore(SLOTS)
 
     async def one(number: int) -> Reply:
@@ -93,7 +93,7 @@ async def test_calls_in_other_dialects_are_constrained(random_server: LlamaServe
     async with Client(random_server.url, dialect=dialect) as client:
         replies = await in_turns(lambda seed: ask(client, "required", seed, TOOLS[seed : seed + 3], tokens=1_500), 6)
 
-    # A model that rambles may come to the end of its tokens where a value takes many; then it is told so.
+    # A random model may reach the token limit inside a long value; the call then ends with an error.
     ended = [reply for reply in replies if reply.stop_reason == "tool_use"]
     assert len(ended) >= len(replies) // 2
     assert {"truncated"} >= {_kind(reply.tool_calls[-1]) for reply in replies if reply.stop_reason == "max_tokens"}

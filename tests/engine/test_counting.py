@@ -1,4 +1,4 @@
-"""Tokens are counted by the engine: what it says of a request is what the request then costs."""
+"""Token counts come from the engine: the count of a request equals the usage of its reply."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""A client that leaves: the real server stops writing, since nobody reads."""
+"""A client that disconnects: the real server stops generating."""
 
 import json
 import socket
@@ -11,7 +11,7 @@ from tests.engine.llama_server import LlamaServer
 from tests.engine.proxy import proxying
 
 SLOWLY = "root ::= [a-z ]+"
-"""Text for ever, slowly, and never a call."""
+"""Endless text and never a call."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def lazy_proxy(random_server: LlamaServer, tmp_path_factory: pytest.TempPathFact
 
 
 def begin(url: str, *, stream: bool, tools: bool, grammar: str | None) -> socket.socket:
-    """Send a request that takes thousands of tokens, and read nothing."""
+    """Send a request whose reply takes thousands of tokens, and read nothing."""
     tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
     fields = {
         "messages": [{"role": "user", "content": "Go on."}],
@@ -53,7 +53,7 @@ def begin(url: str, *, stream: bool, tools: bool, grammar: str | None) -> socket
 
 
 def leave(server: LlamaServer, url: str, *, stream: bool, tools: bool, grammar: str | None = SLOWLY) -> None:
-    """Begin, leave while the model writes, and check that it stops in the middle of its context."""
+    """Send a request, disconnect while the model writes, and check that it stops in the middle of its context."""
     with begin(url, stream=stream, tools=tools, grammar=grammar) as connection:
         if stream:
             assert b"200 OK" in connection.recv(4096)

@@ -26,7 +26,7 @@ def test_a_trained_model_makes_most_of_the_calls(trained_server: LlamaServer) ->
 
 
 def test_dialects_are_distinguished(trained_server: LlamaServer) -> None:
-    """The model knows one format and writes it whatever it is asked for, which `rescue` would read all the same."""
+    """The model knows only one format and always writes it; `rescue` would read it in any dialect."""
     options = ("--no-rescue", "--max-retries", 0, "--max-tokens", 200)
     own, other = measured(trained_server.url, "--dialect", "function_call", "--dialect", "pythonic", *options)
 

@@ -1,4 +1,4 @@
-"""A grammar that waits, on a real server: text is free, and whatever begins a call is a valid one."""
+"""Lazy grammars on a real server: text is free, and every call that begins is valid."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ def random_model(kind: str, program: Path, folder: Path, *options: str) -> Itera
 def rambling(
     request: pytest.FixtureRequest, program: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, LlamaServer]]:
-    """A kind of vocabulary, and a server with a random model that has it."""
+    """A kind of vocabulary, and a server with a random model that uses it."""
     with random_model(request.param, program, tmp_path_factory.mktemp("lazy")) as server:
         yield request.param, server
 
@@ -80,7 +80,7 @@ async def events_of(client: Client, said: str, **fields: JSON) -> list[Event]:
 
 
 async def in_turns(each: Any, count: int) -> list[Any]:
-    """Ask as many at a time as the server has slots."""
+    """Run one request per slot at a time."""
     slots = asyncio.Semaphore(SLOTS)
 
     async def one(number: int) -> Any:
@@ -91,7 +91,7 @@ async def in_turns(each: Any, count: int) -> list[Any]:
 
 
 def same(reply: Reply) -> JSON:
-    """Give what a reply has to have in common with that of the chat endpoint."""
+    """Return the parts of a reply that must equal those of the chat endpoint."""
     calls = [(call.tool_call_name, call.tool_call_arguments_complete, call.error) for call in reply.tool_calls]
     return reply.text, calls, reply.stop_reason, reply.usage.input_tokens, reply.usage.output_tokens
 
@@ -143,7 +143,7 @@ async def test_a_prompt_that_is_too_long_is_the_usual_error(client: Client) -> N
 
 
 async def test_text_is_the_same_as_without_a_grammar(rambling: tuple[str, LlamaServer]) -> None:
-    """With the same seed. Behind a character that may begin a marker, it must be whole characters, no stray bytes."""
+    """With the same seed. After a character that may begin a marker, the grammar admits no incomplete UTF-8 bytes."""
     _, server = rambling
 
     async def said(constrain: str, seed: int) -> str:
@@ -151,7 +151,7 @@ async def test_text_is_the_same_as_without_a_grammar(rambling: tuple[str, LlamaS
         async with Client(server.url, constrain=constrain, max_retries=0, rescue=False) as client:
             return (await client.complete("Go.", [WEATHER], temperature=1.0, **fields)).text
 
-    # One after the other: what runs beside it, or comes from the cache, changes how numbers are rounded.
+    # One request at a time and no cache: batches and cached prompts change how the engine rounds.
     free = [await said("off", seed) for seed in range(40)]
     lazy = [await said(LAZY, seed) for seed in range(40)]
     behind = 0
@@ -186,7 +186,7 @@ async def test_every_call_is_valid_for_any_tokens_of_its_marker(
     assert len(ways) == 24
     assert any(MARKER in reply.text for reply in unheld)
     for name, reply in zip(names, replies, strict=False):
-        _, begun, rest = reply.text.partition(MARKER)  # where the tokens end before a call's arguments, it is text
+        _, begun, rest = reply.text.partition(MARKER)  # a call that is truncated before its arguments is text
 
         assert not begun or f'\n{{"name": "{name}", "arguments": '.startswith(rest), reply
     assert {None, "truncated"} >= {call.error and call.error.kind for call in called}
@@ -224,7 +224,7 @@ async def test_a_marker_that_is_one_special_token_starts_a_valid_call(
 
 @pytest.mark.parametrize("model", ["tiny", "qwq-32b"])
 def test_the_server_accepts_the_lazy_grammar_of_every_dialect(trained_server: LlamaServer, model: str) -> None:
-    """It is told to say nothing: what it cannot read, it refuses before."""
+    """With no tokens to generate: the server refuses a grammar that it cannot parse before that."""
     request = Request(model=model, messages=())
     made = [constraint_for("gbnf", row, [ADD], request, eager=True, lazy=True) for row in DIALECTS.values()]
     waiting = [constraint for constraint in made if constraint is not None and constraint.lazy]
@@ -274,7 +274,7 @@ def test_the_lazy_grammar_works_through_the_proxy(lazy_proxy: str, proxy: str, s
 
 
 def _said(answer: str, *, stream: bool) -> JSON:
-    """Give text, calls and finish reason of an answer, without ids, times and usage."""
+    """Return text, calls and finish reason of a response, without ids, times and usage."""
     chunks = [json.loads(line[6:]) for line in answer.splitlines() if line.startswith("data: {")]
     parts = [(chunk["choices"][0].get("delta") or {}) for chunk in chunks] if stream else []
     if not stream:

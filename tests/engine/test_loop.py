@@ -44,7 +44,7 @@ async def sdk(proxy: str) -> AsyncIterator[AsyncOpenAI]:
 
 
 async def ask(sdk: AsyncOpenAI, messages: list[Any], *, stream: bool) -> Any:
-    """Give the finished choice, read by the SDK from a whole reply or put together by it from a stream."""
+    """Return the finished choice that the SDK reads from a whole reply or accumulates from a stream."""
     options: Any = {"model": "tiny", "messages": messages, "tools": TOOLS, "temperature": 0, "max_tokens": 300}
     if not stream:
         return (await sdk.chat.completions.create(**options)).choices[0]
@@ -59,7 +59,7 @@ def calls(choice: Any) -> list[tuple[str, Any]]:
 
 
 def said(choice: Any) -> dict[str, Any]:
-    """Write the SDK's message back as an application does."""
+    """Convert the SDK's message to a message of the next request, as an application does."""
     asked = [
         {
             "id": call.id,

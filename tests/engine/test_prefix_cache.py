@@ -1,6 +1,6 @@
-"""A long conversation costs what is new in it: llama-server has the rest of every prompt from the one before.
+"""In a long conversation llama-server evaluates only new tokens; its prefix cache has the rest of each prompt.
 
-Each request brings the result of the last call and the user's next words, and the model has to call again.
+Each request adds the result of the last call and a user turn, and the model has to call again.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from tests.engine.proxy import proxying
 
 TURNS = 20
 SEAM = 2
-"""Tokens at the end of a prompt that may become others when they are cut up together with the reply."""
+"""Tokens at the end of a prompt that may be tokenized differently together with the reply."""
 UNREAD = 1
-"""The token that ended the reply: the engine has sampled it, but never read it."""
+"""The token that ended the reply: the engine has sampled it, but not evaluated it."""
 CONTEXT = 4096
 
 
@@ -36,14 +36,14 @@ TOOLS = [tool(name) for name in NAMES]
 
 @pytest.fixture(scope="module")
 def server(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaServer]:
-    """One slot: with more, the engine may choose another one than that which has the conversation."""
+    """One slot: with more, the engine may choose one that does not have the conversation cached."""
     options = ("--temp", "0", "--parallel", "1", "--ctx-size", str(CONTEXT))
     with running(program, TINY, tmp_path_factory.mktemp("prefix"), *options) as server:
         yield server
 
 
 def converse(url: str) -> Iterator[dict[str, Any]]:
-    """Give the usage of every reply."""
+    """Yield the usage of every reply."""
     messages: list[dict[str, Any]] = []
     body = {"model": "tiny", "tools": TOOLS, "tool_choice": "required", "max_tokens": 100}
     with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
@@ -68,8 +68,8 @@ def test_only_the_new_tokens_of_a_prompt_are_evaluated(server: LlamaServer, tmp_
 
     for before, cached in zip(usages, seen[1:], strict=False):
         assert cached >= before["prompt_tokens"] - SEAM
-    # A reply is read again from where its text is cut into other tokens than the model had sampled. This one samples
-    # such tokens once it is asked for more than it was trained for; until then its replies are all there, too.
+    # A reply is evaluated again from where its text tokenizes differently from the sampled tokens. This model samples
+    # such tokens once the conversation is longer than its training; until then its replies are cached, too.
     whole = [cached >= before["total_tokens"] - UNREAD for before, cached in zip(usages, seen[1:], strict=False)]
     assert all(whole[: TURNS // 4])
     assert usages[-1]["total_tokens"] < CONTEXT

@@ -1,4 +1,4 @@
-"""Calls as a real engine streams them: random weights under a grammar, hundreds of seeds, two kinds of tokens."""
+"""Calls as a real engine streams them: random weights under a grammar, hundreds of seeds, two kinds of vocabulary."""
 
 import json
 
@@ -22,7 +22,7 @@ def recordings(random_server: LlamaServer) -> list[Recording]:
 
 
 def through_fcshim(recording: Recording) -> list[Event]:
-    """Read the bytes as they arrived: codec, then parser."""
+    """Parse the bytes in the pieces in which they arrived: codec, then parser."""
     decoder, parser = OPENAI_CHAT.decoder(), StreamParser()
     decoded = [item for piece in recording.pieces for item in decoder.feed(piece)]
     events: list[Event] = []
@@ -65,7 +65,7 @@ def test_strict_arguments_are_forwarded_byte_for_byte(recordings: list[Recording
 
 
 def test_the_recordings_cover_the_cases(recordings: list[Recording]) -> None:
-    """Else the tests above would hold for nothing: many splits, text around calls, tags inside strings."""
+    """Many splits, text around calls, and tags inside strings; without them the tests above would prove nothing."""
     texts = ["".join(recording.deltas()) for recording in recordings]
     replies = [read(text) for text in texts]
 

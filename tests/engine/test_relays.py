@@ -1,4 +1,4 @@
-"""What a real llama-server answers, through the proxy: relayed as it is, errors included."""
+"""Responses of a real llama-server, relayed unchanged through the proxy, including errors."""
 
 from collections.abc import Iterator
 

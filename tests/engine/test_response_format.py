@@ -1,4 +1,4 @@
-"""A model with random weights on a real server: its text has the form that the client wants, whatever its API."""
+"""Response formats with a random model on a real server: the text satisfies the client's schema, in every API."""
 
 import json
 from typing import Any
@@ -46,7 +46,7 @@ async def test_text_is_the_requested_document(random_server: LlamaServer) -> Non
 
 
 async def test_a_truncated_document_is_no_error(random_server: LlamaServer) -> None:
-    """With its own format, llama-server answers 500 where the reply does not parse."""
+    """With its own `response_format`, llama-server answers 500 if the reply does not parse."""
     async with Client(random_server.url) as client:
         ask = lambda seed: client.complete(f"Hi {seed}", response_format=FORMAT, max_tokens=9, seed=seed)  # noqa: E731
         replies = await in_turns(ask, 20)

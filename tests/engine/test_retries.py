@@ -1,4 +1,4 @@
-"""Second tries with a real engine and a trained model, on commands that it often gets wrong."""
+"""Retries with a real engine and a trained model, on commands that it often gets wrong."""
 
 from tests.engine.llama_server import LlamaServer
 from tests.engine.odd_values import count_right
@@ -7,7 +7,7 @@ COMMANDS = range(60)
 
 
 async def test_retries_halve_the_errors_of_buffered_and_streamed_replies(trained_server: LlamaServer) -> None:
-    """What was streamed stands: there a second try goes on from what the client has."""
+    """In a stream, a retry continues the call after what the client has."""
     unaided = len(COMMANDS) - await count_right(trained_server.url, COMMANDS, max_retries=0)
     left = [
         len(COMMANDS) - await count_right(trained_server.url, COMMANDS, streamed=streamed) for streamed in (False, True)

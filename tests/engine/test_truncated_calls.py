@@ -1,4 +1,4 @@
-"""Calls that a server's own token limit cuts off, gone on with: a real engine, random weights, every language."""
+"""Resumed calls that a server's own token limit truncates: a real engine, random weights, every value syntax."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from tests.parse.laws import normalise
 LIMIT, TRIES = 70, 16
 CALLS = 16
 DIALECTS = ("function_call", "qwen3_xml", "minimax_m3", "llama4", "gemma4")
-"""One dialect of each language in which arguments are written, but for one whose calls take longer to begin."""
+"""One dialect for each value syntax, except one whose calls take more tokens before the arguments."""
 WAYS = [*((dialect, True) for dialect in DIALECTS), ("function_call", False), ("qwen3_xml", False)]
 
 
@@ -35,7 +35,7 @@ def short_server(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 async def last_calls(url: str, dialect: str, *, streamed: bool, max_retries: int) -> list[ToolCallEnd]:
-    """Demand calls, and give the last one of each reply."""
+    """Require calls, and return the last one of each reply."""
     names = list(SCHEMAS)
     slots = asyncio.Semaphore(SLOTS)
     async with Client(url, dialect=dialect, max_retries=max_retries) as client:

@@ -1,7 +1,6 @@
-"""Two vocabularies learnt from calls: SentencePiece's kind, with byte fallback, and GPT-2's byte-level kind.
+"""Two vocabularies trained on calls: one like SentencePiece's, with byte fallback, and a byte-level one like GPT-2's.
 
-Rule: merges may cross any boundary (`>\\n{"` can be one token), since real tokens do.
-Neighbours: `random_models` writes them into a model file.
+Rule: merges may cross any boundary (`>\\n{"` can be one token), as in real vocabularies.
 """
 
 import json
@@ -14,7 +13,7 @@ from gguf import TokenType
 
 MERGES = 380
 LONGEST = 12
-"""Characters of one piece: longer ones would swallow whole lines of so small a corpus, and leave nothing to split."""
+"""Characters of one piece. In so small a corpus, longer pieces would be whole lines, and leave nothing to split."""
 START, END = "<|im_start|>", "<|im_end|>"
 
 
@@ -39,7 +38,7 @@ class Vocabulary:
 
 
 def sentencepiece_vocabulary() -> Vocabulary:
-    """Pieces of characters; a character that the corpus seldom has falls apart into byte tokens."""
+    """Pieces of characters; a rare character becomes byte tokens."""
     lines = [line.replace(" ", "\u2581") for line in corpus()]
     counts = Counter("".join(lines))
     alphabet = [character for character, count in counts.most_common() if count > 8]
@@ -57,7 +56,7 @@ def sentencepiece_vocabulary() -> Vocabulary:
 
 
 def byte_level_vocabulary() -> Vocabulary:
-    """Pieces of bytes, each byte written as the printable character that GPT-2 gave it."""
+    """Pieces of bytes, each written as GPT-2's printable character for it."""
     characters = _printable_bytes()
     lines = ["".join(characters[byte] for byte in line.encode()) for line in corpus()]
     merges = learn_merges(lines, MERGES, set(characters))
@@ -70,7 +69,7 @@ def byte_level_vocabulary() -> Vocabulary:
 
 
 def corpus() -> Iterator[str]:
-    """Calls, and the kind of sentence that stands around them."""
+    """Yield calls, and sentences like those around them."""
     names = ["get_weather", "search", "send_email", "read_file"]
     values = [
         "Paris",

@@ -1,7 +1,6 @@
-"""Driving a request with its tries by hand: what the upstream is sent, and what the client sees.
+"""Drives a `RetryingExchange` with scripted replies: records what is sent upstream and what the client sees.
 
-Rule: replies are bytes as an upstream sends them, cut as the test says.
-Neighbours: `tests.scripted` writes the bytes, the tests of this folder say what the model answers.
+Rule: replies are bytes as an upstream sends them, split as the test says.
 """
 
 import itertools
@@ -27,13 +26,13 @@ HELLO = UserMessage((TextPart("hello"),))
 
 
 def call(name: str = "add", arguments: str = '{"a": 1}') -> str:
-    """Write a call as fcshim's own format has it."""
+    """Write a call in the dialect `function_call`."""
     return f'<function_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</function_call>'
 
 
 @dataclass(frozen=True)
 class ScriptedReply:
-    """One reply of the model: its pieces, and why it ended."""
+    """One reply of the model: its pieces of text and its finish reason."""
 
     pieces: tuple[str, ...]
     reason: str = "stop"
@@ -45,7 +44,7 @@ def reply(*pieces: str, reason: str = "stop") -> ScriptedReply:
 
 @dataclass
 class DriveResult:
-    """What came of it: the client's events, per upstream read, and the bodies that were sent."""
+    """The client's events for each upstream read, and the bodies that were sent upstream."""
 
     reads: list[list[Event]] = field(default_factory=list)
     sent: list[dict[str, Any]] = field(default_factory=list)
@@ -82,7 +81,7 @@ def new_exchange(
 def drive(
     exchange: Exchange | RetryingExchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False
 ) -> DriveResult:
-    """Answer every try with the next of the replies; there must be as many as are asked for, or some to `spare`."""
+    """Answer each attempt with the next reply; with `spare`, some replies may be left over."""
     seen = DriveResult()
     waiting = iter(replies)
     while True:

@@ -1,4 +1,4 @@
-"""The numbers of a reply's calls, and which of them were taken."""
+"""The indexes of a reply's calls, and repeated calls."""
 
 import pytest
 

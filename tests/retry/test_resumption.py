@@ -1,4 +1,4 @@
-"""A call of which the client has the beginning, gone on with: one call, whole, for servers that go on."""
+"""Interrupted calls that another reply continues, with backends that continue a last assistant message."""
 
 import json
 
@@ -33,7 +33,7 @@ WRITTEN = (
 
 
 def of(seen):
-    """Give the text, the arguments and errors of the calls, and the stop reason, where the events keep the laws."""
+    """Check the laws of the events; return the text, the arguments and errors of the calls, and the stop reason."""
     normalise(each for each in seen.events if not isinstance(each, Usage))
     answer = fold(seen.events)
     calls = [(each.tool_call_arguments_complete, each.error and each.error.kind) for each in answer.tool_calls]
@@ -263,7 +263,7 @@ ONE_CALL = [("many", '{"text": "a  b\\n\\nc <x> ", "n": 12, "xs": [{"k": "v"}, [
 @pytest.mark.parametrize("held", [False, True], ids=["streamed", "whole"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_in_every_dialect_a_call_that_is_truncated_anywhere_is_resumed(dialect, held):
-    """Where its name was not read yet it is no call, and stays what the client has seen of it: text."""
+    """Truncated before its name is complete, it is no call and stays text."""
     options = {"dialect": dialect, "tools": (MANY, SEND), "buffered": held}
     written = "Well.\n" + render_calls(DIALECTS[dialect], ONE_CALL)
     expected = of(drive(new_exchange(**options), reply(written)))
@@ -296,9 +296,9 @@ TWO_VALUES = {
     "llama4": '<|python_start|>[send(text="x y", text="z")]<|python_end|>',
     "gemma4": '<|tool_call>call:send{text:<|"|>x y<|"|>,text:<|"|>z<|"|>}<tool_call|>',
 }
-"""A call in which a key comes twice, in each language of arguments."""
+"""A call with a repeated key, in each value syntax."""
 CLOSED_AT_ONCE = {"gemma4": '<|"|>'}
-"""Where a string's closing quote cannot be anything else: the client has it, and the string is over."""
+"""Dialects whose closing quote is unambiguous: the client has it already, and the string cannot be continued."""
 
 
 @pytest.mark.parametrize("server", [LLAMA, unconstrained(LLAMA)], ids=["constrained", "free"])
@@ -336,7 +336,7 @@ def test_in_every_value_syntax_a_call_that_lacks_a_member_is_resumed(dialect):
 
 
 def _place(text, count):
-    """Give the place behind so many characters that are no blanks."""
+    """Return the position after `count` characters that are not blanks."""
     return next(at for at in range(len(text) + 1) if len(text[:at].replace(" ", "")) == count)
 
 

@@ -1,4 +1,4 @@
-"""Second tries: what the client sees of replies that came to nothing, and what the model is asked then."""
+"""Retries: what the client sees of defective replies, and what the model is sent then."""
 
 import itertools
 
@@ -144,7 +144,7 @@ def test_arguments_that_violate_the_schema_twice_are_accepted_as_without_retries
 
     assert [("add", '{"b": 1}')] == arguments(seen)
     assert (None, "tool_use") == (seen.tool_calls[0].error, seen.stop_reason)
-    assert ToolCallEnd is type(seen.tool_calls[0])  # one that tells of doubts has a field more
+    assert ToolCallEnd is type(seen.tool_calls[0])  # not the internal `InvalidCallEnd`
 
 
 def test_calls_of_a_buffered_reply_keep_their_order_if_the_retry_fails():
@@ -233,7 +233,7 @@ def test_markers_in_the_defect_are_escaped_in_the_retry():
 
 
 def in_the_second_try(first):
-    """Give tries whose first one has ended with `first`, and what was seen of it."""
+    """Return an exchange whose first attempt was `first` and whose retry has begun, and the events so far."""
     tries = new_exchange()
     seen = [each for _, each in [*tries.feed(text_chunk(first)), *tries.feed(end_chunks()), *tries.close()]]
     assert isinstance(tries, RetryingExchange)
@@ -320,7 +320,7 @@ PIECES = st.lists(
 
 @st.composite
 def replies(draw):
-    """A reply, cut anywhere."""
+    """A reply, split anywhere."""
     text = draw(PIECES)
     places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=6)))
     pieces = [text[a:b] for a, b in itertools.pairwise([0, *places, len(text)])]
@@ -338,7 +338,7 @@ def options(draw):
 
 
 def driven(tries, *answers, server=OFF):
-    """Drive as many tries as are wanted, and give the client's events without the usage, which there must be once."""
+    """Drive all attempts; check that there is one usage, and return the client's other events."""
     events = drive(tries, *answers, backend=server, spare=True).events
 
     assert [Usage] == [type(each) for each in events[-2:-1]]
@@ -353,7 +353,7 @@ def driven(tries, *answers, server=OFF):
     server=st.sampled_from([OFF, get_backend("vllm"), get_backend("llama-server")]),
 )
 def test_the_clients_events_keep_the_laws_for_any_replies(answers, max_retries, options, server):
-    """Also where a later reply is read as the rest of a call that has nothing to do with it."""
+    """Even if the reply to a resumption has nothing to do with the call."""
     events = driven(new_exchange(max_retries=max_retries, backend=server, **options), *answers, server=server)
 
     normalise(event for event in events if event != Text(""))
@@ -362,7 +362,7 @@ def test_the_clients_events_keep_the_laws_for_any_replies(answers, max_retries, 
 
 @given(first=replies(), options=options())
 def test_a_failed_retry_loses_nothing_of_the_reply(first, options):
-    """A second try that is cut off at once mends nothing; only the order of text and calls may differ then."""
+    """A retry that is truncated at once changes nothing but the order of text and calls."""
     without = fold(driven(new_exchange(max_retries=0, **options), first))
     seen = fold(driven(new_exchange(**options), first, reply(reason="length")))
 

@@ -1,4 +1,4 @@
-"""What the model said in one try, within bounds."""
+"""The bounded text of one attempt."""
 
 from fcshim.retry.transcript import MAX_CHARACTERS, Transcript
 

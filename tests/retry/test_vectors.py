@@ -1,4 +1,4 @@
-"""Every way in which calls are known to come to nothing, mended by a second try: whole, streamed, and cut anywhere."""
+"""Vectors of defective calls that a retry replaces, in any split."""
 
 import json
 from pathlib import Path
