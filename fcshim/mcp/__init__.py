@@ -1,6 +1,7 @@
 """MCP servers: connections to them, and their tools for any model.
 
-Rule: a failing server never affects another; the SDK, slow to import, is imported by the first name that needs it.
+Rule: a failing server never affects another; the SDK, whose import takes over a second, is imported by the first
+name that needs it.
 """
 
 from importlib import import_module

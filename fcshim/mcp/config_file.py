@@ -61,6 +61,7 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _EXACT_PACKAGE = re.compile(
     r"(?:@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*@[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*"
 )
+"""A package with its exact version: a later version may be hostile, as postmark-mcp 1.0.16 was."""
 _SIZE_LIMIT = 2**20
 """Bytes of a servers file; hundreds of servers take some ten thousand."""
 
@@ -75,7 +76,7 @@ def load_servers(path: Path | str, env: Mapping[str, str]) -> tuple[McpServerCon
     if len(data) > _SIZE_LIMIT:
         raise ConfigError(f"{path}: larger than {_SIZE_LIMIT} bytes; expected a JSON file of MCP servers")
     try:
-        document = json.loads(data.decode("utf-8-sig"))
+        document = json.loads(data.decode("utf-8-sig"))  # editors on Windows may write a byte order mark
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
@@ -171,6 +172,7 @@ class _ServerFields:
     def _read_headers(self) -> dict[str, str]:
         headers = self._read_string_map("headers")
         for name, value in headers.items():
+            # RFC 9110: a field's name is a token.
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not value.isascii() or not value.isprintable():
                 raise self._error("headers", f"{name!r} to be a header's name, and its value printable ASCII")
         return headers

@@ -231,7 +231,7 @@ class Connection:
             sampling_callback=self._sampling,
             elicitation_callback=self._elicitation,
             mode="legacy" if self.server.handshake else "auto",
-            cache=None,
+            cache=None,  # a list that is read again after a change must not come from the SDK's cache
         )
         async with client:
             self._on_open()

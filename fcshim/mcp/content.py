@@ -58,6 +58,7 @@ def _is_in_text(value: JSON, parts: Sequence[Part]) -> bool:
 
 
 def _text_equals(text: str, value: JSON) -> bool:
+    # Servers made with the SDK wrap a result that is not an object in `{"result": ...}`.
     unwrapped = value.get("result") if isinstance(value, dict) and list(value) == ["result"] else value
     if text == unwrapped:
         return True

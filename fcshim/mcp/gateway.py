@@ -69,6 +69,7 @@ class Gateway:
             await self._session.send_tool_list_changed()
 
     async def _list_tools(self, context: GatewayContext, _: PaginatedRequestParams | None) -> ListToolsResult:
+        # A request over stdio has no HTTP request; its session is the only one, and lasts.
         self._session = context.session if context.request is None else None
         return ListToolsResult(tools=[_to_mcp_tool(tool) for tool in self._tools.registry if self._visible(tool)])
 

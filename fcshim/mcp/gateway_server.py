@@ -1,7 +1,7 @@
 """Serves a gateway: over stdio to the program that started us, or over HTTP.
 
-Rule: on a loopback address only local `Host` headers and no `Origin` headers are accepted, against DNS rebinding and
-web pages; any other address needs an API key.
+Rule: on a loopback address only local `Host` headers and no `Origin` headers are accepted, against web pages and DNS
+rebinding (CVE-2025-66416); any other address needs an API key.
 """
 
 import asyncio
@@ -87,6 +87,7 @@ class _ApiKeyMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = dict(scope.get("headers", ())).get(b"authorization", b"")
+        # In constant time: the duration of a plain comparison reveals the key (CVE-2025-59425).
         if scope["type"] != "http" or hmac.compare_digest(given, self._expected):
             await self._app(scope, receive, send)
             return

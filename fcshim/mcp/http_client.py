@@ -1,7 +1,7 @@
 """The HTTP client under the SDK's transports: a failure fails one request, and every body has a size limit.
 
 Rule: a request that was never sent is distinguished from one that the server may have executed. Compressed bodies are
-refused: a small one can decompress to gigabytes.
+refused: a small one can decompress to gigabytes (CVE-2026-84382).
 """
 
 import contextlib
@@ -76,7 +76,7 @@ class McpHttpClient(httpx2.AsyncClient):
             await response.aclose()
             return _error_response(request, "the answer is packed, which was not asked for")
         if response.status_code == 404 and _SESSION_HEADER in request.headers:
-            self._on_session_lost()
+            self._on_session_lost()  # reconnect; hosts that ignore this 404 stay disconnected (claude-code #94273)
         if not response.is_stream_consumed and not _is_event_stream(response):
             response.stream = _SizeLimitedStream(response.stream)
         return response

@@ -6,7 +6,7 @@ Rule: linear in the input; a line beyond the limit is discarded to its end, and 
 import msgspec
 
 DEFAULT_LINE_LIMIT = 16 * 2**20
-"""Bytes of one message: enough for a screenshot, and an end for a line that never ends."""
+"""Bytes of one message: enough for a screenshot (asyncio's 64 KiB are not), and an end for an endless line."""
 _EXCERPT_BYTES = 256
 """Bytes kept of both ends of an oversized line: enough to find the `id` of the request that it answers."""
 

@@ -168,7 +168,7 @@ class Manager:
     def find(self, name: str) -> McpTool | None:
         """Return the tool named `mcp__server__tool`, `server:tool` or `server__tool`, or None."""
         if self._index is None:
-            self._index = {
+            self._index = {  # reversed, so that the first tool keeps an ambiguous name
                 each: tool for tool in reversed(self.tools()) for each in reversed(all_names(tool.server, tool.name))
             }
         return self._index.get(name)

@@ -62,7 +62,7 @@ class ConnectionMonitor:
         while True:
             await self._tools_changed.wait()
             await anyio.sleep(_DEBOUNCE_SECONDS)
-            self._tools_changed = anyio.Event()
+            self._tools_changed = anyio.Event()  # before the listing, so that a change during it is not missed
             try:
                 self._set_tools(await list_tools(client))
             except MCPError:

@@ -70,7 +70,7 @@ class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     cache: float = 0.0
     """Seconds for which the result of a tool that only reads is cached; 0 for never."""
     handshake: bool = False
-    """Use the protocol before 2026 without probing first, for servers that fail at the probe."""
+    """Use the protocol before 2026 without probing first, for servers that ignore the probe or fail at it."""
 
     @property
     def identity(self) -> str:

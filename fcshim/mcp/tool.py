@@ -68,5 +68,5 @@ class McpTool:
             return failed(error.message)
         except MCPError as error:
             return failed(f"The MCP server {self.server} failed: {error.message or error.code}")
-        except (ValidationError, RuntimeError) as error:
+        except (ValidationError, RuntimeError) as error:  # RuntimeError: the result does not fit the output schema
             return failed(f"The MCP server {self.server} gave no valid result: {str(error)[:500]}")

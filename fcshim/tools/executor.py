@@ -135,6 +135,7 @@ class Executor:
     async def _run(self, tool: AnyTool, arguments: Mapping[str, JSON], context: CallContext) -> ToolResult:
         if tool.traits.parallel:
             return await self._in_slot(tool, arguments, context)
+        # The lock is taken before a slot: calls that wait for it occupy no slots.
         async with self._exclusive:
             return await self._in_slot(tool, arguments, context)
 

@@ -2,6 +2,8 @@
 
 Rule: the reaper runs before the first child process, and learns of each process group as soon as it exists. Each child
 carries a mark in its environment, so that a child that was never reported is found too.
+
+Without this, hosts of MCP servers leave orphans behind: 232 processes with 5.2 GB in typescript-sdk #2002.
 """
 
 import asyncio

@@ -65,7 +65,7 @@ class Files:
             first = max(offset or 1, 1)
             chosen = itertools.islice(lines, first - 1, None if limit is None else first - 1 + max(limit, 0))
             text = _join_limited(chosen, path)
-        if "\0" in text[:8_192]:
+        if "\0" in text[:8_192]:  # text files have no NUL
             raise ToolError(f"{path} is not a text file.")
         if not text:
             return "(empty)" if first == 1 and limit != 0 else f"({path} has no line {first})"
