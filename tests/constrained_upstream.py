@@ -1,4 +1,4 @@
-"""What the tests share about holding a model to calls: a server that says what it is, one that refuses, a call."""
+"""Scripted upstreams for tests of constrained calls: a server that reports its kind, one that refuses, a reply."""
 
 import json
 
@@ -12,22 +12,22 @@ GRAMMAR_REFUSED = Script(
 
 
 def owned_model_list(owner: str) -> Script:
-    """Make the script of a list with one model, which says whose it is."""
+    """Return the script of a model list with one model of this owner."""
     return Script((json.dumps({"object": "list", "data": [{"id": "m", "owned_by": owner}]}).encode(),))
 
 
 def prompt_reply(prompt: str) -> Script:
-    """Make the script of a prompt that llama-server's `/apply-template` has written."""
+    """Return the script of a prompt from llama-server's `/apply-template`."""
     return Script((json.dumps({"prompt": prompt}).encode(),))
 
 
 def completion_reply(*texts: str, stop_type: str = "eos") -> Script:
-    """Make the script of a reply of its `/completion`."""
+    """Return the script of a streamed reply from llama-server's `/completion`."""
     pieces = [event(index=0, content=text, tokens=[7], stop=False, tokens_predicted=1) for text in texts]
     counts = {"tokens_evaluated": 20, "tokens_predicted": 7, "timings": {"cache_n": 15}}
     return Script((*pieces, event(content="", stop=True, stop_type=stop_type, stopping_word="", **counts)))
 
 
 def make_client(upstream: ScriptedUpstream, **settings) -> Client:
-    """Make a client for that model."""
+    """Create a client for the model `m` of this upstream."""
     return Client(upstream.url, model="m", **settings)

@@ -1,10 +1,9 @@
 """The coverage-guided fuzzer: `python -m tests.fuzz.coverage [libFuzzer's options] [FOLDER | FILE ...]`; needs atheris.
 
-Without a folder it searches, for a minute, from a copy of the corpus and an input for each dialect. What breaks a law
-is written to a file, and is run again by giving that file.
+Without a folder it searches for a minute, starting from a copy of the corpus and one input per dialect. An input that
+breaks a law is written to a file; pass that file to run it again.
 
-Rule: the laws are those of every other run; only how inputs are found is different.
-Neighbours: `inputs` says what an input means, `judge` runs it.
+Rule: the laws are those of every other run; only the search for inputs is different.
 """
 
 import shutil
@@ -25,25 +24,25 @@ __all__ = ["StreamParser", "main", "run"]
 
 
 def run(data: bytes) -> None:
-    """Judge one input; raise where a law is broken."""
+    """Check one input; raise if it breaks a law."""
     _, failure = judge(read_document(data))
     if failure is not None:
         raise AssertionError(str(failure))
 
 
 def main() -> None:
-    """Let libFuzzer search."""
+    """Run libFuzzer."""
     options = [argument for argument in sys.argv[1:] if argument.startswith("-")] or ["-max_total_time=60"]
-    places = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    paths = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     with tempfile.TemporaryDirectory() as folder:
-        words = Path(folder) / "words"
-        words.write_text("".join(f"{_quoted(marker)}\n" for marker in _markers()), encoding="utf-8")
-        if not places:
+        dictionary = Path(folder) / "dictionary"
+        dictionary.write_text("".join(f"{_quoted(marker)}\n" for marker in _markers()), encoding="utf-8")
+        if not paths:
             corpus = Path(shutil.copytree(CORPUS, Path(folder) / "corpus"))
             for name, data in seed_inputs().items():
                 (corpus / name).write_bytes(data)
-            places = [str(corpus)]
-        atheris.Setup([sys.argv[0], f"-dict={words}", "-max_len=2000", *options, *places], run)
+            paths = [str(corpus)]
+        atheris.Setup([sys.argv[0], f"-dict={dictionary}", "-max_len=2000", *options, *paths], run)
         atheris.Fuzz()
 
 
@@ -52,7 +51,7 @@ def _markers() -> list[str]:
 
 
 def _quoted(marker: str) -> str:
-    r"""Spell a marker as libFuzzer's dictionaries do, with `\xNN` for what is not plain."""
+    r"""Quote a marker for a libFuzzer dictionary, with each byte as `\xNN`."""
     return '"' + "".join(f"\\x{byte:02x}" for byte in marker.encode()) + '"'
 
 

@@ -1,7 +1,7 @@
-"""Replies with calls in any dialect of the table, written by its own templates, from random tools and arguments.
+"""Replies with calls in any dialect of the table, rendered by its own templates, from random tools and arguments.
 
-Rule: everything follows from the seed; what a dialect cannot say (a string that ends its own tag) has no known meaning.
-Neighbours: `documents` makes the replies around the default dialect, `judge` runs both kinds.
+Rule: the seed determines everything; a reply that the dialect cannot express exactly (a string that contains its own
+end tag) has no expected events.
 """
 
 import json
@@ -18,12 +18,12 @@ KEYS = ("city", "n", "on", "items", "path", "x", "query", "units")
 PLAIN = ("Paris", "two words", "naïve", "東京", "🙂", "a < b", "it is 5 o'clock", "x = {1: [2]}", "a,b;c", "", "#1")
 LOOKALIKES = ("12", "true", "null", "[1]")
 AMBIGUOUS_EMPTY_LISTS = {"minimax_m3"}
-"""Dialects that write what no schema types as elements in elements: an empty list is an empty string."""
+"""Dialects that write untyped values as nested elements, so that an empty list looks like an empty string."""
 TYPES = ("string", "string", "string", "integer", "number", "boolean", "array", "object")
 
 
 def make(seed: int, source: random.Random) -> Document:
-    """Make a document: half are mutated."""
+    """Create a document; half of them are mutated."""
     row = DIALECTS[source.choice(list(DIALECTS))]
     document = _Writer(seed, source, row).write()
     if source.random() < 0.5:
@@ -37,7 +37,7 @@ def make(seed: int, source: random.Random) -> Document:
 
 
 def _choose_reader(document: Document, row: Dialect, source: random.Random) -> None:
-    """Read it as the dialect it is written in, by rescue from another one, or as any."""
+    """Parse the document with its own dialect, with `rescue` from another one, or with `auto`."""
     way = source.random()
     if way < 0.2:
         document.options["dialect"] = "auto"
@@ -45,11 +45,11 @@ def _choose_reader(document: Document, row: Dialect, source: random.Random) -> N
         document.options["dialect"] = source.choice(list(DIALECTS))
         document.options["rescue"] = True
     if way < 0.4 and (row.bare or row.markup):
-        document.events = None  # a call that may not be followed by text, and markup that only its own dialect drops
+        document.events = None  # a bare call must not precede text, and other dialects do not drop this markup
 
 
 class _Writer:
-    """Writes one reply."""
+    """Writes one reply with its expected events."""
 
     def __init__(self, seed: int, source: random.Random, row: Dialect) -> None:
         self._source = source
@@ -120,7 +120,7 @@ def _inner(source: random.Random, *, nasty: bool, depth: int) -> Any:
 
 
 def _string(source: random.Random, *, nasty: bool, typed: bool = False) -> str:
-    """Make a string; one that no schema types does not look like another type, which some formats cannot tell."""
+    """Create a string; an untyped one never looks like another type, because some formats cannot distinguish them."""
     if not nasty:
         return source.choice((*PLAIN, *LOOKALIKES) if typed else PLAIN)
     return "".join(source.choices(NASTY, k=source.choice((0, 1, 2, 3)))).replace("\ud83d\ude42", "🙂")

@@ -1,7 +1,6 @@
-"""Replies as models write them, and worse: made fast from one seed, most of them with a known meaning.
+"""Replies as models write them, and malformed ones, generated from a seed; most have known expected events.
 
-Rule: everything follows from the seed, so that a seed is a bug report.
-Neighbours: `judge` runs the documents, `run` counts them.
+Rule: the seed determines everything, so that a seed is a complete bug report.
 """
 
 import json
@@ -37,7 +36,7 @@ JUNK = (
 
 @dataclass(slots=True)
 class Document:
-    """A reply, how to read it, and what it means where that is known."""
+    """A reply, the parser's options for it, and its expected events if they are known."""
 
     seed: int
     text: str = ""
@@ -47,16 +46,16 @@ class Document:
     stop_reason: StopReason = "complete"
     finished: bool = False
     loose: bool = False
-    """True where white space around text is not compared: templates and sections have their own."""
+    """True if white space around text is not compared, because templates and sections add some."""
 
     @property
     def offered(self) -> list[str] | None:
-        """The names that may be called; None admits every name."""
+        """The names of the offered tools; None admits every name."""
         return None if self.tools is None else [tool["function"]["name"] for tool in self.tools]
 
 
 def make(seed: int, source: random.Random) -> Document:
-    """Make a document: half are exact, three in ten are mutated, two in ten are a soup of pieces."""
+    """Create a document: half are exact, three in ten are mutated, two in ten are random fragments."""
     kind = source.random()
     if kind < 0.8:
         document = _Writer(seed, source).write()
@@ -68,7 +67,7 @@ def make(seed: int, source: random.Random) -> Document:
 
 
 def arguments(source: random.Random) -> dict[str, Any]:
-    """Make the arguments of a call."""
+    """Create the arguments of a call."""
     return {_string(source): _value(source, 0) for _ in range(source.choice((0, 1, 1, 2, 3)))}
 
 
@@ -100,7 +99,7 @@ def body(name: str, spelled: str, source: random.Random) -> str:
 
 
 class _Writer:
-    """Writes a document whose meaning is known, segment by segment."""
+    """Writes a document with known expected events, segment by segment."""
 
     def __init__(self, seed: int, source: random.Random) -> None:
         self._source = source
@@ -185,7 +184,7 @@ class _Writer:
         self._add_text(f"\n> {self._quotable()}\n\nas said. ")
 
     def _quotable(self) -> str:
-        """Write a call on one line and without quotation marks of Markdown, so that the quotation around it holds."""
+        """Write a call on one line and without Markdown quotes, so that the quotation around it stays intact."""
         source = self._source
         spelled = json.dumps({"a": source.choice(WORDS), "b": [source.randint(0, 9)]})
         return f'{OPEN}{{"name": {json.dumps(source.choice(self._offered))}, "arguments": {spelled}}}{CLOSE}'
@@ -196,7 +195,7 @@ class _Writer:
         self._document.finished = True
 
     def _cut(self) -> None:
-        """End in the middle of a call's arguments, at the token limit: the call is truncated, whatever was sent."""
+        """End inside a call's arguments, at the token limit: the call is truncated, whatever was sent."""
         source = self._source
         name = source.choice(self._offered)
         start = f'{OPEN}{{"name": {json.dumps(name)}, "arguments": '
@@ -210,7 +209,7 @@ class _Writer:
 
 
 def noise(source: random.Random) -> str:
-    """Make prose without Markdown's quotation marks: decoys in plenty, never a call."""
+    """Create prose without Markdown quotes: many partial markers, but never a call."""
     return " ".join(source.choices(WORDS, k=source.randint(1, 8))) + " "
 
 

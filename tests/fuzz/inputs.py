@@ -1,10 +1,9 @@
-"""The coverage-guided fuzzer's inputs: files that begin with a line that says how the rest is read.
+"""The inputs of the coverage-guided fuzzer: files whose first line selects how the remainder is parsed.
 
-The line is a dialect's name (or `auto`) and two numbers: a seed for the options, and one for the splits. A line that
-mutations have spoilt says something, too.
+The line is a dialect's name (or `auto`) and two numbers: a seed for the options, and one for the splits. A line that a
+mutation has damaged is still valid.
 
-Rule: any bytes are an input; what a file means does not change when the table of dialects grows.
-Neighbours: `coverage` searches from `corpus/`, `judge` runs the documents.
+Rule: any bytes are an input; the meaning of a file does not change when the dialect table grows.
 """
 
 import json
@@ -31,7 +30,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 def read_document(data: bytes) -> Document:
-    """Give the document that an input stands for."""
+    """Return the document of an input."""
     line, _, text = data.decode("utf-8", "replace").partition("\n")
     name, how, where = [*line.split(" ", 2), "", "", ""][:3]
     names = (*DIALECTS, AUTO)
@@ -47,6 +46,6 @@ def read_document(data: bytes) -> Document:
 
 
 def seed_inputs() -> dict[str, bytes]:
-    """Give an input for each dialect, written by its own templates."""
+    """Return one input per dialect, rendered by its own templates."""
     calls = [(name, json.dumps(arguments)) for name, arguments in CALLS]
     return {name: f"{name} 0 0\nWell.\n{render_calls(row, calls)}\n".encode() for name, row in DIALECTS.items()}

@@ -1,7 +1,6 @@
-"""Runs one document under many splits and says which law it breaks, if any; makes what breaks one smaller.
+"""Run one document under many splits, report the law that it breaks, and shrink a document that breaks one.
 
-Rule: one execution is one document under one split, judged against all laws and against the document as a whole.
-Neighbours: `documents` makes what is judged, `tests.parse.laws` holds the laws.
+Rule: one execution is one document under one split, checked against all laws and against the unsplit run.
 """
 
 import itertools
@@ -27,7 +26,7 @@ class Failure:
 
     @property
     def law(self) -> str:
-        """The law's name: the reason without what is particular to this text."""
+        """The law's name: the reason without the details of this text."""
         return ":".join(self.reason.split(":")[:2])
 
     def __str__(self) -> str:
@@ -40,7 +39,7 @@ class Failure:
 
 
 def judge(document: Document) -> tuple[int, Failure | None]:
-    """Give how many executions a document took, and the first law that it broke."""
+    """Return the number of executions of a document, and its first failure."""
     reference: list[Piece] | None = None
     executions = 0
     for pieces in _splits(document):
@@ -53,7 +52,7 @@ def judge(document: Document) -> tuple[int, Failure | None]:
 
 
 def shrink(failure: Failure) -> Failure:
-    """Cut the text of a failure down as long as it still breaks the same law under some split."""
+    """Shorten the text of a failure as long as it still breaks the same law under some split."""
     best = _judge_smaller(failure, failure.document.text)
     if best is None:
         return failure
@@ -67,7 +66,7 @@ def shrink(failure: Failure) -> Failure:
 
 
 def _judge_smaller(failure: Failure, text: str) -> Failure | None:
-    """Judge a smaller text, whose meaning is not known."""
+    """Judge a shorter text, without expected events."""
     found = judge(replace(failure.document, text=text, events=None))[1]
     return found if found is not None and found.law == failure.law else None
 

@@ -1,7 +1,6 @@
-"""From a seed to a document, of either kind.
+"""Create the document of a seed.
 
-Rule: odd seeds are replies in any dialect, even ones replies around the default dialect.
-Neighbours: `documents` and `dialects` write them, `judge` and `run` take them from here.
+Rule: odd seeds give replies in any dialect, even seeds give replies in the default dialect.
 """
 
 import random
@@ -11,6 +10,6 @@ from tests.fuzz.documents import Document
 
 
 def make(seed: int) -> Document:
-    """Make the document of a seed."""
+    """Create the document of a seed."""
     source = random.Random(seed)
     return dialects.make(seed, source) if seed % 2 else documents.make(seed, source)

@@ -1,7 +1,6 @@
 """The fuzzer's command: `python -m tests.fuzz.run --executions N [--seed S] [--seconds T] [--replay SEED]`.
 
-Rule: prints the seed of whatever breaks a law, made as small as it gets, and exits with 1.
-Neighbours: `documents` makes the replies, `judge` runs them.
+Rule: prints each document that breaks a law, shrunk and with its seed, and then exits with status 1.
 """
 
 import argparse
@@ -19,7 +18,7 @@ BATCH = 200
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Fuzz as the command line asks."""
+    """Run the fuzzer with these command-line arguments."""
     options = _options().parse_args(arguments)
     if options.replay is not None:
         return _replay(options.replay)
@@ -35,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _fuzz(start: int, executions: int, seconds: float | None, workers: int, enough: int) -> tuple[int, list[Failure]]:
-    """Judge batches of seeds in worker processes until there are enough executions, seconds or failures."""
+    """Judge batches of seeds in worker processes until the number of executions, seconds or failures is reached."""
     deadline = None if seconds is None else time.monotonic() + seconds
     done, failures = 0, list[Failure]()
     batches = itertools.count(start, BATCH)

@@ -1,4 +1,4 @@
-"""The fuzzer itself works, and a small share of its executions runs with every test run."""
+"""Tests of the fuzzer itself, and a small number of its executions."""
 
 from fcshim.parse.dialects import DIALECTS
 from tests.fuzz.inputs import CORPUS, read_document, seed_inputs
@@ -14,7 +14,7 @@ def test_a_seed_makes_one_document() -> None:
     assert make(7) != make(8)
 
 
-def test_most_documents_have_a_meaning() -> None:
+def test_most_documents_have_expected_events() -> None:
     exact = [document for document in map(make, range(400)) if document.events is not None]
 
     assert len(exact) > 150
@@ -39,13 +39,13 @@ def test_no_input_of_the_corpus_breaks_a_law() -> None:
         assert failure is None, f"{path.name}: {failure}"
 
 
-def test_whatever_the_bytes_they_are_an_input() -> None:
+def test_any_bytes_are_an_input() -> None:
     assert read_document(b"").text == ""
     assert read_document(b"\xff\x00").options["dialect"] in {*DIALECTS, "auto"}
     assert read_document(b"hermes 0 0\nx").options["dialect"] == "hermes"
 
 
-def test_a_broken_law_is_found_and_made_small() -> None:
+def test_a_broken_law_is_found_and_shrunk() -> None:
     document = next(document for document in map(make, range(400)) if document.events and len(document.events) > 3)
     document.events = [{"stop": "error"}]
     executions, failure = judge(document)

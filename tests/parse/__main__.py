@@ -1,7 +1,6 @@
-"""Reports which vectors pass: `python -m tests.parse [FILE ...]`, with the failing ones spelled out.
+"""Report which vectors pass, with the reason of each failure: `python -m tests.parse [FILE ...]`.
 
-Rule: reads the named vector files, or every one.
-Neighbours: `cases` runs them.
+Rule: without names, every vector file is checked.
 """
 
 import sys
@@ -10,23 +9,23 @@ from tests.parse.cases import VECTORS, Case, check, load
 
 
 def main(names: list[str]) -> int:
-    """Check the named vector files, or all; give 1 where a vector fails."""
+    """Check the named vector files, or all; return 1 if a vector fails."""
     failed = 0
     for name in names or sorted(path.stem for path in VECTORS.glob("*.json")):
         cases = load(name)
-        faults = [(case.name, fault) for case in cases if (fault := _fault(case))]
-        failed += len(faults)
-        print(f"{name}: {len(cases) - len(faults)} of {len(cases)} pass")
-        for case_name, fault in faults:
-            print(f"  {case_name}: {fault}")
+        failures = [(case.name, failure) for case in cases if (failure := _failure(case))]
+        failed += len(failures)
+        print(f"{name}: {len(cases) - len(failures)} of {len(cases)} pass")
+        for case_name, failure in failures:
+            print(f"  {case_name}: {failure}")
     return 1 if failed else 0
 
 
-def _fault(case: Case) -> str | None:
+def _failure(case: Case) -> str | None:
     try:
         check(case)
-    except Exception as fault:  # noqa: BLE001  whatever a case raises is its report
-        return f"{type(fault).__name__}: {fault}"
+    except Exception as error:  # noqa: BLE001  whatever a case raises is its report
+        return f"{type(error).__name__}: {error}"
     return None
 
 

@@ -1,8 +1,7 @@
-"""One helper that runs a parser case in every way a stream can be cut, and the reader of the vector files.
+"""Run a parser case under many splits of its text, and load the vector files.
 
-Rule: whatever a case expects, it expects whole, character by character, in pieces of four, at random splits, and with
+Rule: a case must give the expected events whole, character by character, in pieces of four, at random splits, and with
 text after it; the laws are checked on every run.
-Neighbours: `vectors/*.json` are the cases, `laws` judges the events, the test files of this room call `check`.
 """
 
 import itertools
@@ -23,12 +22,12 @@ TAIL = "\nThat is all.\n"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A reply and what it means.
+    """A reply and its expected events.
 
-    `events` are pieces as `laws.normalise` gives them, where a call may leave out `arguments` (any), give a `value`
-    (equal as JSON) instead, and gives the kinds of error it accepts; `calls` instead of `events` expects only which
-    calls run. `last` says that text after the reply changes its meaning, `loose` that white space around text is not
-    compared, `finished` that the parser must have ended the reply by itself.
+    `events` are pieces as `laws.normalise` returns them. A call may omit `arguments` (any are accepted) or have a
+    `value` (equal as JSON) instead, and its `error` is the kind or the list of kinds that are accepted. `calls` instead
+    of `events` expects only the calls that run. `last` means that text after the reply changes its events, `loose` that
+    white space around text is not compared, `finished` that the parser must end the reply by itself.
     """
 
     name: str
@@ -44,13 +43,13 @@ class Case:
 
 
 def load(name: str) -> list[Case]:
-    """Read the cases of one vector file; tools may be given by their names alone."""
+    """Load the cases of one vector file; a tool may be just its name."""
     made = [Case(**case) for case in json.loads((VECTORS / f"{name}.json").read_text(encoding="utf-8"))]
     return [replace(case, tools=case.tools and [_tool(tool) for tool in case.tools]) for case in made]
 
 
 def check(case: Case) -> list[Piece]:
-    """Run a case in every way, compare each with what it expects, and give its normalised events."""
+    """Run a case under every split, compare each run with its expected events, and return the normalised events."""
     first = _run_and_compare(case, [case.input])
     for pieces in splits(case.input, random.Random(case.name)):
         again = _run_and_compare(case, pieces)
@@ -63,7 +62,7 @@ def check(case: Case) -> list[Piece]:
 
 
 def run(case: Case, pieces: Sequence[str]) -> tuple[list[Event], bool]:
-    """Feed the pieces to a fresh parser; give its events and whether it ended the reply by itself."""
+    """Feed the pieces to a new parser; return its events, and whether it ended the reply by itself."""
     parser = StreamParser(**case.options, tools=case.tools)
     events = [event for piece in pieces for event in parser.feed(piece)]
     finished = parser.finished
@@ -87,7 +86,7 @@ def random_split(text: str, source: random.Random) -> list[str]:
 
 
 def matches(expected: Piece, actual: Piece) -> bool:
-    """Say whether a normalised event is what a vector asks for."""
+    """Return whether a normalised event is what a vector expects."""
     if "call" not in expected:
         return expected == actual
     if expected["call"] != actual.get("call"):
@@ -102,7 +101,7 @@ def matches(expected: Piece, actual: Piece) -> bool:
 
 
 def _same_json(one: Any, other: Any) -> bool:
-    """Compare as JSON, where true is not 1 and 1.0 is not 1."""
+    """Compare as JSON text, in which true and 1.0 differ from 1, unlike in Python."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -141,7 +140,7 @@ def _compare(case: Case, actual: list[Piece]) -> None:
 
 
 def strip_texts(pieces: list[Piece]) -> list[Piece]:
-    """Take white space around text and reasoning away."""
+    """Strip white space around text and reasoning, and drop the pieces that become empty."""
     stripped = [{"text": piece["text"].strip()} if "text" in piece else piece for piece in pieces]
     stripped = [{"reasoning": piece["reasoning"].strip()} if "reasoning" in piece else piece for piece in stripped]
     return [piece for piece in stripped if piece.get("text") != "" and piece.get("reasoning") != ""]

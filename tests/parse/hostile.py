@@ -1,7 +1,6 @@
-"""Families of replies that make careless parsers slow or large, at any size.
+"""Families of replies of any size that make a careless parser use too much time or memory.
 
-Rule: a family is one idea, repeated; `size` is the length in characters, give or take one repetition.
-Neighbours: the laws measure work and memory on them, the parser's benchmark measures time.
+Rule: a family repeats one pattern; `size` is the length in characters, to within one repetition.
 """
 
 from collections.abc import Callable
@@ -166,4 +165,4 @@ IN_DIALECTS: dict[str, tuple[str, Callable[[int], str]]] = {
     "gemma: tiny calls": ("functiongemma", _fill("", "<start_function_call>call:f{}<end_function_call>")),
     "gemma: opening tags": ("functiongemma", _fill("", "<start_function_call>call:")),
 }
-"""Families that are about another dialect than the default one, each with its dialect."""
+"""Families in dialects other than the default one, each with its dialect."""

@@ -1,4 +1,4 @@
-"""How much work a parser does with a text that comes in pieces of four characters, counted in instructions."""
+"""Count the bytecode instructions of a parser that gets a text in pieces of four characters."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from tests.steps import steps
 
 
 def count_instructions(text: str, dialect: str, tools: Sequence[Any]) -> int:
-    """Count the bytecode instructions that reading the text takes."""
+    """Return the number of bytecode instructions that parsing the text takes."""
     parser = StreamParser(dialect, tools)
 
     def read() -> None:

@@ -1,7 +1,6 @@
-"""The laws that hold for every stream of events a parser gives, and the form in which two streams are compared.
+"""The design's laws for a parser's events, and the normal form in which two event streams are compared.
 
-Rule: knows the events and the design's laws, and nothing of how the parser works.
-Neighbours: `cases` asks it about every run of every vector, the property tests and the fuzzer about what they generate.
+Rule: depends on the event types and the design's laws only, not on the parser's implementation.
 """
 
 import json
@@ -37,9 +36,9 @@ def _require(holds: object, law: str) -> None:
 
 
 def normalise(events: Iterable[Event]) -> list[Piece]:
-    """Check that calls are balanced and add up, then give the stream with whatever a split may change taken away.
+    """Check that calls are balanced and that their chunks add up; return the stream without what a split may change.
 
-    Adjacent texts are merged, chunks are folded into their call, ids are replaced by the order of the calls.
+    Adjacent texts are merged, chunks are folded into their call, and ids are dropped.
     """
     pieces: list[Piece] = []
     call: _Call | None = None
@@ -72,7 +71,7 @@ def normalise(events: Iterable[Event]) -> list[Piece]:
                 _require(call is None, "balanced: the reply ended inside a call")
                 pieces.append({"stop": event.stop_reason})
             case _:
-                raise LawBrokenError(f"a parser gives no {event!r}")
+                raise LawBrokenError(f"a parser does not emit {event!r}")
     _require(call is None, "balanced: a call never ended")
     return pieces
 
@@ -94,7 +93,7 @@ class _Call:
     def end(self, event: ToolCallEnd) -> Piece:
         self._same(event)
         complete = event.tool_call_arguments_complete
-        if isinstance(event, InvalidCallEnd):  # what was not sent comes with the end
+        if isinstance(event, InvalidCallEnd):  # the unsent arguments come with the end
             self._reader.feed(event.unsent)
             self._sent.append(event.unsent)
         _require(event.tool_call_name == self._start.tool_call_name, "a call keeps its name")
@@ -131,10 +130,10 @@ def check_reply(
     offered: Collection[str] | None = None,
     markup: Collection[str] = (),
 ) -> list[Piece]:
-    """Check one whole reply against the laws that need its input, and give it normalised.
+    """Check one whole reply against the laws that need its input, and return it normalised.
 
-    `finished` says that the parser ended the reply by itself and dropped the rest; `offered` are the tools' names;
-    `markup` are the tokens that the dialect drops.
+    `finished` means that the parser ended the reply by itself and dropped the remainder; `offered` are the tools'
+    names; `markup` are the tokens that the dialect drops.
     """
     pieces = normalise(events)
     _require(pieces and "stop" in pieces[-1], "a reply ends with a stop")
@@ -156,17 +155,17 @@ def check_reply(
 
 
 def executable(pieces: Iterable[Piece]) -> list[Piece]:
-    """Give the calls that a client would run."""
+    """Return the calls that a client would run."""
     return [piece for piece in pieces if "call" in piece and piece["error"] is None]
 
 
 def emitted_text(pieces: Iterable[Piece]) -> str:
-    """Give all text and reasoning, in order."""
+    """Return all text and reasoning, in order."""
     return "".join(piece.get("text", "") + piece.get("reasoning", "") for piece in pieces)
 
 
 def is_encodable(pieces: list[Piece]) -> bool:
-    """Say whether the stream can be written as UTF-8 JSON, which half surrogates cannot."""
+    """Return whether the stream can be written as UTF-8 JSON, which lone surrogates cannot."""
     try:
         json.dumps(pieces, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -182,11 +181,11 @@ def _expected_stop(pieces: list[Piece], stop_reason: StopReason) -> StopReason:
 
 
 def well_formed(text: str) -> str:
-    """Join the halves of surrogate pairs; a half without its other becomes U+FFFD."""
+    """Join surrogate pairs; a lone surrogate becomes U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _is_subsequence(part: str, whole: str) -> bool:
-    """Say whether `part` is `whole` with characters left out."""
+    """Return whether `part` is `whole` with characters removed."""
     characters = iter(well_formed(whole))
     return part in whole or all(character in characters for character in part)

@@ -1,7 +1,6 @@
-"""A judge of strict JSON, written apart from the parser: what is a prefix of it, and what is an object in it.
+"""A reference implementation of strict JSON: a checker of prefixes, and a loader of objects.
 
-Rule: knows RFC 8259 and nothing of fcshim, so that it cannot share the parser's mistakes.
-Neighbours: `laws` asks it about every chunk and every finished call.
+Rule: implements RFC 8259 independently of fcshim, so that it cannot share the parser's mistakes.
 """
 
 import json
@@ -15,11 +14,11 @@ _LITERALS = {"t": "rue", "f": "alse", "n": "ull"}
 
 
 class NonStrictJsonError(AssertionError):
-    """The text is not strict JSON, and nothing that follows could make it so."""
+    """The text is not strict JSON, and no continuation of it is."""
 
 
 def load_object(text: str) -> dict[str, Any]:
-    """Give the object that strict `text` spells; duplicate keys, NaN, infinities and half surrogates are refused."""
+    """Load the object in strict `text`; duplicate keys, NaN, infinities and lone surrogates raise."""
     value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
     if not isinstance(value, dict):
         raise NonStrictJsonError(f"not an object: {text[:80]!r}")
@@ -39,7 +38,7 @@ def _refuse(constant: str) -> None:
 
 
 class PrefixReader:
-    """Reads one JSON object in pieces and raises `NotStrictError` at the first character that cannot belong to it.
+    """Reads one JSON object in pieces and raises `NonStrictJsonError` at the first character that cannot belong to it.
 
     A pushdown automaton with one method per state; each takes a character and sets the next state.
     """
@@ -54,7 +53,7 @@ class PrefixReader:
 
     @property
     def complete(self) -> bool:
-        """Whether the object has been closed."""
+        """True if the object is closed."""
         return self._state == self._end
 
     def feed(self, text: str) -> None:

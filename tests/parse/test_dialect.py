@@ -1,4 +1,4 @@
-"""The dialect table as a whole: what must hold of every row."""
+"""Properties of every dialect in the table."""
 
 import itertools
 
@@ -18,7 +18,7 @@ ROWS = [pytest.param(row, id=name) for name, row in DIALECTS.items()]
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_no_closing_marker_begins_another_marker_of_its_row(row: Dialect) -> None:
+def test_no_end_marker_is_a_prefix_of_another_marker(row: Dialect) -> None:
     others = (*row.inner_openers(), *row.section_openers(), *row.closers())
     begun = [(short, long) for short in row.closers() for long in others if long != short and long.startswith(short)]
 
@@ -26,19 +26,19 @@ def test_no_closing_marker_begins_another_marker_of_its_row(row: Dialect) -> Non
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_row_says_no_marker_twice(row: Dialect) -> None:
+def test_a_dialect_has_no_duplicate_markers(row: Dialect) -> None:
     for markers in (row.openers(), row.closers(), row.section_openers(), row.markup):
         assert len(set(markers)) == len(markers)
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_something_opens_every_call(row: Dialect) -> None:
+def test_every_dialect_has_a_start_marker_or_start_characters(row: Dialect) -> None:
     assert row.openers() or row.starts
     assert set(row.starts) <= set("[{")
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_row_can_be_hashed(row: Dialect) -> None:
+def test_dialects_are_hashable(row: Dialect) -> None:
     assert hash(row) == hash(DIALECTS[row.name])
 
 
@@ -46,12 +46,12 @@ MENDED = sorted({row.body.grammar for row in DIALECTS.values() if isinstance(row
 
 
 @pytest.mark.parametrize("name", MENDED)
-def test_a_grammar_can_be_read(name: str) -> None:
+def test_every_grammar_loads(name: str) -> None:
     assert "start" in load_grammar(name).options.start
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_row_makes_readers(row: Dialect) -> None:
+def test_every_dialect_creates_body_readers(row: Dialect) -> None:
     reader = row.body.reader(row, row.open, CallSink(None, "stream", str, 100), DEFAULT_LIMITS)
 
     assert isinstance(reader, BodyReader)
@@ -63,7 +63,7 @@ DEMAND = ToolChoice("required", ["first_tool"])
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_row_says_which_tools_there_are_and_which_is_demanded(row: Dialect) -> None:
+def test_the_prompt_lists_the_tools_and_names_the_required_one(row: Dialect) -> None:
     prompt, demand = render_system(row, TOOLS), render_system(row, TOOLS, DEMAND)
 
     assert all(part in prompt.casefold() for part in ("first_tool", "what it does.", "city", "string"))
@@ -73,7 +73,7 @@ def test_a_row_says_which_tools_there_are_and_which_is_demanded(row: Dialect) ->
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_row_can_be_asked_for(row: Dialect) -> None:
+def test_the_prompt_shows_the_markers(row: Dialect) -> None:
     prompt = render_system(row, [])
 
     if not row.starts:
@@ -84,7 +84,7 @@ def test_a_row_can_be_asked_for(row: Dialect) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_result_looks_like_no_call(row: Dialect) -> None:
+def test_a_rendered_result_contains_no_start_marker(row: Dialect) -> None:
     result = render_result(row, "f", "4711")
 
     assert not [marker for marker in row.openers() if marker in result]

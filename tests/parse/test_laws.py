@@ -1,6 +1,7 @@
-"""Laws 1 to 8 of the design as properties: of whatever a model may write, under whatever split.
+"""Laws 1 to 8 of the design as properties of any reply under any split.
 
-Law 9 is the codecs'. The fuzzer holds the same laws over many more replies, `hostile` feeds law 7.
+Law 9 is tested with the codecs. The fuzzer checks the same laws on many more replies; law 7 uses the families in
+`hostile`.
 """
 
 import itertools
@@ -46,7 +47,7 @@ prose = st.lists(st.sampled_from([word for word in WORDS if "`" not in word]), m
 
 @st.composite
 def written_calls(draw: st.DrawFn) -> tuple[str, Piece]:
-    """A strict call as a model writes it, and the piece it must become."""
+    """A strict call as a model writes it, and its expected piece."""
     name, spelled = draw(names), json.dumps(draw(arguments), **draw(layouts))
     members = draw(st.permutations([f'"name": {json.dumps(name)}', f'"arguments": {spelled}']))
     space = draw(st.sampled_from(["", "\n", " \r\n\t"]))
@@ -56,7 +57,7 @@ def written_calls(draw: st.DrawFn) -> tuple[str, Piece]:
 
 @st.composite
 def exact_replies(draw: st.DrawFn) -> tuple[str, list[Piece]]:
-    """Prose and strict calls in turn, and their meaning."""
+    """Alternating prose and strict calls, and their expected pieces."""
     text, pieces = "", list[Piece]()
     for said, call in draw(st.lists(st.tuples(prose, written_calls()), max_size=3)):
         text += f"{said} {call[0]}"
@@ -66,7 +67,7 @@ def exact_replies(draw: st.DrawFn) -> tuple[str, list[Piece]]:
 
 @st.composite
 def replies(draw: st.DrawFn) -> str:
-    """Anything: a soup of pieces, or calls and prose with the damage that models do."""
+    """Any reply: random fragments, or calls and prose with the errors that models make."""
     if draw(st.booleans()):
         return "".join(draw(st.lists(st.sampled_from(JUNK) | st.text(max_size=3), max_size=15)))
     text, _ = draw(exact_replies())
@@ -93,7 +94,7 @@ def _damage(text: str, at: int, length: int, kind: int, draw: st.DrawFn) -> str:
 
 
 def _read(text: str, cuts: list[int], stop_reason: StopReason = "complete", **settings: Any) -> list[Piece]:
-    """Read a reply in the pieces that the cuts make, with all laws checked that `check_reply` knows."""
+    """Parse a reply in the pieces that the cuts make, and check all laws of `check_reply`."""
     parser = StreamParser(**settings)
     ends = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
     events = [event for start, end in itertools.pairwise(ends) for event in parser.feed(text[start:end])]
@@ -145,7 +146,7 @@ def test_law_4_strict_arguments_are_forwarded_byte_for_byte(
 
 @SOME
 @given(arguments, st.sampled_from(["True", "None", "'x'", "[1,]", '{"a": 1,}', "/**/1"]))
-def test_law_4_what_a_mend_continues_is_json(before: dict[str, object], lenient: str) -> None:
+def test_law_4_repaired_arguments_are_json(before: dict[str, object], lenient: str) -> None:
     strict = json.dumps({"k": 0, **before})
     text = f'{OPEN}{{"name": "f", "arguments": {strict[:-1]}, "zz\\u0001": {lenient}}}}}{CLOSE}'
     (call, _) = _read(text, EVERYWHERE)
@@ -175,7 +176,7 @@ def test_law_5_without_tools_a_reply_is_its_text(text: str, cuts: list[int], sto
 
 @SOME
 @given(exact_replies(), st.sampled_from(["max_tokens", "content_filter", "error"]))
-def test_law_6_a_cut_reply_runs_only_what_was_finished(reply: tuple[str, list[Piece]], stop: StopReason) -> None:
+def test_law_6_a_truncated_reply_runs_only_complete_calls(reply: tuple[str, list[Piece]], stop: StopReason) -> None:
     text, pieces = reply
     calls = executable(pieces)
     for end in {*range(0, len(text), 7), *range(max(0, len(text) - 40), len(text))}:
@@ -261,7 +262,7 @@ def test_law_8_an_unknown_dialect_is_a_documented_error() -> None:
         (["\ud83d", "", "\ude42!"], "🙂!"),
     ],
 )
-def test_half_surrogates_are_joined_across_chunks(halves: list[str], expected: str) -> None:
+def test_surrogate_pairs_are_joined_across_chunks(halves: list[str], expected: str) -> None:
     inside = f'{OPEN}{{"name": "f", "arguments": {{"a": "', f'"}}}}{CLOSE}'
     assert {"text": expected} == _fed(halves)[0]
 
@@ -286,7 +287,7 @@ def test_whole_texts_and_streams_share_one_path() -> None:
     assert again == parser.feed(text) + parser.close()
 
 
-def test_half_a_surrogate_after_the_reply_was_ended_is_dropped() -> None:
+def test_a_surrogate_after_the_end_of_the_reply_is_dropped() -> None:
     call = '<function_call>{"name": "f", "arguments": {}}</function_call>'
     parser = StreamParser(tools=[{"name": "f"}])
     events = [*parser.feed(call), *parser.feed("<function_result n\ud83d"), *parser.feed("\ude42"), *parser.close()]

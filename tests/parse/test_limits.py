@@ -1,4 +1,4 @@
-"""Whatever a model can make longer ends at a limit, with an error and not with a crash or a full memory."""
+"""Everything whose size the model controls ends at a limit, with an error instead of a crash or exhausted memory."""
 
 import gc
 import tracemalloc
@@ -22,7 +22,7 @@ def _limited(name: str, text: str, *, stop_reason: StopReason = "complete", limi
     check(Case(name, text, [{"call": "f", "error": "limit"}, stop], stop_reason=stop_reason, options=options))
 
 
-def _fours(text: str) -> list[str]:
+def _pieces_of_four(text: str) -> list[str]:
     return [text[at : at + 4] for at in range(0, len(text), 4)]
 
 
@@ -32,9 +32,9 @@ def test_nesting_beyond_the_limit_ends_the_call(opener: str) -> None:
 
 
 @pytest.mark.parametrize("tail", ["", "]" * 100_000 + "}}" + CLOSE])
-def test_a_hundred_thousand_brackets_do_no_harm(tail: str) -> None:
+def test_a_hundred_thousand_brackets_are_a_limit_error(tail: str) -> None:
     case = Case("brackets", BODY + '{"a": ' + "[" * 100_000 + tail, [])
-    for pieces in ([case.input], _fours(case.input)):
+    for pieces in ([case.input], _pieces_of_four(case.input)):
         events, finished = run(case, pieces)
         actual = check_reply(case.input, "complete", events, finished=finished)
 
@@ -42,24 +42,24 @@ def test_a_hundred_thousand_brackets_do_no_harm(tail: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["x", "arguments"])
-def test_nesting_before_the_name_does_no_harm(key: str) -> None:
+def test_deep_nesting_before_the_name_runs_no_call(key: str) -> None:
     text = f'{OPEN}{{"{key}": {{"a": {"[" * 100_000}{"]" * 100_000}}}, "name": "f"}}{CLOSE}'
-    events, _ = run(Case("first", text), _fours(text))
+    events, _ = run(Case("first", text), _pieces_of_four(text))
 
     assert executable(check_reply(text, "complete", events)) == []
 
 
-def test_a_body_too_long_to_mend_ends_the_call() -> None:
+def test_a_body_too_long_to_repair_ends_the_call() -> None:
     _limited("mend", BODY + "{'a': '" + "x" * 20_000 + "'}}" + CLOSE)
 
 
-def test_a_body_short_enough_is_mended() -> None:
+def test_a_body_within_the_limit_is_repaired() -> None:
     text = BODY + "{'a': '" + "x" * 15_000 + "'}}" + CLOSE
 
     check(Case("mend", text, [{"call": "f", "value": {"a": "x" * 15_000}}, {"stop": "tool_use"}]))
 
 
-def test_strict_arguments_have_no_such_limit() -> None:
+def test_strict_arguments_have_no_repair_limit() -> None:
     arguments = '{"a": "' + "x" * 50_000 + '", "b": [' + "1, " * 20_000 + "1]}"
 
     check(Case("long", BODY + arguments + "}" + CLOSE, [{"call": "f", "arguments": arguments}, {"stop": "tool_use"}]))
@@ -68,7 +68,7 @@ def test_strict_arguments_have_no_such_limit() -> None:
 @pytest.mark.parametrize("value", ["7" * 20_000, "-" + "7" * 5_000, "[1, " + "7" * 5_000 + "]"])
 def test_a_number_that_python_cannot_read_ends_the_call(value: str) -> None:
     case = Case("digits", BODY + '{"a": ' + value + "}}" + CLOSE)
-    for pieces in ([case.input], _fours(case.input)):
+    for pieces in ([case.input], _pieces_of_four(case.input)):
         events, finished = run(case, pieces)
         actual = check_reply(case.input, "complete", events, finished=finished)
 
@@ -79,7 +79,7 @@ def test_arguments_beyond_the_limit_end_the_call() -> None:
     _limited("arguments", BODY + '{"a": "' + "x" * 5_000 + '"}}' + CLOSE, limits=SMALL)
 
 
-def test_the_reply_goes_on_after_a_call_beyond_a_limit() -> None:
+def test_parsing_continues_after_a_call_beyond_a_limit() -> None:
     text = BODY + '{"a": "' + "x" * 5_000 + '"}}' + CLOSE + "so" + BODY + "{}}" + CLOSE
     after = [{"text": "so"}, {"call": "f", "arguments": "{}"}, {"stop": "tool_use"}]
 

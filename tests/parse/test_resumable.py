@@ -1,4 +1,4 @@
-"""Arguments that are sent up to where the schema does not admit them, the rest with the call's end."""
+"""Resumable arguments: sent up to the first value that violates the schema; the end of the call has the remainder."""
 
 import itertools
 import json
@@ -57,10 +57,10 @@ def read(text: str, mode: Any, dialect: str, cuts: list[int], stop: StopReason =
     st.data(),
 )
 @example([{"count": "x", "text": "y"}], "function_call", list(range(99)), "complete", None)
-def test_nothing_changes_but_the_time_it_comes(
+def test_resumable_arguments_equal_streamed_arguments(
     calls: list[dict[str, Any]], dialect: str, cuts: list[int], stop: StopReason, data: st.DataObject | None
 ) -> None:
-    """A call that fails behind a doubt is one exception: its arguments end where the doubt began."""
+    """The one exception is a call that fails after a violation: its arguments end before the violation."""
     text = render_calls(get_dialect(dialect), [("set", json.dumps(each)) for each in calls])
     if data is not None and data.draw(st.booleans()):
         text = text[: data.draw(st.integers(0, len(text)))]
@@ -75,7 +75,7 @@ def test_nothing_changes_but_the_time_it_comes(
 
 
 @given(arguments, st.sampled_from(["function_call", "hermes", "mistral"]), st.lists(st.integers(0, 999)))
-def test_what_was_sent_can_still_become_right(given: dict[str, Any], name: str, cuts: list[int]) -> None:
+def test_sent_arguments_can_be_completed_validly(given: dict[str, Any], name: str, cuts: list[int]) -> None:
     dialect = get_dialect(name)
     events = read(render_calls(dialect, [("set", json.dumps(given))]), "resumable", name, cuts)
     (end,) = [event for event in events if isinstance(event, ToolCallEnd)]
@@ -108,7 +108,7 @@ def test_what_was_sent_can_still_become_right(given: dict[str, Any], name: str, 
         ('{"count": 1, "tags": ["a", {"b": 1}]}', '{"count": 1, "tags": ["a", '),
     ],
 )
-def test_the_doubt_begins_where_it_can_be_mended(written: str, sent: str) -> None:
+def test_sending_stops_before_the_first_invalid_value(written: str, sent: str) -> None:
     text = render_calls(get_dialect("function_call"), [("set", "{}")]).replace("{}", written)
     for cuts in ([], list(range(len(text)))):
         events = read(text, "resumable", "function_call", cuts)
@@ -120,13 +120,13 @@ def test_the_doubt_begins_where_it_can_be_mended(written: str, sent: str) -> Non
 
 
 @pytest.mark.parametrize("written", ['{"count": "5"}', '{"count": 1, "unit": "C"}', '{"count": 1, "on": null}'])
-def test_what_is_coerced_is_no_doubt(written: str) -> None:
+def test_a_coerced_value_does_not_stop_sending(written: str) -> None:
     text = render_calls(get_dialect("function_call"), [("set", "{}")]).replace("{}", written)
 
     assert ToolCallEnd is type(read(text, "resumable", "function_call", list(range(len(text))))[-2])
 
 
-def test_a_doubt_that_the_schema_does_not_share_delays_and_changes_nothing() -> None:
+def test_a_value_that_the_whole_schema_admits_is_sent_late_but_unchanged() -> None:
     tool = Tool("set", "", {"properties": {"a": {"type": "integer", "oneOf": [{"const": 5}, {"const": 6}]}}})
     text = render_calls(get_dialect("function_call"), [("set", '{"a": 5.0, "b": 1}')])
     parser = StreamParser("function_call", [tool], arguments="resumable")

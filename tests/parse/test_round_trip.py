@@ -1,4 +1,4 @@
-"""What a dialect's templates write, its parser reads: the same calls, with equal arguments, under every split."""
+"""Calls that a dialect's templates render are parsed to the same calls, with equal arguments, under every split."""
 
 import json
 import random
@@ -35,7 +35,7 @@ SCALARS: dict[str, st.SearchStrategy[JSON]] = {
 
 @st.composite
 def typed_values(draw: st.DrawFn, depth: int = 2) -> tuple[dict[str, JSON], JSON]:
-    """A schema, and a value that it admits."""
+    """A schema and a value that it admits."""
     kind = draw(st.sampled_from([*SCALARS, "enum", *(["array", "object"] if depth else [])]))
     if kind == "enum":
         choices = draw(st.lists(names, min_size=1, max_size=3, unique=True))
@@ -55,7 +55,7 @@ def _admitted(schema: dict[str, JSON]) -> st.SearchStrategy[JSON]:
 
 @st.composite
 def objects(draw: st.DrawFn, depth: int = 2) -> tuple[dict[str, JSON], dict[str, JSON]]:
-    """The schema of an object, and such an object."""
+    """The schema of an object and an object that it admits."""
     members = draw(st.dictionaries(names, typed_values(depth=depth), max_size=4))
     schema = {"type": "object", "properties": {key: typed for key, (typed, _) in members.items()}}
     return schema, {key: value for key, (_, value) in members.items()}
@@ -63,7 +63,7 @@ def objects(draw: st.DrawFn, depth: int = 2) -> tuple[dict[str, JSON], dict[str,
 
 @st.composite
 def turns(draw: st.DrawFn) -> tuple[list[dict[str, JSON]], list[tuple[str, dict[str, JSON]]]]:
-    """Tools, and one to three calls of them."""
+    """Tools and one to three calls of them."""
     drawn = draw(st.dictionaries(names, objects(), min_size=1, max_size=3))
     tools = [{"name": name, "parameters": schema} for name, (schema, _) in drawn.items()]
     return tools, [(name, arguments) for name, (_, arguments) in drawn.items()]
@@ -72,7 +72,7 @@ def turns(draw: st.DrawFn) -> tuple[list[dict[str, JSON]], list[tuple[str, dict[
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @settings(max_examples=25, deadline=None)
 @given(turn=turns(), seed=st.integers(0, 2**32))
-def test_what_is_written_is_read_back(
+def test_rendered_calls_parse_to_the_same_calls(
     dialect: Dialect, turn: tuple[list[dict[str, JSON]], list[tuple[str, dict[str, JSON]]]], seed: int
 ) -> None:
     tools, calls = turn
@@ -94,7 +94,7 @@ def test_the_system_prompt_shows_the_tools(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_a_result_is_written_with_what_it_says(dialect: Dialect) -> None:
+def test_a_rendered_result_contains_its_content(dialect: Dialect) -> None:
     assert "21 degrees" in render_result(dialect, "get_weather", "21 degrees")
 
 

@@ -1,4 +1,4 @@
-"""The judge of strict JSON agrees with the standard library."""
+"""The reference implementation of strict JSON agrees with the standard library."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ NEAR_JSON = st.text(alphabet='{}[]",:\\ut1f-+.eE0an \n', max_size=24).map("{".__
 
 
 @given(OBJECTS, st.booleans(), st.sampled_from([None, 1, "\t"]))
-def test_every_prefix_of_json_is_admitted(value: dict[str, object], ascii_only: bool, indent: int | str | None) -> None:
+def test_every_prefix_of_json_is_accepted(value: dict[str, object], ascii_only: bool, indent: int | str | None) -> None:
     reader = PrefixReader()
     for character in json.dumps(value, ensure_ascii=ascii_only, indent=indent):
         assert not reader.complete
@@ -29,7 +29,7 @@ def test_every_prefix_of_json_is_admitted(value: dict[str, object], ascii_only: 
 
 
 @given(NEAR_JSON)
-def test_what_is_complete_is_json_and_what_is_json_is_complete(text: str) -> None:
+def test_the_reader_is_complete_exactly_for_json_objects(text: str) -> None:
     reader = PrefixReader()
     with contextlib.suppress(NonStrictJsonError):
         reader.feed(text)
@@ -39,14 +39,14 @@ def test_what_is_complete_is_json_and_what_is_json_is_complete(text: str) -> Non
 
 
 @pytest.mark.parametrize("text", ['{"a":1,"a":2}', '{"a":NaN}', '{"a":-Infinity}', "[1]", '{"b":{"a":1,"\\u0061":2}}'])
-def test_what_python_admits_and_the_law_does_not_is_refused(text: str) -> None:
+def test_json_that_only_python_accepts_is_refused(text: str) -> None:
     json.loads(text)
 
     with pytest.raises(NonStrictJsonError):
         load_object(text)
 
 
-def test_a_half_surrogate_is_refused() -> None:
+def test_a_lone_surrogate_is_refused() -> None:
     with pytest.raises(UnicodeEncodeError):
         load_object('{"a": "\\ud83d"}')
 

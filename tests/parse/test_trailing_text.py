@@ -1,4 +1,4 @@
-"""What stands behind a complete body; `vectors/remarks.json` has the dialects of the table."""
+"""Trailing text after a complete body; `vectors/remarks.json` tests it in the dialects of the table."""
 
 import pytest
 
@@ -15,7 +15,7 @@ F: Piece = {"call": "f", "arguments": "{}"}
 STOP: Piece = {"stop": "tool_use"}
 
 
-def remark() -> TrailingText:
+def trailing_text() -> TrailingText:
     return TrailingText(compile_end_markers(("</c>", "%%")), MarkerSet(("<c>", "</c>", "%%")))
 
 
@@ -32,20 +32,20 @@ def remark() -> TrailingText:
         ("x" * 999, (TrailingStatus.TEXT, 999)),
     ],
 )
-def test_a_marker_says_what_a_remark_is(text: str, expected: tuple[TrailingStatus, int]) -> None:
-    assert expected == remark().read(text, 0)
+def test_the_next_marker_decides_the_status(text: str, expected: tuple[TrailingStatus, int]) -> None:
+    assert expected == trailing_text().read(text, 0)
 
 
-def test_white_space_counts_as_well() -> None:
-    behind = remark()
-    behind.add(" " * 201)
+def test_white_space_counts_towards_the_limit() -> None:
+    trailing = trailing_text()
+    trailing.add(" " * 201)
 
-    assert (TrailingStatus.TEXT, 1) == behind.read("x</c>", 0)
-    assert " " * 201 + "x" == behind.text()
+    assert (TrailingStatus.TEXT, 1) == trailing.read("x</c>", 0)
+    assert " " * 201 + "x" == trailing.text()
 
 
 @pytest.mark.parametrize(("body", "call"), [(JsonShape(), '{"name": "f"}'), (PythonCalls(), "f()")])
-def test_a_marker_that_opens_and_closes_closes(body: Body, call: str) -> None:
+def test_a_marker_that_opens_and_closes_ends_the_body(body: Body, call: str) -> None:
     dialect = Dialect(name="own", summary="", open="%%", close="%%", body=body)
     text = f"%%{call} so%%, then %%{call}%%"
 

@@ -1,4 +1,4 @@
-"""A body in one of two languages is read by the reader of the one that begins."""
+"""A body in one of two syntaxes is read by the reader of the syntax that begins it."""
 
 import pytest
 
@@ -23,23 +23,23 @@ def _read(text: str, stop: StopReason = "complete") -> list[Piece]:
 
 
 @pytest.mark.parametrize("body", [JSON_CALL, TAGGED_CALL, f"\n{JSON_CALL}\n", f"\n  {TAGGED_CALL}"])
-def test_the_first_characters_tell_the_language(body: str) -> None:
+def test_the_first_characters_select_the_syntax(body: str) -> None:
     assert [CALL, {"stop": "tool_use"}] == _read(f"{OPEN}{body}{CLOSE}")
 
 
-def test_each_body_has_a_language_of_its_own() -> None:
+def test_each_body_selects_its_own_syntax() -> None:
     text = f"{OPEN}{JSON_CALL}{CLOSE}{OPEN}{TAGGED_CALL}{CLOSE}"
 
     assert [CALL, CALL, {"stop": "tool_use"}] == _read(text)
 
 
 @pytest.mark.parametrize("body", ["", " ", "<inv", "neither"])
-def test_a_body_of_no_language_is_text(body: str) -> None:
+def test_a_body_in_no_known_syntax_is_text(body: str) -> None:
     assert [{"text": f"{OPEN}{body}"}, {"stop": "complete"}] == _read(f"{OPEN}{body}")
 
 
 @pytest.mark.parametrize("body", [JSON_CALL, TAGGED_CALL])
-def test_a_body_that_is_cut_off_does_not_run(body: str) -> None:
+def test_a_truncated_body_does_not_run(body: str) -> None:
     call, stop = _read(f"{OPEN}{body[:-8]}", "max_tokens")
 
     assert ("truncated", {"stop": "max_tokens"}) == (call["error"]["kind"], stop)

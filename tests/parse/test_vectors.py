@@ -1,4 +1,4 @@
-"""Every vector, in every way a stream can be cut."""
+"""Every vector gives its expected events under many splits."""
 
 import json
 from dataclasses import replace
@@ -17,7 +17,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_vector_means_the_same_under_every_split(case: Case) -> None:
+def test_a_vector_gives_its_events_under_every_split(case: Case) -> None:
     check(case)
 
 
@@ -28,11 +28,11 @@ TRANSLATABLE = [
     and "tool_call" not in case.values[0].input  # type: ignore[union-attr] # a Case
     and not case.values[0].input.endswith("</functio")  # type: ignore[union-attr] # a Case
 ]
-"""Cases that are about our own markers whole, so that another dialect's can stand for them."""
+"""Cases in which the default dialect's markers can be replaced by those of another dialect."""
 
 
 @pytest.mark.parametrize("case", TRANSLATABLE)
-def test_a_vector_means_the_same_in_a_dialect_with_other_markers(case: Case) -> None:
+def test_a_vector_gives_the_same_events_in_another_dialect(case: Case) -> None:
     check(_in_hermes(case, dialect="hermes"))
 
 
@@ -41,7 +41,7 @@ RESCUED = [
     for case in TRANSLATABLE
     if case.values[0].tools and not case.values[0].input.startswith("{")  # type: ignore[union-attr] # a Case
 ]
-"""Cases with tools, but for bare JSON: that is no call only where nothing is rescued."""
+"""Cases with tools, except bare JSON: with `rescue` that becomes a call."""
 
 
 @pytest.mark.parametrize("case", RESCUED)
@@ -69,7 +69,7 @@ def test_rescue_reads_both_dialects_in_one_reply() -> None:
 
 
 def _in_hermes(case: Case, **options: Any) -> Case:
-    """Write the case with the other dialect's markers, in what the model writes and in what it comes to."""
+    """Return the case with the other dialect's markers, in its input and in its expected events."""
     return replace(
         case,
         input=_other_markers(case.input),

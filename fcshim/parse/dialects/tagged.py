@@ -11,7 +11,7 @@ from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import BodyHeader, Tag, Tags
 from fcshim.parse.union_body import UnionBody
 
-_WAITS = "values that the schema does not type as strings come whole: only then is their type known"
+_WAITS = "values that the schema does not type as strings are sent whole: their type is known only at their end"
 
 _FUNCTION = Tags(
     call=Tag("<function="),

@@ -1,4 +1,4 @@
-"""What usually stands between two values is found whole, or begun, or not at all."""
+"""A fast pattern matches the usual text between two values completely, as an incomplete beginning, or not at all."""
 
 import re
 
@@ -10,7 +10,7 @@ NEXT = re.compile(f"{SPACE},{SPACE}" + value_pattern(("true", "None"), value_sta
 
 
 @pytest.mark.parametrize("atom", ["0", "-12", "1.50", "true", "None", "1234567890123456"])
-def test_an_atom_is_found_once_it_has_ended(atom: str) -> None:
+def test_an_atom_matches_once_it_has_ended(atom: str) -> None:
     found = NEXT.match(f", {atom}]")
 
     assert found is not None
@@ -18,7 +18,7 @@ def test_an_atom_is_found_once_it_has_ended(atom: str) -> None:
 
 
 @pytest.mark.parametrize("value", ['"x', "[", "{}"])
-def test_any_other_value_is_found_at_its_first_character(value: str) -> None:
+def test_any_other_value_matches_at_its_first_character(value: str) -> None:
     found = NEXT.match(f" ,\n{value}")
 
     assert found is not None
@@ -26,7 +26,7 @@ def test_any_other_value_is_found_at_its_first_character(value: str) -> None:
 
 
 @pytest.mark.parametrize("begun", [",", ", ", ", -", ", 12", ", 1.", ", 1e5", ", tru", ", None"])
-def test_what_has_only_begun_is_found_up_to_the_end(begun: str) -> None:
+def test_an_incomplete_beginning_matches_up_to_the_end(begun: str) -> None:
     found = NEXT.match(begun)
 
     assert found is not None
@@ -37,5 +37,5 @@ def test_what_has_only_begun_is_found_up_to_the_end(begun: str) -> None:
 @pytest.mark.parametrize(
     "unusual", ["", " ", "; 1", ", x", ", 1e5,", ", 007,", ", +1,", ", trueish,", ",]", ", \u0663,"]
 )
-def test_what_is_unusual_is_not_found(unusual: str) -> None:
+def test_unusual_text_does_not_match(unusual: str) -> None:
     assert NEXT.match(unusual) is None

@@ -1,4 +1,4 @@
-"""Arguments that are written token by token."""
+"""Arguments written token by token."""
 
 import json
 from collections.abc import Callable
@@ -38,25 +38,25 @@ def _sent(sink: CallSink) -> str:
     return "".join(event.tool_call_arguments_chunk for event in sink.events if isinstance(event, ToolCallChunk))
 
 
-def _say(writer: TokenWriter, text: str) -> None:
+def _write_string(writer: TokenWriter, text: str) -> None:
     writer.begin_string('"')
     writer.write_content(json.dumps(text)[1:-1])
     writer.end_string('"')
 
 
-def test_commas_and_colons_come_by_themselves() -> None:
+def test_commas_and_colons_are_added_automatically() -> None:
     writer, sink = _writer()
     writer.write_key("a")
     writer.open("[")
     writer.write_atom("1")
-    _say(writer, 'x"')
+    _write_string(writer, 'x"')
     writer.open("[")
     writer.close("]")
     writer.open("{")
     writer.write_key("b")
     writer.write_atom("null")
     writer.write_key("c")
-    _say(writer, "")
+    _write_string(writer, "")
     writer.close("}")
     writer.close("]")
     writer.write_key("d")
@@ -88,7 +88,7 @@ def test_the_content_of_a_string_is_sent_at_once() -> None:
 
 
 @pytest.mark.parametrize("again", ["a", "\\u0061"])
-def test_a_key_twice_is_refused(again: str) -> None:
+def test_a_duplicate_key_is_refused(again: str) -> None:
     writer, _ = _writer()
     writer.write_key("a")
     writer.write_atom("1")
@@ -105,7 +105,7 @@ def test_a_key_twice_is_refused(again: str) -> None:
         (Limits(arguments=6), lambda writer: (writer.write_atom("true"), writer.flush())),
     ],
 )
-def test_too_much_is_refused(limits: Limits, write: Write) -> None:
+def test_text_beyond_a_limit_is_refused(limits: Limits, write: Write) -> None:
     writer, _ = _writer(limits=limits)
     writer.write_key("a")
 
@@ -116,15 +116,13 @@ def test_too_much_is_refused(limits: Limits, write: Write) -> None:
 @pytest.mark.parametrize(
     ("schema", "write", "arguments", "coerced"),
     [
-        ({"type": "integer"}, lambda writer: _say(writer, "5"), '{"a": 5}', [Coercion("/a", "5", 5)]),
+        ({"type": "integer"}, lambda writer: _write_string(writer, "5"), '{"a": 5}', [Coercion("/a", "5", 5)]),
         ({"type": "string"}, lambda writer: writer.write_atom("5"), '{"a": "5"}', [Coercion("/a", 5, "5")]),
         ({"type": "string"}, lambda writer: writer.write_atom("null"), "{}", [Coercion("/a", None, None)]),
         ({"type": "integer"}, lambda writer: writer.write_atom("5"), '{"a": 5}', []),
     ],
 )
-def test_what_the_schema_does_not_admit_is_put_right(
-    schema: JSON, write: Write, arguments: str, coerced: list[Coercion]
-) -> None:
+def test_values_are_coerced_to_the_schema(schema: JSON, write: Write, arguments: str, coerced: list[Coercion]) -> None:
     writer, sink = _writer({"type": "object", "properties": {"a": schema}})
     writer.write_key("a")
     write(writer)
@@ -133,7 +131,7 @@ def test_what_the_schema_does_not_admit_is_put_right(
     assert (arguments, coerced) == (end.tool_call_arguments_complete, end.coerced)
 
 
-def test_after_a_null_that_is_left_out_the_next_key_is_the_first() -> None:
+def test_the_first_key_after_a_dropped_null_has_no_comma() -> None:
     writer, sink = _writer({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}})
     writer.write_key("a")
     writer.write_atom("null")

@@ -1,4 +1,4 @@
-"""Arguments put right by the tool's schema while they stream."""
+"""Arguments coerced by the tool's schema while they stream."""
 
 import json
 
@@ -23,7 +23,7 @@ TYPES = {
 
 @st.composite
 def parameters(draw):
-    """Draw the schema of a tool: one object, and definitions that its members may refer to."""
+    """Draw the schema of a tool: one object, and definitions that its members may reference."""
     schema = {
         "type": "object",
         "properties": draw(st.dictionaries(KEYS, SCHEMAS, max_size=3)),
@@ -54,7 +54,7 @@ def read(schema, arguments, size, *, name_first):
 @example(schema=TYPES, value={"a": "5", "c": None, "d": None}, indent=None, size=4, name_first=True)
 @example(schema=TYPES, value={"c": None, "d": None, "a": "5"}, indent=1, size=4, name_first=True)
 @example(schema=TYPES, value={"a": "x", "d": '{"a": "5"}', "c": "true"}, indent=None, size=2, name_first=True)
-def test_arguments_become_while_they_stream_what_they_become_as_a_whole(schema, value, indent, size, name_first):
+def test_streamed_arguments_are_coerced_like_whole_arguments(schema, value, indent, size, name_first):
     arguments = json.dumps(value, indent=indent)
     whole = compile_schema(schema).coerce(value, arguments)
     events = read(schema, arguments, size, name_first=name_first)
@@ -71,7 +71,7 @@ def test_arguments_become_while_they_stream_what_they_become_as_a_whole(schema, 
         assert list(whole.changes) == end.coerced
 
 
-def test_any_number_of_members_may_be_left_out():
+def test_any_number_of_members_may_be_dropped():
     properties = {f"member {number}": {"type": "integer"} for number in range(2_000)}
     arguments = json.dumps({**dict.fromkeys(properties), "last": 1})
     events = read({"type": "object", "properties": properties}, arguments, 100, name_first=True)
@@ -86,7 +86,7 @@ def test_any_number_of_members_may_be_left_out():
 @given(
     schema=parameters(), branches=st.lists(parameters(), min_size=2, max_size=2), value=st.dictionaries(KEYS, VALUES)
 )
-def test_arguments_of_several_kinds_stay_as_they_are_where_one_kind_admits_them(schema, branches, value):
+def test_arguments_are_unchanged_if_one_of_several_alternatives_admits_them(schema, branches, value):
     schema = schema | {"anyOf": branches}
     events = read(schema, json.dumps(value), 4, name_first=True)
     end = next(event for event in events if isinstance(event, ToolCallEnd))

@@ -1,4 +1,4 @@
-"""Which dialect a model is asked for by default."""
+"""The default dialect of each model."""
 
 import pytest
 
@@ -45,7 +45,7 @@ from fcshim.prompt.dialect_folder import chosen_dialect
         ("", "function_call"),
     ],
 )
-def test_a_models_name_says_its_dialect(model: str, dialect: str) -> None:
+def test_the_model_name_selects_the_dialect(model: str, dialect: str) -> None:
     assert dialect == dialect_for(model).name
 
 
@@ -60,7 +60,7 @@ def test_patterns_are_unique_and_in_lower_case() -> None:
     assert patterns == [pattern.lower() for pattern in patterns]
 
 
-def test_a_setting_wins_over_the_models_name() -> None:
+def test_a_setting_overrides_the_model_name() -> None:
     assert "mistral" == chosen_dialect("auto", "mistral-nemo").name
     assert "hermes" == chosen_dialect("hermes", "mistral-nemo").name
     assert chosen_dialect(HERMES, "mistral-nemo") is HERMES

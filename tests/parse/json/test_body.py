@@ -1,4 +1,4 @@
-"""What is shown of a call that must not run."""
+"""The error of a call that must not run."""
 
 from fcshim import StreamParser
 from fcshim.events import ToolCallEnd
@@ -14,7 +14,7 @@ def errors_of(*pieces: str) -> list[tuple[str, str]]:
     ]
 
 
-def test_of_a_call_in_which_a_key_comes_twice_what_stands_before_is_shown() -> None:
+def test_the_error_for_a_duplicate_key_quotes_the_arguments_before_it() -> None:
     expected = [("the key 'a' comes twice", '{"a": 1, "b": "some text')]
 
     assert expected == errors_of(TWICE)

@@ -1,4 +1,4 @@
-"""Arguments that are JSON in a JSON string."""
+"""Arguments encoded as JSON in a JSON string."""
 
 import json
 
@@ -30,11 +30,11 @@ def decoded(inner: str, limits: Limits = DEFAULT_LIMITS) -> str | None:
         ('{"a": 1, "a": 2}', None),
     ],
 )
-def test_what_the_string_holds_is_one_object_or_nothing(inner: str, expected: str | None) -> None:
+def test_an_encoded_string_gives_one_object_or_none(inner: str, expected: str | None) -> None:
     assert expected == decoded(inner)
 
 
-def test_what_is_too_long_is_not_mended() -> None:
+def test_a_string_beyond_the_limit_is_not_repaired() -> None:
     text = "{'a': '" + "x" * 100 + "'}"
 
     assert decoded(text) is not None
@@ -42,5 +42,5 @@ def test_what_is_too_long_is_not_mended() -> None:
     assert decoded(text.replace("'", '"'), Limits(mend=50)) is not None
 
 
-def test_what_is_too_deep_is_nothing() -> None:
+def test_a_string_nested_too_deeply_gives_none() -> None:
     assert decoded('{"a": ' + "[" * 100 + "]" * 100 + "}") is None

@@ -1,4 +1,4 @@
-"""Headers before arguments: what begins one, and when that is known. What they mean is in `vectors/header_*.json`."""
+"""The start of a body with a header; `vectors/header_*.json` tests whole bodies."""
 
 import pytest
 
@@ -32,7 +32,7 @@ OPEN = "[TOOL_CALLS]"
         ("react", " f\nThen\nwe\nwait", False),
     ],
 )
-def test_a_body_begins_with_a_header(dialect: str, behind: str, expected: bool | None) -> None:
+def test_a_header_begins_a_body(dialect: str, behind: str, expected: bool | None) -> None:
     assert expected is DIALECTS[dialect].body.begins(OPEN + behind, len(OPEN))
 
 
@@ -49,14 +49,14 @@ def test_a_name_may_be_anything_on_one_line(dialect: str, name: str) -> None:
     check(Case(name, texts[dialect], events, options={"dialect": dialect}))
 
 
-def test_text_behind_a_false_opener_is_read_for_what_it_is() -> None:
+def test_text_after_a_start_marker_without_a_header_is_parsed_again() -> None:
     text = f'{OPEN} is a marker.\nSo:\n\n{OPEN}f[ARGS]{{"a": 1}}'
     events = [{"text": f"{OPEN} is a marker.\nSo:\n\n"}, {"call": "f", "arguments": '{"a": 1}'}, {"stop": "tool_use"}]
 
     check(Case("again", text, events, options={"dialect": "mistral"}))
 
 
-def test_a_header_that_never_ends_holds_little_back() -> None:
+def test_a_header_that_never_ends_delays_little_text() -> None:
     parser = StreamParser("mistral")
     said = [event for _ in range(100) for event in parser.feed("word ")]
     before = len(said)

@@ -1,4 +1,4 @@
-"""How a body of JSON begins."""
+"""The prefix of a JSON body."""
 
 import pytest
 
@@ -28,7 +28,7 @@ KEYS = frozenset({"name", "arguments"})
         ("```python\nx", False),
     ],
 )
-def test_json_begins_bare_in_a_fence_or_behind_a_line_of_words(text: str, expected: bool | None) -> None:
+def test_json_begins_bare_in_a_fence_or_after_an_introductory_line(text: str, expected: bool | None) -> None:
     assert expected is json_begins(text, 0)
 
 
@@ -50,11 +50,11 @@ def test_json_begins_bare_in_a_fence_or_behind_a_line_of_words(text: str, expect
         ("[[", False),
     ],
 )
-def test_with_keys_only_an_object_with_one_of_them_first_counts(text: str, expected: bool | None) -> None:
+def test_with_keys_only_an_object_that_begins_with_one_of_them_counts(text: str, expected: bool | None) -> None:
     assert expected is json_begins(text, 0, KEYS)
 
 
-def test_whatever_is_known_stays_known() -> None:
+def test_an_answer_does_not_change_with_more_text() -> None:
     whole = '\n```json\n [ {"name": "f"}]\n'
     for keys in (frozenset(), KEYS):
         known = [json_begins(whole[:end], 0, keys) for end in range(len(whole) + 1)]
@@ -62,6 +62,6 @@ def test_whatever_is_known_stays_known() -> None:
         assert [None] * known.count(None) + [True] * known.count(True) == known
 
 
-def test_the_ends_of_leads() -> None:
+def test_the_ends_of_prefixes() -> None:
     assert (8, 0, None) == (fence_end("```json\n{", 0), fence_end("```json\nx", 0), fence_end("```js", 0))
     assert (6, 0, None) == (intro_line_end('Well:\n{"', 0), intro_line_end("Well: {", 0), intro_line_end("Well", 0))

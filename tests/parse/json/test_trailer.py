@@ -1,4 +1,4 @@
-"""What may stand behind a complete call of JSON, in its body and after it."""
+"""Text after a complete JSON call, in its body and after it."""
 
 import pytest
 
@@ -15,11 +15,11 @@ STOP: Piece = {"stop": "tool_use"}
     "behind",
     ["", " \n", ".", "\n```\n", "}", "  Done.  ", " # so", "x" * 199],
 )
-def test_a_short_remark_before_the_closing_marker_is_passed_over(behind: str) -> None:
+def test_short_trailing_text_before_the_end_marker_is_dropped(behind: str) -> None:
     check(Case("remark", f"<tool_call>{CALL}{behind}</tool_call>", [F, STOP], options={"dialect": "hermes"}))
 
 
-def test_a_long_remark_is_text() -> None:
+def test_long_trailing_text_is_text() -> None:
     remark = "word " * 60
     text = f"<tool_call>{CALL}{remark}</tool_call>"
 
@@ -36,7 +36,7 @@ def test_a_further_call_may_follow_in_the_same_tag() -> None:
     check(Case("two", f"<tool_call>{CALL}\n{OTHER}</tool_call>", [F, G, STOP], options={"dialect": "hermes"}))
 
 
-def test_semicolons_join_calls_where_the_dialect_says_so() -> None:
+def test_semicolons_join_calls_if_the_dialect_allows_them() -> None:
     joined = f"{CALL} ; {OTHER}"
 
     check(Case("joined", joined, [F, G, STOP], options={"dialect": "llama3_json"}))
@@ -47,12 +47,14 @@ def test_semicolons_join_calls_where_the_dialect_says_so() -> None:
     )
 
 
-def test_a_semicolon_that_nothing_follows_is_text() -> None:
+def test_a_semicolon_without_a_further_call_is_text() -> None:
     check(Case("alone", f"{CALL};", [F, {"text": ";"}, STOP], options={"dialect": "llama3_json"}))
 
 
 @pytest.mark.parametrize(("stop_reason", "error"), [("complete", None), ("max_tokens", "truncated")])
-def test_without_a_marker_only_a_reply_that_ended_by_itself_counts(stop_reason: str, error: str | None) -> None:
+def test_without_an_end_marker_a_call_counts_only_if_the_reply_ended_by_itself(
+    stop_reason: str, error: str | None
+) -> None:
     stop = {"stop": "tool_use" if error is None else stop_reason}
     options = {"dialect": "hermes"}
 
