@@ -27,6 +27,7 @@ class RequestGuard:
         self._origins = frozenset(config.allow_origins)
         self._max_headers = config.max_headers
         self._hosts = frozenset(host.lower() for host in config.allowed_hosts)
+        # A server on a loopback address has known names. For any other address, only configured names can be checked.
         if is_loopback(config.host):
             self._hosts |= _LOOPBACK_NAMES | {config.host.lower()}
 
@@ -95,6 +96,7 @@ class RequestGuard:
 
 def client_key(headers: Headers, query: bytes = b"") -> bytes:
     """Return the key that the client sent, by any of the supported headers or in the query; empty if there is none."""
+    # Reversed, so that of repeated headers the first counts.
     values = dict(reversed(headers))
     scheme, _, token = values.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"bearer":

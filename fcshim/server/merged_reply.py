@@ -132,7 +132,7 @@ class MergedReply:
         calls = executable_calls(self.last_round)
         self.server_calls = tuple(call for call in calls if call.tool_call_id in self._hidden_ids)
         self.has_client_calls = any(call.error is None and call not in self.server_calls for call in calls)
-        return [] if self.server_calls else [made for _, made in self.close()]
+        return [] if self.server_calls else [final for _, final in self.close()]
 
     def _with_client_index(self, event: _CallEventT) -> _CallEventT:
         number = self._client_indexes[event.tool_call_id]

@@ -116,7 +116,7 @@ def _returned_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
 
     CORS headers are dropped: the proxy's own configuration decides which web origins may read the response.
     """
-    dropped = _HOP_BY_HOP | {b"date"} | _connection_options(headers)
+    dropped = _HOP_BY_HOP | {b"date"} | _connection_options(headers)  # uvicorn sends a date of its own
     lowered = [(name.lower(), value) for name, value in headers]
     return [(name, value) for name, value in lowered if name not in dropped and not name.startswith(b"access-control-")]
 

@@ -67,8 +67,9 @@ class ReplyEndpoints:
         self._relay = relay
         self._server_tools = server_tools
         self._id_sources = {
-            **{each.call_prefix: id_source(each.call_prefix) for each in CODECS.values()},
-            **{each.reply_prefix: secret_source(each.reply_prefix) for each in CODECS.values()},
+            **{codec.call_prefix: id_source(codec.call_prefix) for codec in CODECS.values()},
+            # Clients of the Responses API can fetch a stored reply by its id, so nobody may be able to guess one.
+            **{codec.reply_prefix: secret_source(codec.reply_prefix) for codec in CODECS.values()},
         }
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:

@@ -37,6 +37,7 @@ def new_session() -> aiohttp.ClientSession:
         middlewares=[_send_target_verbatim],
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE),
         cookie_jar=aiohttp.DummyCookieJar(),
+        # A relayed request must not get headers that its client did not send.
         skip_auto_headers=("accept", "user-agent", "content-type"),
         trust_env=False,
     )

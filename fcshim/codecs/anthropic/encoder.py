@@ -64,6 +64,7 @@ class MessagesEncoder:
         if not self._started:
             self._write_message_start(out)
         for event in self._without_failed_calls(events):
+            # Fast path for nearly every event of a live stream.
             if type(event) is Text and self._block_kind == "text":
                 out.append(self._delta_prefix + write_json(event.text) + b"}}\n\n")
             else:

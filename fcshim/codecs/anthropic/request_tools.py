@@ -27,12 +27,12 @@ def read_tools(
     tools = []
     notes = []
     for position, item in enumerate(read_field(source, "tools", list, [])):
-        place = f"tools.{position}"
-        tool = expect(item, dict, place)
+        path = f"tools.{position}"
+        tool = expect(item, dict, path)
         if tool.get("type") not in (None, "custom"):
             notes.append(f"the tool {str(tool.get('name', tool['type']))[:80]!r} runs at the provider and is left out")
         elif _is_offered(tool, loaded_tools):
-            tools.append(_read_tool(tool, place))
+            tools.append(_read_tool(tool, path))
     check_tools(tools, limits)
     return as_tools(tools), tuple(notes[:MAX_NOTES])
 

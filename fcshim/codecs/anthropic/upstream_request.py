@@ -55,7 +55,9 @@ def write_request(request: Request) -> UpstreamRequest:
         "system": system or None,
         "messages": _turns(request.messages[leading:]),
         **_tools(request),
+        # The API rejects stop sequences that are only white space.
         "stop_sequences": [stop for stop in request.stop if stop.strip()] or None,
+        # The API's range ends at 1.0, and it documents temperature or top_p, never both.
         "temperature": None if request.temperature is None else min(request.temperature, 1.0),
         "top_p": request.top_p if request.temperature is None else None,
     }

@@ -66,8 +66,10 @@ class GeminiDecoder:
             raise upstream_failure(find_error_message({"error": chunk.error}) or "no reason given")
         self._usage = chunk.usage_metadata or self._usage
         for candidate in chunk.candidates or ():
+            # The request asks for one candidate.
             if candidate.index == 0 and not self.choice.finished:
                 self._read_candidate(candidate, out)
+        # A blocked prompt gives no candidates, only this feedback.
         if chunk.prompt_feedback and chunk.prompt_feedback.get("blockReason") and not self.choice.finished:
             self._finish("SAFETY", out)
 

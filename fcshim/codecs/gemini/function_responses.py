@@ -18,9 +18,9 @@ def read_result(response: dict[str, JSON], path: str) -> tuple[Content, bool]:
     """Return the content of a function response, and whether it reports an error."""
     value = read_field(response, "response", dict, {}, f"{path}.")
     parts: list[Part] = [TextPart(_result_text(value))]
-    for at, item in enumerate(take_field(response, "parts", list, [], f"{path}.")):
-        part = expect(item, dict, f"{path}.parts[{at}]")
-        media = read_media(part, f"{path}.parts[{at}]")
+    for index, item in enumerate(take_field(response, "parts", list, [], f"{path}.")):
+        part = expect(item, dict, f"{path}.parts[{index}]")
+        media = read_media(part, f"{path}.parts[{index}]")
         parts += [] if media is None else [media]
     return tuple(parts), set(value) == {"error"}
 

@@ -51,16 +51,16 @@ class _GeminiContentReader:
         self._open_call_ids: list[str] = []  # of calls without a response
 
     def read(self, item: JSON, position: int) -> None:
-        place = f"contents[{position}]"
+        path = f"contents[{position}]"
         role = item.get("role") if isinstance(item, dict) else None
-        parts = _parts(item, place)
+        parts = _parts(item, path)
         match role:
             case None | "" | "user" | "function":
-                self._read_user(parts, place)
+                self._read_user(parts, path)
             case "model":
-                self._read_model(parts, position, place)
+                self._read_model(parts, position, path)
             case _:
-                raise field_error(role, "'user' or 'model'", f"{place}.role")
+                raise field_error(role, "'user' or 'model'", f"{path}.role")
 
     def _read_user(self, parts: list[dict[str, JSON]], path: str) -> None:
         content: list[Part] = []

@@ -28,8 +28,8 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
         google_tools = other_fields(tool, ("functionDeclarations",))
         notes += [f"the tool {name[:80]!r} runs at Google and is left out" for name in google_tools]
         for index, declaration in enumerate(take_field(tool, "functionDeclarations", list, [], f"tools[{position}].")):
-            place = f"tools[{position}].functionDeclarations[{index}]"
-            tools.append(_read_tool(expect(declaration, dict, place), place, limits))
+            path = f"tools[{position}].functionDeclarations[{index}]"
+            tools.append(_read_tool(expect(declaration, dict, path), path, limits))
     check_tools(tools, limits)
     return as_tools(tools), tuple(notes[:MAX_NOTES])
 
@@ -51,16 +51,16 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolCh
     """Read `toolConfig`. VALIDATED is the same as AUTO here: arguments are validated in every mode."""
     config = take_field(source, "toolConfig", dict, {})
     calling_config = take_field(config, "functionCallingConfig", dict, {}, "toolConfig.")
-    place = "toolConfig.functionCallingConfig"
+    path = "toolConfig.functionCallingConfig"
     names = tuple(
-        expect(name, str, f"{place}.allowedFunctionNames[{index}]")
-        for index, name in enumerate(take_field(calling_config, "allowedFunctionNames", list, [], f"{place}."))
+        expect(name, str, f"{path}.allowedFunctionNames[{index}]")
+        for index, name in enumerate(take_field(calling_config, "allowedFunctionNames", list, [], f"{path}."))
     )
     offered = {tool.name for tool in tools}
     for name in names:
         if name not in offered:
-            raise RequestError(f"{place}: there is no function named {name[:80]!r}", param=place)
-    match take_field(calling_config, "mode", str, "AUTO", f"{place}.").upper():
+            raise RequestError(f"{path}: there is no function named {name[:80]!r}", param=path)
+    match take_field(calling_config, "mode", str, "AUTO", f"{path}.").upper():
         case "AUTO" | "VALIDATED" | "MODE_UNSPECIFIED":
             return ToolChoice("auto", names) if names else AUTO
         case "NONE":
@@ -68,4 +68,4 @@ def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolCh
         case "ANY":
             return ToolChoice("required", names) if tools else AUTO
         case mode:
-            raise field_error(mode, "'AUTO', 'ANY', 'NONE' or 'VALIDATED'", f"{place}.mode")
+            raise field_error(mode, "'AUTO', 'ANY', 'NONE' or 'VALIDATED'", f"{path}.mode")

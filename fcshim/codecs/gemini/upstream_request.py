@@ -81,6 +81,7 @@ def _declaration(tool: Tool) -> dict[str, JSON]:
 
 
 def _calling_config(choice: ToolChoice) -> dict[str, JSON]:
+    # The API allows `allowedFunctionNames` only with VALIDATED and ANY; VALIDATED is its AUTO with checked arguments.
     mode = {"auto": "VALIDATED" if choice.names else "AUTO", "none": "NONE", "required": "ANY"}[choice.mode]
     names = {"allowedFunctionNames": list(choice.names)} if choice.names and choice.mode != "none" else {}
     return {"mode": mode, **names}

@@ -43,11 +43,11 @@ class OllamaEncoder:
         self._options = options
         self._identity = identity
         self._line_prefix = _to_json(common_fields(identity))[:-1] + b","
-        before, after = (
+        prefix, suffix = (
             (b'"response":', b"") if options.generate else (b'"message":{"role":"assistant","content":', b"}")
         )
-        self._text_prefix = self._line_prefix + before
-        self._text_suffix = after + b',"done":false}'
+        self._text_prefix = self._line_prefix + prefix
+        self._text_suffix = suffix + b',"done":false}'
         self._first_event_time = 0.0
         self._call_count = 0
         self._call_error: CallError | None = None

@@ -45,8 +45,8 @@ def read_models(body: bytes) -> tuple[OllamaModel, ...]:
     if not isinstance(source, dict):
         return ()
     described = {_name(entry): entry for entry in _entries(source, "models")}
-    listed = _entries(source, "data") or _entries(source, "models")
-    return tuple(_model(entry, described.get(_name(entry), {})) for entry in listed if _name(entry))
+    entries = _entries(source, "data") or _entries(source, "models")
+    return tuple(_model(entry, described.get(_name(entry), {})) for entry in entries if _name(entry))
 
 
 def _entries(source: dict[str, JSON], name: str) -> list[dict[str, JSON]]:

@@ -52,31 +52,31 @@ class _OllamaMessageReader:
         self._by_name: defaultdict[str, deque[str]] = defaultdict(deque)
 
     def read(self, message: dict[str, JSON], position: int) -> Message:
-        place = f"messages[{position}]."
-        content = _content(message, "content", place)
+        prefix = f"messages[{position}]."
+        content = _content(message, "content", prefix)
         match message.get("role"):
             case "system" | "developer":
                 return SystemMessage(content)
             case "user":
                 return UserMessage(content)
             case "assistant":
-                calls = read_field(message, "tool_calls", list, [], place)
-                read = tuple(self._read_call(call, position, at) for at, call in enumerate(calls))
-                return AssistantMessage(content, read, read_field(message, "thinking", str, "", place))
+                calls = read_field(message, "tool_calls", list, [], prefix)
+                tool_calls = tuple(self._read_call(call, position, index) for index, call in enumerate(calls))
+                return AssistantMessage(content, tool_calls, read_field(message, "thinking", str, "", prefix))
             case "tool":
-                return self._read_result(message, content, position, place)
+                return self._read_result(message, content, position, prefix)
             case role:
-                raise field_error(role, _ROLES, f"{place}role")
+                raise field_error(role, _ROLES, f"{prefix}role")
 
-    def _read_call(self, call: JSON, position: int, at: int) -> ToolCall:
-        place = f"messages[{position}].tool_calls[{at}]"
-        fields = expect(call, dict, place)
-        function = expect(fields.get("function"), dict, f"{place}.function")
-        name = expect(function.get("name"), str, f"{place}.function.name")
+    def _read_call(self, call: JSON, position: int, index: int) -> ToolCall:
+        path = f"messages[{position}].tool_calls[{index}]"
+        fields = expect(call, dict, path)
+        function = expect(fields.get("function"), dict, f"{path}.function")
+        name = expect(function.get("name"), str, f"{path}.function.name")
         arguments = function.get("arguments")
         if not isinstance(arguments, str):
             arguments = msgspec.json.encode(arguments or {}).decode()
-        call_id = read_field(fields, "id", str, "", f"{place}.") or f"call_{position}_{at}"
+        call_id = read_field(fields, "id", str, "", f"{path}.") or f"call_{position}_{index}"
         self._open_calls[call_id] = name
         self._by_name[name].append(call_id)
         return ToolCall(call_id, name, arguments)
