@@ -1,7 +1,6 @@
-"""How well a model calls: cases with known answers, asked through `fcshim.Client`, scored by equality of arguments.
+"""Measures how well a model calls tools: cases with known answers, run through `fcshim.Client`.
 
-Rule: nothing here judges a text; a case asks for calls, or for none, and either is what comes or it is not.
-Neighbours: `cli.eval` is the command; `client` asks; `doctor` examines the endpoint as well.
+Rule: the text of a reply is never judged. A case expects calls, or none, and names and arguments are compared exactly.
 """
 
 from fcshim.evaluate.case import Case, ExpectedCall

@@ -1,7 +1,6 @@
-"""One case: what is asked, with which tools, and which calls answer it; and the short form in which files hold it.
+"""A case: messages, tools and the expected calls; and `CaseLine`, the compact form of a case in the suite's files.
 
-Rule: a line of a file says nothing twice: tools are named, long results are documents, phrasings share their answer.
-Neighbours: `suite` reads the files; `scoring` compares a reply with `expected`.
+Rule: a line repeats nothing: it names its tools, long results are documents, and phrasings share their expected calls.
 """
 
 import json
@@ -13,20 +12,20 @@ from fcshim.events import JSON
 from fcshim.messages import Tool
 
 DOCUMENT_PREFIX = "@"
-"""Begins a result that stands in a file of its own."""
+"""Prefix of a result that is the name of a document."""
 _NO_QUESTION = ("",)
-"""The one phrasing of a line that asks nothing more: its history ends with results, which the model has to answer."""
+"""The only phrasing of a line without a last user turn: its history ends with results, which the model replies to."""
 
 
 class ExpectedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call that is right: for each argument, the values that are."""
+    """A call that is expected, with the accepted values of each argument."""
 
     name: str
     arguments: dict[str, list[JSON]] = {}
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """One reply to ask for: `messages` of the Chat API, and `expected`, alternatives; one without calls means none."""
+    """One request. `messages` are those of the Chat API; `expected` are alternatives, an empty one means no call."""
 
     id: str
     category: str
@@ -37,11 +36,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CaseLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A line of a file of cases; `ask` has the phrasings of the last user turn, each a case of its own.
+    """A line of a file of cases; each phrasing of the last user turn in `ask` is a case.
 
-    `tools` are names, or `@` and the name of a file of tools, for all of them. `history` is what was said before: each
+    `tools` are names of tools, or `@` and the name of a file, for all tools in it. `history` are the turns before: each
     item is one of `{"system": text}`, `{"user": text}`, `{"assistant": text}`, `{"calls": [{"name", "arguments"}]}` and
-    `{"results": [text]}`, with `@` and a name for a document's text.
+    `{"results": [text]}`, where `@` and a name stand for the text of a document.
     """
 
     id: str
@@ -53,7 +52,7 @@ class CaseLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def expand(line: CaseLine, category: str, tools: tuple[Tool, ...], document: Callable[[str], str]) -> list[Case]:
-    """Make the line's cases: the first has its id, the others `b`, `c`, ... behind it."""
+    """Return the cases of a line: the first has the id of the line, the others append `b`, `c` and so on."""
     history = tuple(_messages(line.history, document))
     return [
         Case(

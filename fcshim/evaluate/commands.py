@@ -1,7 +1,6 @@
-"""The category that the demo's model can do: commands that say which tool to call, with which values.
+"""The category `commands`, for the demo model: each command names the tool to call and the values of its arguments.
 
-Rule: they are made, not written, from a seed of their own, so the model was not trained on them.
-Neighbours: `demo.conversations` makes the commands; `suite` counts them as a category.
+Rule: the commands are generated from a seed that the training of the demo model does not use.
 """
 
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ _ONE_CALL, _TWO_CALLS, _NO_CALL = 60, 20, 10
 
 
 def command_cases(category: str) -> Iterator[Case]:
-    """Make the cases: one call, two calls, and words to repeat."""
+    """Yield the cases: commands for one call, for two calls, and texts to repeat."""
     rng = Random(_SEED)
     for calls, times in ((1, _ONE_CALL), (2, _TWO_CALLS), (0, _NO_CALL)):
         for number in range(1, times + 1):

@@ -1,8 +1,7 @@
-"""Which way of asking a model does best: the same cases in every candidate dialect, and by the endpoint's own tools.
+"""Compares dialects, and native tool calling, by running the same cases with each of them.
 
-Rule: ways that are as good as the best, give or take one case, are told apart by what the model was made for, then by
-the length of the prompt: one case is luck.
-Neighbours: `runner` asks the cases, `prescription` takes the way that won; the doctor decides which ways are tried.
+Rule: a difference of one case is chance. Among the trials within one case of the best, the model's own dialect wins,
+then the shortest prompt.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,15 +18,18 @@ from fcshim.evaluate.suite import load_cases
 from fcshim.parse.dialects.models import dialect_for
 
 COMMON_DIALECTS = ("function_call", "bare_json", "pythonic", "hermes")
-"""Dialects that models follow that were trained on none, or on another."""
+"""Dialects that models can follow without training on them."""
 _TIE_MARGIN = 1
-"""Cases that make no difference."""
+"""A difference of so many right cases counts as a tie."""
 _FIRST_BATCH = 8
-"""Cases after which a way that got none of them right is given up."""
+"""Cases after which a trial ends if none of them is right."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """How one way did. `calls_right` are the right answers that were calls; `mistakes` are counted by their kind."""
+    """The outcome of one dialect. `own`: it is the model's own dialect; `way`: its name, or `native`.
+
+    `calls_right` is the number of right results with calls, `mistakes` the number of other results by verdict.
+    """
 
     way: str
     own: bool
@@ -35,16 +37,17 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     right: int
     calls_right: int
     prompt_tokens: int
-    """Of a prompt, on average."""
+    """The mean of all prompts."""
     mistakes: dict[str, int] = {}
     problem: str = ""
-    """Why it was given up, where it was."""
+    """Why the trial ended early, or empty."""
 
 
 def candidate_dialects(model: str, *, native: bool, provider_api: bool) -> tuple[str, ...]:
-    """Name the ways to be tried: the model's own comes first, which its name tells, or the API that was made for it.
+    """Return the dialects to compare; the first is the model's own.
 
-    `native`: the endpoint's own tools may work; `faithful`: they are the provider's, so nothing else is tried then.
+    `native`: native tool calling may work. `provider_api`: the API is the model provider's, so with `native` nothing
+    else is compared. Otherwise the name of the model tells its own dialect.
     """
     if native and provider_api:
         return (NATIVE,)
@@ -52,7 +55,7 @@ def candidate_dialects(model: str, *, native: bool, provider_api: bool) -> tuple
 
 
 def select_cases(categories: Sequence[str], count: int) -> list[Case]:
-    """Give `count` cases, as evenly from the categories as they have them. Raises `ConfigError`."""
+    """Return `count` cases, evenly from the categories as far as they have enough. Raises `ConfigError`."""
     by_category = [load_cases([category], count) for category in categories]
     mixed = [case for case in chain.from_iterable(zip_longest(*by_category)) if case is not None]
     return mixed[:count]
@@ -68,7 +71,7 @@ async def run_trial(
     max_tokens: int,
     concurrency: int = CONCURRENCY,
 ) -> Trial:
-    """Ask the cases one way; one that gets none of the first ones right is given up, as an endpoint that fails is."""
+    """Run the cases in one dialect. The trial ends early if none of the first cases is right, or the endpoint fails."""
     results: list[Result] = []
 
     def note(result: Result) -> None:
@@ -90,15 +93,16 @@ async def run_trial(
 
 
 def best_trial(trials: Sequence[Trial]) -> Trial | None:
-    """Give the way to be taken; None where none ever called rightly."""
-    able = [trial for trial in trials if trial.calls_right]
-    most = max((trial.right for trial in able), default=0)
-    near = [trial for trial in able if trial.right >= most - _TIE_MARGIN]
-    return min(near, key=lambda trial: (not trial.own, trial.prompt_tokens), default=None)
+    """Return the best trial, or None if no trial has a right call."""
+    # Without this filter a model that never calls would win with the cases that expect no call.
+    calling = [trial for trial in trials if trial.calls_right]
+    most = max((trial.right for trial in calling), default=0)
+    ties = [trial for trial in calling if trial.right >= most - _TIE_MARGIN]
+    return min(ties, key=lambda trial: (not trial.own, trial.prompt_tokens), default=None)
 
 
 def describe_trial(trial: Trial) -> str:
-    """Say how a way did."""
+    """Return the outcome in one phrase."""
     mistakes = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in trial.mistakes.items())
     length = f", {trial.prompt_tokens} tokens a prompt" if trial.prompt_tokens else ""
     return f"{trial.right} of {trial.cases} right{length}" + (f" ({mistakes})" if mistakes else "")

@@ -1,7 +1,6 @@
-"""The first contact with an endpoint: is anybody there, which models has it, what kind of server is it.
+"""Connects to an endpoint: is it reachable, which models does it list, which backend is it.
 
-Rule: whatever is wrong with an address, a key or a path is said in one sentence, with what to do about it.
-Neighbours: `detection` tells the kind of server, `doctor` goes on from here.
+Rule: an error about an address, a key or a path is one sentence that also says what to do about it.
 """
 
 import contextlib
@@ -19,12 +18,12 @@ from fcshim.events import JSON
 from fcshim.upstream import Timeouts, Upstream, api_url, root_url
 
 _NON_CHAT_NAMES = ("embed", "rerank", "whisper")
-"""What the names of models hold that do not converse."""
+"""Parts of the names of models that are not chat models."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointInfo:
-    """What is known of an endpoint before anything was asked of a model; `url` is the address for `kind`."""
+    """The API, backend and models of an endpoint. `url` is its address for the API `kind`, `model` the chosen one."""
 
     url: str
     kind: UpstreamKind
@@ -34,23 +33,29 @@ class EndpointInfo:
 
 
 async def connect(url: str, api: str | None, model: str, key: Secret | None, timeouts: Timeouts) -> EndpointInfo:
-    """Look who is there. Without `api`, the kind of server says which is best spoken; without `model`, the first.
+    """Detect the backend, and choose the API and the model unless they are given.
 
-    Raises `UpstreamError` that says what is wrong and what to do.
+    The API is the preferred one of the backend, the model the first chat model that is listed. Raises `UpstreamError`
+    with a message that says what to do.
     """
     kind = UPSTREAMS[api or "openai"]
     async with Upstream(url, key=key, timeouts=timeouts, kind=kind) as upstream:
         names = await _fetch_model_names(upstream, needed=not model)
         if kind.full_openai_api and not kind.allows_verbatim:
-            sighting = await detect(upstream)
+            detection = await detect(upstream)
         else:
-            sighting = Detection(backend_of_api(kind.name) or GENERIC, f"the API is said to be {kind.name}")
-    spoken = kind if api else UPSTREAMS[sighting.backend.api]
-    chosen = model or next(
+            detection = Detection(backend_of_api(kind.name) or GENERIC, f"the API is said to be {kind.name}")
+    chosen_kind = kind if api else UPSTREAMS[detection.backend.api]
+    chosen_model = model or next(
         (name for name in names if not any(word in name.lower() for word in _NON_CHAT_NAMES)), names[0]
     )
     return EndpointInfo(
-        url if spoken.version == kind.version else root_url(url), spoken, sighting, tuple(names), chosen
+        # `url` may end with the version suffix of the API that was tried first.
+        url if chosen_kind.version == kind.version else root_url(url),
+        chosen_kind,
+        detection,
+        tuple(names),
+        chosen_model,
     )
 
 
@@ -67,21 +72,21 @@ async def _fetch_model_names(upstream: Upstream, *, needed: bool) -> list[str]:
 
 
 async def _explain_failure(upstream: Upstream, status: int, body: bytes) -> str:
-    """Say why there is no list of models, and what to do."""
-    asked = upstream.url + upstream.kind.codec.models_path
+    """Return a message that says why there is no list of models, and what to do."""
+    url = upstream.url + upstream.kind.codec.models_path
     if status in (401, 403):
-        return f"{asked} wants another key (HTTP {status}): give it with --upstream-key or in FCSHIM_UPSTREAM_KEY"
+        return f"{url} rejects the key (HTTP {status}): set it with --upstream-key or in FCSHIM_UPSTREAM_KEY"
     document = _decode_json(body)
     if status == 200 and isinstance(document, dict) and [] in (document.get("data"), document.get("models")):
-        return f"{asked} lists no models: load one there, or name one with --model"
-    found = find_error_message(document) or excerpt(body) or "nothing"
-    seen = f"{asked} should list models, but answers {found} (HTTP {status})"
+        return f"{url} lists no models: load one there, or name one with --model"
+    reply = find_error_message(document) or excerpt(body) or "nothing"
+    problem = f"{url} should list models, but answers {reply} (HTTP {status})"
     if status in (429, 503):
-        return f"{seen}. It is not ready: try again later"
+        return f"{problem}. It is not ready: try again later"
     origin = "/".join(upstream.url.split("/")[:3])
     if upstream.url != api_url(origin, upstream.kind.version) and await _lists_models(origin, upstream.kind):
-        return f"{seen}. {origin} does list models: give that address"
-    return f"{seen}. Is this the address of the API? --upstream-api says which one it speaks, --model asks for a model"
+        return f"{problem}. {origin} does list models: use that address"
+    return f"{problem}. Is this the address of the API? Name the API with --upstream-api, or a model with --model"
 
 
 async def _lists_models(origin: str, kind: UpstreamKind) -> bool:

@@ -1,7 +1,6 @@
-"""The doctor: an endpoint is looked at from all sides, and what follows for its settings is written down.
+"""The doctor: examines an endpoint with probes, compares dialects in trials, and recommends settings.
 
-Rule: every statement rests on a real request; what is measured costs a known number of them.
-Neighbours: `contact`, `probes`, `trial` and `prescription` do the work; the command `doctor` shows it.
+Rule: every finding comes from a real request, and the number of requests is reported.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -26,16 +25,16 @@ from fcshim.profiles import AUTO
 from fcshim.upstream import Timeouts, Upstream
 
 DEFAULT_CASES = 24
-"""Cases for each way: enough to tell what works from what does not, in minutes on a CPU."""
+"""Cases for each dialect: enough to tell what works from what does not, in minutes on a CPU."""
 _MAX_TOKENS, _MAX_REASONING_TOKENS = 512, 2048
-"""Tokens of a reply; those of a model that reasons first."""
+"""Most tokens of a reply, and of a reply of a model that reasons first."""
 _LONG_CASE_CONTEXT = 8192
 """Tokens of context that the longest cases need."""
 _LONG_CATEGORIES = frozenset(["many_tools", "long_results"])
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was found out. `works`: calls can be had of this model; `table` is its name in the settings."""
+    """The result. `works`: the model can make tool calls; `table`: the model's pattern in the settings."""
 
     upstream: str
     upstream_api: str
@@ -49,13 +48,13 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     trials: tuple[Trial, ...]
     way: str
-    """The way of asking that did best; empty where none was tried, or none worked."""
+    """The dialect of the best trial, or `native`; empty if there was no trial, or none worked."""
     choices: tuple[Recommendation, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorCallbacks:
-    """Is told what happens while it happens: who is there, each finding, each case of a way, each way."""
+    """Callbacks for progress: the endpoint, each finding, each case (dialect, done, total), each trial."""
 
     on_connect: Callable[[EndpointInfo], None]
     on_finding: Callable[[Finding], None]
@@ -65,7 +64,7 @@ class DoctorCallbacks:
 
 @dataclass(frozen=True, slots=True)
 class DoctorOptions:
-    """What the doctor is asked to do: `api` and `model` where they are named; `cases` for each way, 0 for none."""
+    """Options of a diagnosis. `api` None: the one the backend prefers; `cases`: for each dialect, 0 for no trials."""
 
     api: str | None = None
     model: str = ""
@@ -74,45 +73,45 @@ class DoctorOptions:
 
 
 async def diagnose(config: Config, options: DoctorOptions, callbacks: DoctorCallbacks) -> Diagnosis:
-    """Examine the configuration's upstream, in the API that is named or that its server speaks best.
+    """Examine the upstream of the configuration.
 
-    Raises `ConfigError` for an unknown category, `UpstreamError` where the upstream is away or is no such endpoint.
+    Raises `ConfigError` for an unknown category, `UpstreamError` if the upstream is unreachable or has no such API.
     """
     cases = select_cases(options.categories or DEFAULT_CATEGORIES, options.cases)
     timeouts = Timeouts(
         connect=config.connect_timeout, first_chunk=config.first_chunk_timeout, chunk=config.chunk_timeout
     )
-    contact = await connect(config.upstream, options.api, options.model, config.upstream_key, timeouts)
-    callbacks.on_connect(contact)
-    async with Upstream(contact.url, key=config.upstream_key, timeouts=timeouts, kind=contact.kind) as upstream:
-        patient = ProbeTarget(upstream, contact.model, contact.detection.backend, contact.detection.model_list)
+    endpoint = await connect(config.upstream, options.api, options.model, config.upstream_key, timeouts)
+    callbacks.on_connect(endpoint)
+    async with Upstream(endpoint.url, key=config.upstream_key, timeouts=timeouts, kind=endpoint.kind) as upstream:
+        target = ProbeTarget(upstream, endpoint.model, endpoint.detection.backend, endpoint.detection.model_list)
         findings = []
-        async for finding in run_probes(patient):
+        async for finding in run_probes(target):
             callbacks.on_finding(finding)
             findings.append(finding)
-    well = not any(finding.fatal for finding in findings)
-    ward = _TrialRunner(config, timeouts, contact, findings)
-    trials = [trial async for trial in ward.run_trials(cases, callbacks)] if well and cases else []
+    replies = not any(finding.fatal for finding in findings)
+    runner = _TrialRunner(config, timeouts, endpoint, findings)
+    trials = [trial async for trial in runner.run_trials(cases, callbacks)] if replies and cases else []
     best = best_trial(trials)
     return Diagnosis(
-        upstream=contact.url,
-        upstream_api=contact.kind.name,
-        server=contact.detection.backend.name,
-        evidence=contact.detection.evidence,
-        model=contact.model,
-        models=len(contact.model_names),
-        table=model_pattern(contact),
-        works=well and (best is not None or not trials),
-        requests=patient.request_count + sum(trial.cases for trial in trials),
+        upstream=endpoint.url,
+        upstream_api=endpoint.kind.name,
+        server=endpoint.detection.backend.name,
+        evidence=endpoint.detection.evidence,
+        model=endpoint.model,
+        models=len(endpoint.model_names),
+        table=model_pattern(endpoint),
+        works=replies and (best is not None or not trials),
+        requests=target.request_count + sum(trial.cases for trial in trials),
         findings=tuple(findings),
         trials=tuple(trials),
         way="" if best is None else best.way,
-        choices=recommend(contact, findings, () if best is None else recommend_dialect(best, trials)),
+        choices=recommend(endpoint, findings, () if best is None else recommend_dialect(best, trials)),
     )
 
 
 class _TrialRunner:
-    """Where ways of asking are tried, with the settings that the findings call for."""
+    """Runs a trial of each candidate dialect, with the settings that the findings recommend."""
 
     def __init__(self, config: Config, timeouts: Timeouts, endpoint: EndpointInfo, findings: Sequence[Finding]) -> None:
         self._config = config
@@ -122,26 +121,29 @@ class _TrialRunner:
         self._settings = {choice.setting: str(choice.value) for choice in recommend(endpoint, findings)}
 
     async def run_trials(self, cases: Sequence[Case], callbacks: DoctorCallbacks) -> AsyncIterator[Trial]:
-        """Ask the cases in every way that makes sense, one way after the other."""
+        """Run the cases in every candidate dialect, one after the other, and yield the trials."""
         tools = self._findings.get("tools")
-        able = tools is not None and (tools.verdict == "yes" or tools.value == "required")
+        native = tools is not None and (tools.verdict == "yes" or tools.value == "required")
+        # The prompts of the long categories do not fit a short context, in any dialect.
         fitting = [case for case in cases if not (self._has_short_context() and case.category in _LONG_CATEGORIES)]
-        ways = candidate_dialects(self._endpoint.model, native=able, provider_api=self._endpoint.kind.allows_verbatim)
-        for way in ways:
+        dialects = candidate_dialects(
+            self._endpoint.model, native=native, provider_api=self._endpoint.kind.allows_verbatim
+        )
+        for dialect in dialects:
             done = 0
 
-            def count(_: Result, way: str = way) -> None:
+            def count(_: Result, dialect: str = dialect) -> None:
                 nonlocal done
                 done += 1
-                callbacks.on_case(way, done, len(fitting))
+                callbacks.on_case(dialect, done, len(fitting))
 
-            async with self._client(way) as client:
+            async with self._client(dialect) as client:
                 trial = await run_trial(
-                    way,
+                    dialect,
                     client,
                     fitting,
                     count,
-                    own=way == ways[0],
+                    own=dialect == dialects[0],
                     max_tokens=self._max_tokens(),
                     concurrency=1 if self._is_sequential() else CONCURRENCY,
                 )
@@ -174,16 +176,18 @@ class _TrialRunner:
         return room if isinstance(room, int) else None
 
     def _max_tokens(self) -> int:
-        thinks = "reasoning" in self._findings and self._findings["reasoning"].verdict == "yes"
+        emits_reasoning = "reasoning" in self._findings and self._findings["reasoning"].verdict == "yes"
+        # A reply gets at most a quarter of the context; the rest is for the prompt.
         return min(
-            _MAX_REASONING_TOKENS if thinks else _MAX_TOKENS, (self._context_length() or _LONG_CASE_CONTEXT) // 4
+            _MAX_REASONING_TOKENS if emits_reasoning else _MAX_TOKENS,
+            (self._context_length() or _LONG_CASE_CONTEXT) // 4,
         )
 
 
 def format_settings(diagnosis: Diagnosis) -> str:
-    """Give the settings as the text of a TOML file."""
+    """Return the settings as the text of a TOML file."""
     about = (
-        f"Found out by `fcshim doctor {diagnosis.upstream}` for the model {diagnosis.model!r}, "
+        f"Written by `fcshim doctor {diagnosis.upstream}` for the model {diagnosis.model!r}, "
         f"in {diagnosis.requests} requests. Use it with: fcshim serve --config FILE"
     )
     return render_settings(diagnosis.choices, diagnosis.table, about)

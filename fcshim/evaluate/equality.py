@@ -1,7 +1,6 @@
-"""When two JSON values are the same: numbers by value, objects whatever the order, what a schema has by default.
+"""Equality of JSON values: numbers by value, objects in any order, with the defaults of a schema filled in.
 
-Rule: strings are equal to the character; 1 is 1.0 and is not true.
-Neighbours: `scoring` compares calls by this.
+Rule: strings are compared exactly; 1 equals 1.0, but not true.
 """
 
 import json
@@ -10,12 +9,12 @@ from fcshim.events import JSON
 
 
 def canonical(value: JSON) -> str:
-    """Give a text that is the same for the same values."""
+    """Return a text that is equal for equal values."""
     return json.dumps(_normalize_numbers(value), sort_keys=True, ensure_ascii=False)
 
 
 def fill_defaults(value: JSON, schema: JSON) -> JSON:
-    """Give the value with what its schema has by default where it says nothing, inside objects and arrays too."""
+    """Return the value with the defaults of its schema filled in, also inside objects and arrays."""
     if not isinstance(schema, dict):
         return value
     if isinstance(value, dict):

@@ -1,7 +1,6 @@
-"""What went wrong, case by case, for people: what was asked, what was expected, what came.
+"""The failed cases as text for users: the request, the expected calls and the actual ones.
 
-Rule: a few lines a case; the file of results has the rest.
-Neighbours: `cli.eval` writes them below the table.
+Rule: a few lines per case; the file of results has the rest.
 """
 
 import json
@@ -12,11 +11,11 @@ from fcshim.evaluate.result import ActualCall, Result
 from fcshim.events import JSON
 
 _MAX_LINE = 300
-"""Characters of a line."""
+"""Most characters of a line."""
 
 
 def describe_failures(results: Sequence[Result], cases: Iterable[Case]) -> Iterator[str]:
-    """Give the lines for every result that is not right."""
+    """Yield the lines for every result that is not right."""
     known = {case.id: case for case in cases}
     for result in results:
         if not result.right:

@@ -1,7 +1,6 @@
-"""What one probe found out about an endpoint.
+"""The result of one probe of an endpoint.
 
-Rule: a finding says what was seen before it says what that means; who cannot tell says `unclear`.
-Neighbours: the probes make findings, the doctor reports them and draws settings from them.
+Rule: `evidence` is what was observed, `means` what follows from it; a probe that cannot decide gives `unclear`.
 """
 
 from typing import Literal
@@ -14,9 +13,9 @@ ProbeVerdict = Literal["yes", "no", "unclear"]
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """The answer to a question. `evidence` is what was seen, `means` what follows from it for settings, if anything.
+    """What a probe returns. `means` is what the evidence means for the settings, or empty.
 
-    `value` is what else was found out, for programs; `fatal` where no tool call can come of it.
+    `value` is a detail for programs; `fatal` means that the model cannot make tool calls.
     """
 
     verdict: ProbeVerdict
@@ -27,7 +26,7 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """The same with the question: the probe's name, and a title for people."""
+    """A `ProbeResult` with the name of the probe and a title for the report."""
 
     probe: str
     title: str

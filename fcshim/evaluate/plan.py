@@ -1,7 +1,6 @@
-"""What is to be run: which model is asked, how, in which dialects, and which cases.
+"""The plan of an evaluation: the model, the settings, the dialects and the cases.
 
-Rule: what changes a single result is part of `terms`; what only chooses results (dialects, categories) is not.
-Neighbours: `config` has the settings, which are those of the proxy; `campaign` runs a plan; `record` compares terms.
+Rule: whatever changes a single result is part of `terms`; whatever only selects results (dialects, categories) is not.
 """
 
 from collections.abc import Mapping
@@ -25,11 +24,11 @@ from fcshim.upstream import Timeouts
 
 
 class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. `dialects` are run one after the other; none means the one that the settings say."""
+    """One evaluation. `dialects` run one after the other; an empty tuple means the dialect of the settings."""
 
     config: Config
     model: str = ""
-    """Empty: the first that the endpoint lists."""
+    """Empty: the first model that the endpoint lists."""
     dialects: tuple[str, ...] = ()
     categories: tuple[str, ...] = DEFAULT_CATEGORIES
     limit: int | None = None
@@ -38,20 +37,22 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float = TIMEOUT
 
     def check(self) -> None:
-        """Find mistakes before anything is asked. Raises `ConfigError`."""
+        """Check the names of categories and dialects before any request. Raises `ConfigError`."""
         load_cases(self.categories, self.limit)
         for dialect in self.dialects:
             if dialect not in (AUTO, NATIVE):
                 find_dialect(dialect)
         if self._model_config().tools == NATIVE and self.dialects not in ((), (NATIVE,)):
-            raise ConfigError("tools are native in every dialect: leave out --tools, and compare with --dialect native")
+            raise ConfigError(
+                "--tools native makes tools native in every dialect: omit it, and compare with --dialect native"
+            )
 
     def cases(self) -> list[Case]:
-        """Give the cases that are asked in each dialect."""
+        """Return the cases that run in each dialect."""
         return load_cases(self.categories, self.limit)
 
     def labels(self) -> tuple[str, ...]:
-        """Give the dialects as results name them: `auto` by the name of the one that it stands for."""
+        """Return the dialects as results name them: `auto` is replaced by the dialect that it selects."""
         row = self._model_config()
         set_one = row.dialect if isinstance(row.dialect, str) else row.dialect.name
         chosen = self.dialects or (NATIVE if row.tools == NATIVE else set_one,)
@@ -61,7 +62,7 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
     def client(self, dialect: str) -> Client:
         """Make the client for one of the dialects. Raises `ConfigError`."""
         config, row = self.config, self._model_config()
-        # What the settings say of a model are arguments of the client, by the same names; but for these two.
+        # The settings of a model have the names of the client's arguments, except these two.
         others = ("dialect", "upstream_model")
         settings = {name: value for name, value in msgspec.structs.asdict(row).items() if name not in others}
         return Client(
@@ -78,7 +79,7 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def terms(self) -> dict[str, JSON]:
-        """Give everything that a single result depends on, without keys."""
+        """Return everything that a single result depends on, without API keys."""
         row: dict[str, JSON] = msgspec.to_builtins(self._model_config())
         del row[_DIALECT_SETTING]
         return {
@@ -102,4 +103,4 @@ def _without_password(url: str) -> str:
 
 
 _DIALECT_SETTING = "dialect"
-"""Of a model's settings, the one that each result names itself."""
+"""The setting that is not part of the terms, because each result has its own dialect."""

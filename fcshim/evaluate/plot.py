@@ -1,7 +1,6 @@
-"""A summary as a picture: bars per category, one per dialect, with their intervals.
+"""A summary as a bar chart: a group of bars per category, a bar per dialect, with confidence intervals.
 
-Rule: matplotlib is the `plot` extra and is imported only here, only when a picture is made.
-Neighbours: `summary` counts; `cli.eval` asks for the picture before it runs anything, so that nothing is missing later.
+Rule: matplotlib is the `plot` extra; it is imported only here, and only when a chart is drawn.
 """
 
 import importlib
@@ -13,12 +12,12 @@ from fcshim.evaluate.summary import Rate, Summary
 
 _SUFFIXES = (".svg", ".png")
 _GROUP_WIDTH = 0.8
-"""Of a category's width, what its bars take."""
+"""Width of a group of bars; 1 is the distance between groups."""
 _ALL = "all"
 
 
 def check_plot(path: Path) -> None:
-    """Find out whether a picture can be made there. Raises `ConfigError`."""
+    """Check that a chart can be written to `path`, before the cases run. Raises `ConfigError`."""
     if path.suffix not in _SUFFIXES:
         raise ConfigError(f"{path}: a plot is written as {' or '.join(_SUFFIXES)}")
     if not path.parent.is_dir():
@@ -30,7 +29,7 @@ def check_plot(path: Path) -> None:
 
 
 def write_plot(summaries: Sequence[Summary], path: Path, title: str = "") -> None:
-    """Write the picture; its suffix says whether as SVG or PNG. Raises `ConfigError` and `OSError`."""
+    """Draw the chart and write it as SVG or PNG, by the suffix of `path`. Raises `ConfigError` and `OSError`."""
     check_plot(path)
     from matplotlib.figure import Figure  # noqa: PLC0415 - optional, and 0.3 s to import
 

@@ -1,7 +1,6 @@
-"""All probes, in the order in which they are made: data.
+"""The table of probes, in the order in which they run.
 
-Rule: a probe is a row; it asks few requests of few tokens and gives what it saw. The first must succeed.
-Neighbours: the `probes_*` modules ask; the doctor goes through the table.
+Rule: a probe sends a few requests of a few tokens. The first probe sets the baseline, and must succeed.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -39,9 +38,9 @@ def _is_openai(kind: UpstreamKind) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One question: its name, what it is called in a report, who asks it, and for which APIs it makes sense.
+    """A probe: its name, its title in the report, its function, and the APIs to which it applies.
 
-    `ask` gives None where the question does not arise.
+    `run` returns None if earlier probes have made the question pointless.
     """
 
     name: str
@@ -55,30 +54,30 @@ PROBES: tuple[Probe, ...] = (
     Probe("usage", "counts tokens", probe_usage),
     Probe("stream", "streams cleanly", probe_stream),
     Probe("company", "several requests at once", probe_concurrency, _is_local),
-    Probe("context", "room for a conversation", probe_context_length),
+    Probe("context", "context length", probe_context_length),
     Probe("system", "system messages", probe_system_role),
-    Probe("order", "turns in any order", probe_turn_order),
+    Probe("order", "messages in any order", probe_turn_order),
     Probe("developer", "developer messages", probe_developer_role, _is_openai),
     Probe("images", "images", probe_images),
-    Probe("prefill", "goes on with an answer begun for it", probe_prefill, _is_local),
+    Probe("prefill", "continues a prefilled reply", probe_prefill, _is_local),
     Probe("stop", "stop strings", probe_stop_strings),
     Probe("reasoning", "reasoning", probe_reasoning),
-    Probe("replay", "sees earlier reasoning again", probe_reasoning_replay),
-    Probe("tools", "tools of its own", probe_tools),
-    Probe("grammar", "held by a grammar (GBNF)", probe_grammar, _is_openai),
-    Probe("schema", "held by a JSON Schema", probe_schema, _is_local),
-    Probe("structural_tag", "held by a structural tag", probe_structural_tag, _is_openai),
+    Probe("replay", "earlier reasoning in the prompt", probe_reasoning_replay),
+    Probe("tools", "native tool calling", probe_tools),
+    Probe("grammar", "obeys a grammar (GBNF)", probe_grammar, _is_openai),
+    Probe("schema", "obeys a JSON Schema", probe_schema, _is_local),
+    Probe("structural_tag", "obeys a structural tag", probe_structural_tag, _is_openai),
 )
 
 
 async def run_probes(target: ProbeTarget) -> AsyncIterator[Finding]:
-    """Make all probes that fit the endpoint; after a finding that is fatal there is nothing more to be found out."""
+    """Run the probes that apply to the endpoint and yield their findings, up to the first fatal one."""
     for probe in PROBES:
         if not probe.applies_to(target.upstream.kind):
             continue
-        seen = await probe.run(target)
-        if seen is None:
+        result = await probe.run(target)
+        if result is None:
             continue
-        yield Finding(probe=probe.name, title=probe.title, **msgspec.structs.asdict(seen))
-        if seen.fatal:
+        yield Finding(probe=probe.name, title=probe.title, **msgspec.structs.asdict(result))
+        if result.fatal:
             return

@@ -1,8 +1,7 @@
-"""Probes of calls: the endpoint's own tools, and what holds a model to a form whatever it would rather say.
+"""Probes of tool calls: native tool calling, and the constraints that the endpoint enforces.
 
-Rule: a constraint counts as real only where it makes the model write what nobody asked it for; only grammars of
-fcshim's own are sent, because a bad one ends llama-cpp-python's process.
-Neighbours: `probes` has the table, `patient` asks; `constrain` writes the constraints that requests will carry.
+Rule: a constraint is enforced only if it makes the model write something that the prompt does not ask for. Only
+grammars that fcshim generates are sent, because an invalid one kills the process of llama-cpp-python.
 """
 
 from fcshim.backends import BACKENDS, GENERIC
@@ -28,9 +27,9 @@ _WEATHER = Tool(
 )
 _QUESTION = "What is the weather in Paris today? Call the tool get_weather with city=Paris."
 _CALL_TOKENS = 400
-"""Tokens in which a model that reasons comes to its call."""
+"""Tokens in which a model that reasons first reaches its call."""
 _MIN_TOOL_TOKENS = 15
-"""Tokens that the tool takes in a prompt at least."""
+"""Prompt tokens that the definition of the tool takes at least."""
 _NONCE = "fcshim-7391"
 _NONCE_TOOL = Tool(
     name="seal",
@@ -43,32 +42,34 @@ _NONCE_TOOL = Tool(
     },
 )
 _NONCE_CALL_TOKENS, _REASONING_TOKENS = 120, 1_500
-"""Tokens for that call, one character each; for that of a model that reasons first, where the server lets it."""
+"""Most tokens of the constrained call, at one character each; and of a reply that may start with reasoning."""
 
 
 async def probe_tools(target: ProbeTarget) -> ProbeResult:
-    """Offer a tool the endpoint's own way: refused, ignored, in the prompt, or called."""
+    """Send a tool in the request: it may be rejected, ignored, called natively, or called in the text."""
     free = await _ask_with_tool(target, "auto")
     if not free.ok:
         return ProbeResult(
-            "no" if free.rejected else "unclear", free.error_summary(), "tools go by the prompt (tools = prompt)"
+            "no" if free.rejected else "unclear", free.error_summary(), "tools go into the prompt (tools = prompt)"
         )
     if _has_call(free):
         return ProbeResult(
-            "yes", f"it called: {_format_call(free)}", "its own tools are to be had (tools = native)", "auto"
+            "yes", f"it called: {_format_call(free)}", "native tool calling works (tools = native)", "auto"
         )
     bare = await target.send(target.make_request(user_message(_QUESTION), max_tokens=1))
     more = free.prompt_tokens - bare.prompt_tokens if free.prompt_tokens and bare.prompt_tokens else None
     if more is not None and more < _MIN_TOOL_TOKENS:
-        ignored = f"ignored without a word: the prompt grew by {more} tokens"
-        return ProbeResult("no", ignored, "tools go by the prompt (tools = prompt)", "ignored")
+        ignored = f"silently ignored: the prompt grew by {more} tokens"
+        return ProbeResult("no", ignored, "tools go into the prompt (tools = prompt)", "ignored")
     if _has_call_in_text(free):
         return ProbeResult(
             "no", f"its call stays in the text: {excerpt(free.text)!r}", "tools go by the prompt", "text"
         )
-    demanded = await _ask_with_tool(target, "required")
-    if demanded.ok and _has_call(demanded):
-        return ProbeResult("unclear", f"it called only when it had to: {_format_call(demanded)}", value="required")
+    required = await _ask_with_tool(target, "required")
+    if required.ok and _has_call(required):
+        return ProbeResult(
+            "unclear", f"it called only with tool_choice required: {_format_call(required)}", value="required"
+        )
     return ProbeResult("unclear", f"no call came, but {excerpt(free.text)!r}")
 
 
@@ -95,25 +96,27 @@ def _has_call_in_text(response: ProbeResponse) -> bool:
 
 
 async def probe_grammar(target: ProbeTarget) -> ProbeResult:
-    """Hold a reply to a call by a GBNF grammar, as llama.cpp takes it."""
+    """Constrain a reply to a call with a GBNF grammar, as llama.cpp accepts it."""
     return await _probe_constraint(target, "gbnf")
 
 
 async def probe_schema(target: ProbeTarget) -> ProbeResult:
-    """Hold a reply to a call by a JSON Schema."""
+    """Constrain a reply to a call with a JSON Schema."""
     return await _probe_constraint(target, "json_schema")
 
 
 async def probe_structural_tag(target: ProbeTarget) -> ProbeResult:
-    """Hold a reply to a call by a structural tag, as vLLM and SGLang take it."""
+    """Constrain a reply to a call with a structural tag, as vLLM and SGLang accept it."""
     return await _probe_constraint(target, "structural_tag")
 
 
 async def _probe_constraint(target: ProbeTarget, form: Form) -> ProbeResult:
-    """Say hello, with the constraint that demands an odd call of which the prompt says nothing."""
-    most = _REASONING_TOKENS if target.emits_reasoning else _NONCE_CALL_TOKENS
-    demanded = ToolChoice("required")
-    request = target.make_request(user_message(HELLO), max_tokens=most, tool_choice=demanded, parallel_tool_calls=False)
+    """Send the baseline message with a constraint that requires a call with a nonce, which the prompt does not have."""
+    max_tokens = _REASONING_TOKENS if target.emits_reasoning else _NONCE_CALL_TOKENS
+    required = ToolChoice("required")
+    request = target.make_request(
+        user_message(HELLO), max_tokens=max_tokens, tool_choice=required, parallel_tool_calls=False
+    )
     constraint = constraint_for(form, FUNCTION_CALL, (_NONCE_TOOL,), request)
     assert constraint is not None
     answer = await target.send(apply_constraint(request, constraint))
@@ -122,14 +125,12 @@ async def _probe_constraint(target: ProbeTarget, form: Form) -> ProbeResult:
     parser = StreamParser(constraint.dialect, (_NONCE_TOOL,))
     calls = fold(parser.feed(answer.text) + parser.close()).tool_calls
     if calls and calls[0].error is None and _NONCE in calls[0].tool_call_arguments_complete:
-        return ProbeResult(
-            "yes", f"it made the model write {excerpt(answer.text)!r}", "a call that is demanded comes", form
-        )
+        return ProbeResult("yes", f"it made the model write {excerpt(answer.text)!r}", "required calls work", form)
     if answer.reply.reasoning and not answer.text:
-        return ProbeResult("unclear", "it was still reasoning when its tokens were used up")
+        return ProbeResult("unclear", "the reply reached its token limit while it was still reasoning")
     return ProbeResult("no", f"accepted, and made no difference: {excerpt(answer.text)!r}")
 
 
 def backend_name_for(form: Form) -> str:
-    """Name the first kind of server that takes this form."""
+    """Return the name of the first backend that accepts this form of constraint."""
     return next((row.name for row in BACKENDS.values() if row.form == form), GENERIC.name)

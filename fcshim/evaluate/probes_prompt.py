@@ -1,7 +1,6 @@
-"""Probes of what a prompt may hold: roles and their order, images, an answer begun for the model, how many tokens.
+"""Probes of the prompt: roles and their order, images, a prefilled reply, the context length.
 
-Rule: whether a text is in the prompt is told by the tokens that are counted; what the model makes of it comes second.
-Neighbours: `probes` has the table, `patient` asks; `profiles` is what the answers are for.
+Rule: the token count decides whether a text is in the prompt; the model's reaction to it is only the second evidence.
 """
 
 import re
@@ -24,17 +23,17 @@ _INSTRUCTION = (
     "in lower case, and with nothing else: no greeting, no explanation, no punctuation."
 )
 _MIN_INSTRUCTION_TOKENS = 20
-"""Tokens that the instruction has at least, in any vocabulary."""
+"""Fewest tokens of the instruction in any vocabulary."""
 _MAX_TOKENS = 24
 _SMALL_CONTEXT = 4096
 """Tokens of context in which the schemas of a dozen tools leave little room."""
 _PREFILL, _CONTINUATION = "One, two, three,", "four"
 _TURN_BOUNDARY_TOKENS = 3
-"""Tokens that end one turn and begin the next; templates take three or more."""
+"""Fewest tokens with which a chat template ends one turn and begins the next."""
 
 
 async def probe_system_role(target: ProbeTarget) -> ProbeResult:
-    """Ask with a system message; refused, dropped without a word, or there."""
+    """Send a system message: it may be rejected, silently dropped, or in the prompt."""
     answer = await target.send(
         target.make_request(system_message(_INSTRUCTION), user_message(HELLO), max_tokens=_MAX_TOKENS)
     )
@@ -52,27 +51,27 @@ async def probe_system_role(target: ProbeTarget) -> ProbeResult:
             means,
         )
     obeyed = _WORD in answer.text.lower()
-    heeded = "and the model does what it says" if obeyed else f"but the model answers {excerpt(answer.text)!r}"
+    reaction = "and the model obeys it" if obeyed else f"but the model answers {excerpt(answer.text)!r}"
     if more is None:
-        return ProbeResult("yes" if obeyed else "unclear", f"nobody counts tokens, {heeded}")
-    return ProbeResult("yes", f"the prompt grew by {more} tokens, {heeded}")
+        return ProbeResult("yes" if obeyed else "unclear", f"tokens are not counted, {reaction}")
+    return ProbeResult("yes", f"the prompt grew by {more} tokens, {reaction}")
 
 
 async def probe_turn_order(target: ProbeTarget) -> ProbeResult:
-    """Ask with two user turns in a row, and with the model's turn first."""
+    """Send two user turns in a row, and a conversation that starts with an assistant turn."""
     twice = await target.send(target.make_request(user_message("Listen."), user_message(HELLO), max_tokens=1))
     first = await target.send(target.make_request(assistant_message("Welcome."), user_message(HELLO), max_tokens=1))
-    asked = [("two user turns in a row", twice), ("the model's turn first", first)]
-    refused = [f"{words}: {answer.error_summary()}" for words, answer in asked if not answer.ok]
-    if refused:
-        return ProbeResult("no", "; ".join(refused), "turns that follow one another are joined (any profile but free)")
+    orders = [("two user turns in a row", twice), ("the model's turn first", first)]
+    rejected = [f"{order}: {answer.error_summary()}" for order, answer in orders if not answer.ok]
+    if rejected:
+        return ProbeResult("no", "; ".join(rejected), "consecutive turns are joined (every profile except free)")
     return ProbeResult(
-        "yes", "two user turns in a row, and the model's first, are accepted", "profile free would do as well"
+        "yes", "two user turns in a row, and the model's first, are accepted", "profile free would also work"
     )
 
 
 async def probe_developer_role(target: ProbeTarget) -> ProbeResult:
-    """Ask with a `developer` message, as newer clients of OpenAI's API do."""
+    """Send a `developer` message, as newer clients of OpenAI's API do."""
 
     def renamed(body: JSON) -> JSON:
         body["messages"][0]["role"] = "developer"
@@ -92,23 +91,23 @@ async def probe_developer_role(target: ProbeTarget) -> ProbeResult:
 
 
 async def probe_images(target: ProbeTarget) -> ProbeResult:
-    """Ask with a small picture."""
+    """Send a small image."""
     picture = MediaPart("image/png", data=b64encode(_gray_png()).decode())
     asked = target.make_request(UserMessage((TextPart(HELLO), picture)), max_tokens=1)
     answer = await target.send(asked)
     if not answer.ok:
-        told = "a line says that there was one (profile text-only)" if answer.rejected else ""
-        return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary(), told)
+        means = "a line of text replaces each image (profile text-only)" if answer.rejected else ""
+        return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary(), means)
     more = target.extra_prompt_tokens(answer)
     if more is not None and more < _TURN_BOUNDARY_TOKENS:
         return ProbeResult(
-            "no", "accepted, and not in the prompt", "a line says that there was one (profile text-only)"
+            "no", "accepted, and not in the prompt", "a line of text replaces each image (profile text-only)"
         )
     return ProbeResult("yes", "accepted" + ("" if more is None else f", {more} tokens more"))
 
 
 async def probe_prefill(target: ProbeTarget) -> ProbeResult:
-    """Ask with a beginning of the model's answer, and see whether it goes on from there or takes a new turn."""
+    """Send the start of the model's reply as the last message: the model may continue it, or begin a new turn."""
     answer = await target.send(target.make_request(user_message(HELLO), assistant_message(_PREFILL), max_tokens=8))
     if not answer.ok:
         return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary())
@@ -117,12 +116,13 @@ async def probe_prefill(target: ProbeTarget) -> ProbeResult:
     if prompt:
         end = excerpt(prompt[-60:])
         return ProbeResult("yes" if prompt.rstrip().endswith(_PREFILL) else "no", f"the prompt ends with {end!r}")
-    said = await target.send(target.make_request(user_message(f"{HELLO}\n{_PREFILL}"), max_tokens=1))
-    if not (answer.prompt_tokens and said.prompt_tokens):
-        went_on = answer.text.lstrip().lower().startswith(_CONTINUATION)
-        return ProbeResult("yes" if went_on else "unclear", f"behind {_PREFILL!r} it says {excerpt(answer.text)!r}")
-    around = answer.prompt_tokens - said.prompt_tokens
-    evidence = f"{max(around, 0)} tokens close a turn of the model's, which then says {excerpt(answer.text)!r}"
+    as_user = await target.send(target.make_request(user_message(f"{HELLO}\n{_PREFILL}"), max_tokens=1))
+    if not (answer.prompt_tokens and as_user.prompt_tokens):
+        continued = answer.text.lstrip().lower().startswith(_CONTINUATION)
+        return ProbeResult("yes" if continued else "unclear", f"after {_PREFILL!r} it writes {excerpt(answer.text)!r}")
+    # The same text in a user turn has no turn boundary of its own, so the difference is the boundary after the prefill.
+    around = answer.prompt_tokens - as_user.prompt_tokens
+    evidence = f"{max(around, 0)} tokens end the prefilled turn, after which the model writes {excerpt(answer.text)!r}"
     if around >= _TURN_BOUNDARY_TOKENS:
         return ProbeResult("no", evidence)
     return ProbeResult(
@@ -131,17 +131,17 @@ async def probe_prefill(target: ProbeTarget) -> ProbeResult:
 
 
 async def probe_context_length(target: ProbeTarget) -> ProbeResult:
-    """Look on the pages where servers say how long a conversation may be; nothing is tried out."""
-    for room in _CONTEXT_LENGTH_SOURCES:
-        if not target.backend.name.startswith(room.backend):
+    """Read the context length from the pages on which servers report it. No long prompt is sent."""
+    for source in _CONTEXT_LENGTH_SOURCES:
+        if not target.backend.name.startswith(source.backend):
             continue
-        tokens = room.read(await _fetch_document(target, room.path), target.model)
-        if tokens and room.at_most:
-            return ProbeResult("unclear", f"at most {tokens} tokens ({room.path.lstrip('/')}), maybe fewer")
+        tokens = source.read(await _fetch_document(target, source.path), target.model)
+        if tokens and source.at_most:
+            return ProbeResult("unclear", f"at most {tokens} tokens ({source.path.lstrip('/')}), maybe fewer")
         if tokens:
             means = "little: --tools-style signature lists tools in fewer tokens" if tokens < _SMALL_CONTEXT else ""
-            return ProbeResult("yes", f"{tokens} tokens ({room.path.lstrip('/')})", means, tokens)
-    return ProbeResult("unclear", "no page tells")
+            return ProbeResult("yes", f"{tokens} tokens ({source.path.lstrip('/')})", means, tokens)
+    return ProbeResult("unclear", "no page reports it")
 
 
 async def _fetch_document(target: ProbeTarget, path: str) -> JSON:
@@ -160,7 +160,7 @@ def _from_path(path: str) -> _ReadLength:
 
 
 def _from_model_row(*members: str) -> _ReadLength:
-    """Look in the row of a list that is about the model, or its only one."""
+    """Return a reader of the model's row in a list, or of the only row."""
 
     def look(document: JSON, model: str) -> int:
         rows = lookup(document, "data") or lookup(document, "models")
@@ -173,7 +173,7 @@ def _from_model_row(*members: str) -> _ReadLength:
 
 
 def _from_ollama_parameters(document: JSON, _model: str) -> int:
-    """Read what a model file sets; what a model could do at most is more than it gets."""
+    """Read `num_ctx` of the model file. The length that the model supports may be more than the server allocates."""
     parameters = lookup(document, "parameters")
     found = re.search(r"^num_ctx\s+(\d{1,9})\b", parameters, re.MULTILINE) if isinstance(parameters, str) else None
     return int(found[1]) if found else 0
@@ -181,7 +181,10 @@ def _from_ollama_parameters(document: JSON, _model: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _ContextLengthSource:
-    """Where a kind of server (any, where none is named) tells; `at_most`: what is possible, not what is in force."""
+    """A page with the context length; `backend` "" means any server.
+
+    `at_most`: it is the length that the model supports, which may be more than the server allocates.
+    """
 
     backend: str
     path: str
@@ -208,7 +211,7 @@ def _positive_int(value: JSON) -> int:
 
 
 def _gray_png() -> bytes:
-    """Make a grey picture of 64 x 64: models that see refuse smaller ones."""
+    """Return a gray PNG of 64 x 64 pixels; vision models reject smaller images."""
     size = 64
     rows = (b"\0" + b"\x80" * size) * size
     head = struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0)

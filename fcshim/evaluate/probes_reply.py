@@ -1,7 +1,6 @@
-"""Probes of how replies come: at all, with which counts and flaws, and whether stop strings end them.
+"""Probes of replies: whether there are any, token counts, flaws of the stream, concurrency, stop strings.
 
-Rule: one simple question is asked first; whatever can be read off its answer is not asked again.
-Neighbours: `probes` has the table, `patient` asks.
+Rule: the first probe sends the baseline request; what its response shows needs no other request.
 """
 
 import asyncio
@@ -13,46 +12,44 @@ from fcshim.evaluate.target import HELLO, ProbeTarget, excerpt, user_message
 _MAX_TOKENS = 32
 _CONCURRENT_REQUESTS = 3
 _STOP_LENGTH = 3
-"""Characters of a stop string that is taken from the model's own words."""
+"""Characters of the stop string, which is taken from the baseline reply."""
 _MIN_TOKENS = 8
-"""Tokens of a reply that a stream would bring one by one."""
+"""Tokens of a reply from which on a stream is expected to have several events."""
 _MIN_SECONDS = 0.5
-"""Seconds that such a reply must take before its coming all at the end is no chance."""
+"""Seconds that a reply must take before text that arrives only at its end counts as buffered."""
 
 
 async def probe_reply(target: ProbeTarget) -> ProbeResult:
-    """Ask one simple question; where that is refused, once more without saying how to sample."""
+    """Send the baseline request; if it is rejected, retry without sampling fields, which some models do not accept."""
     answer = await target.send(target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS))
     if answer.rejected:
-        again = await target.send(
+        retried = await target.send(
             target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS, temperature=None, seed=None)
         )
-        if again.ok:
-            target.sampling, answer = {}, again
+        if retried.ok:
+            target.sampling, answer = {}, retried
     target.baseline, target.baseline_tokens = answer, answer.prompt_tokens
     if not answer.ok:
-        return ProbeResult(
-            "no", answer.error_summary(), "it gives no replies, so there is nothing to write calls in", fatal=True
-        )
+        return ProbeResult("no", answer.error_summary(), "without replies there are no tool calls", fatal=True)
     said = excerpt(answer.text or answer.reply.reasoning)
     return ProbeResult("yes", f"{said!r} in {answer.seconds:.2g} s")
 
 
 async def probe_usage(target: ProbeTarget) -> ProbeResult:
-    """Look whether a stream ends with the numbers of tokens; if not, whole replies may have them, for other probes."""
+    """Check whether a stream has token counts; otherwise look for them in replies that are not streamed."""
     usage = target.baseline.reply.usage
     if usage is None:
         means = "token counts are estimates: four characters a token"
         if not await _use_unstreamed_usage(target):
             return ProbeResult("no", "no usage in its stream", means)
         return ProbeResult(
-            "no", f"no usage in its stream, but in whole replies: {target.baseline_tokens} tokens in", means
+            "no", f"no usage in its stream, but in unstreamed replies: {target.baseline_tokens} tokens in", means
         )
     return ProbeResult("yes", f"{usage.input_tokens} tokens in, {usage.output_tokens} out")
 
 
 async def _use_unstreamed_usage(target: ProbeTarget) -> bool:
-    """Ask the simple question for a whole reply; where that is counted, everything else is asked so."""
+    """Send the baseline request without streaming. If its tokens are counted, later probes do not stream either."""
     if target.upstream.kind.codec is not OPENAI_CHAT:
         return False
     target.streaming = False
@@ -62,27 +59,27 @@ async def _use_unstreamed_usage(target: ProbeTarget) -> bool:
 
 
 async def probe_concurrency(target: ProbeTarget) -> ProbeResult:
-    """Ask the simple question several times at once; each should be answered whole."""
-    patient_streams, target.streaming = target.streaming, True
-    asked = [
+    """Send the baseline request several times concurrently; every response should be complete."""
+    streaming, target.streaming = target.streaming, True
+    requests = [
         target.send(target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS))
         for _ in range(_CONCURRENT_REQUESTS)
     ]
-    answers = await asyncio.gather(*asked)
-    target.streaming = patient_streams
+    answers = await asyncio.gather(*requests)
+    target.streaming = streaming
     broken = [answer for answer in answers if not answer.ok]
     if broken:
-        evidence = f"of {_CONCURRENT_REQUESTS} requests at once {len(broken)} failed: {broken[0].error_summary()}"
-        return ProbeResult("no", evidence, "one client at a time, or they break off one another's replies")
-    return ProbeResult("yes", f"{_CONCURRENT_REQUESTS} requests at once were all answered")
+        evidence = f"{len(broken)} of {_CONCURRENT_REQUESTS} concurrent requests failed: {broken[0].error_summary()}"
+        return ProbeResult("no", evidence, "use one client at a time; concurrent requests abort each other")
+    return ProbeResult("yes", f"{_CONCURRENT_REQUESTS} concurrent requests were all answered")
 
 
 async def probe_stream(target: ProbeTarget) -> ProbeResult:
-    """Look for what servers get wrong in streams."""
-    flaws = [words for words, shows in _FLAWS if shows(target)]
+    """Look for known flaws of streams in the baseline response."""
+    flaws = [flaw for flaw, is_present in _FLAWS if is_present(target)]
     if not flaws:
-        return ProbeResult("yes", f"{len(target.baseline.arrivals)} pieces of text, one after the other")
-    return ProbeResult("no", "; ".join(flaws), "fcshim reads and mends this; its clients get clean streams", flaws)
+        return ProbeResult("yes", f"{len(target.baseline.arrivals)} chunks of text, one after the other")
+    return ProbeResult("no", "; ".join(flaws), "fcshim repairs this; its clients get clean streams", flaws)
 
 
 def _is_unstreamed(target: ProbeTarget) -> bool:
@@ -90,11 +87,11 @@ def _is_unstreamed(target: ProbeTarget) -> bool:
 
 
 def _is_buffered(target: ProbeTarget) -> bool:
-    plain = target.baseline
-    usage = plain.reply.usage
-    tokens = usage.output_tokens if usage is not None else len(plain.arrivals)
-    slow = bool(plain.arrivals) and plain.seconds > _MIN_SECONDS and plain.arrivals[0] > 0.9 * plain.seconds
-    return not _is_unstreamed(target) and tokens >= _MIN_TOKENS and (len(plain.arrivals) < 2 or slow)
+    baseline = target.baseline
+    usage = baseline.reply.usage
+    tokens = usage.output_tokens if usage is not None else len(baseline.arrivals)
+    late = bool(baseline.arrivals) and baseline.seconds > _MIN_SECONDS and baseline.arrivals[0] > 0.9 * baseline.seconds
+    return not _is_unstreamed(target) and tokens >= _MIN_TOKENS and (len(baseline.arrivals) < 2 or late)
 
 
 def _is_event_stream(target: ProbeTarget) -> bool:
@@ -111,23 +108,26 @@ _FLAWS = (
 
 
 async def probe_stop_strings(target: ProbeTarget) -> ProbeResult:
-    """Ask once more, with a stop string taken from the middle of the answer that came before."""
-    said = target.baseline.text
-    at = next((at for at in range(1, len(said) - _STOP_LENGTH + 1) if said.find(said[at : at + _STOP_LENGTH]) == at), 0)
+    """Repeat the baseline request with a stop string that occurs inside the baseline reply."""
+    text = target.baseline.text
+    # The first position at which the string occurs for the first time, so that the reply must end there.
+    at = next((at for at in range(1, len(text) - _STOP_LENGTH + 1) if text.find(text[at : at + _STOP_LENGTH]) == at), 0)
     if not at:
         return ProbeResult(
-            "unclear", "its reply was too short to stop it", "fcshim minds stop strings wherever tools are offered"
+            "unclear",
+            "the baseline reply is too short for a stop string",
+            "fcshim applies stop strings where tools are offered",
         )
-    word = said[at : at + _STOP_LENGTH]
+    word = text[at : at + _STOP_LENGTH]
     answer = await target.send(target.make_request(user_message(HELLO), max_tokens=_MAX_TOKENS, stop=(word,)))
     if not answer.ok:
         return ProbeResult(
-            "no", answer.error_summary(), "stop strings are refused; fcshim minds them where tools are offered"
+            "no", answer.error_summary(), "stop strings are rejected; fcshim applies them where tools are offered"
         )
-    if word not in answer.text and said.startswith(answer.text):
+    if word not in answer.text and text.startswith(answer.text):
         return ProbeResult("yes", f"stop {word!r} ended the reply after {excerpt(answer.text)!r}")
-    if said == answer.text:
+    if text == answer.text:
         return ProbeResult(
-            "no", f"stop {word!r} made no difference", "fcshim minds stop strings wherever tools are offered"
+            "no", f"stop {word!r} made no difference", "fcshim applies stop strings where tools are offered"
         )
     return ProbeResult("unclear", f"the reply changed to {excerpt(answer.text)!r}")

@@ -1,7 +1,6 @@
-"""What follows from findings for settings: each with its reason.
+"""The settings that follow from the findings, each with its reason.
 
-Rule: only what was found out is set; where a default does as well, nothing is written.
-Neighbours: the probes find out, `profile_file` writes the settings down, `serve` uses them.
+Rule: a setting is recommended only for a finding, and only where the default would not do as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,19 +17,19 @@ from fcshim.profiles import DEFAULT, profile_for
 
 ANY_MODEL = "*"
 _PROFILES_BY_PROBE = (("system", "no-system"), ("images", "text-only"), ("replay", "thoughtless"))
-"""Probes, and the profile of an upstream that does not take what they sent."""
+"""Names of probes, and the profile for an upstream that rejects what the probe sends."""
 _PROMPT_SHARE = 0.7
-"""Of the room for a conversation; the rest is the reply's, and covers that tokens are estimated."""
+"""Share of the context for the prompt; the rest is for the reply, and for errors of the estimated token counts."""
 _FORMS_BY_PROBE: tuple[tuple[str, Form], ...] = (
     ("grammar", "gbnf"),
     ("structural_tag", "structural_tag"),
     ("schema", "json_schema"),
 )
-"""The probes of constraints; the first keeps the model's own dialect, the last does not."""
+"""The probes of constraints, best first: a grammar allows the model's own dialect, a JSON Schema does not."""
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting, and why. `of_model`: it belongs to the model's table."""
+    """A setting and its reason. `of_model`: it belongs in the table of the model."""
 
     setting: str
     value: str | bool | int
@@ -41,39 +40,41 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
 def recommend(
     endpoint: EndpointInfo, findings: Sequence[Finding], measured: Iterable[Recommendation] = ()
 ) -> tuple[Recommendation, ...]:
-    """Draw the settings from what was found; `ways` are those of the model that were measured."""
-    found = {finding.probe: finding for finding in findings}
+    """Return the settings that follow from the findings; `measured` are those of the model that follow from trials."""
+    by_probe = {finding.probe: finding for finding in findings}
     own = [*measured]
     if not any(choice.setting == "tools" for choice in own):
-        own += _recommend_tools(found)
+        own += _recommend_tools(by_probe)
     general = [
         Recommendation(setting="upstream", value=endpoint.url, why="the endpoint that was examined"),
         Recommendation(setting="upstream_api", value=endpoint.kind.name, why=endpoint.detection.evidence),
-        *_recommend_constrain(endpoint, found),
+        *_recommend_constrain(endpoint, by_probe),
     ]
     return (
         *general,
         *own,
-        *_recommend_profile(endpoint.model, found),
-        *_recommend_reasoning(found),
-        *_recommend_budget(found),
+        *_recommend_profile(endpoint.model, by_probe),
+        *_recommend_reasoning(by_probe),
+        *_recommend_budget(by_probe),
     )
 
 
 def recommend_dialect(best: Trial, trials: Sequence[Trial]) -> tuple[Recommendation, ...]:
-    """Give the settings for the way that did best."""
+    """Return the settings for the dialect of the best trial, or for native tool calling."""
     others = "; ".join(f"{trial.way}: {trial.right}" for trial in trials if trial is not best)
-    why = describe_trial(best) + (f". The others, of the same cases: {others}" if others else "")
+    why = describe_trial(best) + (f". The others, with the same cases: {others}" if others else "")
     if best.way == NATIVE:
         return (Recommendation(setting="tools", value="native", why=why, of_model=True),)
     return (
-        Recommendation(setting="tools", value="prompt", why="asked by the prompt, it did best", of_model=True),
+        Recommendation(
+            setting="tools", value="prompt", why="the best trial had the tools in the prompt", of_model=True
+        ),
         Recommendation(setting="dialect", value=best.way, why=why, of_model=True),
     )
 
 
 def model_pattern(endpoint: EndpointInfo) -> str:
-    """Name the model's table: the only model of a server answers to any name."""
+    """Return the name of the model's table. A server with one model accepts any name, so its table is for all."""
     return ANY_MODEL if len(endpoint.model_names) == 1 else endpoint.model
 
 
@@ -92,7 +93,7 @@ def _recommend_constrain(endpoint: EndpointInfo, findings: Mapping[str, Finding]
             setting="constrain", value=backend_name_for(form), why=f"{finding.title}: {finding.evidence}"
         )
     elif {findings[probe].verdict for probe, _ in _FORMS_BY_PROBE if probe in findings} == {"no"}:
-        yield Recommendation(setting="constrain", value="off", why="no form of constraint made a difference")
+        yield Recommendation(setting="constrain", value="off", why="no constraint made a difference")
 
 
 def _recommend_tools(findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
@@ -100,14 +101,19 @@ def _recommend_tools(findings: Mapping[str, Finding]) -> Iterable[Recommendation
     if tools is None:
         return
     if tools.verdict == "yes":
-        why = f"{tools.evidence}; the prompt is taken where its own tools turn out not to work"
+        why = f"{tools.evidence}; the tools go into the prompt if native tool calling turns out not to work"
         yield Recommendation(setting="tools", value="auto", why=why, of_model=True)
     else:
-        yield Recommendation(setting="tools", value="prompt", why=f"its own tools: {tools.evidence}", of_model=True)
+        yield Recommendation(
+            setting="tools", value="prompt", why=f"native tool calling: {tools.evidence}", of_model=True
+        )
 
 
 def _recommend_profile(model: str, findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
-    """Name the rows that say what the endpoint does not take; what was not found out, the model's name still tells."""
+    """Recommend the profiles for what the endpoint rejects, with the profile that the model's name implies.
+
+    Nothing is recommended if the model's name alone implies the same profile.
+    """
     named = profile_for(model)
     taken = "system" in findings and findings["system"].verdict == "yes" and not named.system_role
     names = [] if named is DEFAULT or taken else [named.name]
@@ -125,14 +131,14 @@ def _recommend_profile(model: str, findings: Mapping[str, Finding]) -> Iterable[
 
 
 def _is_unsupported(finding: Finding) -> bool:
-    """Tell whether something is not taken; reasoning that a template only leaves out does no harm."""
+    """Return whether the endpoint rejects the input. Reasoning that a template only leaves out does no harm."""
     return finding.verdict == "no" and (finding.probe != "replay" or finding.value == "refused")
 
 
 def _recommend_budget(findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
     room = findings.get("context")
     if room is not None and isinstance(room.value, int):
-        why = f"room for {room.evidence}; old results, then tools get shorter before the prompt fills it"
+        why = f"a context of {room.evidence}; old results, then tools are shortened before the prompt fills it"
         yield Recommendation(setting="prompt_budget", value=int(room.value * _PROMPT_SHARE), why=why, of_model=True)
 
 

@@ -1,7 +1,6 @@
-"""What came of one case: the verdict, the calls that were made, and what they cost.
+"""The result of one case: the verdict, the actual calls, and their cost in tokens and seconds.
 
-Rule: a result holds what is needed to see why the verdict is what it is.
-Neighbours: `scoring` finds the verdict, `runner` makes results, `record` keeps them, `summary` counts them.
+Rule: a result contains what is needed to understand its verdict.
 """
 
 from collections import Counter
@@ -23,15 +22,15 @@ Verdict: TypeAlias = Literal[
     "malformed",
     "error",
 ]
-"""`malformed`: a call that cannot be used (cut off, not JSON); `no_answer`: nothing was said where no call fits;
-`error`: the endpoint failed, or took too long."""
+"""`malformed`: a call that cannot be used (truncated, not JSON); `no_answer`: an empty reply where
+no call is expected; `error`: the endpoint failed or took too long."""
 
 NATIVE: Final = "native"
-"""In the place of a dialect: none at all, but the endpoint's own tool calling."""
+"""Takes the place of a dialect: the native tool calling of the endpoint."""
 
 
 class ActualCall(msgspec.Struct, frozen=True):
-    """A call as it was made; with an `error` it could not have been used, and `arguments` are the text that came."""
+    """A call that the model made. With an `error` it is unusable, and `arguments` is the raw text."""
 
     name: str
     arguments: JSON
@@ -39,7 +38,7 @@ class ActualCall(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one case in one dialect."""
+    """The result of one case in one dialect."""
 
     dialect: str
     id: str
@@ -47,9 +46,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     calls: tuple[ActualCall, ...] = ()
     text: str = ""
-    """What was said beside the calls; its beginning, where that is long."""
+    """The text beside the calls, at most 2,000 characters of it."""
     problem: str = ""
-    """What the endpoint said where the verdict is `error`."""
+    """The error message of the endpoint, if the verdict is `error`."""
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
@@ -61,10 +60,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count_right(results: Iterable[Result]) -> int:
-    """Count the right ones."""
+    """Return the number of right results."""
     return sum(result.right for result in results)
 
 
 def count_verdicts(results: Iterable[Result]) -> dict[str, int]:
-    """Count the verdicts, the most frequent first."""
+    """Return the number of results by verdict, the most frequent first."""
     return dict(Counter(result.verdict for result in results).most_common())

@@ -1,7 +1,6 @@
-"""The file of results: a line that says what was run, then a line for each result, written as it comes.
+"""The file of results: a header line with the terms of the run, then a line for each result, written as it arrives.
 
-Rule: whatever stops a run, the file can be read and gone on with; results of other terms are never mixed in.
-Neighbours: `plan` has the terms, `campaign` adds results and skips those that are there.
+Rule: however a run ends, the file can be read and resumed; results of other terms are never mixed in.
 """
 
 from pathlib import Path
@@ -16,10 +15,10 @@ from fcshim.events import JSON
 
 
 class ResultFileHeader(msgspec.Struct, frozen=True):
-    """The first line."""
+    """The first line of the file."""
 
     fcshim_eval: int
-    """The version of the file's form."""
+    """The version of the file format."""
     terms: dict[str, JSON]
 
 
@@ -27,19 +26,19 @@ _FORMAT_VERSION = 1
 
 
 class ResultFile:
-    """The results of one run by dialect and case, and the file that keeps them where there is one.
+    """The results of one run by dialect and case, and the file that keeps them if there is a path.
 
-    Use it as a context manager. A case that ended with an `error` counts as not asked: it is asked again.
+    Use it as a context manager. A case whose result is an `error` runs again when the file is resumed.
     """
 
     def __init__(self, path: Path | None, terms: dict[str, JSON], *, resume: bool = False) -> None:
-        """Raises `ConfigError` where the file is there and `resume` is not set, or its terms are others."""
+        """Open the file. Raises `ConfigError` if it exists and `resume` is not set, or if its terms differ."""
         self._results: dict[tuple[str, str], Result] = {}
         if path is None:
             self._file = None
             return
         if path.exists() and not resume:
-            raise ConfigError(f"{path} is there already: --resume goes on with it")
+            raise ConfigError(f"{path} already exists: --resume continues it")
         whole = _read_complete_lines(path) if path.exists() else b""
         if whole:
             self._read(path, whole, terms)
@@ -62,16 +61,16 @@ class ResultFile:
 
     @property
     def results(self) -> list[Result]:
-        """All results that are there, those of earlier runs included."""
+        """All results, including those of earlier runs."""
         return list(self._results.values())
 
     def has(self, dialect: str, case: str) -> bool:
-        """Tell whether a case has been answered in that dialect."""
+        """Return whether there is a result other than `error` for the case in that dialect."""
         found = self._results.get((dialect, case))
         return found is not None and found.verdict != "error"
 
     def add(self, result: Result) -> None:
-        """Keep a result; it is in the file when this returns."""
+        """Add a result and flush it to the file."""
         self._results[result.dialect, result.id] = result
         self._write(result)
 
@@ -80,16 +79,18 @@ class ResultFile:
         try:
             header = msgspec.json.decode(first, type=ResultFileHeader)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise ConfigError(f"{path}: these are no results of fcshim eval") from error
+            raise ConfigError(f"{path}: not a file of results of fcshim eval") from error
         if header.fcshim_eval != _FORMAT_VERSION:
-            raise ConfigError(f"{path}: results in form {header.fcshim_eval}, of another version of fcshim")
+            raise ConfigError(
+                f"{path}: format {header.fcshim_eval}, of another version of fcshim; expected {_FORMAT_VERSION}"
+            )
         if header.terms != terms:
             raise ConfigError(f"{path} was made with other settings: {_difference(header.terms, terms)}")
         for number, line in enumerate(rest, 2):
             try:
                 result = msgspec.json.decode(line, type=Result)
             except (msgspec.DecodeError, RecursionError) as error:
-                raise ConfigError(f"{path}:{number}: no result: {error}") from error
+                raise ConfigError(f"{path}:{number}: not a result: {error}") from error
             self._results[result.dialect, result.id] = result
 
     def _write(self, item: ResultFileHeader | Result) -> None:
@@ -99,7 +100,7 @@ class ResultFile:
 
 
 def _read_complete_lines(path: Path) -> bytes:
-    """Read the file without a last line that was cut off while it was written. Raises `ConfigError`."""
+    """Read the file up to its last newline: a run that was killed can leave half a line. Raises `ConfigError`."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -1,7 +1,6 @@
-"""A whole run: every dialect of a plan, one after the other, with what an earlier run left.
+"""Runs an evaluation plan: every dialect in turn, except for the cases that an earlier run has answered.
 
-Rule: dialects never run at once, so that their times can be compared.
-Neighbours: `plan` says what, `runner` asks, `record` keeps, `cli.eval` shows.
+Rule: dialects never run at the same time, so that their times can be compared.
 """
 
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from fcshim.evaluate.runner import evaluate
 
 
 async def resolve_model(plan: EvalPlan) -> EvalPlan:
-    """Name the model, where the plan does not. Raises `UpstreamError` where the endpoint lists none."""
+    """Return the plan with a model: if it names none, the first that the endpoint lists. Raises `UpstreamError`."""
     if plan.model:
         return plan
     async with Client(plan.config.upstream, api=plan.config.upstream_api, api_key=_key(plan)) as client:
@@ -28,7 +27,7 @@ async def resolve_model(plan: EvalPlan) -> EvalPlan:
 
 
 async def run_plan(plan: EvalPlan, result_file: ResultFile, on_result: Callable[[Result], None]) -> None:
-    """Ask what the record does not have yet. Raises `UpstreamError` where the endpoint fails again and again."""
+    """Run the cases without a result and append their results. Raises `UpstreamError` if the endpoint keeps failing."""
 
     def keep(result: Result) -> None:
         result_file.add(result)
@@ -49,10 +48,10 @@ async def run_plan(plan: EvalPlan, result_file: ResultFile, on_result: Callable[
 
 
 def results_of(plan: EvalPlan, result_file: ResultFile) -> list[Result]:
-    """Give the plan's results as far as they are there, by dialect and case; the record may hold others."""
-    found = {(result.dialect, result.id): result for result in result_file.results}
-    wanted = [(dialect, case.id) for dialect in plan.labels() for case in plan.cases()]
-    return [found[key] for key in wanted if key in found]
+    """Return the results of the plan that exist so far, by dialect and case; the file may hold results of others."""
+    known = {(result.dialect, result.id): result for result in result_file.results}
+    planned = [(dialect, case.id) for dialect in plan.labels() for case in plan.cases()]
+    return [known[key] for key in planned if key in known]
 
 
 def _key(plan: EvalPlan) -> str | None:

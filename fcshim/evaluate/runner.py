@@ -1,7 +1,6 @@
-"""Ask the cases, several at a time, and give the results as they come.
+"""Runs cases, several at the same time, and reports each result when its reply is complete.
 
-Rule: what goes wrong with one case is that case's verdict; an endpoint that fails again and again ends the run.
-Neighbours: `client` asks, `scoring` judges, `record` and the screens are told by `on_result`.
+Rule: the failure of one case is its verdict; an endpoint that keeps failing ends the run.
 """
 
 import asyncio
@@ -20,19 +19,19 @@ from fcshim.events import JSON, Usage
 from fcshim.reply import Reply
 
 DEFAULT_SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 2048}
-"""The likeliest text, the same each time, and an end to it."""
+"""Greedy decoding with a fixed seed, for reproducible results, and a limit for endless replies."""
 CONCURRENCY = 4
-"""Requests at once: what small servers have slots for."""
+"""Concurrent requests: what small servers have slots for."""
 TIMEOUT = 300.0
 """Seconds for one reply."""
 _MAX_CONSECUTIVE_FAILURES = 10
-"""Failures of the endpoint one after the other, before the run ends: the other cases would fail as well."""
+"""Consecutive failures of the endpoint after which the run ends: the other cases would fail as well."""
 _BUSY_STATUSES = frozenset({429, 503})
-"""What an endpoint says that has too much to do, or still loads its model: the same request is made again."""
+"""Statuses of an endpoint that is overloaded or still loads its model; the request is retried."""
 _RETRY_DELAYS = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Seconds before each further try."""
+"""Seconds before each retry."""
 _MAX_TEXT = 2000
-"""Characters of a text that are kept: enough to see what the model thought of."""
+"""Characters of a text that a result keeps: enough to see what the model did instead."""
 
 
 async def evaluate(
@@ -42,13 +41,14 @@ async def evaluate(
     dialect: str = "auto",
     sampling: Mapping[str, JSON] = DEFAULT_SAMPLING,
     concurrency: int = CONCURRENCY,
-    timeout: float = TIMEOUT,  # noqa: ASYNC109 - each case's own, which a deadline around all cannot say
+    timeout: float = TIMEOUT,  # noqa: ASYNC109 - it applies to each case, not to the whole call
     on_result: Callable[[Result], None] | None = None,
 ) -> list[Result]:
-    """Ask every case once and give the results in the order of the cases; `on_result` has each as soon as it is there.
+    """Run every case once and return the results in the order of the cases.
 
-    `dialect` is what the results say, `sampling` are fields of the Chat API, `timeout` is in seconds, for one reply.
-    Raises `UpstreamError` where ten cases one after the other failed by the endpoint.
+    `on_result` is called with each result when it is complete. `dialect` is only copied to the results: `client`
+    decides. `sampling` are fields of the Chat API, `timeout` is in seconds for one reply. Raises `UpstreamError` after
+    ten consecutive failures of the endpoint.
     """
     run = _EvalRun(client, dialect, sampling, timeout, on_result)
     waiting = iter(enumerate(cases))
@@ -63,7 +63,7 @@ async def evaluate(
 
 
 class _EvalRun:
-    """One run: what all requests share, and what came so far."""
+    """The state of one call of `evaluate`: the settings that all requests share, and the results so far."""
 
     def __init__(
         self,
@@ -82,21 +82,21 @@ class _EvalRun:
         self._failures = 0
 
     async def run_cases(self, cases: Iterator[tuple[int, Case]]) -> None:
-        """Ask one case after the other, as long as there are any. Raises `UpstreamError`."""
+        """Run cases until the iterator, which all workers share, is exhausted. Raises `UpstreamError`."""
         for position, case in cases:
             result = await self._run_case(case)
             self.results[position] = result
             if self._on_result is not None:
                 self._on_result(result)
             if self._failures >= _MAX_CONSECUTIVE_FAILURES:
-                raise UpstreamError(f"{_MAX_CONSECUTIVE_FAILURES} cases one after the other failed: {result.problem}")
+                raise UpstreamError(f"{_MAX_CONSECUTIVE_FAILURES} consecutive cases failed: {result.problem}")
 
     async def _run_case(self, case: Case) -> Result:
         blank = Result(dialect=self._dialect, id=case.id, category=case.category, verdict="error")
         try:
             reply, seconds = await self._reply_when_available(case)
         except FcshimError as error:
-            # A prompt that is too long is about this case; the next one may be short.
+            # A prompt that exceeds the context is a problem of this case; the next one may be shorter.
             return self._failed_result(blank, error.message, counts=error.kind != CONTEXT_LENGTH)
         except TimeoutError:
             return self._failed_result(blank, f"no whole reply after {self._seconds:g} s", counts=True)
@@ -117,7 +117,10 @@ class _EvalRun:
         return msgspec.structs.replace(blank, problem=problem)
 
     async def _reply_when_available(self, case: Case) -> tuple[Reply, float]:
-        """Give the reply and its seconds, once the endpoint has time for it. Raises `FcshimError`, `TimeoutError`."""
+        """Return the reply and its seconds, with retries while the endpoint is busy.
+
+        Raises `FcshimError` and `TimeoutError`.
+        """
         for pause in _RETRY_DELAYS:
             try:
                 return await self._reply(case)

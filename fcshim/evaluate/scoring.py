@@ -1,7 +1,7 @@
-"""From a reply to a verdict: the calls that were made beside those that are right.
+"""Compares the calls of a reply with the expected ones and gives a verdict.
 
-Rule: names and arguments are equal or they are not; the order of several calls does not count, their number does.
-Neighbours: `equality` compares values, `result` has the verdicts.
+Rule: names and arguments are equal or not, there is no partial credit. The order of calls does not count, their number
+does.
 """
 
 import json
@@ -15,16 +15,16 @@ from fcshim.events import JSON, ToolCallEnd
 from fcshim.reply import Reply
 
 _SEVERITY: Sequence[Verdict] = ("right", "wrong_arguments", "extra_call", "missing_call", "wrong_tool")
-"""From best to worst: of several alternatives, the one counts that the calls come nearest to."""
+"""Verdicts from best to worst: the best verdict of all alternatives counts."""
 
 
 def calls_of(reply: Reply) -> tuple[ActualCall, ...]:
-    """Give the calls of a reply."""
+    """Return the calls of a reply."""
     return tuple(map(_actual_call, reply.tool_calls))
 
 
 def judge(case: Case, reply: Reply) -> Verdict:
-    """Say what became of the case."""
+    """Return the verdict for a reply to the case."""
     made = calls_of(reply)
     if not any(case.expected):
         return _judge_without_calls(made, reply.text)
@@ -63,10 +63,11 @@ def _names(calls: Iterable[ExpectedCall | ActualCall]) -> Counter[str]:
 
 
 def matches(wanted: ExpectedCall, call: ActualCall, schema: JSON) -> bool:
-    """Tell whether a call is the one that is wanted; what equals the schema's default may be said or left out."""
+    """Return whether a call matches the expected one. An argument that equals the schema's default may be omitted."""
     if wanted.name != call.name:
         return False
-    # What is wanted and not made by default has to be said; what is said and not wanted has to be the default.
+    # With defaults filled in, an expected argument may be omitted if it is the default, and an unexpected one is
+    # accepted if it is the default.
     made, defaults = fill_defaults(call.arguments, schema), fill_defaults({}, schema)
     admitted = {key: [value] for key, value in defaults.items()} | wanted.arguments
     return made.keys() == admitted.keys() and all(
@@ -76,13 +77,16 @@ def matches(wanted: ExpectedCall, call: ActualCall, schema: JSON) -> bool:
 
 
 def _fill_argument(value: JSON, key: str, schema: JSON) -> JSON:
-    """Complete an admitted value of one argument."""
+    """Fill the defaults into an accepted value of one argument."""
     completed: dict[str, JSON] = fill_defaults({key: value}, schema)
     return completed[key]
 
 
 def _has_perfect_matching(fitting: list[list[bool]]) -> bool:
-    """Tell whether each wanted call can have a made call of its own (Kuhn's matching; both are equally many)."""
+    """Return whether each expected call can be paired with a different actual call, which are equally many.
+
+    Kuhn's algorithm: a greedy pairing fails where a call with several accepted values takes the only match of another.
+    """
     taken: dict[int, int] = {}
 
     def place(wanted: int, tried: set[int]) -> bool:

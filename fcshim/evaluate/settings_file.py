@@ -1,7 +1,6 @@
-"""The settings that were found, as a TOML file for `fcshim serve --config`, with the reasons as comments.
+"""The recommended settings as a TOML file for `fcshim serve --config`, with the reasons as comments.
 
-Rule: what is written is read back the same; no key is ever in it, and what others wrote stands in comments only.
-Neighbours: `prescription` draws the settings, `config` reads the file.
+Rule: the file parses to the same values. It never contains an API key; text of the server appears only in comments.
 """
 
 import json
@@ -17,7 +16,7 @@ _WIDTH = 110
 
 
 def render_settings(choices: Iterable[Recommendation], table: str, about: str) -> str:
-    """Give the text of the file; `table` is the model's name or pattern, `about` says where the settings come from."""
+    """Return the text of the file. `table` is the model's name or pattern, `about` the comment at the top."""
     every = list(choices)
     blocks = ["\n".join(_comment_lines(about))]
     blocks += [_render_setting(choice) for choice in every if not choice.of_model]
@@ -28,7 +27,7 @@ def render_settings(choices: Iterable[Recommendation], table: str, about: str) -
 
 
 def check_writable(file: Path, *, replace: bool = False) -> None:
-    """Find out whether the file can be written, before minutes go by for it. Raises `ConfigError`."""
+    """Check that the file can be written, before the minutes that its content takes. Raises `ConfigError`."""
     if file.is_dir():
         raise ConfigError(f"cannot write {file}: it is a folder")
     if file.exists() and not replace:
@@ -40,7 +39,7 @@ def check_writable(file: Path, *, replace: bool = False) -> None:
 
 
 def save_settings(text: str, file: Path, *, replace: bool = False) -> None:
-    """Write the file; one that is there is replaced only where that is wanted. Raises `ConfigError`."""
+    """Write the file; an existing one only if `replace` is set. Raises `ConfigError`."""
     try:
         with file.open("w" if replace else "x", encoding="utf-8") as out:
             out.write(text)
@@ -51,7 +50,7 @@ def save_settings(text: str, file: Path, *, replace: bool = False) -> None:
 
 
 def _already_exists(file: Path) -> ConfigError:
-    return ConfigError(f"{file} is there already; --force replaces it")
+    return ConfigError(f"{file} already exists; --force replaces it")
 
 
 def _render_setting(choice: Recommendation) -> str:
@@ -60,11 +59,11 @@ def _render_setting(choice: Recommendation) -> str:
 
 
 def _comment_lines(text: str) -> list[str]:
-    """Break a text into lines of comment: words keep whole, so that a URL stays one."""
+    """Wrap a text into comment lines without breaking words, so that a URL stays in one piece."""
     clean = "".join(sign if sign.isprintable() else " " for sign in text)
     return [f"# {line}" for line in textwrap.wrap(clean, _WIDTH, break_long_words=False, break_on_hyphens=False)]
 
 
 def _toml_string(text: str) -> str:
-    """Write a basic string: JSON's escapes are TOML's, but for one character that JSON leaves as it is."""
+    """Return a TOML basic string. JSON escapes are valid TOML, but JSON does not escape DEL, as TOML requires."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,7 +1,6 @@
-"""The suite: every case of every category, read from the files beside this module.
+"""The suite: the cases of every category, loaded from the files beside this module.
 
-Rule: a file of cases is one category, a file of tools is one set; the same cases come in the same order each time.
-Neighbours: `case` makes cases of lines, `commands` makes the one category that no file holds.
+Rule: a file of cases is one category, a file of tools is one set; the cases are the same, in the same order, each time.
 """
 
 import hashlib
@@ -32,7 +31,7 @@ DEFAULT_CATEGORIES = (
 )
 COMMANDS = "commands"
 CATEGORIES = (*DEFAULT_CATEGORIES, COMMANDS)
-"""`commands` is for models that cannot read requests, such as the demo's: it is asked only where it is named."""
+"""`commands` is for models that cannot understand requests, such as the demo model: it runs only if it is named."""
 
 _T = TypeVar("_T")
 
@@ -41,7 +40,7 @@ _SET_PREFIX = "@"
 
 
 def load_cases(categories: Sequence[str] = DEFAULT_CATEGORIES, limit: int | None = None) -> list[Case]:
-    """Give the cases of these categories, at most `limit` of each. Raises `ConfigError` for an unknown category.
+    """Return the cases of these categories, at most `limit` of each. Raises `ConfigError` for an unknown category.
 
     With a limit, each line's first phrasing comes before any second one.
     """
@@ -53,7 +52,7 @@ def load_cases(categories: Sequence[str] = DEFAULT_CATEGORIES, limit: int | None
 
 @cache
 def fingerprint() -> str:
-    """Give what tells this suite from any other: a digest of all that is asked and expected."""
+    """Return a digest of all cases, tools and documents, so that results of different suites are not mixed."""
     digest = hashlib.sha256()
     for path in sorted(chain.from_iterable(_HERE.glob(f"{folder}/*") for folder in ("cases", "tools", "documents"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -73,12 +72,12 @@ def _cases(category: str) -> tuple[Case, ...]:
 
 @cache
 def tool_sets() -> dict[str, tuple[Tool, ...]]:
-    """Give the tools by the names of their sets."""
+    """Return the tools by the name of their set."""
     return {path.stem: tuple(_lines(path, Tool)) for path in sorted((_HERE / "tools").glob("*.jsonl"))}
 
 
 def _tools_of(line: CaseLine) -> tuple[Tool, ...]:
-    """Give the tools of a line, in the order in which it names them, each once."""
+    """Return the tools of a line in the order in which it names them, without duplicates."""
     named = chain.from_iterable(map(_resolve_tools, line.tools))
     return tuple({tool.name: tool for tool in named}.values())
 

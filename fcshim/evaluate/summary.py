@@ -1,7 +1,6 @@
-"""Results, counted: exact rates with their intervals, by category; verdicts; what a case costs.
+"""Summarises results: rates with confidence intervals by category, counts of verdicts, tokens and seconds.
 
-Rule: numbers only; who shows them rounds them.
-Neighbours: `table`, `plot` and the JSON of `fcshim eval` show a summary.
+Rule: a summary has exact numbers; the output rounds them.
 """
 
 import math
@@ -13,11 +12,11 @@ import msgspec
 from fcshim.evaluate.result import Result, count_right, count_verdicts
 
 _Z = 1.959963984540054
-"""Standard deviations that hold 95 % of a normal distribution."""
+"""Standard deviations around the mean that contain 95 % of a normal distribution."""
 
 
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
-    """How many of how many were right, and the Wilson interval in which the true share lies with 95 %."""
+    """The number and share of right results, and the 95 % Wilson score interval of the share."""
 
     right: int
     tried: int
@@ -27,7 +26,7 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one dialect; tokens are means per case, seconds the median."""
+    """The summary of one dialect. Tokens are means per case, seconds the median."""
 
     dialect: str
     total: Rate
@@ -39,7 +38,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def summarise(results: Sequence[Result]) -> list[Summary]:
-    """Count the results of each dialect, in the order in which dialects and categories first come."""
+    """Return a summary for each dialect, with dialects and categories in the order of their first result."""
     return [
         _summary(dialect, [result for result in results if result.dialect == dialect])
         for dialect in dict.fromkeys(result.dialect for result in results)
@@ -47,13 +46,13 @@ def summarise(results: Sequence[Result]) -> list[Summary]:
 
 
 def rate(right: int, tried: int) -> Rate:
-    """Give the rate with its interval (Wilson's score interval, without continuity correction)."""
+    """Return the rate with its interval (Wilson's score interval, without continuity correction)."""
     if not tried:
         return Rate(right=0, tried=0, share=0.0, low=0.0, high=1.0)
     share = right / tried
     spread = _Z * math.sqrt(share * (1 - share) / tried + (_Z / (2 * tried)) ** 2)
     middle, scale = share + _Z**2 / (2 * tried), 1 + _Z**2 / tried
-    # The ends are exact where all or none were right; rounding must not take the share out of its interval.
+    # Where all or none are right the share is an end of its interval, and rounding must not move it outside.
     low, high = max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
     return Rate(right=right, tried=tried, share=share, low=min(low, share), high=max(high, share))
 

@@ -1,7 +1,6 @@
 """A summary as a table for the terminal: a row per category, a column per dialect.
 
-Rule: no number without its interval; what is no share stands below the line.
-Neighbours: `summary` counts; `cli.eval` writes the table.
+Rule: every rate has its interval; counts of verdicts and costs are in sections below the rates.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from fcshim.evaluate.summary import Rate, Summary
 
 
 def make_table(summaries: Sequence[Summary]) -> Table:
-    """Lay the summaries out side by side."""
+    """Return a table with a column for each summary."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("category")
     for summary in summaries:

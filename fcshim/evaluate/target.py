@@ -1,7 +1,6 @@
-"""The endpoint and the model that are examined: real requests, each short, and everything that came back.
+"""The endpoint and the model that probes examine: short requests, and complete records of the responses.
 
-Rule: nothing is raised for what an endpoint answers; an `Answer` tells it, the time and the bytes included.
-Neighbours: the probes ask here; the upstream's codec writes the requests and reads the answers.
+Rule: no response raises an exception; a `ProbeResponse` has the failure, and the times and the bytes.
 """
 
 import asyncio
@@ -19,23 +18,23 @@ from fcshim.reply import Reply, fold
 from fcshim.upstream import Upstream
 
 HELLO = "Say hello."
-"""The simple question."""
+"""The user message of the baseline request."""
 RESPONSE_TIMEOUT = 180.0
-"""Seconds for one answer: a model that is loaded on a CPU, and then reads a prompt of some hundred tokens."""
+"""Seconds for one response: on a CPU a model may first be loaded, and then process a prompt of some hundred tokens."""
 _MAX_BYTES = 2**20
-"""Bytes of an answer that are kept: probes ask for some hundred tokens."""
+"""Most bytes of a response: probes request some hundred tokens."""
 _EXCERPT_LENGTH = 160
 _REJECTION_STATUSES = (400, 404, 415, 422, 500, 501, 502)
-"""Statuses by which servers say that they do not do what was asked, the ones that say so wrongly included."""
+"""Statuses with which servers reject a request that they do not support; some wrongly answer 404 or 5xx."""
 
 StopCondition = Callable[[str, str], bool]
-"""Is given the text and the reasoning so far; true where enough was seen."""
+"""A function of the text and the reasoning so far that returns True when no more of the reply is needed."""
 
 
 class ProbeResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back for one request: the status (0 where there was none), the events folded, the bytes as they came.
+    """The response to one request: the status (0 if there was none), the folded events, the raw bytes.
 
-    `arrivals` are the seconds at which text or reasoning came, each since the request; `seconds` is when it was over.
+    `arrivals` are the times of text and reasoning events, in seconds since the request; `seconds` is the end.
     """
 
     status: int
@@ -45,16 +44,16 @@ class ProbeResponse(msgspec.Struct, frozen=True, kw_only=True):
     arrivals: tuple[float, ...] = ()
     seconds: float = 0.0
     complete: bool = True
-    """False where reading stopped because enough was seen."""
+    """False if reading stopped early, by the stop condition or at the limit of bytes."""
 
     @property
     def ok(self) -> bool:
-        """Whether it is a reply."""
+        """Whether the response is a reply without an error."""
         return self.status == 200 and not self.problem
 
     @property
     def rejected(self) -> bool:
-        """Whether the server says that it cannot do that; a server that is away or busy does not say so."""
+        """Whether the server rejects the request; an unreachable or busy server does not."""
         return self.status in _REJECTION_STATUSES or (self.status == 200 and bool(self.problem))
 
     @property
@@ -64,36 +63,36 @@ class ProbeResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def prompt_tokens(self) -> int:
-        """How many tokens the prompt had, as the server counts; 0 where it does not tell."""
+        """The number of prompt tokens that the server reports, or 0."""
         return self.reply.usage.input_tokens if self.reply.usage is not None else 0
 
     def error_summary(self) -> str:
-        """Give what went wrong in one short line."""
+        """Return the error in one short line."""
         return excerpt(self.problem) or f"HTTP {self.status}"
 
 
 class ProbeTarget:
-    """One model of one endpoint; `server` is its kind, as far as it is known."""
+    """One model of one endpoint; `backend` is the detected kind of server."""
 
     def __init__(self, upstream: Upstream, model: str, backend: Backend, model_list: JSON = None) -> None:
         self.upstream = upstream
         self.model = model
         self.backend = backend
         self.model_list = model_list
-        """What the list of models says."""
+        """The document of the endpoint's list of models, if it was fetched."""
         self.sampling: dict[str, JSON] = {"temperature": 0.0, "seed": 1}
         self.baseline = ProbeResponse(status=0, problem="nothing was asked yet")
-        """The answer to a simple question, with which others are compared."""
+        """The response to the simple request with which other responses are compared."""
         self.baseline_tokens = 0
-        """How many tokens its prompt had; 0 where nobody counts."""
+        """The prompt tokens of the baseline; 0 if the server does not report them."""
         self.streaming = True
-        """Whether replies are asked for as streams; some servers count tokens in whole replies only."""
+        """Whether replies are streamed. Some servers report token counts only without streaming."""
         self.emits_reasoning = False
-        """Whether the model was seen to reason before it answers."""
+        """Whether a probe has seen reasoning."""
         self.request_count = 0
 
     def make_request(self, *messages: Message, max_tokens: int, **fields: JSON) -> Request:
-        """Make a request in this model's name that says always the same, as far as the server lets one ask for that."""
+        """Return a request to this model, with sampling for reproducible replies unless the server rejects it."""
         return Request(model=self.model, messages=messages, max_tokens=max_tokens, **{**self.sampling, **fields})
 
     async def send(
@@ -103,11 +102,11 @@ class ProbeTarget:
         edit_body: Callable[[JSON], JSON] | None = None,
         stop_when: StopCondition | None = None,
     ) -> ProbeResponse:
-        """Ask for a reply. `change` alters the body as it is sent; reading stops where `enough` says so."""
+        """Send a request and read the response; `edit_body` changes the JSON body, `stop_when` ends reading early."""
         outgoing = self.upstream.kind.codec.encode_request(request)
-        changes = [*([] if self.streaming else [_disable_streaming]), *([] if edit_body is None else [edit_body])]
-        for alter in changes:
-            body = msgspec.json.encode(alter(msgspec.json.decode(outgoing.body)))
+        edits = [*([] if self.streaming else [_disable_streaming]), *([] if edit_body is None else [edit_body])]
+        for edit in edits:
+            body = msgspec.json.encode(edit(msgspec.json.decode(outgoing.body)))
             outgoing = msgspec.structs.replace(outgoing, body=body)
         self.request_count += 1
         reading = _ResponseReader(self.upstream, stop_when)
@@ -122,19 +121,19 @@ class ProbeTarget:
                         if reading.feed(data):
                             break
         except TimeoutError:
-            reading.problem = f"no whole answer within {RESPONSE_TIMEOUT:g} s"
+            reading.problem = f"no complete response within {RESPONSE_TIMEOUT:g} s"
         except UpstreamError as error:
             reading.problem = error.message
         return reading.finish()
 
     def extra_prompt_tokens(self, response: ProbeResponse) -> int | None:
-        """Give how many tokens more the prompt had than the simple question; None where nobody counts."""
+        """Return the prompt tokens beyond those of the baseline, or None if the server does not report tokens."""
         if not (response.prompt_tokens and self.baseline_tokens):
             return None
         return response.prompt_tokens - self.baseline_tokens
 
     async def rendered_prompt(self, messages: JSON) -> str:
-        """Give the prompt that the server makes of `messages`, where it shows that, as llama-server does."""
+        """Return the prompt that the chat template makes of `messages`, or "". Only llama-server has a page for it."""
         if self.backend.api != "llamacpp":
             return ""
         shown = await self.fetch_json("POST", "//apply-template", {"model": self.model, "messages": messages})
@@ -142,7 +141,7 @@ class ProbeTarget:
         return prompt if isinstance(prompt, str) else ""
 
     async def fetch_json(self, method: str, path: str, body: JSON = None) -> JSON:
-        """Ask for a page of JSON; None where there is none."""
+        """Return the JSON document of a page, or None if there is none."""
         content = b"" if body is None else msgspec.json.encode(body)
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
@@ -153,12 +152,12 @@ class ProbeTarget:
 
 
 def _disable_streaming(body: JSON) -> JSON:
-    """Ask for a reply in one piece."""
+    """Request a reply that is not streamed."""
     return {name: value for name, value in body.items() if name != "stream_options"} | {"stream": False}
 
 
 class _ResponseReader:
-    """An answer while it comes."""
+    """Collects the events, times and bytes of a response."""
 
     def __init__(self, upstream: Upstream, stop_when: StopCondition | None) -> None:
         self.status = 0
@@ -174,7 +173,7 @@ class _ResponseReader:
         self._stopped_early = False
 
     def feed(self, data: bytes) -> bool:
-        """Take the next bytes; true where no more are wanted."""
+        """Process the next bytes. Return True if no more are needed."""
         self._raw += data
         now = time.monotonic() - self._started
         for _, event in self._decoder.feed(data):
@@ -184,7 +183,7 @@ class _ResponseReader:
         return self._stopped_early
 
     def finish(self) -> ProbeResponse:
-        """Give what has come."""
+        """Return the response as far as it was read."""
         if self.status == 200 and not self._stopped_early:
             for _, event in self._decoder.close():
                 self._add_event(event, time.monotonic() - self._started)
@@ -209,21 +208,21 @@ class _ResponseReader:
 
 
 def user_message(text: str) -> UserMessage:
-    """Make what a user says."""
+    """Return a user message."""
     return UserMessage((TextPart(text),))
 
 
 def system_message(text: str) -> SystemMessage:
-    """Make a system message."""
+    """Return a system message."""
     return SystemMessage((TextPart(text),))
 
 
 def assistant_message(text: str) -> AssistantMessage:
-    """Make what the model said."""
+    """Return an assistant message."""
     return AssistantMessage((TextPart(text),))
 
 
 def excerpt(text: str) -> str:
-    """Give the beginning of a text in one line that a terminal or a comment may hold."""
-    line = "".join(sign if sign.isprintable() else "�" for sign in " ".join(text[: 4 * _EXCERPT_LENGTH].split()))
+    """Return the start of a text as one line, without characters that control a terminal or end a comment."""
+    line = "".join(char if char.isprintable() else "�" for char in " ".join(text[: 4 * _EXCERPT_LENGTH].split()))
     return line if len(line) <= _EXCERPT_LENGTH else line[: _EXCERPT_LENGTH - 1] + "…"

@@ -66,14 +66,14 @@ def test_a_plain_llama_server_is_known_and_understood(trained_server: LlamaServe
     assert report["requests"] <= 25
 
 
-def test_a_model_that_only_rambles_is_held_by_what_holds_and_not_said_to_obey(random_server: LlamaServer) -> None:
+def test_a_random_model_is_constrained_but_does_not_obey(random_server: LlamaServer) -> None:
     report = examined(random_server.url)
 
     assert ["yes", "yes", "yes"] == verdicts(report, "grammar", "schema", "system")
     assert "but the model answers" in report["found"]["system"]["evidence"]
 
 
-def test_a_server_without_jinja_says_itself_that_it_has_no_tools(program: Path, tmp_path: Path) -> None:
+def test_a_server_without_jinja_refuses_tools(program: Path, tmp_path: Path) -> None:
     with running(program, TINY, tmp_path, "--no-jinja") as server:
         report = examined(server.url)
 
@@ -139,7 +139,7 @@ async def test_the_embedded_model_is_examined_though_it_knows_no_constraint() ->
     assert "off" == report["set"]["constrain"]
 
 
-def test_the_way_that_does_best_is_chosen_and_said_why(trained_server: LlamaServer) -> None:
+def test_the_best_settings_are_recommended_with_the_reason(trained_server: LlamaServer) -> None:
     report = examined(trained_server.url, "--category", "commands", "--cases", "8")
     ways = {trial["way"]: trial for trial in report["trials"]}
 
@@ -151,15 +151,15 @@ def test_the_way_that_does_best_is_chosen_and_said_why(trained_server: LlamaServ
     assert any("bare_json: " in choice["why"] for choice in report["choices"])
 
 
-def test_a_model_that_only_rambles_calls_nothing_however_it_is_asked(random_server: LlamaServer) -> None:
+def test_a_random_model_calls_nothing_with_any_settings(random_server: LlamaServer) -> None:
     outcome = fcshim("doctor", random_server.url, "--category", "commands", "--cases", "3")
 
     assert (1, "") == (outcome.code, outcome.err)
-    assert "no way of asking brought a right call; one that is demanded is held to its form" in outcome.out
+    assert "no trial had a correct call; a required call (tool_choice) is still possible" in outcome.out
     assert "asked in hermes" in outcome.out
 
 
-def test_what_is_written_makes_serve_call(program: Path, tmp_path: Path) -> None:
+def test_serve_works_with_the_written_settings(program: Path, tmp_path: Path) -> None:
     with templated(program, tmp_path, templates.REFUSING_SYSTEM) as server:
         file = tmp_path / "found.toml"
         outcome = fcshim("doctor", server.url, "--write", file, "--upstream-key", "a-secret-key-of-ours", *CASES)

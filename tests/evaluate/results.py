@@ -1,9 +1,9 @@
-"""Results for the tests of this folder, made up."""
+"""Makes results for the tests of this folder."""
 
 from fcshim.evaluate import ActualCall, Result
 
 
 def result(case="simple-001", verdict="right", **fields):
-    """Make a result."""
+    """Return a result of one call."""
     given = {"dialect": "hermes", "category": case.rpartition("-")[0], "calls": (ActualCall("timer", {"minutes": 5}),)}
     return Result(id=case, verdict=verdict, **{**given, **fields})

@@ -1,4 +1,4 @@
-"""Every case can be answered: an upstream that writes what is expected gets everything right."""
+"""Every case can be answered: the expected calls, written by an upstream in a dialect, are judged right."""
 
 import json
 
@@ -14,7 +14,7 @@ CASES = load_cases(CATEGORIES)
 
 
 def expected_text(case, dialect):
-    """Give the reply that a model would write, with the first value of each argument, or the last."""
+    """Return the text that a model would write, with the first accepted value of each argument."""
     calls = [
         (call.name, json.dumps({key: values[0] for key, values in call.arguments.items()}, ensure_ascii=False))
         for call in case.expected[0]
@@ -23,7 +23,7 @@ def expected_text(case, dialect):
 
 
 @pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic"])
-async def test_what_is_expected_is_right(dialect):
+async def test_the_expected_calls_are_right_in_every_case(dialect):
     replies = [text_reply(expected_text(case, find_dialect(dialect))) for case in CASES]
     async with (
         scripted_upstream(*replies, listing=model_list("m")) as upstream,

@@ -1,4 +1,4 @@
-"""Ways of asking: which are tried, with which cases, and which one is taken."""
+"""The comparison of dialects: the candidates, the cases, the trials, and the choice of the best."""
 
 from collections import Counter
 
@@ -19,7 +19,7 @@ def trial(way: str, right: int, *, own: bool = False, prompt: int = 100, calls: 
     )
 
 
-def test_what_the_models_name_speaks_for_is_tried_first_and_nothing_twice():
+def test_the_models_own_dialect_is_the_first_candidate_and_none_is_repeated():
     own, unknown = (
         candidate_dialects("qwen3-8b", native=False, provider_api=False),
         candidate_dialects("x", native=True, provider_api=False),
@@ -30,7 +30,7 @@ def test_what_the_models_name_speaks_for_is_tried_first_and_nothing_twice():
     assert {*candidate_dialects("gpt-oss-20b", native=False, provider_api=True)} <= {*DIALECTS}
 
 
-def test_a_providers_own_tools_are_tried_alone():
+def test_the_native_tools_of_a_provider_are_the_only_candidate():
     assert (NATIVE,) == candidate_dialects("claude", native=True, provider_api=True)
 
 
@@ -45,13 +45,13 @@ def test_a_providers_own_tools_are_tried_alone():
         ([], None),
     ],
 )
-def test_the_best_is_taken_and_among_equals_the_models_own_then_the_shortest(trials, expected):
+def test_the_best_trial_wins_and_ties_go_to_the_models_own_dialect_then_the_shortest_prompt(trials, expected):
     best = best_trial(trials)
 
     assert expected == (best and best.way)
 
 
-def test_cases_come_evenly_from_the_categories():
+def test_cases_are_selected_evenly_from_the_categories():
     cases = select_cases(DEFAULT_CATEGORIES, 24)
     counts = Counter(case.category for case in cases)
 
@@ -64,7 +64,7 @@ def test_cases_come_evenly_from_the_categories():
         select_cases(["simpel"], 1)
 
 
-async def test_a_way_that_gets_none_of_the_first_cases_right_is_given_up():
+async def test_a_trial_ends_early_if_none_of_the_first_cases_is_right():
     silent = [text_reply("")] * 60
     async with scripted_upstream(*silent) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:
         cases = select_cases(DEFAULT_CATEGORIES, 20)
@@ -74,7 +74,7 @@ async def test_a_way_that_gets_none_of_the_first_cases_right_is_given_up():
 
 
 @pytest.mark.parametrize("good", [0, 8])
-async def test_an_endpoint_that_fails_ends_the_attempt_and_is_told_of(good):
+async def test_a_failing_endpoint_ends_the_trial_and_is_its_problem(good):
     broken = Script((b'{"error":"out of memory"}',), 500)
     scripts = [text_reply("I have no tool for that.")] * good + [broken] * 60
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m", dialect="hermes") as client:

@@ -1,4 +1,4 @@
-"""The first contact: whatever is wrong with an address is said with what to do about it."""
+"""Connecting to an endpoint: detection of the API, the address and the model; errors that say what to do."""
 
 import json
 
@@ -28,41 +28,41 @@ async def error_message(pages, path="", **options) -> str:
     return raised.value.message.replace(upstream.url, "URL")
 
 
-async def test_the_kind_of_server_says_which_api_is_spoken_with_it():
+async def test_the_backend_decides_the_api():
     async with scripted_upstream(pages={"/v1/models": LLAMA}) as upstream:
-        contact = await connect_to(f"{upstream.url}/v1")
+        endpoint = await connect_to(f"{upstream.url}/v1")
 
-    assert ("llama-server", "llamacpp", "m") == (contact.detection.backend.name, contact.kind.name, contact.model)
-    assert f"{upstream.url}/v1" == contact.url
+    assert ("llama-server", "llamacpp", "m") == (endpoint.detection.backend.name, endpoint.kind.name, endpoint.model)
+    assert f"{upstream.url}/v1" == endpoint.url
 
 
-async def test_where_the_api_has_another_path_the_address_is_put_right_and_no_embedding_model_is_examined():
+async def test_the_address_is_adapted_to_the_api_and_an_embedding_model_is_not_chosen():
     async with scripted_upstream(pages={"/v1/models": OLLAMA, "/api/version": VERSION}) as upstream:
-        contact = await connect_to(f"{upstream.url}/v1")
+        endpoint = await connect_to(f"{upstream.url}/v1")
 
-    assert ("ollama", upstream.url, "qwen3") == (contact.kind.name, contact.url, contact.model)
+    assert ("ollama", upstream.url, "qwen3") == (endpoint.kind.name, endpoint.url, endpoint.model)
 
 
-async def test_an_api_that_is_named_is_kept():
+async def test_a_given_api_is_kept():
     async with scripted_upstream(pages={"/v1/models": OLLAMA, "/api/version": VERSION}) as upstream:
-        contact = await connect_to(f"{upstream.url}/v1", api="openai", model="other")
+        endpoint = await connect_to(f"{upstream.url}/v1", api="openai", model="other")
 
-    assert ("openai", f"{upstream.url}/v1", "other") == (contact.kind.name, contact.url, contact.model)
+    assert ("openai", f"{upstream.url}/v1", "other") == (endpoint.kind.name, endpoint.url, endpoint.model)
 
 
-async def test_a_model_that_is_named_needs_no_list():
+async def test_a_given_model_needs_no_list_of_models():
     async with scripted_upstream(pages={}) as upstream:
-        contact = await connect_to(upstream.url, model="m")
+        endpoint = await connect_to(upstream.url, model="m")
 
-    assert ("generic", "m", ()) == (contact.detection.backend.name, contact.model, contact.model_names)
+    assert ("generic", "m", ()) == (endpoint.detection.backend.name, endpoint.model, endpoint.model_names)
 
 
-async def test_a_provider_is_taken_at_its_word():
+async def test_no_backend_is_detected_for_the_api_of_a_provider():
     listed = Script((b'{"data":[{"id":"claude","type":"model"}],"has_more":false}',))
     async with scripted_upstream(pages={"/v1/models": listed}) as upstream:
-        contact = await connect_to(upstream.url, api="anthropic")
+        endpoint = await connect_to(upstream.url, api="anthropic")
 
-    assert ("generic", "claude") == (contact.detection.backend.name, contact.model)
+    assert ("generic", "claude") == (endpoint.detection.backend.name, endpoint.model)
 
 
 @pytest.mark.parametrize(
@@ -74,30 +74,30 @@ async def test_a_provider_is_taken_at_its_word():
             "URL/v1/models should list models, but answers a web page, 'Welcome to nginx!' (HTTP 200)",
         ),
         ({}, "", "answers a web page (HTTP 404). Is this the address of the API?"),
-        ({"/v1/models": model_list("m")}, "/chat", "URL does list models: give that address"),
-        ({"/v1/models": model_list("m")}, "/v1/chat/completions", "URL does list models: give that address"),
+        ({"/v1/models": model_list("m")}, "/chat", "URL does list models: use that address"),
+        ({"/v1/models": model_list("m")}, "/v1/chat/completions", "URL does list models: use that address"),
         ({"/v1/models": Script((b'{"error":"Unexpected endpoint"}',))}, "", "answers Unexpected endpoint (HTTP 200)"),
         ({"/v1/models": Script((b'{"error":{"message":"Loading model"}}',), 503)}, "", "not ready: try again later"),
         ({"/v1/models": model_list()}, "", "lists no models: load one there, or name one with --model"),
         (
             {"/v1/models": Script((b'{"error":"no"}',), 401)},
             "",
-            "wants another key (HTTP 401): give it with --upstream-key",
+            "rejects the key (HTTP 401): set it with --upstream-key",
         ),
         ({"/v1/models": Script((b'{"data":',))}, "", 'answers {"data": (HTTP 200)'),
     ],
 )
-async def test_what_is_wrong_is_said_with_what_to_do(pages, path, expected):
+async def test_an_error_says_what_to_do(pages, path, expected):
     assert expected in await error_message(pages, path)
 
 
 @pytest.mark.parametrize("status", [400, 403])
-async def test_a_key_that_is_refused_is_not_repeated(status):
+async def test_a_rejected_key_is_not_in_the_message(status):
     refused = {"/v1/models": Script((b'{"error":"wrong key secret-secret"}',), status)}
 
     assert "secret-secret" not in await error_message(refused, key=Secret("secret-secret"))
 
 
-async def test_nobody_there_is_said_so():
+async def test_an_unreachable_endpoint_is_reported():
     with pytest.raises(UpstreamError, match=r"127.0.0.1:9.*cannot connect.*Is the server running"):
         await connect_to("http://127.0.0.1:9")

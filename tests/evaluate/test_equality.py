@@ -1,4 +1,4 @@
-"""When two JSON values are the same."""
+"""Equality of JSON values."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ VALUES = st.recursive(
     ("one", "other"),
     [(1, 1.0), (1e20, 10**20), ({"a": 1, "b": [2.0]}, {"b": [2], "a": 1.0}), (-0.0, 0), ("é", "é")],
 )
-def test_the_same(one, other):
+def test_equal_values(one, other):
     assert canonical(one) == canonical(other)
 
 
@@ -25,18 +25,18 @@ def test_the_same(one, other):
     ("one", "other"),
     [(1, True), (0, False), (1, "1"), (None, False), ("a", "A"), ("a", "a "), ([1, 2], [2, 1]), ({}, []), (0.1, 0.2)],
 )
-def test_not_the_same(one, other):
+def test_unequal_values(one, other):
     assert canonical(one) != canonical(other)
 
 
 @given(VALUES, VALUES)
-def test_values_that_python_tells_apart_only_by_their_numbers(one, other):
-    """Python's own equality differs only in that it takes truth values for numbers."""
+def test_equal_values_are_equal_in_python(one, other):
+    """The converse is not true: for Python, True equals 1."""
     if canonical(one) == canonical(other):
         assert one == other
 
 
-def test_defaults_are_filled_in_wherever_an_object_is():
+def test_defaults_are_filled_in_at_every_level():
     schema = {
         "properties": {
             "unit": {"default": "km"},
@@ -54,5 +54,5 @@ def test_defaults_are_filled_in_wherever_an_object_is():
 
 
 @pytest.mark.parametrize("schema", [None, True, {}, {"properties": None}, {"items": False}])
-def test_a_schema_that_says_nothing_adds_nothing(schema):
+def test_a_schema_without_defaults_adds_nothing(schema):
     assert {"a": [1]} == fill_defaults({"a": [1]}, schema)

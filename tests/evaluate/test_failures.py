@@ -1,4 +1,4 @@
-"""What went wrong, for people."""
+"""The text about failed cases."""
 
 from fcshim.evaluate import ActualCall, load_cases
 from fcshim.evaluate.failures import describe_failures
@@ -11,11 +11,11 @@ def failure_lines(*results):
     return list(describe_failures(results, CASES))
 
 
-def test_what_is_right_is_not_told():
+def test_a_right_result_has_no_lines():
     assert [] == failure_lines(result("simple-001"))
 
 
-def test_a_miss_is_told_beside_what_was_expected():
+def test_a_failure_shows_the_expected_and_the_actual_calls():
     made = ActualCall("get_air_quality", {"city": "Krakau", "unit": True})
 
     assert [
@@ -27,7 +27,7 @@ def test_a_miss_is_told_beside_what_was_expected():
     ] == failure_lines(result("simple-004", "wrong_arguments", calls=(made,), text="Let me\n see."))
 
 
-def test_no_call_is_a_word_of_its_own():
+def test_the_absence_of_calls_is_shown_as_no_call():
     missing = failure_lines(result("simple-001", "missing_call", calls=()))
     needless = failure_lines(result("none-001", "called_though_none_fits"))
 
@@ -35,7 +35,7 @@ def test_no_call_is_a_word_of_its_own():
     assert "  expected  no call" == needless[2]
 
 
-def test_an_error_and_a_call_that_cannot_be_used_say_what_came():
+def test_an_error_and_an_unusable_call_are_shown():
     failed = failure_lines(result("simple-001", "error", calls=(), problem="the model fell over"))
     cut = failure_lines(
         result("simple-001", "malformed", calls=(ActualCall("get_current_weather", '{"city": "L', "truncated"),))
@@ -45,7 +45,7 @@ def test_an_error_and_a_call_that_cannot_be_used_say_what_came():
     assert '  got       get_current_weather, truncated: {"city": "L' == cut[3]
 
 
-def test_long_texts_are_clipped():
+def test_long_texts_are_truncated():
     *_, said = failure_lines(result("simple-001", "missing_call", calls=(), text="word " * 1000))
 
     assert len(said) < 320

@@ -1,4 +1,4 @@
-"""What is to be run."""
+"""The plan of an evaluation."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from fcshim.evaluate.plan import EvalPlan
 SETTINGS = Config(upstream="http://127.0.0.1:9", upstream_key=Secret("sk-secret"), max_tools=7)
 
 
-def test_terms_say_everything_but_the_key():
+def test_terms_have_the_settings_without_the_key():
     terms = EvalPlan(config=SETTINGS, model="m").terms()
 
     assert ("http://127.0.0.1:9", "m", 7, 0) == tuple(
@@ -19,13 +19,13 @@ def test_terms_say_everything_but_the_key():
     assert "sk-secret" not in repr(terms)
 
 
-def test_a_password_in_the_address_is_no_term():
+def test_terms_have_no_password():
     terms = EvalPlan(config=Config(upstream="http://me:pa55@127.0.0.1:9/v1"), model="m").terms()
 
     assert "http://127.0.0.1:9/v1" == terms["upstream"]
 
 
-def test_what_only_chooses_results_is_no_term():
+def test_options_that_only_select_results_are_not_in_the_terms():
     one = EvalPlan(config=SETTINGS, model="m")
     other = EvalPlan(config=SETTINGS, model="m", dialects=("hermes",), categories=("simple",), limit=3, concurrency=9)
 
@@ -35,13 +35,13 @@ def test_what_only_chooses_results_is_no_term():
 @pytest.mark.parametrize(
     "change", [{"model": "n"}, {"sampling": {"temperature": 1}}, {"config": Config(upstream="http://127.0.0.1:9")}]
 )
-def test_what_changes_results_is_a_term(change):
+def test_options_that_change_results_are_in_the_terms(change):
     plan = {"config": SETTINGS, "model": "m"}
 
     assert EvalPlan(**plan).terms() != EvalPlan(**{**plan, **change}).terms()
 
 
-def test_the_settings_of_the_model_hold():
+def test_the_settings_of_the_model_apply():
     special = Config(models={"qwen*": ModelOverrides(dialect="hermes", tools_style="signature")})
 
     assert ("hermes",) == EvalPlan(config=special, model="qwen3").labels()
@@ -49,12 +49,12 @@ def test_the_settings_of_the_model_hold():
     assert ("function_call",) == EvalPlan(config=special, model="other").labels()
 
 
-def test_dialects_are_asked_once_each_in_their_order():
+def test_dialects_keep_their_order_without_duplicates():
     assert ("native", "hermes") == EvalPlan(config=SETTINGS, dialects=("native", "hermes", "native")).labels()
     assert ("native",) == EvalPlan(config=Config(tools="native")).labels()
 
 
-def test_auto_is_told_by_the_dialect_that_it_stands_for():
+def test_auto_is_replaced_by_the_dialect_that_it_selects():
     assert ("hermes", "native") == EvalPlan(
         config=SETTINGS, model="qwen3", dialects=("auto", "hermes", "native")
     ).labels()
@@ -75,6 +75,6 @@ async def test_every_setting_of_a_model_reaches_the_client(dialect):
         ({"config": Config(tools="native"), "dialects": ("hermes",)}, "native in every dialect"),
     ],
 )
-def test_mistakes_are_found_before_anything_is_asked(fields, message):
+def test_mistakes_are_found_before_any_request(fields, message):
     with pytest.raises(ConfigError, match=message):
         EvalPlan(**{"config": SETTINGS, **fields}).check()

@@ -1,4 +1,4 @@
-"""A summary as a picture."""
+"""A summary as a bar chart."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ RESULTS = [
 ]
 
 
-def test_a_picture_is_drawn_as_its_suffix_says(tmp_path):
+def test_the_suffix_decides_the_format(tmp_path):
     for name in ("rates.svg", "rates.png"):
         write_plot(summarise(RESULTS), tmp_path / name, title="a model")
 
@@ -27,8 +27,8 @@ def test_a_picture_is_drawn_as_its_suffix_says(tmp_path):
     assert b"\x89PNG" == (tmp_path / "rates.png").read_bytes()[:4]
 
 
-def test_every_category_and_dialect_is_in_the_picture(tmp_path):
-    """matplotlib writes texts as outlines, with what they say in a comment before each."""
+def test_every_category_and_dialect_is_in_the_chart(tmp_path):
+    """matplotlib writes texts as outlines, each after a comment with the text."""
     path = tmp_path / "rates.svg"
     write_plot(summarise(RESULTS), path, title="a model")
     text = path.read_text()
@@ -39,12 +39,12 @@ def test_every_category_and_dialect_is_in_the_picture(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "message"), [("x.pdf", r"\.svg or \.png"), ("none/x.svg", "there is no folder")])
-def test_a_place_for_no_picture_is_told_before(tmp_path, name, message):
+def test_an_impossible_path_is_rejected_before_drawing(tmp_path, name, message):
     with pytest.raises(ConfigError, match=message):
         check_plot(tmp_path / name)
 
 
-def test_without_matplotlib_it_is_said_what_to_install(tmp_path):
+def test_without_matplotlib_the_error_says_what_to_install(tmp_path):
     program = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from fcshim.cli import main; sys.exit(main(['eval', 'http://127.0.0.1:9', '--plot', 'x.svg']))"

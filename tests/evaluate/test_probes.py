@@ -1,4 +1,4 @@
-"""Probes against what servers send on the wire, flaws included; the engine tests have real servers."""
+"""Probes against scripted responses, including flawed ones. `tests/engine` runs them against real servers."""
 
 import pytest
 
@@ -32,28 +32,28 @@ def rejection(message: str, status: int = 400) -> Script:
 
 
 async def run_probe(probe, *scripts, plain=None, backend="generic", model_list=None, pages=None):
-    """Ask the simple question, which `plain` answers, then make the probe."""
+    """Send the baseline request, to which `plain` is the response, then run the probe."""
     first = plain or reply_with_usage(10, *TEXT)
-    async with scripted_upstream(first, *scripts, pages=pages) as upstream, Upstream(upstream.url) as asked:
-        patient = ProbeTarget(asked, "m", get_backend(backend), model_list)
-        opening = await probe_reply(patient)
-        return opening if probe is probe_reply else await probe(patient)
+    async with scripted_upstream(first, *scripts, pages=pages) as upstream, Upstream(upstream.url) as client:
+        target = ProbeTarget(client, "m", get_backend(backend), model_list)
+        baseline = await probe_reply(target)
+        return baseline if probe is probe_reply else await probe(target)
 
 
-async def test_an_endpoint_that_refuses_sampling_is_asked_without_from_then_on():
+async def test_sampling_fields_are_omitted_after_they_were_rejected():
     scripts = rejection("temperature is not supported"), text_reply("Hi"), text_reply("Hi")
-    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url) as asked:
-        patient = ProbeTarget(asked, "m", get_backend("generic"))
-        found = await probe_reply(patient)
-        await patient.send(patient.make_request(user_message("x"), assistant_message("y"), max_tokens=1))
+    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url) as client:
+        target = ProbeTarget(client, "m", get_backend("generic"))
+        found = await probe_reply(target)
+        await target.send(target.make_request(user_message("x"), assistant_message("y"), max_tokens=1))
 
     assert "yes" == found.verdict
     assert ["temperature" in asked.body for asked in upstream.requests] == [True, False, False]
 
 
-async def test_without_a_reply_nothing_else_is_asked():
-    async with scripted_upstream(rejection("no"), rejection("no")) as upstream, Upstream(upstream.url) as asked:
-        findings = [finding async for finding in run_probes(ProbeTarget(asked, "m", get_backend("generic")))]
+async def test_without_a_reply_no_other_probe_runs():
+    async with scripted_upstream(rejection("no"), rejection("no")) as upstream, Upstream(upstream.url) as client:
+        findings = [finding async for finding in run_probes(ProbeTarget(client, "m", get_backend("generic")))]
 
     assert [("reply", "no", True)] == [(each.probe, each.verdict, each.fatal) for each in findings]
 
@@ -83,7 +83,7 @@ async def test_without_a_reply_nothing_else_is_asked():
         ),
     ],
 )
-async def test_what_is_wrong_with_a_stream_is_named(plain, expected):
+async def test_flaws_of_a_stream_are_named(plain, expected):
     found = await run_probe(probe_stream, plain=plain)
 
     assert expected == (found.value or [])
@@ -93,7 +93,7 @@ async def test_what_is_wrong_with_a_stream_is_named(plain, expected):
 @pytest.mark.parametrize(
     "broken", [Script((ROLE, text_chunk("He"), CUT)), Script((ROLE, text_chunk("He"), b"data: [DONE]\n\n"))]
 )
-async def test_a_stream_that_never_says_that_it_is_complete_is_no_reply(broken):
+async def test_an_incomplete_stream_is_not_a_reply(broken):
     found = await run_probe(probe_reply, broken, plain=broken)
 
     assert ("no", True) == (found.verdict, found.fatal)
@@ -103,55 +103,55 @@ async def test_a_stream_that_never_says_that_it_is_complete_is_no_reply(broken):
 @pytest.mark.parametrize(
     ("answer", "verdict", "words"),
     [
-        (reply_with_usage(80, "marigold"), "yes", "70 tokens, and the model does"),
+        (reply_with_usage(80, "marigold"), "yes", "70 tokens, and the model obeys"),
         (reply_with_usage(80, "Hi!"), "yes", "but the model answers 'Hi!'"),
         (reply_with_usage(12, "Hi!"), "no", "dropped without a word"),
         (rejection("System role not supported"), "no", "System role not supported"),
         (rejection("busy", 429), "unclear", "busy"),
-        (reply_without_usage("marigold"), "yes", "nobody counts tokens, and the model does"),
-        (reply_without_usage("Hi!"), "unclear", "nobody counts tokens, but the model answers"),
+        (reply_without_usage("marigold"), "yes", "tokens are not counted, and the model obeys"),
+        (reply_without_usage("Hi!"), "unclear", "tokens are not counted, but the model answers"),
     ],
 )
-async def test_a_system_message_is_there_dropped_or_refused(answer, verdict, words):
+async def test_a_system_message_is_in_the_prompt_dropped_or_rejected(answer, verdict, words):
     found = await run_probe(probe_system_role, answer)
 
     assert verdict == found.verdict
     assert words in found.evidence
 
 
-async def test_where_only_whole_replies_are_counted_they_are_asked_for():
+async def test_replies_are_not_streamed_if_only_unstreamed_ones_have_token_counts():
     whole = b'{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d}}'
     scripts = reply_without_usage("Hi"), Script((whole % 10,)), Script((whole % 80,))
-    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url) as asked:
-        patient = ProbeTarget(asked, "m", get_backend("generic"))
-        await probe_reply(patient)
-        counted_so = await probe_usage(patient)
-        found = await probe_system_role(patient)
+    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url) as client:
+        target = ProbeTarget(client, "m", get_backend("generic"))
+        await probe_reply(target)
+        usage = await probe_usage(target)
+        found = await probe_system_role(target)
 
-    assert ("no", "yes") == (counted_so.verdict, found.verdict)
+    assert ("no", "yes") == (usage.verdict, found.verdict)
     assert "70 tokens" in found.evidence
     assert [True, False, False] == [each.body["stream"] for each in upstream.requests]
     assert "stream_options" not in upstream.requests[2].body
 
 
-async def test_where_nothing_is_counted_streams_are_asked_for():
+async def test_replies_are_streamed_if_no_reply_has_token_counts():
     async with (
         scripted_upstream(reply_without_usage("Hi"), reply_without_usage("Hi")) as upstream,
-        Upstream(upstream.url) as asked,
+        Upstream(upstream.url) as client,
     ):
-        patient = ProbeTarget(asked, "m", get_backend("generic"))
-        await probe_reply(patient)
+        target = ProbeTarget(client, "m", get_backend("generic"))
+        await probe_reply(target)
 
-        assert "no usage in its stream" == (await probe_usage(patient)).evidence
-        assert patient.streaming
+        assert "no usage in its stream" == (await probe_usage(target)).evidence
+        assert target.streaming
 
 
-async def test_requests_that_break_one_another_off_are_noticed():
+async def test_concurrent_requests_that_abort_each_other_are_noticed():
     broken = Script((ROLE, text_chunk("He"), CUT))
     found = await run_probe(probe_concurrency, broken, reply_with_usage(10), broken)
 
     assert "no" == found.verdict
-    assert found.evidence.startswith("of 3 requests at once 2 failed")
+    assert found.evidence.startswith("2 of 3 concurrent requests failed")
     assert (
         "yes"
         == (
@@ -170,7 +170,7 @@ async def test_requests_that_break_one_another_off_are_noticed():
         (rejection("the last message must be the user's"), reply_with_usage(20), "no"),
     ],
 )
-async def test_whether_a_turn_is_continued_is_told_by_the_tokens_around_it(begun, as_user, verdict):
+async def test_the_tokens_after_a_prefill_show_whether_the_turn_is_continued(begun, as_user, verdict):
     assert verdict == (await run_probe(probe_prefill, begun, as_user)).verdict
 
 
@@ -183,11 +183,11 @@ async def test_whether_a_turn_is_continued_is_told_by_the_tokens_around_it(begun
         (rejection("x"), "no"),
     ],
 )
-async def test_a_stop_string_is_taken_from_the_models_own_words(answer, verdict):
+async def test_a_stop_string_is_taken_from_the_baseline_reply(answer, verdict):
     assert verdict == (await run_probe(probe_stop_strings, answer)).verdict
 
 
-async def test_a_word_is_too_short_to_be_stopped():
+async def test_a_short_baseline_reply_has_no_stop_string():
     assert "unclear" == (await run_probe(probe_stop_strings, plain=text_reply("Hi"))).verdict
 
 
@@ -204,7 +204,7 @@ REASONING_CHUNK = event(choices=[{"index": 0, "delta": {"reasoning_content": "Le
         (rejection("no"), "unclear", None),
     ],
 )
-async def test_reasoning_is_apart_in_the_text_or_in_a_tag_that_is_open_already(answer, verdict, value):
+async def test_reasoning_is_in_its_own_field_in_the_text_or_after_an_open_tag(answer, verdict, value):
     found = await run_probe(probe_reasoning, answer)
 
     assert (verdict, value) == (found.verdict, found.value)
@@ -219,21 +219,21 @@ async def test_reasoning_is_apart_in_the_text_or_in_a_tag_that_is_open_already(a
         ((rejection("unknown field reasoning_content"),), "no", "refused"),
     ],
 )
-async def test_earlier_reasoning_is_there_again_dropped_or_refused(answers, verdict, value):
-    async def probe(patient):
-        patient.reasons = True
-        return await probe_reasoning_replay(patient)
+async def test_earlier_reasoning_is_in_the_prompt_dropped_or_rejected(answers, verdict, value):
+    async def probe(target):
+        target.emits_reasoning = True
+        return await probe_reasoning_replay(target)
 
     found = await run_probe(probe, *answers)
 
     assert (verdict, value) == (found.verdict, found.value)
 
 
-async def test_a_model_that_does_not_reason_is_not_asked_about_its_reasoning():
+async def test_a_model_that_does_not_reason_is_not_probed_for_replay():
     assert await run_probe(probe_reasoning_replay) is None
 
 
-async def test_images_that_are_accepted_and_not_counted_were_not_seen():
+async def test_images_that_add_no_tokens_are_not_in_the_prompt():
     assert "no" == (await run_probe(probe_images, reply_with_usage(11))).verdict
     assert "yes" == (await run_probe(probe_images, reply_with_usage(200))).verdict
 
@@ -256,14 +256,14 @@ LMSTUDIO_MODELS = Script((b'{"data":[{"id":"m","max_context_length":32768,"loade
         ("generic", {}, ["nonsense"], None),
     ],
 )
-async def test_how_long_a_conversation_may_be_stands_on_a_page(server, pages, listed, expected):
+async def test_the_context_length_is_read_from_a_page(server, pages, listed, expected):
     scripts = (Script((b"{}",)),) if server == "ollama" else ()
     found = await run_probe(probe_context_length, *scripts, backend=server, pages=pages, model_list=listed)
 
     assert expected == found.value
 
 
-def test_every_probe_has_a_name_of_its_own():
+def test_every_probe_has_a_unique_name_and_title():
     assert len(PROBES) == len({probe.name for probe in PROBES}) == len({probe.title for probe in PROBES})
     assert all(probe.name.isidentifier() for probe in PROBES)
     assert {"probe", "title"} < set(Finding.__struct_fields__)
@@ -289,7 +289,7 @@ CALL = {
         (REASONED, "unclear", "still reasoning"),
     ],
 )
-async def test_a_constraint_is_one_where_the_model_writes_what_nobody_asked_for(answer, verdict, words):
+async def test_a_constraint_is_enforced_if_the_model_writes_the_nonce(answer, verdict, words):
     found = await run_probe(probe_grammar, answer)
 
     assert verdict == found.verdict
@@ -317,7 +317,7 @@ def reply_with_call(tokens: int) -> Script:
         ([reply_without_usage("Sunny"), reply_without_usage(), reply_without_usage("Sunny")], "unclear", None),
     ],
 )
-async def test_tools_of_its_own_are_called_ignored_left_in_the_text_or_refused(answers, verdict, value):
+async def test_native_tools_are_called_ignored_called_in_the_text_or_rejected(answers, verdict, value):
     found = await run_probe(probe_tools, *answers)
 
     assert (verdict, value) == (found.verdict, found.value)

@@ -1,4 +1,4 @@
-"""What follows from findings: only what was found out is set, and each setting with its reason."""
+"""The settings that follow from findings and trials."""
 
 import pytest
 
@@ -20,11 +20,11 @@ def make_finding(probe, verdict, value=None) -> Finding:
     return Finding(probe=probe, title=f"about {probe}", verdict=verdict, evidence=f"{probe} seen", value=value)
 
 
-def recommended_settings(*findings, ways=(), **met):
-    return {choice.setting: choice.value for choice in recommend(make_endpoint(**met), findings, ways)}
+def recommended_settings(*findings, measured=(), **endpoint):
+    return {choice.setting: choice.value for choice in recommend(make_endpoint(**endpoint), findings, measured)}
 
 
-def test_where_nothing_was_found_out_only_the_endpoint_is_set():
+def test_without_findings_only_the_endpoint_is_set():
     assert {"upstream": "http://h", "upstream_api": "openai"} == recommended_settings()
 
 
@@ -40,14 +40,14 @@ def test_where_nothing_was_found_out_only_the_endpoint_is_set():
         ("llama-server", [], "off"),
     ],
 )
-def test_the_form_that_was_seen_to_hold_is_taken_the_servers_own_first(server, works, expected):
+def test_an_enforced_constraint_is_recommended_the_backends_own_form_first(server, works, expected):
     probes = ("grammar", "schema", "structural_tag")
     found = [make_finding(probe, "yes" if probe in works else "no") for probe in probes]
 
     assert expected == recommended_settings(*found, server=server)["constrain"]
 
 
-def test_without_a_word_from_the_server_a_constraint_is_left_to_be_found_out_by_serve():
+def test_unclear_constraints_are_left_to_the_detection_by_serve():
     unclear = [make_finding(probe, "unclear") for probe in ("grammar", "schema", "structural_tag")]
 
     assert "constrain" not in recommended_settings(*unclear)
@@ -64,45 +64,45 @@ def test_without_a_word_from_the_server_a_constraint_is_left_to_be_found_out_by_
         (["images"], "gemma-2-9b-it", "text-only"),
     ],
 )
-def test_the_profile_is_what_was_refused_whatever_the_models_name_says(no, model, expected):
+def test_the_profile_follows_the_findings_rather_than_the_models_name(no, model, expected):
     found = [make_finding(probe, "no" if probe in no else "yes") for probe in ("system", "images")]
 
     assert expected == recommended_settings(*found, model=model).get("profile")
 
 
-def test_what_was_not_found_out_leaves_the_profile_to_the_models_name():
+def test_without_a_finding_the_profile_follows_the_models_name():
     assert "profile" not in recommended_settings(make_finding("system", "unclear"), model="gemma-2-9b-it")
     assert "profile" not in recommended_settings(make_finding("system", "no"), model="gemma-2-9b-it")
     assert "no-system+text-only" == recommended_settings(make_finding("images", "no"), model="gemma-2-9b-it")["profile"]
 
 
-def test_reasoning_that_is_refused_is_kept_out_and_that_which_is_dropped_is_not():
+def test_rejected_reasoning_is_left_out_and_dropped_reasoning_is_not():
     assert "thoughtless" == recommended_settings(make_finding("replay", "no", "refused"))["profile"]
     assert "profile" not in recommended_settings(make_finding("replay", "no"))
 
 
-def test_reasoning_that_is_open_and_room_that_is_known_are_set():
+def test_an_open_reasoning_tag_and_a_known_context_length_are_set():
     opened, room = make_finding("reasoning", "yes", {"in_reasoning": "<think>"}), make_finding("context", "yes", 4096)
 
     assert {"in_reasoning": "<think>", "prompt_budget": 2867}.items() <= recommended_settings(opened, room).items()
 
 
 @pytest.mark.parametrize(("verdict", "expected"), [("yes", "auto"), ("no", "prompt"), ("unclear", "prompt")])
-def test_untried_tools_of_its_own_are_used_only_with_a_way_back(verdict, expected):
+def test_untested_native_tools_are_used_with_a_fallback(verdict, expected):
     assert expected == recommended_settings(make_finding("tools", verdict))["tools"]
 
 
-def test_the_way_that_did_best_is_set_with_what_the_others_did():
+def test_the_best_dialect_is_set_with_the_results_of_the_others_as_reason():
     best = Trial(way="hermes", own=True, cases=8, right=7, calls_right=5, prompt_tokens=90)
     other = Trial(way=NATIVE, own=False, cases=8, right=3, calls_right=2, prompt_tokens=80)
-    ways = recommend_dialect(best, [best, other])
+    measured = recommend_dialect(best, [best, other])
 
-    assert {"tools": "prompt", "dialect": "hermes"} == {choice.setting: choice.value for choice in ways}
-    assert "native: 3" in ways[1].why
-    assert "prompt" == recommended_settings(make_finding("tools", "yes"), ways=ways)["tools"]
+    assert {"tools": "prompt", "dialect": "hermes"} == {choice.setting: choice.value for choice in measured}
+    assert "native: 3" in measured[1].why
+    assert "prompt" == recommended_settings(make_finding("tools", "yes"), measured=measured)["tools"]
     assert ["native"] == [choice.value for choice in recommend_dialect(other, [other])]
 
 
-def test_the_only_model_answers_to_any_name():
+def test_the_only_model_of_a_server_has_the_table_for_all():
     assert ("*", "b") == (model_pattern(make_endpoint()), model_pattern(make_endpoint(names=("a", "b"), model="b")))
     assert "m" == model_pattern(make_endpoint(names=()))

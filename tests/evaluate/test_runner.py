@@ -1,4 +1,4 @@
-"""Asking the cases, of an upstream with written answers."""
+"""Running cases against a scripted upstream."""
 
 import asyncio
 
@@ -31,12 +31,12 @@ def timers(count):
 
 
 async def run(cases, *scripts, **options):
-    """Ask one after the other, so that the scripts are played in the order of the cases."""
+    """Run one case at a time, so that the scripts are played in the order of the cases."""
     async with scripted_upstream(*scripts) as upstream, Client(upstream.url, model="m") as client:
         return await evaluate(client, cases, **{"concurrency": 1, **options}), upstream
 
 
-async def test_each_case_gets_a_verdict_and_what_it_cost():
+async def test_each_result_has_a_verdict_and_its_cost():
     (right, wrong), _ = await run(timers(2), text_reply(CALL), text_reply("Five ", "minutes it is."))
 
     assert ("right", "missing_call") == (right.verdict, wrong.verdict)
@@ -46,7 +46,7 @@ async def test_each_case_gets_a_verdict_and_what_it_cost():
     assert right.seconds > 0
 
 
-async def test_replies_are_asked_for_with_the_sampling():
+async def test_requests_have_the_sampling_fields():
     case = timers(1)[0]
     _, upstream = await run([case], text_reply(CALL), sampling={"temperature": 0.5, "seed": 7})
 
@@ -54,7 +54,7 @@ async def test_replies_are_asked_for_with_the_sampling():
     assert "Five minutes!" in upstream.requests[0].body["messages"][-1]["content"]
 
 
-async def test_a_case_may_demand_its_call():
+async def test_a_case_may_require_a_call():
     case = msgspec.structs.replace(timers(1)[0], tool_choice="required")
     async with (
         scripted_upstream(text_reply(CALL)) as upstream,
@@ -65,15 +65,15 @@ async def test_a_case_may_demand_its_call():
     assert "required" == upstream.requests[0].body["tool_choice"]
 
 
-async def test_results_come_as_soon_as_they_are_there_and_leave_in_order():
-    told = []
-    results, _ = await run(timers(3), *[text_reply(CALL)] * 3, on_result=told.append)
+async def test_results_are_reported_at_once_and_returned_in_order():
+    reported = []
+    results, _ = await run(timers(3), *[text_reply(CALL)] * 3, on_result=reported.append)
 
     assert ["timer-0", "timer-1", "timer-2"] == [result.id for result in results]
-    assert told == results
+    assert reported == results
 
 
-async def test_no_more_are_asked_at_once_than_is_said():
+async def test_concurrency_limits_the_requests():
     async with scripted_upstream(*[HANGING] * 4) as upstream, Client(upstream.url, model="m") as client:
         running = asyncio.create_task(evaluate(client, timers(4), concurrency=2, timeout=0.5))
         await asyncio.wait_for(upstream.hanging.wait(), 5)
@@ -85,14 +85,14 @@ async def test_no_more_are_asked_at_once_than_is_said():
         assert 4 == len(upstream.requests)
 
 
-async def test_a_run_that_is_ended_ends_its_requests():
+async def test_a_cancelled_run_closes_its_requests():
     async with scripted_upstream(HANGING) as upstream, Client(upstream.url, model="m") as client:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(evaluate(client, timers(1)), 0.5)
         await asyncio.wait_for(upstream.client_left.wait(), 5)
 
 
-async def test_an_endpoint_that_fails_once_costs_one_case():
+async def test_a_single_failure_costs_one_case():
     (failed, right), _ = await run(timers(2), SERVER_ERROR, text_reply(CALL))
 
     assert ("error", "right") == (failed.verdict, right.verdict)
@@ -100,7 +100,7 @@ async def test_an_endpoint_that_fails_once_costs_one_case():
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_an_endpoint_that_is_busy_is_asked_again(status):
+async def test_a_busy_endpoint_is_retried(status):
     busy = Script((b'{"error": {"message": "too many requests"}}',), status=status)
     ((result,), upstream) = await run(timers(1), busy, text_reply(CALL))
 
@@ -115,26 +115,26 @@ async def test_a_reply_that_takes_too_long_is_an_error():
 
 
 async def test_an_endpoint_that_always_fails_ends_the_run():
-    told = []
-    with pytest.raises(UpstreamError, match=r"10 cases one after the other failed: .*fell over"):
-        await run(timers(40), *[SERVER_ERROR] * 40, on_result=told.append)
+    reported = []
+    with pytest.raises(UpstreamError, match=r"10 consecutive cases failed: .*fell over"):
+        await run(timers(40), *[SERVER_ERROR] * 40, on_result=reported.append)
 
-    assert 10 == len(told)
+    assert 10 == len(reported)
 
 
-async def test_prompts_that_are_too_long_do_not_end_the_run():
+async def test_prompts_beyond_the_context_do_not_end_the_run():
     too_long = Script((b'{"error": {"message": "the request exceeds the available context size"}}',), status=400)
     results, _ = await run(timers(15), *[too_long] * 15)
 
     assert ["error"] * 15 == [result.verdict for result in results]
 
 
-async def test_no_cases_need_no_endpoint():
+async def test_without_cases_no_request_is_sent():
     async with Client("http://127.0.0.1:9", model="m") as client:
         assert [] == await evaluate(client, [])
 
 
-async def test_every_case_of_the_suite_makes_a_request():
+async def test_cases_of_every_category_make_requests():
     cases = load_cases(limit=2)
     results, upstream = await run(cases, *[text_reply("I do not know.")] * len(cases))
 

@@ -1,4 +1,4 @@
-"""From a reply to a verdict."""
+"""The verdict for a reply."""
 
 import json
 
@@ -76,11 +76,11 @@ NONE = [()]
         (NONE, [actual_call("timer", minutes=5)], "called_though_none_fits"),
     ],
 )
-def test_calls_are_right_or_wrong_in_one_way(expected, calls, what):
+def test_each_reply_has_one_verdict(expected, calls, what):
     assert what == judged(expected, *calls)
 
 
-def test_what_is_the_default_may_be_said_or_left_out():
+def test_a_default_may_be_given_or_omitted():
     on, off = [(expected_call("light", room="hall", on=True),)], [(expected_call("light", room="hall", on=False),)]
 
     assert "right" == judged(on, actual_call("light", room="hall"))
@@ -92,14 +92,14 @@ def test_what_is_the_default_may_be_said_or_left_out():
     )
 
 
-def test_defaults_count_inside_objects_too():
+def test_defaults_apply_inside_objects():
     expected = [(expected_call("light", colour={"red": 3}),)]
 
     assert "right" == judged(expected, actual_call("light", colour={"glow": False, "red": 3.0}))
     assert "wrong_arguments" == judged(expected, actual_call("light", colour={"glow": True, "red": 3}))
 
 
-def test_numbers_are_equal_by_value_and_no_truth_values():
+def test_numbers_are_equal_by_value_and_not_equal_to_booleans():
     expected = [(expected_call("light", level=1),)]
 
     assert "right" == judged(expected, actual_call("light", level=1.0))
@@ -107,7 +107,7 @@ def test_numbers_are_equal_by_value_and_no_truth_values():
     assert "wrong_arguments" == judged(expected, actual_call("light", level="1"))
 
 
-def test_any_admitted_value_is_right():
+def test_any_accepted_value_is_right():
     expected = [(ExpectedCall("weather", {"city": ["東京", "Tokyo"]}),)]
 
     assert "right" == judged(expected, actual_call("weather", city="Tokyo"))
@@ -115,7 +115,7 @@ def test_any_admitted_value_is_right():
     assert "wrong_arguments" == judged(expected, actual_call("weather", city="Kyoto"))
 
 
-def test_of_alternatives_the_nearest_counts():
+def test_the_best_verdict_of_the_alternatives_counts():
     expected = [
         (expected_call("timer", minutes=5),),
         (expected_call("light", room="hall"), expected_call("timer", minutes=1)),
@@ -125,7 +125,7 @@ def test_of_alternatives_the_nearest_counts():
     assert "wrong_arguments" == judged(expected, actual_call("timer", minutes=9))
 
 
-def test_a_call_may_be_left_to_the_model():
+def test_a_call_may_be_optional():
     expected = [(expected_call("timer", minutes=5),), ()]
 
     assert "right" == judged(expected, actual_call("timer", minutes=5))
@@ -133,12 +133,12 @@ def test_a_call_may_be_left_to_the_model():
     assert "wrong_arguments" == judged(expected, actual_call("timer", minutes=6))
 
 
-def test_where_no_call_fits_something_has_to_be_said():
+def test_without_an_expected_call_the_reply_needs_text():
     assert "right" == judged(NONE, text="Paris.")
     assert "no_answer" == judged(NONE, text=" \n")
 
 
-def test_a_call_that_cannot_be_used_is_malformed():
+def test_an_unusable_call_is_malformed():
     cut = actual_call("timer", CallError("truncated", "cut off", '{"minutes": '))
 
     assert "malformed" == judged(KITCHEN, actual_call("light", room="kitchen"), cut)
@@ -146,15 +146,15 @@ def test_a_call_that_cannot_be_used_is_malformed():
 
 
 @given(st.lists(st.sampled_from(["kitchen", "hall", "office"]), min_size=1, max_size=5), st.randoms())
-def test_the_order_of_calls_does_not_count(rooms, rng):
+def test_the_order_of_calls_does_not_matter(rooms, rng):
     made = [actual_call("light", room=room) for room in rooms]
     rng.shuffle(made)
 
     assert "right" == judged([tuple(expected_call("light", room=room) for room in rooms)], *made)
 
 
-def test_each_wanted_call_needs_one_of_its_own():
-    """A greedy pairing would give Rome to the first and leave nothing to the second."""
+def test_each_expected_call_needs_a_different_actual_call():
+    """A greedy pairing would give Rome to the first expected call and leave nothing for the second."""
     either, rome = ExpectedCall("weather", {"city": ["Rome", "Oslo"]}), expected_call("weather", city="Rome")
 
     assert "right" == judged([(either, rome)], actual_call("weather", city="Rome"), actual_call("weather", city="Oslo"))

@@ -1,4 +1,4 @@
-"""The file of settings: what is written is read back the same, whatever others wrote into it."""
+"""The settings file: it parses to the same values, whatever text of a server it contains."""
 
 import tomllib
 
@@ -15,7 +15,7 @@ ANY = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(table=ANY, value=ANY, why=ANY, about=ANY, switch=st.booleans())
-def test_any_value_and_any_comment_come_through(table, value, why, about, switch):
+def test_any_value_and_any_comment_round_trip(table, value, why, about, switch):
     general = Recommendation(setting="upstream", value=value, why=why)
     own = Recommendation(setting="rescue", value=switch, why=why, of_model=True)
 
@@ -24,7 +24,7 @@ def test_any_value_and_any_comment_come_through(table, value, why, about, switch
     assert expected == tomllib.loads(render_settings([general, own], table, about))
 
 
-def test_the_file_is_one_that_serve_takes(tmp_path):
+def test_the_file_can_be_loaded_as_configuration(tmp_path):
     choices = [
         Recommendation(setting="upstream", value="http://127.0.0.1:8080", why="it is there"),
         Recommendation(setting="constrain", value="llama-server", why="a\nb"),
@@ -42,7 +42,7 @@ def test_the_file_is_one_that_serve_takes(tmp_path):
     )
 
 
-def test_a_file_is_replaced_only_when_that_is_wanted(tmp_path):
+def test_a_file_is_replaced_only_on_request(tmp_path):
     file = tmp_path / "found.toml"
     save_settings("a = 1", file)
 

@@ -1,4 +1,4 @@
-"""The suite holds what it promises: answers that its tools admit, told apart by their ids."""
+"""The suite is consistent: unique ids, known tools, expected calls that the schemas accept."""
 
 import json
 import unicodedata
@@ -17,7 +17,7 @@ ALL_CASES = load_cases(CATEGORIES)
 
 
 def accepted_arguments(call):
-    """Return the arguments of the call, once with each value of each argument."""
+    """Yield arguments of the call such that each accepted value occurs."""
     first = {key: values[0] for key, values in call.arguments.items()}
     yield first
     for key, values in call.arguments.items():
@@ -29,29 +29,29 @@ def test_ids_are_unique():
     assert [] == [id_ for id_, count in Counter(case.id for case in ALL_CASES).items() if count > 1]
 
 
-def test_what_is_expected_is_offered_and_admitted_by_its_schema():
-    faults = [
-        (case.id, call.name, fault)
+def test_expected_calls_are_of_offered_tools_and_match_their_schemas():
+    defects = [
+        (case.id, call.name, defect)
         for case in ALL_CASES
         for call in (call for calls in case.expected for call in calls)
-        for fault in case_defects(call, {tool.name: tool for tool in as_tools(case.tools)})
+        for defect in case_defects(call, {tool.name: tool for tool in as_tools(case.tools)})
     ]
 
-    assert [] == faults
+    assert [] == defects
 
 
 def case_defects(call, offered):
     parameters = offered[call.name].parameters
     if not all(call.arguments.values()):
-        yield "an argument admits nothing"
+        yield "an argument has no accepted value"
     for arguments in accepted_arguments(call):
-        if fault := first_violation(parameters, arguments):
-            yield fault
+        if violation := first_violation(parameters, arguments):
+            yield violation
         if unknown := arguments.keys() - parameters["properties"].keys():
             yield f"unknown: {unknown}"
 
 
-def test_every_case_ends_with_something_to_answer():
+def test_every_case_ends_with_a_user_turn_or_a_result():
     last = [case.messages[-1] for case in ALL_CASES]
 
     assert {"user", "tool"} == {message["role"] for message in last}
@@ -59,7 +59,7 @@ def test_every_case_ends_with_something_to_answer():
     assert all(case.expected for case in ALL_CASES)
 
 
-def test_every_tool_has_a_name_of_its_own_and_a_description():
+def test_every_tool_has_a_unique_name_and_a_description():
     tools = [tool for tools in tool_sets().values() for tool in tools]
 
     assert len({tool.name for tool in tools}) == len(tools)
@@ -80,7 +80,7 @@ def test_the_documentation_has_the_number_of_cases():
     assert f"\n{len(load_cases())} requests with known answers" in page.read_text(encoding="utf-8")
 
 
-def test_a_choice_of_tools_leads_to_the_tool_that_is_expected():
+def test_a_tool_choice_names_the_expected_tool():
     chosen = {case.id: case for case in ALL_CASES if isinstance(case.tool_choice, dict)}
 
     assert {name: case.tool_choice["function"]["name"] for name, case in chosen.items()} == {
@@ -89,7 +89,7 @@ def test_a_choice_of_tools_leads_to_the_tool_that_is_expected():
     assert {"auto", "required"} == {case.tool_choice for case in ALL_CASES if case.id not in chosen}
 
 
-def test_categories_are_what_their_names_say():
+def test_categories_match_their_names():
     by_category = {name: load_cases([name]) for name in CATEGORIES}
 
     assert all(len(case.tools) == 1 for case in by_category["simple"])
@@ -98,7 +98,9 @@ def test_categories_are_what_their_names_say():
     assert all(len(calls) > 1 for case in by_category["parallel"] for calls in case.expected)
     assert all(len(case.messages) > 1 for case in by_category["multi_turn"])
     assert all(case.expected == ((),) for name in ("missing_information", "no_tool_fits") for case in by_category[name])
-    assert all(max(len(said["content"] or "") for said in case.messages) > 2000 for case in by_category["long_results"])
+    assert all(
+        max(len(message["content"] or "") for message in case.messages) > 2000 for case in by_category["long_results"]
+    )
     assert all(any(has_nested_values(call) for call in case.expected[0]) for case in by_category["nested_arguments"])
 
 
@@ -106,7 +108,7 @@ def has_nested_values(call):
     return any(isinstance(value, dict | list) for values in call.arguments.values() for value in values)
 
 
-def test_languages_are_many_and_written_in_many_scripts():
+def test_the_languages_use_many_scripts():
     text = "".join(case.messages[-1]["content"] for case in load_cases(["languages"]))
     scripts = {unicodedata.name(letter).split()[0] for letter in text if letter.isalpha()}
     wanted = "LATIN CYRILLIC GREEK ARABIC HEBREW DEVANAGARI THAI CJK HIRAGANA KATAKANA HANGUL"
@@ -114,7 +116,7 @@ def test_languages_are_many_and_written_in_many_scripts():
     assert set(wanted.split()) <= scripts
 
 
-def test_a_call_of_the_history_is_followed_by_its_results():
+def test_a_call_in_the_history_is_followed_by_its_results():
     case = next(case for case in ALL_CASES if case.id == "turns-033")
     _, calls, first, second, *_ = case.messages
 
@@ -123,7 +125,7 @@ def test_a_call_of_the_history_is_followed_by_its_results():
     assert {"number": 77} == json.loads(calls["tool_calls"][0]["function"]["arguments"])
 
 
-def test_everything_that_is_offered_or_told_is_used():
+def test_every_tool_and_document_is_used():
     folder = Path(suite.__file__).parent
     lines = "".join(path.read_text(encoding="utf-8") for path in folder.glob("cases/*.jsonl"))
     called = {call.name for case in ALL_CASES for calls in case.expected for call in calls}
@@ -132,20 +134,20 @@ def test_everything_that_is_offered_or_told_is_used():
     assert [] == [path.name for path in folder.glob("documents/*") if f'"@{path.stem}"' not in lines]
 
 
-def test_commands_are_asked_only_where_they_are_named():
+def test_commands_are_loaded_only_if_they_are_named():
     assert COMMANDS not in {case.category for case in load_cases()}
     assert {COMMANDS} == {case.category for case in load_cases([COMMANDS])}
     assert set(DEFAULT_CATEGORIES) == {case.category for case in load_cases()}
 
 
-def test_a_limit_takes_different_lines_before_second_phrasings():
+def test_a_limit_prefers_different_lines_to_second_phrasings():
     cases = load_cases(limit=12)
 
     assert {12} == set(Counter(case.category for case in cases).values())
     assert [] == [case.id for case in cases if not case.id[-1].isdigit()]
 
 
-def test_an_unknown_category_is_a_mistake():
+def test_an_unknown_category_is_rejected():
     with pytest.raises(ConfigError, match="there is no category 'simpel'"):
         load_cases(["simpel"])
 

@@ -1,4 +1,4 @@
-"""A summary in the terminal."""
+"""A summary as a table for the terminal."""
 
 import io
 
@@ -17,14 +17,14 @@ RESULTS = [
 
 
 def rendered_rows(results):
-    """Give the table's rows, as lists of their cells."""
+    """Return the table's rows, as lists of their cells."""
     console = Console(file=io.StringIO(), width=200)
     console.print(make_table(summarise(results)))
     lines = console.file.getvalue().splitlines()
     return [[cell.strip() for cell in line.replace("┃", "│").split("│")] for line in lines if "─" not in line]
 
 
-def test_dialects_stand_side_by_side():
+def test_each_dialect_has_a_column():
     rows = rendered_rows(RESULTS)
 
     assert ["category", "hermes", "native"] == rows[0]
@@ -33,7 +33,7 @@ def test_dialects_stand_side_by_side():
     assert ["all", "9 of 11   82% (52 to 95)", "1 of 1  100% (21 to 100)"] in rows
 
 
-def test_what_went_wrong_and_what_it_cost_stand_below():
+def test_verdicts_and_costs_are_below_the_rates():
     rows = rendered_rows(RESULTS)
 
     assert ["wrong arguments", "1", "0"] in rows
@@ -42,5 +42,5 @@ def test_what_went_wrong_and_what_it_cost_stand_below():
     assert [] == [row for row in rows if row[0] == "right"]
 
 
-def test_nothing_measured_is_an_empty_table():
+def test_without_results_the_table_is_empty():
     assert "category" == rendered_rows([])[0][0]

@@ -1,10 +1,10 @@
-"""The examined endpoint: whatever it answers is told, and nothing is raised."""
+"""The examined endpoint: every response is recorded, and none raises an exception."""
 
 import pytest
 
 from fcshim.backends import get_backend
 from fcshim.config import Secret
-from fcshim.evaluate import target as patients
+from fcshim.evaluate import target as target_module
 from fcshim.evaluate.target import HELLO, ProbeTarget, excerpt, user_message
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, HANG, ROLE, Script, scripted_upstream, text_chunk, text_reply
@@ -12,12 +12,12 @@ from tests.scripted import CUT, HANG, ROLE, Script, scripted_upstream, text_chun
 
 async def send_request(script, **options):
     async with scripted_upstream(script) as upstream, Upstream(upstream.url) as endpoint:
-        patient = ProbeTarget(endpoint, "m", get_backend("generic"))
-        answer = await patient.send(patient.make_request(user_message(HELLO), max_tokens=5), **options)
+        target = ProbeTarget(endpoint, "m", get_backend("generic"))
+        answer = await target.send(target.make_request(user_message(HELLO), max_tokens=5), **options)
     return answer, upstream
 
 
-async def test_a_reply_is_told_with_its_times_and_its_bytes():
+async def test_a_response_has_its_times_and_bytes():
     answer, upstream = await send_request(text_reply("Hel", "lo"))
 
     assert (200, True, "Hello", 10) == (answer.status, answer.ok, answer.text, answer.prompt_tokens)
@@ -28,7 +28,7 @@ async def test_a_reply_is_told_with_its_times_and_its_bytes():
 
 
 @pytest.mark.parametrize(
-    ("script", "status", "refused", "words"),
+    ("script", "status", "rejected", "words"),
     [
         (Script((b'{"error":{"message":"no such role"}}',), 400), 400, True, "no such role"),
         (Script((b'{"error":"slow down"}',), 429), 429, False, "slow down"),
@@ -36,45 +36,45 @@ async def test_a_reply_is_told_with_its_times_and_its_bytes():
         (Script((ROLE, text_chunk("Hel"), CUT)), 200, True, "broke off"),
     ],
 )
-async def test_what_goes_wrong_is_told_and_is_a_refusal_only_where_the_server_says_so(script, status, refused, words):
+async def test_an_error_is_a_rejection_only_if_the_server_rejects_the_request(script, status, rejected, words):
     answer, _ = await send_request(script)
 
-    assert (status, False, refused) == (answer.status, answer.ok, answer.rejected)
+    assert (status, False, rejected) == (answer.status, answer.ok, answer.rejected)
     assert words in answer.error_summary()
 
 
-async def test_nobody_there_and_nothing_in_time_are_told_too(monkeypatch):
-    monkeypatch.setattr(patients, "RESPONSE_TIMEOUT", 0.2)
+async def test_an_unreachable_server_and_a_timeout_are_recorded(monkeypatch):
+    monkeypatch.setattr(target_module, "RESPONSE_TIMEOUT", 0.2)
     async with Upstream("http://127.0.0.1:9") as away:
-        patient = ProbeTarget(away, "m", get_backend("generic"))
-        nobody = await patient.send(patient.make_request(user_message(HELLO), max_tokens=5))
-        page = await patient.fetch_json("GET", "//props")
+        target = ProbeTarget(away, "m", get_backend("generic"))
+        nobody = await target.send(target.make_request(user_message(HELLO), max_tokens=5))
+        page = await target.fetch_json("GET", "//props")
     nothing, _ = await send_request(Script((ROLE, HANG)))
 
     assert (0, False, None) == (nobody.status, nobody.rejected, page)
     assert "cannot connect" in nobody.error_summary()
-    assert "no whole answer within 0.2 s" == nothing.error_summary()
+    assert "no complete response within 0.2 s" == nothing.error_summary()
 
 
-async def test_a_key_that_comes_back_is_masked():
+async def test_a_key_in_a_response_is_masked():
     script = Script((b'data: {"error":{"message":"no: secret-secret"}}\n\n',))
     async with scripted_upstream(script) as upstream, Upstream(upstream.url, key=Secret("secret-secret")) as endpoint:
-        patient = ProbeTarget(endpoint, "m", get_backend("generic"))
-        answer = await patient.send(patient.make_request(user_message(HELLO), max_tokens=5))
+        target = ProbeTarget(endpoint, "m", get_backend("generic"))
+        answer = await target.send(target.make_request(user_message(HELLO), max_tokens=5))
 
     assert "the upstream failed: no: *************" == answer.error_summary()
 
 
-async def test_reading_stops_where_enough_was_seen():
+async def test_reading_stops_at_the_stop_condition():
     answer, _ = await send_request(
-        Script((ROLE, text_chunk("<think>"), HANG)), enough=lambda text, _: "<think>" in text
+        Script((ROLE, text_chunk("<think>"), HANG)), stop_when=lambda text, _: "<think>" in text
     )
 
     assert (True, False) == (answer.ok, answer.complete)
 
 
-async def test_a_body_can_be_altered_as_it_is_sent():
-    _, upstream = await send_request(text_reply("Hi"), change=lambda body: {**body, "odd": 1})
+async def test_the_body_can_be_edited():
+    _, upstream = await send_request(text_reply("Hi"), edit_body=lambda body: {**body, "odd": 1})
 
     assert 1 == upstream.requests[0].body["odd"]
 
@@ -83,5 +83,5 @@ async def test_a_body_can_be_altered_as_it_is_sent():
     ("text", "expected"),
     [(" a\n\tb ", "a b"), ("\x1b[31mred", "�[31mred"), ("x" * 500, "x" * 159 + "…"), ("", "")],
 )
-def test_an_excerpt_is_one_harmless_line(text, expected):
+def test_an_excerpt_is_one_printable_line(text, expected):
     assert expected == excerpt(text)
