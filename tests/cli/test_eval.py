@@ -106,7 +106,7 @@ async def test_a_failing_endpoint_ends_the_run_and_the_results_so_far_are_shown(
         failed = await run_eval(upstream, *options)
 
     assert 1 == failed.code
-    assert "10 cases one after the other failed" in failed.err
+    assert "10 consecutive cases failed" in failed.err
     assert "1 of 11" in failed.out
     assert "error" in failed.out
 
