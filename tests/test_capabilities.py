@@ -16,11 +16,11 @@ def page(value, status=200):
 
 
 async def claimed(kind, *scripts):
-    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url, kind=UPSTREAMS[kind]) as asked:
-        aptitude = ToolSupport(asked)
-        found = await aptitude.is_native("m")
+    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url, kind=UPSTREAMS[kind]) as endpoint:
+        tool_support = ToolSupport(endpoint)
+        found = await tool_support.is_native("m")
 
-        assert found == await aptitude.is_native("m")  # without another request
+        assert found == await tool_support.is_native("m")  # without another request
         return found, [(each.method, each.path, each.body) for each in upstream.requests]
 
 
@@ -58,11 +58,11 @@ async def test_an_unreachable_upstream_has_no_native_tools():
 
 
 async def test_a_recorded_answer_overrides_the_claim():
-    async with scripted_upstream() as upstream, Upstream(upstream.url, kind=UPSTREAMS["anthropic"]) as asked:
-        aptitude = ToolSupport(asked)
-        aptitude.record("m", native=False)
+    async with scripted_upstream() as upstream, Upstream(upstream.url, kind=UPSTREAMS["anthropic"]) as endpoint:
+        tool_support = ToolSupport(endpoint)
+        tool_support.record("m", native=False)
 
-        assert (False, True) == (await aptitude.is_native("m"), await aptitude.is_native("n"))
+        assert (False, True) == (await tool_support.is_native("m"), await tool_support.is_native("n"))
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_an_error_that_refuses_tools_is_recognised(message, status, kind, expect
 async def test_models_are_listed_as_each_api_lists_them(kind, path, listed):
     async with (
         scripted_upstream(page(listed), page({"error": {"message": "no"}}, 500)) as upstream,
-        Upstream(upstream.url, kind=UPSTREAMS[kind]) as asked,
+        Upstream(upstream.url, kind=UPSTREAMS[kind]) as endpoint,
     ):
-        names, _ = await list_models(asked)
+        names, _ = await list_models(endpoint)
         with pytest.raises(UpstreamError):
-            await list_models(asked)
+            await list_models(endpoint)
 
     assert ["a"] == names
     assert path == upstream.requests[0].path

@@ -69,15 +69,15 @@ async def test_a_call_in_the_text_becomes_events():
 async def test_the_upstream_gets_the_prompt_and_no_tools():
     async with scripted_upstream(text_reply("ok")) as upstream, client_of(upstream, api_key="secret") as client:
         await client.complete("1 + 2?", [ADD], temperature=0.5, mirostat=2)
-    (asked,) = upstream.requests
-    system, user = asked.body["messages"]
+    (received,) = upstream.requests
+    system, user = received.body["messages"]
 
-    assert ("POST", "/v1/chat/completions") == (asked.method, asked.path)
-    assert "Bearer secret" == asked.headers["authorization"]
-    assert "tools" not in asked.body
+    assert ("POST", "/v1/chat/completions") == (received.method, received.path)
+    assert "Bearer secret" == received.headers["authorization"]
+    assert "tools" not in received.body
     assert '"name": "add"' in system["content"]
     assert {"role": "user", "content": "1 + 2?"} == user
-    assert {"model": "m", "stream": True, "temperature": 0.5, "mirostat": 2}.items() <= asked.body.items()
+    assert {"model": "m", "stream": True, "temperature": 0.5, "mirostat": 2}.items() <= received.body.items()
 
 
 async def test_without_tools_nothing_is_added_and_nothing_is_read_as_a_call():
@@ -181,8 +181,10 @@ async def test_a_client_without_a_model_asks_for_the_first_one_once():
         await client.complete("Hi")
         await client.complete("Hi again")
 
-    assert ["/v1/models", "/v1/chat/completions", "/v1/chat/completions"] == [asked.path for asked in upstream.requests]
-    assert {"first"} == {asked.body["model"] for asked in upstream.requests[1:]}
+    assert ["/v1/models", "/v1/chat/completions", "/v1/chat/completions"] == [
+        received.path for received in upstream.requests
+    ]
+    assert {"first"} == {received.body["model"] for received in upstream.requests[1:]}
 
 
 @pytest.mark.parametrize("script", [model_list(), Script((b"<html>",), status=404), Script((b"not json",))])
@@ -316,7 +318,7 @@ async def test_a_required_call_is_required_in_the_first_round_only():
     scripts = text_reply(CALL), text_reply("It is 3.")
     async with scripted_upstream(*scripts) as upstream, client_of(upstream, constrain="off") as client:
         await client.run("1 + 2?", [add], tool_choice="required")
-    first, second = (asked.body["messages"][0]["content"] for asked in upstream.requests)
+    first, second = (received.body["messages"][0]["content"] for received in upstream.requests)
 
     assert "Now you must call" in first
     assert "Now you must call" not in second

@@ -48,7 +48,7 @@ async def test_the_loop_runs_on_native_tools(kind):
 
     assert "3" == reply.text
     assert (16, 6) == (reply.usage.input_tokens, reply.usage.output_tokens)
-    assert [value.decode()] * 2 == [asked.headers[name.decode()] for asked in upstream.requests]
+    assert [value.decode()] * 2 == [received.headers[name.decode()] for received in upstream.requests]
     assert "add" in json.dumps(upstream.requests[0].body["tools"])
     assert "3" in json.dumps(upstream.requests[1].body)
 
@@ -94,8 +94,8 @@ async def test_auto_uses_native_tools_until_they_are_refused():
         replies = [await client.complete("1 + 2?", TOOLS) for _ in range(2)]
 
     assert [1, 1] == [len(reply.tool_calls) for reply in replies]
-    assert ["/props", *["/v1/chat/completions"] * 3] == [asked.path for asked in upstream.requests]
-    assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.requests]
+    assert ["/props", *["/v1/chat/completions"] * 3] == [received.path for received in upstream.requests]
+    assert [False, True, False, False] == ["tools" in received.body for received in upstream.requests]
 
 
 async def test_auto_uses_the_prompt_if_the_template_has_no_tools():
@@ -108,7 +108,7 @@ async def test_auto_uses_the_prompt_if_the_template_has_no_tools():
         called = await client.complete("1 + 2?", TOOLS)
 
     assert ("Hello", 1) == (hello.text, len(called.tool_calls))
-    assert not any("tools" in asked.body for asked in upstream.requests)
+    assert not any("tools" in received.body for received in upstream.requests)
 
 
 async def test_auto_raises_other_errors_than_refused_tools():

@@ -27,7 +27,7 @@ async def test_a_required_call_is_sent_with_a_grammar_to_llama_server():
     ):
         reply = await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert ["GET", "POST"] == [asked.method for asked in upstream.requests]
+    assert ["GET", "POST"] == [received.method for received in upstream.requests]
     assert upstream.requests[1].body["grammar"].startswith('root ::= "<function_call>')
     assert "add" == reply.tool_calls[0].tool_call_name
 
@@ -39,7 +39,7 @@ async def test_the_backend_is_detected_once_and_only_for_a_required_call():
         for _ in range(2):
             await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert ["POST", "GET", "POST", "POST"] == [asked.method for asked in upstream.requests]
+    assert ["POST", "GET", "POST", "POST"] == [received.method for received in upstream.requests]
     assert "grammar" not in upstream.requests[0].body
 
 
@@ -54,7 +54,7 @@ async def test_an_unknown_backend_gets_no_unknown_fields(listed):
             await client.complete("Hi", [ADD], tool_choice="required")
 
     assert 1 == upstream.page_paths.count("/v1/models")
-    assert not {"grammar", "response_format"} & {name for asked in upstream.requests for name in asked.body}
+    assert not {"grammar", "response_format"} & {name for received in upstream.requests for name in received.body}
 
 
 async def test_a_backend_that_is_detected_by_a_page_gets_its_constraint():
@@ -92,7 +92,7 @@ async def test_the_lazy_backend_uses_apply_template_and_completion():
     ):
         reply = await client.complete("Hi", [ADD], temperature=0.5, max_tokens=99)
 
-    assert ["/apply-template", "/completion"] == [asked.path for asked in upstream.requests]
+    assert ["/apply-template", "/completion"] == [received.path for received in upstream.requests]
     assert ("PROMPT", 0.5, 99, True) == tuple(
         upstream.requests[1].body[name] for name in ("prompt", "temperature", "n_predict", "grammar_lazy")
     )
@@ -119,7 +119,7 @@ async def test_the_completion_endpoint_is_used_only_with_tool_choice_auto(fields
     ):
         await client.complete("Hi", [ADD], **fields)
 
-    assert paths == [asked.path for asked in upstream.requests]
+    assert paths == [received.path for received in upstream.requests]
 
 
 async def test_reasoning_that_the_template_opens_is_reasoning_in_the_reply():
@@ -175,8 +175,8 @@ async def test_a_server_without_lazy_grammars_falls_back_to_the_chat_endpoint_fo
 
             assert [1, 1] == [len(reply.tool_calls) for reply in replies]
 
-    assert ["/v1/chat/completions"] * 2 == [asked.path for asked in upstream.requests[len(refusal) :]]
-    assert not any("grammar" in asked.body for asked in upstream.requests[len(refusal) :])
+    assert ["/v1/chat/completions"] * 2 == [received.path for received in upstream.requests[len(refusal) :]]
+    assert not any("grammar" in received.body for received in upstream.requests[len(refusal) :])
 
 
 async def test_a_constraint_of_the_client_is_kept():
@@ -195,7 +195,7 @@ async def test_a_refused_constraint_is_left_out_at_once_and_in_later_requests():
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", [ADD], tool_choice="required") for _ in range(2)]
 
-    assert [True, False, False] == ["grammar" in asked.body for asked in upstream.requests]
+    assert [True, False, False] == ["grammar" in received.body for received in upstream.requests]
     assert all(reply.tool_calls for reply in replies)
 
 
@@ -213,7 +213,7 @@ async def test_after_three_refusals_and_no_success_no_constraint_is_sent():
         for key in "bcda":
             await client.complete("Hi", adding(key), tool_choice="required")
 
-    assert [True, False] * 3 + [False] == ["grammar" in asked.body for asked in upstream.requests]
+    assert [True, False] * 3 + [False] == ["grammar" in received.body for received in upstream.requests]
 
 
 async def test_after_a_success_refusals_do_not_disable_constraints():
@@ -225,7 +225,7 @@ async def test_after_a_success_refusals_do_not_disable_constraints():
         for key in "abcdefg":
             await client.complete("Hi", adding(key), tool_choice="required")
 
-    assert [True, *[True, False] * 5, True] == ["grammar" in asked.body for asked in upstream.requests]
+    assert [True, *[True, False] * 5, True] == ["grammar" in received.body for received in upstream.requests]
 
 
 async def test_a_lost_connection_counts_as_a_refusal_only_the_second_time():
@@ -248,7 +248,7 @@ async def test_a_lost_connection_counts_as_a_refusal_only_the_second_time():
 
     sent = [True, False, True, True, False, True, False, False]
 
-    assert sent == ["grammar" in asked.body for asked in upstream.requests]
+    assert sent == ["grammar" in received.body for received in upstream.requests]
 
 
 async def test_an_error_that_remains_without_the_constraint_is_raised_and_is_no_refusal():
@@ -258,7 +258,7 @@ async def test_an_error_that_remains_without_the_constraint_is_raised_and_is_no_
             await client.complete("Hi", [ADD], tool_choice="required")
         await client.complete("Hi", [ADD], tool_choice="required")
 
-    assert [True, False, True] == ["grammar" in asked.body for asked in upstream.requests]
+    assert [True, False, True] == ["grammar" in received.body for received in upstream.requests]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -271,7 +271,7 @@ async def test_the_proxy_does_the_same(stream):
             assert 200 == response.status_code
             assert "tool_calls" in response.text
 
-    assert [False, True, False, False] == ["grammar" in asked.body for asked in upstream.requests]
+    assert [False, True, False, False] == ["grammar" in received.body for received in upstream.requests]
 
 
 def test_an_unknown_kind_of_server_is_refused():

@@ -45,12 +45,12 @@ LM_STUDIO_NEW = page({"models": [{"type": "llm", "key": "m", "loaded_instances":
 
 
 async def found(pages) -> tuple[str, list[str]]:
-    async with scripted_upstream(pages=pages) as upstream, Upstream(upstream.url) as asked:
-        sighting = await detect(asked)
+    async with scripted_upstream(pages=pages) as upstream, Upstream(upstream.url) as endpoint:
+        result = await detect(endpoint)
 
-    assert sighting.evidence
+    assert result.evidence
 
-    return sighting.backend.name, upstream.page_paths
+    return result.backend.name, upstream.page_paths
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ async def test_the_backend_is_detected_once_for_all_retries():
         for _ in range(2):
             await client.complete("Hi", [ADD])
 
-    assert ["POST", "GET", "POST", "POST", "POST"] == [asked.method for asked in upstream.requests]
-    assert [False, True, False, True] == ["grammar" in asked.body for asked in upstream.requests if asked.body]
+    assert ["POST", "GET", "POST", "POST", "POST"] == [received.method for received in upstream.requests]
+    assert [False, True, False, True] == ["grammar" in received.body for received in upstream.requests if received.body]
 
 
 async def test_a_refused_constraint_of_a_retry_is_left_out_at_once():
@@ -73,7 +73,7 @@ async def test_a_refused_constraint_of_a_retry_is_left_out_at_once():
     async with scripted_upstream(*scripts) as upstream, client_of(upstream) as client:
         replies = [await client.complete("Hi", [ADD]) for _ in range(2)]
 
-    sent = [asked.body for asked in upstream.requests if asked.body]
+    sent = [received.body for received in upstream.requests if received.body]
 
     assert [["add"]] * 2 == [[call.tool_call_name for call in reply.tool_calls] for reply in replies]
     assert [False, True, False, False, False] == ["grammar" in body for body in sent]
@@ -98,6 +98,8 @@ async def test_a_prefill_replaces_a_refused_constraint_unless_it_is_refused_too(
 
     assert [["add"]] * 4 == [[call.tool_call_name for call in reply.tool_calls] for reply in replies]
     assert ["user", "user", "assistant", "assistant", "user", "user"] == [
-        asked.body["messages"][-1]["role"] for asked in upstream.requests
+        received.body["messages"][-1]["role"] for received in upstream.requests
     ]
-    assert [True, False, False, False, False, False] == ["response_format" in asked.body for asked in upstream.requests]
+    assert [True, False, False, False, False, False] == [
+        "response_format" in received.body for received in upstream.requests
+    ]

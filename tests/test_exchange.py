@@ -25,8 +25,8 @@ def request(**fields):
 
 def begin(**fields):
     ids = (f"call_{number}" for number in range(1000))
-    asked = request(**fields)
-    return Exchange(asked, upstream=OPENAI_CHAT, transform=Shim(asked, new_id=ids.__next__))
+    client_request = request(**fields)
+    return Exchange(client_request, upstream=OPENAI_CHAT, transform=Shim(client_request, new_id=ids.__next__))
 
 
 def run(*pieces, **fields):

@@ -17,8 +17,8 @@ IN_JSON = '[{"name": "add", "arguments": {"a": 1}}]'
 INVALID = '<function_call>\n{"name": "add", "arguments": {"b": 1}}\n</function_call>'
 
 
-def fields(asked) -> set[str]:
-    return {"grammar", "response_format"} & set(asked.body)
+def fields(received) -> set[str]:
+    return {"grammar", "response_format"} & set(received.body)
 
 
 async def test_llama_server_is_given_a_grammar_and_the_reply_streams():
@@ -78,7 +78,9 @@ async def test_a_refused_grammar_is_replaced_by_the_clients_format():
     async with scripted_upstream(*scripts) as upstream, make_client(upstream, constrain="llama-server") as client:
         replies = [await client.complete("Hi", response_format=FORMAT) for _ in range(2)]
 
-    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.requests]
+    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [
+        fields(received) for received in upstream.requests
+    ]
     assert [REPLY, REPLY] == [reply.text for reply in replies]
 
 
@@ -87,7 +89,7 @@ async def test_a_refused_grammar_is_replaced_by_the_clients_format():
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_proxy_constrains_a_document_of_llama_server_and_relays_to_others(stream):
-    asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
+    body = chat_body(stream=stream, tools=False, response_format=FORMAT)
     for owner, expected in [("llamacpp", {"grammar"}), ("vllm", {"response_format"})]:
         scripts = owned_model_list(owner), text_reply(REPLY), text_reply(REPLY)
         async with (
@@ -95,10 +97,10 @@ async def test_the_proxy_constrains_a_document_of_llama_server_and_relays_to_oth
             running_proxy(upstream.url) as url,
             http_client(url) as client,
         ):
-            responses = [await client.post(CHAT, json=asked) for _ in range(2)]
+            responses = [await client.post(CHAT, json=body) for _ in range(2)]
 
         assert [200, 200] == [response.status_code for response in responses]
-        assert [expected, expected] == [fields(asked) for asked in upstream.requests if asked.method == "POST"]
+        assert [expected, expected] == [fields(received) for received in upstream.requests if received.method == "POST"]
         assert "Z" in responses[0].text
 
 
@@ -106,11 +108,13 @@ async def test_the_proxy_constrains_a_document_of_llama_server_and_relays_to_oth
 async def test_the_proxy_asks_again_if_the_grammar_is_refused(stream):
     scripts = owned_model_list("llamacpp"), GRAMMAR_REFUSED, text_reply(REPLY), text_reply(REPLY)
     async with scripted_upstream(*scripts) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:
-        asked = chat_body(stream=stream, tools=False, response_format=FORMAT)
-        responses = [await client.post(CHAT, json=asked) for _ in range(2)]
+        body = chat_body(stream=stream, tools=False, response_format=FORMAT)
+        responses = [await client.post(CHAT, json=body) for _ in range(2)]
 
     assert [200, 200] == [response.status_code for response in responses]
-    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [fields(asked) for asked in upstream.requests[1:]]
+    assert [{"grammar"}, {"response_format"}, {"response_format"}] == [
+        fields(received) for received in upstream.requests[1:]
+    ]
 
 
 async def test_without_a_format_the_backend_is_not_detected():
@@ -121,7 +125,7 @@ async def test_without_a_format_the_backend_is_not_detected():
     ):
         await client.post(CHAT, json=chat_body(tools=False))
 
-    assert ["POST"] == [asked.method for asked in upstream.requests]
+    assert ["POST"] == [received.method for received in upstream.requests]
 
 
 async def test_a_request_for_logprobs_is_relayed():
@@ -132,7 +136,7 @@ async def test_a_request_for_logprobs_is_relayed():
     ):
         await client.post(CHAT, json=chat_body(tools=False, response_format=FORMAT, logprobs=True))
 
-    assert [{"response_format"}] == [fields(asked) for asked in upstream.requests]
+    assert [{"response_format"}] == [fields(received) for received in upstream.requests]
 
 
 async def test_the_format_of_another_api_is_enforced():

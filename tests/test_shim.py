@@ -481,7 +481,7 @@ IMAGE = UserMessage((TextPart("What is this?"), MediaPart("image/png", data="AAA
 
 
 @pytest.mark.parametrize(
-    ("server", "asked", "own", "sent"),
+    ("server", "client_request", "has_codec", "fields_sent"),
     [
         ("llama-server-lazy", request(), True, {"grammar", "grammar_lazy", "grammar_triggers", "preserved_tokens"}),
         ("llama-server-lazy", request(n=2), False, {"grammar"}),
@@ -492,7 +492,9 @@ IMAGE = UserMessage((TextPart("What is this?"), MediaPart("image/png", data="AAA
         ("llama-server", request(), False, set()),
     ],
 )
-def test_only_a_lazy_grammar_needs_another_codec(server: str, asked: Request, own: bool, sent: set[str]) -> None:
-    shim = Shim(asked, backend=get_backend(server))
+def test_only_a_lazy_grammar_needs_another_codec(
+    server: str, client_request: Request, has_codec: bool, fields_sent: set[str]
+) -> None:
+    shim = Shim(client_request, backend=get_backend(server))
 
-    assert (own, sent) == (shim.codec is not None, set(shim.prepare().extra))
+    assert (has_codec, fields_sent) == (shim.codec is not None, set(shim.prepare().extra))

@@ -40,10 +40,10 @@ class Script:
 
     def __init__(self, *replies):
         self._replies = iter(replies)
-        self.asked = []
+        self.conversations = []
 
     async def __call__(self, messages):
-        self.asked.append(messages)
+        self.conversations.append(messages)
         return next(self._replies)
 
 
@@ -67,7 +67,7 @@ async def test_results_go_back_to_the_model():
         ToolMessage("call_0", (TextPart("3"),), "add"),
     )
 
-    assert [(QUESTION,), expected] == script.asked
+    assert [(QUESTION,), expected] == script.conversations
     assert expected == first.messages
     assert ANSWER == last.reply
 
@@ -76,7 +76,7 @@ async def test_an_unreadable_call_is_sent_back_with_empty_arguments():
     error = CallError("malformed", "a value is missing", '{"a": }')
     script = Script(calling('{"a": ', stop_reason="complete", error=error), ANSWER)
     await run(script)
-    _, spoken, result = script.asked[1]
+    _, spoken, result = script.conversations[1]
 
     assert "{}" == spoken.tool_calls[0].arguments
     assert result.is_error

@@ -60,7 +60,7 @@ def calls(choice: Any) -> list[tuple[str, Any]]:
 
 def said(choice: Any) -> dict[str, Any]:
     """Convert the SDK's message to a message of the next request, as an application does."""
-    asked = [
+    tool_calls = [
         {
             "id": call.id,
             "type": "function",
@@ -68,7 +68,7 @@ def said(choice: Any) -> dict[str, Any]:
         }
         for call in choice.message.tool_calls
     ]
-    return {"role": "assistant", "content": choice.message.content, "tool_calls": asked}
+    return {"role": "assistant", "content": choice.message.content, "tool_calls": tool_calls}
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -109,15 +109,15 @@ async def test_a_call_that_the_token_limit_cuts_off_is_no_call(sdk: AsyncOpenAI)
 
 
 async def test_the_client_runs_python_functions_until_the_model_answers(trained_server: LlamaServer) -> None:
-    asked = []
+    executed = []
 
     def get_weather(city: str, days: int) -> str:
         """Tell the weather."""
-        asked.append((city, days))
+        executed.append((city, days))
         return "21"
 
     async with Client(trained_server.url) as client:
         reply = await client.run(ONE_CALL, [get_weather], temperature=0, max_tokens=300)
 
-    assert [("Paris", 3)] == asked
+    assert [("Paris", 3)] == executed
     assert "get_weather returned 21" == reply.text

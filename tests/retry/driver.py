@@ -82,24 +82,24 @@ def drive(
     exchange: Exchange | RetryingExchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False
 ) -> DriveResult:
     """Answer each attempt with the next reply; with `spare`, some replies may be left over."""
-    seen = DriveResult()
+    result = DriveResult()
     waiting = iter(replies)
     while True:
-        seen.sent.append(msgspec.json.decode(exchange.upstream_request.body))
-        _feed_reply(exchange, next(waiting), seen)
+        result.sent.append(msgspec.json.decode(exchange.upstream_request.body))
+        _feed_reply(exchange, next(waiting), result)
         if not (isinstance(exchange, RetryingExchange) and exchange.wants_retry):
             break
         if not exchange.prepare_retry(backend):
-            seen.reads.append([event for _, event in exchange.close()])
+            result.reads.append([event for _, event in exchange.close()])
             break
     assert spare or next(waiting, None) is None
-    return seen
+    return result
 
 
-def _feed_reply(exchange: Exchange | RetryingExchange, answer: ScriptedReply, seen: DriveResult) -> None:
+def _feed_reply(exchange: Exchange | RetryingExchange, answer: ScriptedReply, result: DriveResult) -> None:
     reads: Sequence[bytes] = [*map(text_chunk, answer.pieces), end_chunks(answer.reason)]
     for data in reads:
-        seen.reads.append([event for _, event in exchange.feed(data)])
+        result.reads.append([event for _, event in exchange.feed(data)])
         if exchange.finished:
             break
-    seen.reads.append([event for _, event in exchange.close()])
+    result.reads.append([event for _, event in exchange.close()])

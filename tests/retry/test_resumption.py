@@ -32,28 +32,28 @@ WRITTEN = (
 )
 
 
-def of(seen):
+def checked(result):
     """Check the laws of the events; return the text, the arguments and errors of the calls, and the stop reason."""
-    normalise(each for each in seen.events if not isinstance(each, Usage))
-    answer = fold(seen.events)
+    normalise(each for each in result.events if not isinstance(each, Usage))
+    answer = fold(result.events)
     calls = [(each.tool_call_arguments_complete, each.error and each.error.kind) for each in answer.tool_calls]
     return answer.text, calls, answer.stop_reason
 
 
 def test_an_unreadable_call_is_resumed_after_the_clients_arguments():
-    seen = drive(new_exchange(), TWICE, REST, backend=unconstrained(LLAMA))
+    result = drive(new_exchange(), TWICE, REST, backend=unconstrained(LLAMA))
 
-    assert ("So.  Done.", [('{"text": "x"}', None)], "tool_use") == of(seen)
-    assert {"role": "assistant", "content": "So. " + PREFILL} == seen.sent[1]["messages"][-1]
-    assert seen.sent[0]["messages"] == seen.sent[1]["messages"][:-1]
-    assert Usage(20, 10) in seen.events
+    assert ("So.  Done.", [('{"text": "x"}', None)], "tool_use") == checked(result)
+    assert {"role": "assistant", "content": "So. " + PREFILL} == result.sent[1]["messages"][-1]
+    assert result.sent[0]["messages"] == result.sent[1]["messages"][:-1]
+    assert Usage(20, 10) in result.events
 
 
 def test_a_backend_that_accepts_grammars_gets_that_of_the_remainder():
-    seen = drive(new_exchange(), TWICE, REST, backend=LLAMA)
+    result = drive(new_exchange(), TWICE, REST, backend=LLAMA)
 
-    assert "string-char" in seen.sent[1]["grammar"].splitlines()[0]
-    assert '"<function_call>' not in seen.sent[1]["grammar"].splitlines()[0][:40]
+    assert "string-char" in result.sent[1]["grammar"].splitlines()[0]
+    assert '"<function_call>' not in result.sent[1]["grammar"].splitlines()[0][:40]
 
 
 MAKE = Tool(
@@ -79,104 +79,104 @@ MAKE = Tool(
 )
 def test_a_streamed_call_that_violates_its_schema_is_resumed_before_the_violation(first, begun, rest, whole):
     pieces = [*call("make", first), " Well?"]
-    seen = drive(new_exchange(tools=(MAKE,)), reply(*pieces), reply(rest, "}\n</function_call> Done."), backend=LLAMA)
+    result = drive(new_exchange(tools=(MAKE,)), reply(*pieces), reply(rest, "}\n</function_call> Done."), backend=LLAMA)
 
-    assert (" Done.", [(whole, None)], "tool_use") == of(seen)
-    assert seen.sent[1]["messages"][-1]["content"].endswith('"arguments": ' + begun)
-    assert "grammar" in seen.sent[1]
+    assert (" Done.", [(whole, None)], "tool_use") == checked(result)
+    assert result.sent[1]["messages"][-1]["content"].endswith('"arguments": ' + begun)
+    assert "grammar" in result.sent[1]
 
 
 @pytest.mark.parametrize("first", ['{"on": true}', '{"on": 38.5, "count": 1}', '{"on": true, "more": "x", "count": 1}'])
 @pytest.mark.parametrize("server", [OFF, LLAMA])
 def test_a_call_that_cannot_be_resumed_is_accepted_as_it_was(first, server):
-    seen = drive(
+    result = drive(
         new_exchange(tools=(MAKE,)), reply(*call("make", first)), reply(reason="length"), backend=server, spare=True
     )
 
-    assert ("", [(first, None)], "tool_use") == of(seen)
+    assert ("", [(first, None)], "tool_use") == checked(result)
 
 
 def test_a_truncated_remainder_ends_the_call_with_an_error():
-    seen = drive(
+    result = drive(
         new_exchange(tools=(MAKE,)),
         reply(*call("make", '{"on": true}')),
         reply(', "cou', reason="length"),
         backend=LLAMA,
     )
-    told = drive(
+    longer = drive(
         new_exchange(tools=(MAKE,)),
         reply(*call("make", '{"on": true}')),
         reply(', "text": "ab', "c", reason="length"),
         backend=LLAMA,
     )
 
-    assert ("", [('{"on": true}', None)], "tool_use") == of(seen)
-    assert [('{"on": true, "text": "abc', "truncated")] == of(told)[1]
+    assert ("", [('{"on": true}', None)], "tool_use") == checked(result)
+    assert [('{"on": true, "text": "abc', "truncated")] == checked(longer)[1]
 
 
 def test_one_of_several_calls_is_resumed_and_the_later_ones_are_repeated():
     good = call("make", '{"count": 1, "on": false}')
     last = call("make", '{"count": 3, "on": true}')
     first = reply(*good, *call("make", '{"on": true}'), *last)
-    seen = drive(new_exchange(tools=(MAKE,)), first, reply(', "count": 2}}\n</function_call>', last), backend=LLAMA)
+    result = drive(new_exchange(tools=(MAKE,)), first, reply(', "count": 2}}\n</function_call>', last), backend=LLAMA)
 
     assert ['{"count": 1, "on": false}', '{"on": true, "count": 2}', '{"count": 3, "on": true}'] == [
-        arguments for arguments, _ in of(seen)[1]
+        arguments for arguments, _ in checked(result)[1]
     ]
 
 
 def test_some_backends_need_a_field_to_continue():
-    seen = drive(new_exchange(), TWICE, REST, backend=VLLM)
+    result = drive(new_exchange(), TWICE, REST, backend=VLLM)
 
-    assert (True, False) == (seen.sent[1]["continue_final_message"], seen.sent[1]["add_generation_prompt"])
+    assert (True, False) == (result.sent[1]["continue_final_message"], result.sent[1]["add_generation_prompt"])
 
 
 @pytest.mark.parametrize("first", [TWICE, CUT])
 def test_without_resumption_the_reply_is_the_first_one(first):
-    without = of(drive(new_exchange(max_retries=0), first))
+    without_retry = checked(drive(new_exchange(max_retries=0), first))
 
-    assert without == of(drive(new_exchange(), first, backend=OFF))
+    assert without_retry == checked(drive(new_exchange(), first, backend=OFF))
 
 
 def test_a_call_that_the_token_limit_truncates_is_resumed():
-    seen = drive(new_exchange(), CUT, REST, backend=LLAMA)
+    result = drive(new_exchange(), CUT, REST, backend=LLAMA)
 
-    assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == of(seen)
-    assert "So. " + HEAD + "yz" == seen.sent[1]["messages"][-1]["content"]
+    assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == checked(result)
+    assert "So. " + HEAD + "yz" == result.sent[1]["messages"][-1]["content"]
 
 
 def test_a_token_limit_of_the_client_is_respected():
-    seen = drive(new_exchange(max_tokens=9), CUT, backend=LLAMA)
+    result = drive(new_exchange(max_tokens=9), CUT, backend=LLAMA)
 
-    assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == of(seen)
+    assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == checked(result)
 
 
 def test_a_call_is_resumed_up_to_max_retries_times():
     more = reply("1", "2", reason="length")
-    seen = drive(new_exchange(max_retries=3), CUT, more, more, REST, backend=LLAMA)
+    result = drive(new_exchange(max_retries=3), CUT, more, more, REST, backend=LLAMA)
 
-    assert ("So.  Done.", [('{"text": "xyz1212"}', None)], "tool_use") == of(seen)
+    assert ("So.  Done.", [('{"text": "xyz1212"}', None)], "tool_use") == checked(result)
 
 
 def test_a_remainder_with_the_same_error_leaves_the_first_reply():
-    seen = drive(new_exchange(), TWICE, reply('", "text": "z"}}\n</function_call> Oh.'), backend=LLAMA)
+    result = drive(new_exchange(), TWICE, reply('", "text": "z"}}\n</function_call> Oh.'), backend=LLAMA)
 
-    assert ("So.  More.", [('{"text": "x', "malformed")], "complete") == of(seen)
+    assert ("So.  More.", [('{"text": "x', "malformed")], "complete") == checked(result)
 
 
 def test_a_remainder_that_never_comes_leaves_the_first_reply():
-    for told in ([], ["y"]):
-        tries = new_exchange()
-        seen = [each for data in [*map(text_chunk, TWICE.pieces), end_chunks()] for _, each in tries.feed(data)]
-        seen += [each for _, each in tries.close()]
-        assert isinstance(tries, RetryingExchange)
-        assert tries.prepare_retry(LLAMA)
-        seen += [each for text in told for _, each in tries.feed(text_chunk(text))]
-        seen += [each for _, each in tries.fail(UpstreamError("lost"))]
-        answer = fold(seen)
+    for remainder in ([], ["y"]):
+        exchange = new_exchange()
+        result = [each for data in [*map(text_chunk, TWICE.pieces), end_chunks()] for _, each in exchange.feed(data)]
+        result += [each for _, each in exchange.close()]
+        assert isinstance(exchange, RetryingExchange)
+        assert exchange.prepare_retry(LLAMA)
+        result += [each for text in remainder for _, each in exchange.feed(text_chunk(text))]
+        result += [each for _, each in exchange.fail(UpstreamError("lost"))]
+        answer = fold(result)
 
-        normalise(each for each in seen if not isinstance(each, Usage))
-        assert [('{"text": "x' + "".join(told), "error")] == [
+        normalise(each for each in result if not isinstance(each, Usage))
+        assert [('{"text": "x' + "".join(remainder), "error")] == [
             (each.tool_call_arguments_complete, each.error and "error") for each in answer.tool_calls
         ]
         assert answer.error is None
@@ -184,16 +184,16 @@ def test_a_remainder_that_never_comes_leaves_the_first_reply():
 
 @given(at=st.integers(0, len(WRITTEN)), size=st.integers(1, 9))
 def test_a_call_that_is_truncated_anywhere_is_completed_by_its_remainder(at, size):
-    whole = of(drive(new_exchange(), reply(WRITTEN)))
+    whole = checked(drive(new_exchange(), reply(WRITTEN)))
     pieces = [WRITTEN[:at][start : start + size] for start in range(0, at, size)]
-    tries = new_exchange()
+    exchange = new_exchange()
     sent = len(WRITTEN[:at].rstrip())
-    seen = drive(tries, reply(*pieces, reason="length"), reply(WRITTEN[sent:]), backend=LLAMA, spare=True)
+    result = drive(exchange, reply(*pieces, reason="length"), reply(WRITTEN[sent:]), backend=LLAMA, spare=True)
 
-    if len(seen.sent) == 2:
-        assert whole == of(seen)
+    if len(result.sent) == 2:
+        assert whole == checked(result)
     else:
-        assert WRITTEN.startswith(of(seen)[0]) or of(seen)[2] == "max_tokens"
+        assert WRITTEN.startswith(checked(result)[0]) or checked(result)[2] == "max_tokens"
 
 
 @pytest.mark.parametrize(
@@ -205,51 +205,51 @@ def test_a_call_that_is_truncated_anywhere_is_completed_by_its_remainder(at, siz
 )
 def test_a_required_call_without_constraint_gets_a_prefill(names, prefill, rest):
     server = unconstrained(VLLM)
-    seen = drive(new_exchange(tool_choice=ToolChoice("required", names), backend=server), reply(rest))
+    result = drive(new_exchange(tool_choice=ToolChoice("required", names), backend=server), reply(rest))
 
-    assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
-    assert {"role": "assistant", "content": prefill} == seen.sent[0]["messages"][-1]
-    assert seen.sent[0]["continue_final_message"]
+    assert ("", [('{"text": "x"}', None)], "tool_use") == checked(result)
+    assert {"role": "assistant", "content": prefill} == result.sent[0]["messages"][-1]
+    assert result.sent[0]["continue_final_message"]
 
 
 @pytest.mark.parametrize("fields", [{}, {"tool_choice": REQUIRED, "extra": {"guided_regex": "x"}}])
 def test_there_is_no_prefill_without_a_required_call_or_with_a_constraint_of_the_client(fields):
-    seen = drive(new_exchange(backend=unconstrained(VLLM), **fields), reply(call()))
+    result = drive(new_exchange(backend=unconstrained(VLLM), **fields), reply(call()))
 
-    assert "user" == seen.sent[0]["messages"][-1]["role"]
+    assert "user" == result.sent[0]["messages"][-1]["role"]
 
 
 def test_there_is_no_prefill_if_the_prompt_ends_inside_reasoning():
-    tries = new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), in_reasoning="<think>")
-    seen = drive(tries, reply("Hm. </think>", call()))
+    exchange = new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), in_reasoning="<think>")
+    result = drive(exchange, reply("Hm. </think>", call()))
 
-    assert ("", [('{"a": 1}', None)], "tool_use") == of(seen)
-    assert "user" == seen.sent[0]["messages"][-1]["role"]
+    assert ("", [('{"a": 1}', None)], "tool_use") == checked(result)
+    assert "user" == result.sent[0]["messages"][-1]["role"]
 
 
 def test_a_prefill_is_written_in_the_dialect():
     rest = "send>\n<parameter=text>\nx\n</parameter>\n</function>\n</tool_call>"
-    seen = drive(new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), dialect="qwen3_xml"), reply(rest))
+    result = drive(new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM), dialect="qwen3_xml"), reply(rest))
 
-    assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
+    assert ("", [('{"text": "x"}', None)], "tool_use") == checked(result)
 
 
 @pytest.mark.parametrize("size", [1, 5, 400])
 def test_a_new_turn_instead_of_the_remainder_is_discarded(size):
     again = " \n" + HEAD + '"}}\n</function_call>'
     pieces = [again[at : at + size] for at in range(0, len(again), size)]
-    seen = drive(new_exchange(), CUT, reply(*pieces), backend=unconstrained(VLLM), spare=True)
+    result = drive(new_exchange(), CUT, reply(*pieces), backend=unconstrained(VLLM), spare=True)
 
-    assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == of(seen)
+    assert ("So. ", [('{"text": "xyz', "truncated")], "max_tokens") == checked(result)
 
 
 @pytest.mark.parametrize("size", [1, 5, 400])
 def test_a_new_turn_instead_of_a_prefilled_call_is_parsed_without_the_prefill(size):
     again = " \n" + HEAD + '"}}\n</function_call>'
     pieces = [again[at : at + size] for at in range(0, len(again), size)]
-    seen = drive(new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM)), reply(*pieces))
+    result = drive(new_exchange(tool_choice=REQUIRED, backend=unconstrained(VLLM)), reply(*pieces))
 
-    assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
+    assert ("", [('{"text": "x"}', None)], "tool_use") == checked(result)
 
 
 MANY = Tool(
@@ -266,22 +266,22 @@ def test_in_every_dialect_a_call_that_is_truncated_anywhere_is_resumed(dialect, 
     """Truncated before its name is complete, it is no call and stays text."""
     options = {"dialect": dialect, "tools": (MANY, SEND), "buffered": held}
     written = "Well.\n" + render_calls(DIALECTS[dialect], ONE_CALL)
-    expected = of(drive(new_exchange(**options), reply(written)))
-    went_on = 0
+    expected = checked(drive(new_exchange(**options), reply(written)))
+    resumed = 0
     for at in range(7, len(written), 7):
         head, sent = written[:at], len(written[:at].rstrip())
         pieces = [head[start : start + 5] for start in range(0, at, 5)]
         replies = reply(*pieces, reason="length"), reply(written[sent:])
-        seen = drive(new_exchange(**options), *replies, backend=LLAMA, spare=True)
-        went_on += len(seen.sent) == 2
+        result = drive(new_exchange(**options), *replies, backend=LLAMA, spare=True)
+        resumed += len(result.sent) == 2
 
-        if len(seen.sent) == 2:
-            assert expected == of(seen), head
+        if len(result.sent) == 2:
+            assert expected == checked(result), head
         else:
-            assert "max_tokens" == of(seen)[2]
-            assert [error for _, error in of(seen)[1] if error] == []
+            assert "max_tokens" == checked(result)[2]
+            assert [error for _, error in checked(result)[1] if error] == []
 
-    assert went_on >= 4
+    assert resumed >= 4
 
 
 TWO_VALUES = {
@@ -309,11 +309,11 @@ def test_in_every_value_syntax_an_unreadable_call_is_resumed(dialect, server):
     good = render_calls(DIALECTS[dialect], [("send", json.dumps({"text": text}))])
     rest = good[good.index("x y") + 3 :].removeprefix(CLOSED_AT_ONCE.get(dialect, ""))
     pieces = [said[at : at + 3] for at in range(0, len(said), 3)]
-    seen = drive(new_exchange(dialect=dialect), reply(*pieces), reply(rest), backend=server)
+    result = drive(new_exchange(dialect=dialect), reply(*pieces), reply(rest), backend=server)
 
-    assert ("So.\n", [(json.dumps({"text": text}), None)], "tool_use") == of(seen)
-    assert seen.sent[1]["messages"][-1]["content"].endswith("x y" + CLOSED_AT_ONCE.get(dialect, ""))
-    assert (server is LLAMA) == ("grammar" in seen.sent[1])
+    assert ("So.\n", [(json.dumps({"text": text}), None)], "tool_use") == checked(result)
+    assert result.sent[1]["messages"][-1]["content"].endswith("x y" + CLOSED_AT_ONCE.get(dialect, ""))
+    assert (server is LLAMA) == ("grammar" in result.sent[1])
 
 
 @pytest.mark.parametrize("dialect", TWO_VALUES)
@@ -326,13 +326,13 @@ def test_in_every_value_syntax_a_call_that_lacks_a_member_is_resumed(dialect):
     begun = drive(new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(), backend=LLAMA)
     (turn,) = [said["content"] for said in begun.sent[1]["messages"] if said["role"] == "assistant"]
     same = len(turn.replace(" ", ""))
-    seen = drive(
+    result = drive(
         new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), reply(good[_place(good, same) :]), backend=LLAMA
     )
 
     assert good.replace(" ", "").startswith(turn.replace(" ", ""))
-    assert [{"text": "x y", "on": True, "count": 3}] == [json.loads(arguments) for arguments, _ in of(seen)[1]]
-    assert "grammar" in seen.sent[1]
+    assert [{"text": "x y", "on": True, "count": 3}] == [json.loads(arguments) for arguments, _ in checked(result)[1]]
+    assert "grammar" in result.sent[1]
 
 
 def _place(text, count):
@@ -345,47 +345,47 @@ def test_a_call_whose_invalid_value_cannot_be_located_is_accepted_as_it_was(dial
     arguments = '{"text": "x y", "count": "many", "on": true}'
     first = render_calls(DIALECTS[dialect], [("make", arguments)])
     pieces = [first[at : at + 3] for at in range(0, len(first), 3)]
-    seen = drive(new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), backend=LLAMA)
+    result = drive(new_exchange(dialect=dialect, tools=(MAKE,)), reply(*pieces), backend=LLAMA)
 
-    assert ("", [(arguments, None)], "tool_use") == of(seen)
+    assert ("", [(arguments, None)], "tool_use") == checked(result)
 
 
 def test_truncated_validated_arguments_are_resumed():
-    seen = drive(new_exchange(arguments="validated"), CUT, REST, backend=LLAMA)
+    result = drive(new_exchange(arguments="validated"), CUT, REST, backend=LLAMA)
 
-    assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == of(seen)
-    assert all(isinstance(each, Text) for read in seen.reads[:4] for each in read)
+    assert ("So.  Done.", [('{"text": "xyz"}', None)], "tool_use") == checked(result)
+    assert all(isinstance(each, Text) for read in result.reads[:4] for each in read)
 
 
 def test_the_truncated_header_of_a_later_call_is_part_of_the_remainder():
     good = render_calls(DIALECTS["kimi_k3"], [("send", '{"text": "x"}'), ("add", '{"a": 1}')])
     at = good.index('"add"') + 7
-    seen = drive(
+    result = drive(
         new_exchange(dialect="kimi_k3", buffered=True),
         reply(good[:at], reason="length"),
         reply(good[at:]),
         backend=LLAMA,
     )
 
-    assert ("", [('{"text": "x"}', None), ('{"a": 1}', None)], "tool_use") == of(seen)
+    assert ("", [('{"text": "x"}', None), ('{"a": 1}', None)], "tool_use") == checked(result)
 
 
 def test_an_invalid_call_after_one_that_cannot_be_resumed_is_sent_whole():
     pieces = HEAD + '", ', '"text": "y"}}\n</function_call>', call("add", '{"a": "much"}')
-    seen = drive(new_exchange(), reply(*pieces), backend=OFF)
-    doubtful = fold(seen.events).tool_calls[1]
+    result = drive(new_exchange(), reply(*pieces), backend=OFF)
+    doubtful = fold(result.events).tool_calls[1]
 
-    assert [('{"text": "x', "malformed"), ('{"a": "much"}', None)] == of(seen)[1]
+    assert [('{"text": "x', "malformed"), ('{"a": "much"}', None)] == checked(result)[1]
     assert ToolCallEnd is type(doubtful)
 
 
 def test_a_call_that_violates_its_schema_at_its_end_is_resumed_before_the_end():
     for alone in (False, True):
-        tries = new_exchange(dialect="pythonic", parallel_tool_calls=not alone)
-        seen = drive(tries, reply("[send()", "]"), reply('text="x")]'), backend=LLAMA)
+        exchange = new_exchange(dialect="pythonic", parallel_tool_calls=not alone)
+        result = drive(exchange, reply("[send()", "]"), reply('text="x")]'), backend=LLAMA)
 
-        assert "[send(" == seen.sent[1]["messages"][-1]["content"]
-        assert ("", [('{"text": "x"}', None)], "tool_use") == of(seen)
+        assert "[send(" == result.sent[1]["messages"][-1]["content"]
+        assert ("", [('{"text": "x"}', None)], "tool_use") == checked(result)
 
 
 SECOND = call("add", '{"a": 1}')
@@ -395,69 +395,73 @@ def test_valid_calls_after_a_resumed_one_stand_unless_the_model_makes_others():
     first = reply(*TWICE.pieces, SECOND)
     expected = [('{"text": "x"}', None), ('{"a": 1}', None)]
 
-    assert (expected, "tool_use") == of(drive(new_exchange(), first, REST, backend=LLAMA))[1:]
-    assert (expected, "tool_use") == of(drive(new_exchange(), first, reply(*REST.pieces, SECOND), backend=LLAMA))[1:]
+    assert (expected, "tool_use") == checked(drive(new_exchange(), first, REST, backend=LLAMA))[1:]
+    assert (expected, "tool_use") == checked(drive(new_exchange(), first, reply(*REST.pieces, SECOND), backend=LLAMA))[
+        1:
+    ]
     other = reply(*REST.pieces, call("add", '{"a": 2}'))
-    assert [expected[0], ('{"a": 2}', None)] == of(drive(new_exchange(), first, other, backend=LLAMA))[1]
+    assert [expected[0], ('{"a": 2}', None)] == checked(drive(new_exchange(), first, other, backend=LLAMA))[1]
     alone = new_exchange(parallel_tool_calls=False)
-    assert 1 == sum(error is None for _, error in of(drive(alone, first, REST, backend=LLAMA, spare=True))[1])
+    assert 1 == sum(error is None for _, error in checked(drive(alone, first, REST, backend=LLAMA, spare=True))[1])
 
 
 def test_valid_calls_after_a_call_that_fails_again_stand():
-    seen = drive(
+    result = drive(
         new_exchange(), reply(*TWICE.pieces, SECOND), reply('", "text": "z"}}\n</function_call>'), backend=LLAMA
     )
 
-    assert [("malformed"), None] == [error for _, error in of(seen)[1]]
-    assert "tool_use" == of(seen)[2]
+    assert [("malformed"), None] == [error for _, error in checked(result)[1]]
+    assert "tool_use" == checked(result)[2]
 
 
 def test_an_escape_that_is_truncated_in_the_middle_is_completed():
     first = reply("[send(te", 'xt="a', "\\", reason="length")
-    seen = drive(new_exchange(dialect="pythonic"), first, reply('n")]'), backend=LLAMA)
+    result = drive(new_exchange(dialect="pythonic"), first, reply('n")]'), backend=LLAMA)
 
-    assert ("", [('{"text": "a\\n"}', None)], "tool_use") == of(seen)
+    assert ("", [('{"text": "a\\n"}', None)], "tool_use") == checked(result)
 
 
 def test_a_start_marker_in_reasoning_does_not_start_the_calls():
     thought = "<think>Perhaps <function_call> it is.</think>\n"
-    seen = drive(new_exchange(), reply(thought + HEAD, '", ', '"text": "y"}}\n</function_call>'), REST, backend=LLAMA)
+    result = drive(new_exchange(), reply(thought + HEAD, '", ', '"text": "y"}}\n</function_call>'), REST, backend=LLAMA)
 
-    assert [('{"text": "x"}', None)] == of(seen)[1]
-    assert thought + PREFILL == seen.sent[1]["messages"][-1]["content"]
-    assert "string-char" in seen.sent[1]["grammar"].splitlines()[0]
+    assert [('{"text": "x"}', None)] == checked(result)[1]
+    assert thought + PREFILL == result.sent[1]["messages"][-1]["content"]
+    assert "string-char" in result.sent[1]["grammar"].splitlines()[0]
 
 
 def test_stripped_white_space_that_the_client_has_is_repeated():
     first = reply(HEAD, " \n", reason="length")
-    seen = drive(new_exchange(), first, reply(' \ny"}}\n</function_call>'), backend=LLAMA)
+    result = drive(new_exchange(), first, reply(' \ny"}}\n</function_call>'), backend=LLAMA)
 
-    assert ("", [('{"text": "x \\ny"}', None)], "tool_use") == of(seen)
-    assert HEAD == seen.sent[1]["messages"][-1]["content"]
+    assert ("", [('{"text": "x \\ny"}', None)], "tool_use") == checked(result)
+    assert HEAD == result.sent[1]["messages"][-1]["content"]
 
 
 def test_the_grammar_of_the_remainder_repeats_stripped_white_space():
-    seen = drive(new_exchange(), reply(HEAD, "  ", reason="length"), REST, backend=LLAMA)
+    result = drive(new_exchange(), reply(HEAD, "  ", reason="length"), REST, backend=LLAMA)
 
-    assert seen.sent[1]["grammar"].startswith('root ::= "  " ')
+    assert result.sent[1]["grammar"].startswith('root ::= "  " ')
 
 
 @pytest.mark.parametrize("spoken", ["y", "", " x"])
 def test_another_text_than_the_remainder_leaves_the_call_and_cancels_the_upstream(spoken):
-    tries = new_exchange()
-    seen = drive(tries, reply(HEAD, " \t", reason="length"), reply(spoken + '"}}\n', "</function_call>"), backend=LLAMA)
+    exchange = new_exchange()
+    result = drive(
+        exchange, reply(HEAD, " \t", reason="length"), reply(spoken + '"}}\n', "</function_call>"), backend=LLAMA
+    )
 
-    assert ("", [('{"text": "x \\t', "truncated")], "max_tokens") == of(seen)
+    assert ("", [('{"text": "x \\t', "truncated")], "max_tokens") == checked(result)
 
 
 def test_text_before_a_required_call_is_sent_when_the_call_is_resumed():
     head = "So.\n<tool_call>\n<function=send>\n<par"
     first, rest = reply(head, reason="length"), reply("ameter=text>\nx\n</parameter>\n</function>\n</tool_call>")
     for whole in (False, True):
-        tries = new_exchange(dialect="qwen3_xml", tool_choice=REQUIRED, buffered=whole)
-        seen = drive(tries, first, rest, backend=LLAMA)
+        exchange = new_exchange(dialect="qwen3_xml", tool_choice=REQUIRED, buffered=whole)
+        result = drive(exchange, first, rest, backend=LLAMA)
 
-        assert ("So.\n", [('{"text": "x"}', None)], "tool_use") == of(seen)
+        assert ("So.\n", [('{"text": "x"}', None)], "tool_use") == checked(result)
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -465,29 +469,29 @@ def test_a_buffered_call_may_be_truncated_again(whole):
     head = "So.\n<tool_call>\n<function=send>\n<par"
     replies = [reply(head, reason="length"), reply("ameter=text>\nx", reason="length")]
     rest = reply("y\n</parameter>\n</function>\n</tool_call>")
-    seen = drive(new_exchange(dialect="qwen3_xml", buffered=whole, max_retries=2), *replies, rest, backend=LLAMA)
+    result = drive(new_exchange(dialect="qwen3_xml", buffered=whole, max_retries=2), *replies, rest, backend=LLAMA)
 
-    assert ("So.\n", [('{"text": "xy"}', None)], "tool_use") == of(seen)
+    assert ("So.\n", [('{"text": "xy"}', None)], "tool_use") == checked(result)
 
-    seen = drive(new_exchange(dialect="qwen3_xml", buffered=whole), *replies, backend=LLAMA)
+    result = drive(new_exchange(dialect="qwen3_xml", buffered=whole), *replies, backend=LLAMA)
 
-    assert ("So.\n", [('{"text": "x', "truncated")], "max_tokens") == of(seen)
+    assert ("So.\n", [('{"text": "x', "truncated")], "max_tokens") == checked(result)
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_buffered_call_is_sent_if_its_remainder_never_comes(whole):
-    tries = new_exchange(dialect="qwen3_xml", buffered=whole)
-    seen = [
+    exchange = new_exchange(dialect="qwen3_xml", buffered=whole)
+    result = [
         event
-        for _, event in [*tries.feed(text_chunk("So.\n<tool_call>\n<function=send>\n<par") + end_chunks("length"))]
+        for _, event in [*exchange.feed(text_chunk("So.\n<tool_call>\n<function=send>\n<par") + end_chunks("length"))]
     ]
-    seen += [event for _, event in tries.close()]
-    assert isinstance(tries, RetryingExchange)
-    assert tries.prepare_retry(LLAMA)
-    seen += [event for _, event in tries.feed(text_chunk("ameter=text>\nx"))]
-    seen += [event for _, event in tries.fail(UpstreamError("lost"))]
-    answer = fold(seen)
+    result += [event for _, event in exchange.close()]
+    assert isinstance(exchange, RetryingExchange)
+    assert exchange.prepare_retry(LLAMA)
+    result += [event for _, event in exchange.feed(text_chunk("ameter=text>\nx"))]
+    result += [event for _, event in exchange.fail(UpstreamError("lost"))]
+    answer = fold(result)
 
-    normalise(each for each in seen if not isinstance(each, Usage))
+    normalise(each for each in result if not isinstance(each, Usage))
     assert ["truncated"] == [call.error and call.error.kind for call in answer.tool_calls]
     assert ("So.\n", "max_tokens", None) == (answer.text, answer.stop_reason, answer.error)

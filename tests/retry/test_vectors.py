@@ -17,10 +17,10 @@ MENDED = call("add", '{"a": 1}')
 def answered(vector, *pieces, whole, max_retries=1):
     choice = ToolChoice("required", tuple(filter(None, [vector.get("named")]))) if vector.get("demanded") else AUTO
     dialect = vector.get("dialect", "function_call")
-    tries = new_exchange(buffered=whole, max_retries=max_retries, dialect=dialect, tool_choice=choice)
+    exchange = new_exchange(buffered=whole, max_retries=max_retries, dialect=dialect, tool_choice=choice)
     mended = reply(vector.get("mended", MENDED))
-    seen = drive(tries, reply(*pieces), *([mended] if max_retries else []))
-    answer = fold(seen.events)
+    result = drive(exchange, reply(*pieces), *([mended] if max_retries else []))
+    answer = fold(result.events)
     made = [(made.tool_call_name, made.tool_call_arguments_complete, made.error) for made in answer.tool_calls]
     return answer.text, [[name, json.loads(text)] for name, text, error in made if error is None], answer
 
