@@ -54,6 +54,7 @@ class Backend:
 GENERIC = Backend(
     name="generic",
     summary="any other server: it gets no field that it may not know",
+    # Owners that say nothing about the server; with them, detection ends after the list of models.
     owned_by=("openai", "system", "anthropic", "google", "mistralai", "fcshim"),
 )
 

@@ -24,6 +24,7 @@ _MAX_MODELS = 1024
 _UNRELATED_STATUSES = frozenset({401, 403, 413, 429, 503, 504})
 """Errors of authentication, size, rate or load; they do not mean that tools are unsupported, whatever the text says."""
 _MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja", re.IGNORECASE)
+"""Words in errors of upstreams without tools, such as llama-server's "tools param requires --jinja flag"."""
 
 
 async def list_models(upstream: Upstream) -> tuple[list[str], bytes]:

@@ -100,7 +100,7 @@ class RequestAttempts:
             return False
         if self._constraint_support.is_refused(exchange.constraint_key):
             exchange.prepare_retry(unconstrained(backend))
-        constrained = ", held to a grammar" if exchange.constraint_key else ""
+        constrained = ", with a constraint" if exchange.constraint_key else ""
         retry_logger.info("%s: asked once more%s: %s", self._request.model, constrained, exchange.retry_reason)
         return True
 

@@ -266,7 +266,7 @@ class ShimStream:
                 return self._end(event.stop_reason)
             case Error():
                 events = self._end("error")
-                return [*events[:-1], event]
+                return [*events[:-1], event]  # the error replaces the stop
             case _:
                 return self._transform([event])
 

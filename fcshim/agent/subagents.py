@@ -151,9 +151,10 @@ class SubAgents:
             inherited.unregister(name)
         return inherited
 
-    def _clamp_mode(self, asked: PermissionMode | None) -> PermissionMode:
+    def _clamp_mode(self, requested: PermissionMode | None) -> PermissionMode:
+        """Return the requested mode, but at most the parent's."""
         own = self._mode()
-        return own if asked is None else min(own, asked, key=_MODES_BY_PERMISSION.index)
+        return own if requested is None else min(own, requested, key=_MODES_BY_PERMISSION.index)
 
     def _new_run(self, prompt: str) -> _SubAgentRun:
         ended = [run.id for run in self._runs.values() if run.state != "running"]

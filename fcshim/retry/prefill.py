@@ -72,8 +72,9 @@ def prefill_to_resume(
         return _strip_prefill(
             reply_text[: positions.first_call] + calls, positions.first_call, before, calls[len(head) :]
         )
+    # The parser's events do not tell where in the text an invalid value began; they do if a member is missing at "}".
     if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
-        return None  # the parser's events do not tell where in the text the invalid value began
+        return None
     return _strip_prefill(reply_text[: positions.resume_at], positions.first_call, before, sent)
 
 

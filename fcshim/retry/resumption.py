@@ -61,7 +61,7 @@ class PrefilledStream:
         """Take note that the upstream has ended; return the last events."""
         events = self._feed_undecided()
         if self._discarding:
-            return self._stream.close("error")
+            return self._stream.close("error")  # not a complete reply: the first attempt's end stands
         return events + self._after_prefill(self._stream.close())
 
     def _feed_undecided(self) -> list[Event]:
