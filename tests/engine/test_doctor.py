@@ -1,4 +1,4 @@
-"""`fcshim doctor` on real servers: what it sees is so, and what it writes makes `serve` work."""
+"""`fcshim doctor` on real servers: its findings are right, and `serve` works with the settings that it writes."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ WEATHER = {
 
 
 def examined(url: str, *options: str) -> dict[str, Any]:
-    """Run the doctor and give its report, the findings by their names."""
+    """Run the doctor and return its report, with the findings by name."""
     outcome = fcshim("doctor", url, "--json", *(options or ["--quick"]))
 
     assert (0, "") == (outcome.code, outcome.err)
