@@ -13,7 +13,7 @@ class BodyStatus(enum.Enum):
     """The result of the last `feed`."""
 
     READING = enum.auto()
-    """All text was consumed, up to a tail that needs more text behind it."""
+    """All text was consumed, up to a tail that needs more text after it."""
     STARTED = enum.auto()
     """A call was started: the text consumed so far is markup of the call."""
     NOT_A_CALL = enum.auto()

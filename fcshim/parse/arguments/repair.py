@@ -55,6 +55,7 @@ def repair(
     ambiguous.
     """
     prefix = _grammar_prefix(containers, commit_point)
+    # A NUL character in the model's text must not be taken for the sentinel.
     whole = prefix + text.replace(_END_SENTINEL, " ")
     whole += _END_SENTINEL * min(whole.count("{") + whole.count("["), _MAX_MISSING_BRACKETS)
     try:

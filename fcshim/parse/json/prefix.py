@@ -36,7 +36,7 @@ def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool
 
 
 def fence_end(text: str, pos: int) -> int | None:
-    """Return the end of a fence line before JSON: `pos` if there is none, None if more text must tell."""
+    """Return the end of a fence line before JSON: `pos` if there is none, None if more text is needed."""
     found = _FENCE_LINE.match(text, pos)
     if found is not None:
         return found.end()
@@ -44,7 +44,7 @@ def fence_end(text: str, pos: int) -> int | None:
 
 
 def intro_line_end(text: str, pos: int) -> int | None:
-    """Return the end of an introductory line before JSON: `pos` if there is none, None if more text must tell."""
+    """Return the end of an introductory line before JSON: `pos` if there is none, None if more text is needed."""
     found = _INTRO_AND_JSON.match(text, pos)
     if found is not None:
         return found.end()

@@ -116,6 +116,7 @@ class RepairingJsonReader(TypedJsonReader, BodyReader):
         try:
             self._repair(closed=True)
         except RepairError as error:
+            # The marker may be content of a string that closes later: collect on, up to the next end marker.
             if error.where == "string" and self._repair_count < _MAX_REPAIRS:
                 if self._end_marker_at < 0:
                     self._end_marker_at, self._end_marker = self._lenient_size, end_marker

@@ -67,7 +67,7 @@ class CallMachine(CodeMachine):
     # Openings.
 
     def _find_opening(self, pos: int) -> tuple[Opening, str] | None:
-        """Return what opens exactly at `pos`, with its marker; waits if more text must tell."""
+        """Return what opens exactly at `pos`, with its marker; waits if more text is needed."""
         buffer = self._buffer
         line_start_marker = self._start_markers.line_start_marker_at(buffer, pos)
         found = self._start_markers.inline_marker_set.match(buffer, pos)

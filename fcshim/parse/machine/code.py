@@ -62,7 +62,7 @@ class CodeMachine(TagMachine):
         return end
 
     def _find_fence_line_end(self, start: int, end: int) -> int:
-        """Return the end of the fence line that begins at `start`, or 0 if it is none; waits if more text must tell."""
+        """Return the end of the fence line that begins at `start`, or 0 if it is none; waits if more text is needed."""
         newline = self._buffer.find("\n", end, start + self._limits.line)
         info = self._buffer[end : newline if newline >= 0 else start + self._limits.line]
         # CommonMark: the info string of a fence of backticks contains no backtick, else the run opens a code span.
@@ -105,7 +105,7 @@ class CodeMachine(TagMachine):
         return line_end or end
 
     def _find_closing_fence_end(self, start: int, end: int) -> int:
-        """Return the end of the closing fence line, or 0 if it is none; waits if more text must tell."""
+        """Return the end of the closing fence line, or 0 if it is none; waits if more text is needed."""
         line_end = self._find_fence_line_end(start, end)
         if self._buffer[end : line_end or start + self._limits.line].strip():
             self._wait = False

@@ -115,6 +115,7 @@ class PendingCallMachine(CallMachine):
                 at = found.start()
                 break
             if found[0][0] == "\n":
+                # CommonMark: a code span ends with its paragraph, so a blank line means that the backticks opened none.
                 if found.end() == len(buffer) and found[0].count("\n") < 2:
                     at = found.start()
                     break
