@@ -96,7 +96,7 @@ class SlashCommands:
         count = len(self._screen.results)
         wanted = int(number) if number.isdigit() else count
         if not 0 < wanted <= count:
-            raise ConfigError(f"there are {count} results")
+            raise ConfigError(f"no such result: there are {count} results")
         self._screen.show_full_result(wanted)
 
     async def _save(self, file: str) -> None:

@@ -118,7 +118,7 @@ async def _run_interactive(
     screen.note(f"{conversation.session.model or 'the model'} with {len(conversation.registry)} tools; /help")
     await terminal.run()
     if history and conversation.session.messages:
-        screen.note(f"to go on: fcshim chat --resume {conversation.session.id}")
+        screen.note(f"to continue: fcshim chat --resume {conversation.session.id}")
 
 
 def _open_session(settings: ChatSettings, store: SessionStore) -> ChatSession:

@@ -185,7 +185,7 @@ class _ServerFields:
             raise self._error(field, f"{expected}, as a string", value)
         expanded = self._expand(value, field)
         if not expanded or "\0" in expanded:
-            raise self._error(field, f"{expected}; what {value!r} stands for is empty or holds a NUL")
+            raise self._error(field, f"{expected}; {value!r} expands to an empty text or to one with a NUL")
         return expanded
 
     def _read_strings(self, field: str) -> tuple[str, ...]:

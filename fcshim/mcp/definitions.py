@@ -80,7 +80,7 @@ def _is_valid_tool(tool: JSON) -> bool:
         logger.warning("a tool is left out: %s", error.message)
         return False
     if size > _MAX_TEXT:
-        logger.warning("a tool is left out: %s takes %d characters to describe", tool["name"][:100], size)
+        logger.warning("a tool is left out: name and description of %s have %d characters", tool["name"][:100], size)
     return size <= _MAX_TEXT
 
 

@@ -19,7 +19,7 @@ def describe_error(error: BaseException, diagnostics: str = "") -> str:
         case FileNotFoundError(filename=filename) if filename:
             what = f"there is no {filename}"
         case PermissionError(filename=filename) if filename:
-            what = f"{filename} may not be run"
+            what = f"no permission to run {filename}"
         case httpx2.HTTPStatusError():
             what = f"the server answered {cause.response.status_code}"
         case OAuthFlowError():
@@ -30,7 +30,7 @@ def describe_error(error: BaseException, diagnostics: str = "") -> str:
             first, *_ = cause.errors()
             what = f"its answer is not valid: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         case TimeoutError():
-            what = "it took too long"
+            what = "it timed out"
         case _:
             what = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
     return "; ".join(filter(None, (what[:_LIMIT], diagnostics[-_LIMIT:])))

@@ -138,7 +138,7 @@ class _RedirectListener:
                 async with asyncio.timeout(_LOGIN_SECONDS):
                     query = await received
             except TimeoutError:
-                raise OAuthFlowError("nobody came back from logging in") from None
+                raise OAuthFlowError("the login timed out") from None
         if "code" not in query:
             raise OAuthFlowError(f"the login was refused: {query['error'][0][:200]}")
         first = {name: values[0] for name, values in query.items() if name in ("code", "state", "iss")}

@@ -77,7 +77,7 @@ class Pins:
         try:
             self._replace_file(self._path)
         except OSError as error:
-            logger.warning("%s: the tools of MCP servers are not remembered: %s", self._path, error.strerror)
+            logger.warning("%s: the pins of MCP tools are not saved: %s", self._path, error.strerror)
 
     def _replace_file(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

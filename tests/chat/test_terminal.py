@@ -48,7 +48,7 @@ async def test_a_question_is_answered_and_ctrl_d_leaves(tmp_path):
         hint = await screen.expect("--resume ")
         code = await screen.wait_exit()
 
-    assert "to go on: fcshim chat" in hint
+    assert "to continue: fcshim chat" in hint
     assert 0 == code
     assert ["user: How much is 1 + 2?"] == prompts(upstream)
 
@@ -253,7 +253,7 @@ async def test_the_commands(friendly, tmp_path):
         screen.enter("/mode nonsense")
         await screen.expect("the mode is accept_edits; expected one of ask, accept_edits, read_only, allow")
         screen.enter("/result 1")
-        await screen.expect("there are 0 results")
+        await screen.expect("no such result: there are 0 results")
         screen.enter("/tolls")
         await screen.expect("there is no /tolls, did you mean /tools?")
         screen.enter("Hi")

@@ -10,8 +10,8 @@ from fcshim.mcp.error_text import describe_error
     ("error", "expected"),
     [
         (FileNotFoundError(2, "No such file", "npx"), "there is no npx"),
-        (PermissionError(13, "Permission denied", "/a"), "/a may not be run"),
-        (TimeoutError(), "it took too long"),
+        (PermissionError(13, "Permission denied", "/a"), "no permission to run /a"),
+        (TimeoutError(), "it timed out"),
         (MCPError(-1, "no"), "no"),
         (ValueError("bad"), "ValueError: bad"),
         (ValueError(), "ValueError"),

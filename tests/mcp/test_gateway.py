@@ -53,10 +53,10 @@ async def test_tools_are_listed_and_called(mode):
 
 async def test_arguments_are_repaired_and_checked(mode):
     async with Client(offering(add).server, mode=mode) as client:
-        mended = await client.call_tool("add", {"a": "1", "b": 2})
+        repaired = await client.call_tool("add", {"a": "1", "b": 2})
         wrong = await client.call_tool("add", {"a": "x"})
 
-    assert "3" == mended.content[0].text
+    assert "3" == repaired.content[0].text
     assert wrong.is_error
     assert "- a: expected integer, got string\n- b: missing" in wrong.content[0].text
 

@@ -112,5 +112,5 @@ async def test_a_refused_login_is_reported():
 
 async def test_a_login_times_out(monkeypatch):
     monkeypatch.setattr("fcshim.mcp.logins._LOGIN_SECONDS", 0.05)
-    with pytest.raises(OAuthFlowError, match="nobody came back"):
+    with pytest.raises(OAuthFlowError, match="the login timed out"):
         await _RedirectListener(0).wait_for_code()

@@ -86,7 +86,7 @@ def test_an_unwritable_file_is_only_a_warning(tmp_path, caplog):
 
     assert () == pins.check(SERVER, [tool()])
     assert ("t",) == pins.check(SERVER, [tool(description="Do evil.")])
-    assert "are not remembered" in caplog.text
+    assert "are not saved" in caplog.text
 
 
 def test_another_processs_approval_takes_effect(tmp_path):
