@@ -106,7 +106,7 @@ def _compare_first_chunks(report: Report, tools: list[Tool], count: int) -> None
 
 
 async def _median_first_chunks(proxies: Sequence[Process], asked: bytes, count: int) -> list[float]:
-    """Give the median seconds until the first chunk; the proxies take turns, in changing order."""
+    """Return the median seconds until the first chunk; the proxies take turns, in changing order."""
     for process in proxies:
         await send_request(process.port, asked, LoadResult())
     found = [LoadResult() for _ in proxies]
@@ -119,7 +119,7 @@ async def _median_first_chunks(proxies: Sequence[Process], asked: bytes, count: 
 
 
 def grammar_milliseconds(tools: list[Tool], dialect: Dialect) -> float:
-    """Give the best time of some, since the machine may be busy; each begins with nothing known of the dialect."""
+    """Return the best time of some, since the machine may be busy; each begins with nothing known of the dialect."""
     times = []
     for _ in range(ROUNDS):
         for known in (call_template_of, text_excluding, compile_tags):

@@ -90,7 +90,7 @@ def _measure(setup: ParserSetup, sizes: tuple[int, ...], rounds: int) -> dict[st
 
 @functools.cache
 def _string_stream(dialect: str, size: int) -> tuple[str, str]:
-    """Give a call up to the beginning of a long string, and the string."""
+    """Return a call up to the beginning of a long string, and the string."""
     content = STRING_START + CODE * (size // len(CODE) + 1)
     text = render_calls(
         DIALECTS[dialect], [("f", json.dumps({"path": "a.py", "content": content}, ensure_ascii=False))]
@@ -101,7 +101,7 @@ def _string_stream(dialect: str, size: int) -> tuple[str, str]:
 
 @functools.cache
 def _values_stream(dialect: str) -> str:
-    """Give a call with many small values."""
+    """Return a call with many small values."""
     rows = [
         {"id": number, "name": f"n{number}", "tags": ["x", None], "on": True}
         for number in range(SMALL_VALUES_SIZE // 56)

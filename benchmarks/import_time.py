@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def measure(rounds: int) -> dict[str, float]:
-    """Give the shortest time of each start, in seconds; the first round only warms the cache."""
+    """Return the shortest time of each start, in seconds; the first round only warms the cache."""
     times: dict[str, list[float]] = {name: [] for name in _STARTS}
     for _ in range(rounds + 1):
         for name, start in _STARTS.items():

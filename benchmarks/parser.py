@@ -104,7 +104,7 @@ def _empty_call_seconds() -> float:
 
 
 def _interleaved(streams: dict[int, ParserInput], rounds: int) -> dict[int, float]:
-    """Give seconds per chunk for each size, best of rounds that take the sizes in turn."""
+    """Return seconds per chunk for each size, best of rounds that take the sizes in turn."""
     best = dict.fromkeys(streams, float("inf"))
     for _ in range(rounds):
         for size, stream in streams.items():

@@ -70,7 +70,7 @@ class Report:
         return 1 if self.missed else 0
 
     def as_dict(self) -> dict[str, object]:
-        """Give the run as plain values, with the machine it ran on."""
+        """Return the run as plain values, with the machine it ran on."""
         bars = [
             {"name": bar.name, "value": bar.value, "limit": bar.limit, "unit": bar.unit, "ok": bar.ok}
             for bar in self.bars
@@ -79,7 +79,7 @@ class Report:
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """Give the options that every benchmark has: `--quick` and `--json FILE`."""
+    """Return the options that every benchmark has: `--quick` and `--json FILE`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, seconds instead of minutes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers as JSON")
@@ -92,7 +92,7 @@ def machine() -> dict[str, Cell]:
 
 
 def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """Give the slope of times over sizes on logarithmic axes: 1 is linear, 2 quadratic."""
+    """Return the slope of times over sizes on logarithmic axes: 1 is linear, 2 quadratic."""
     logs = [_log(size) for size in sizes], [_log(time) for time in times]
     return statistics.linear_regression(*logs).slope
 

@@ -77,7 +77,7 @@ async def _call_seconds(count: int) -> tuple[float, float]:
 
 
 async def _restart_seconds() -> float:
-    """Give the seconds from a server's death to the result of the next call."""
+    """Return the seconds from a server's death to the result of the next call."""
     async with Manager([McpServerConfig(name="f", transport=_command("friendly"))]) as manager:
         await manager.call("f:die", {})
         begin = time.perf_counter()

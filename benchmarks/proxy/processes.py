@@ -52,7 +52,7 @@ class Process:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Give seconds by the scheduler's own clock: the ticks of `stat` mislead where the load itself is periodic."""
+    """Return seconds by the scheduler's own clock: the ticks of `stat` mislead where the load itself is periodic."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
@@ -63,7 +63,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def free_port() -> int:
-    """Give a port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -122,10 +122,10 @@ class _Deriver:
         if most == 0 or part == EMPTY:
             return tail
         key = id(part), least, most, counts, id(tail)
-        way = self._interned.get(key)
-        if way is None:
-            way = self._interned[key] = _Continuation(part, least, most, counts, tail)
-        return way
+        continuation = self._interned.get(key)
+        if continuation is None:
+            continuation = self._interned[key] = _Continuation(part, least, most, counts, tail)
+        return continuation
 
     def _append(self, continuation: _Continuation | None, tail: _Continuation | None) -> _Continuation | None:
         """Concatenate two continuations."""

@@ -1,5 +1,5 @@
-"""The embedded default: a tiny model that copies, a runtime for it, the demo and its evaluation.
+"""The embedded demo model: a tiny model that copies, its runtime, `fcshim demo`, and an evaluation.
 
-Rule: `numpy`, `gguf` and `openai` are imported only where they are used; they are the `demo` extra.
-Neighbours: `run` is behind `fcshim demo`; to the rest of fcshim the tiny model is an upstream like any other.
+Rule: `numpy`, `gguf` and `openai` are the `demo` extra and are imported only where they are used. The other packages use
+the model as an upstream like any other.
 """

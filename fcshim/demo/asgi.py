@@ -1,7 +1,6 @@
-"""The little of ASGI that the demo's applications need.
+"""The parts of ASGI that the demo's applications use.
 
-Rule: types and plain functions; an application itself stays a callable.
-Neighbours: `endpoint` and `tap` are applications, `serving` runs them.
+Rule: types and plain functions; an application is any callable of the right type.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -19,11 +18,11 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 MAX_BODY_BYTES = 16 * 2**20
-"""Bytes of a request: the context holds a few thousand tokens, so this is more than enough for any that fits."""
+"""Most bytes of a request body: far more than a prompt for a context of a few thousand tokens."""
 
 
 async def read_body(receive: Receive) -> bytes:
-    """Read a whole request body. Raises `RequestError` where it is too large or the client left."""
+    """Read a whole request body. Raises `RequestError` if it is too large or the client disconnects."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -39,7 +38,7 @@ async def read_body(receive: Receive) -> bytes:
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Return when the client has left."""
+    """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -51,7 +50,7 @@ async def send_start(send: Send, status: int, content_type: str) -> None:
 
 
 async def send_chunk(send: Send, body: bytes) -> None:
-    """Send a part of a body; that the client has left is no error here, `until_gone` tells of it."""
+    """Send a part of a body. A closed connection is ignored: `wait_for_disconnect` reports it."""
     with suppress(OSError):
         await send({"type": "http.response.body", "body": body, "more_body": True})
 
@@ -63,6 +62,6 @@ async def send_end(send: Send, body: bytes = b"") -> None:
 
 
 async def send_json(send: Send, status: int, value: JSON) -> None:
-    """Send a whole answer; bytes are taken for JSON text."""
+    """Send a complete response; a value of type bytes is sent as it is, as encoded JSON."""
     await send_start(send, status, "application/json")
     await send_end(send, value if isinstance(value, bytes) else msgspec.json.encode(value))

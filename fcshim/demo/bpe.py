@@ -1,7 +1,6 @@
-"""Text to tokens and back: GPT-2's splitting and byte alphabet, merges by rank, special tokens anywhere in the text.
+"""Byte-level BPE tokenizer: GPT-2's splitting and byte alphabet, merges by rank, special tokens anywhere in the text.
 
-Rule: it gives the very tokens that llama.cpp gives for `tokenizer.ggml.pre = gpt-2`; a test asks a real one.
-Neighbours: `gguf_file` reads the vocabulary, `generation` decodes what comes out.
+Rule: the tokens are those of llama.cpp for `tokenizer.ggml.pre = gpt-2`; a test compares them with a real llama-server.
 """
 
 import functools
@@ -12,11 +11,11 @@ import unicodedata
 from fcshim.demo.gguf_file import ModelVocabulary
 
 _SPLIT = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII)
-"""GPT-2's pattern with \\p{L} and \\p{N} in ASCII: `_shadow` maps other characters to an ASCII one of their class."""
+"""GPT-2's pattern for ASCII, because `re` has no \\p{L} and \\p{N}; `_ascii_equivalent` maps other characters."""
 
 
 class Tokenizer:
-    """Encodes and decodes with one vocabulary."""
+    """Encodes text and decodes tokens with one vocabulary."""
 
     def __init__(self, vocabulary: ModelVocabulary) -> None:
         self._ids = {token: position for position, token in enumerate(vocabulary.tokens)}
@@ -28,7 +27,7 @@ class Tokenizer:
         self._encode_word = functools.lru_cache(maxsize=4096)(self._merge)
 
     def encode(self, text: str) -> list[int]:
-        """Give the token ids; the text of a special token gives that token."""
+        """Return the token ids. The text of a special token becomes that token."""
         ids: list[int] = []
         for position, part in enumerate(self._special.split(text)):
             if position % 2:
@@ -39,7 +38,7 @@ class Tokenizer:
         return ids
 
     def token_bytes(self, token: int) -> bytes:
-        """Give the bytes of one token: one character can take several tokens."""
+        """Return the bytes of one token, which may be a part of a character."""
         return self._bytes[token]
 
     def _merge(self, word: str) -> tuple[int, ...]:
@@ -55,7 +54,7 @@ class Tokenizer:
 
 
 def split_words(text: str) -> list[str]:
-    """Cut text as GPT-2 does before merging: words, numbers, others, each after one space or none; white space."""
+    """Split text as GPT-2 does before merging: words, numbers and other characters, each with an optional space before."""
     shadow = text if text.isascii() else "".join(map(_ascii_equivalent, text))
     return [text[match.start() : match.end()] for match in _SPLIT.finditer(shadow)]
 
@@ -70,7 +69,7 @@ def _ascii_equivalent(character: str) -> str:
 
 
 def _byte_alphabet() -> list[str]:
-    """GPT-2's table: printable Latin-1 stands for itself, the other bytes for characters from U+0100 on."""
+    """Return GPT-2's table of bytes: printable Latin-1 maps to itself, other bytes to characters from U+0100 on."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]

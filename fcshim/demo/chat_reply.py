@@ -1,7 +1,6 @@
-"""The answers of a chat endpoint: whole, and as the chunks of a stream.
+"""Encodes the replies of a chat endpoint: complete, or as the chunks of a stream.
 
-Rule: the fields and their order on the wire are those of llama-server; `content` of the first chunk is null.
-Neighbours: `endpoint` sends them.
+Rule: the fields and their order are those of llama-server; `content` of the first chunk is null.
 """
 
 import secrets
@@ -15,7 +14,7 @@ from fcshim.events import JSON
 
 
 def usage(prompt_tokens: int, output_tokens: int) -> dict[str, JSON]:
-    """Give the token counts."""
+    """Return the `usage` object."""
     return {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": output_tokens,
@@ -24,7 +23,7 @@ def usage(prompt_tokens: int, output_tokens: int) -> dict[str, JSON]:
 
 
 def sse_event(value: JSON) -> bytes:
-    """Write one event of a stream."""
+    """Return a server-sent event with this JSON value."""
     return b"data: " + msgspec.json.encode(value) + b"\n\n"
 
 
@@ -33,30 +32,30 @@ DONE = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True, slots=True)
 class ChatReplyEncoder:
-    """One reply's identity; each method gives a piece of it."""
+    """Encodes one reply; its chunks share `id` and `created`."""
 
     model: str
     id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(16)}")
     created: int = field(default_factory=lambda: int(time.time()))
 
     def encode_start(self) -> bytes:
-        """Begin a stream."""
+        """Return the first chunk of a stream, with the role."""
         return self._encode_chunk({"role": "assistant", "content": None})
 
     def encode_text(self, text: str) -> bytes:
-        """Continue a stream."""
+        """Return a chunk of text."""
         return self._encode_chunk({"content": text})
 
     def encode_finish(self, reason: FinishReason) -> bytes:
-        """End the text of a stream."""
+        """Return the chunk with the finish reason."""
         return self._encode_chunk({}, reason)
 
     def encode_usage(self, counts: dict[str, JSON]) -> bytes:
-        """Give the usage of a stream."""
+        """Return the last chunk of a stream, with the usage."""
         return sse_event(self._common_fields("chat.completion.chunk") | {"choices": [], "usage": counts})
 
     def encode_complete(self, text: str, reason: FinishReason, counts: dict[str, JSON]) -> bytes:
-        """Give a reply that is not streamed."""
+        """Return the body of a reply that is not streamed."""
         choice = {"finish_reason": reason, "index": 0, "message": {"role": "assistant", "content": text}}
         return msgspec.json.encode(self._common_fields("chat.completion") | {"choices": [choice], "usage": counts})
 

@@ -1,7 +1,6 @@
-"""A chat request as an OpenAI-compatible endpoint without tools reads it.
+"""Decodes a chat request as an OpenAI-compatible endpoint without tools does.
 
-Rule: what such an endpoint does not know (`tools` above all) it ignores in silence; wrong types are the client's fault.
-Neighbours: `endpoint` serves it, `generation` runs it.
+Rule: unknown fields, `tools` above all, are silently ignored; wrong types are a `RequestError`.
 """
 
 from dataclasses import dataclass
@@ -48,7 +47,7 @@ _decoder = msgspec.json.Decoder(_ChatRequestBody)
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What is to be generated and how it is to be sent."""
+    """The prompt, the limits of the reply, and how it is sent."""
 
     prompt: str
     sampling: Sampling
@@ -59,24 +58,24 @@ class ChatRequest:
 
 
 def read_request(body: bytes) -> ChatRequest:
-    """Read the body of a POST. Raises `RequestError`."""
+    """Decode the body of a POST. Raises `RequestError`."""
     try:
-        asked = _decoder.decode(body)
+        request = _decoder.decode(body)
     except msgspec.DecodeError as error:
         raise RequestError(f"the request body is not a chat request: {error}") from error
-    if not asked.messages:
+    if not request.messages:
         raise RequestError("'messages' is empty", param="messages")
-    if asked.n not in (None, 1):
-        raise RequestError("this model gives one choice: 'n' must be 1", param="n")
-    stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
-    limit = asked.max_completion_tokens if asked.max_tokens is None else asked.max_tokens
+    if request.n not in (None, 1):
+        raise RequestError("this model generates one choice: 'n' must be 1", param="n")
+    stops = [request.stop] if isinstance(request.stop, str) else request.stop or []
+    limit = request.max_completion_tokens if request.max_tokens is None else request.max_tokens
     return ChatRequest(
-        prompt=write_prompt((message.role, _text(message)) for message in asked.messages),
-        sampling=Sampling(asked.temperature or 0.0, 1.0 if asked.top_p is None else asked.top_p, _seed(asked.seed)),
+        prompt=write_prompt((message.role, _text(message)) for message in request.messages),
+        sampling=Sampling(request.temperature or 0.0, 1.0 if request.top_p is None else request.top_p, _seed(request.seed)),
         max_tokens=UNLIMITED if limit is None or limit < 0 else limit,
         stop_strings=tuple(stop for stop in stops if stop),
-        stream=bool(asked.stream),
-        include_usage=asked.stream_options is not None and asked.stream_options.include_usage,
+        stream=bool(request.stream),
+        include_usage=request.stream_options is not None and request.stream_options.include_usage,
     )
 
 
@@ -94,5 +93,5 @@ def _seed(seed: int | None) -> int | None:
 
 
 def error_body(status: int, kind: str, message: str, **details: JSON) -> dict[str, JSON]:
-    """Give an error in the form that llama-server uses."""
+    """Return an error body in the format of llama-server."""
     return {"error": {"code": status, "message": message, "type": kind, **details}}

@@ -1,7 +1,6 @@
-"""The chat template of the tiny model: plain ChatML, which knows nothing of tools.
+"""The chat template of the tiny model: plain ChatML without tools.
 
-Rule: one format in two forms, the Jinja text that a `llama-server` reads from the GGUF file and the function used here.
-Neighbours: `recipe` trains in this format, `chat_request` writes prompts in it.
+Rule: the Jinja text, which llama-server reads from the GGUF file, and the function `write_prompt` give the same prompt.
 """
 
 from collections.abc import Iterable
@@ -16,6 +15,6 @@ TEMPLATE = (
 
 
 def write_prompt(messages: Iterable[tuple[str, str]]) -> str:
-    """Write (role, text) pairs as the prompt for the assistant's next message."""
+    """Return the prompt for the assistant's next message after these (role, text) pairs."""
     past = "".join(f"{OPEN}{role}\n{text}{CLOSE}\n" for role, text in messages)
     return f"{past}{OPEN}assistant\n"

@@ -1,8 +1,7 @@
-"""Synthetic conversations in which a model copies names and values from a command into calls.
+"""Synthetic conversations in which the model copies names and values from a command into calls.
 
-Rule: system prompts, calls and results are written by fcshim's own renderer, never by hand, so that the tiny model is
-trained on, and measured with, exactly what fcshim sends.
-Neighbours: `recipe` trains on `conversation`, `evaluate` asks with `Scene` and `Exchange`.
+Rule: system prompts, calls and results are rendered by fcshim, so that the tiny model is trained on and measured with
+exactly the text that fcshim sends.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from fcshim.prompt.render import render_call, render_result, render_system
 
 @dataclass(frozen=True, slots=True)
 class PromptTurn:
-    """One message as the model sees it."""
+    """One message of the prompt."""
 
     role: Literal["system", "user", "assistant"]
     text: str
@@ -26,7 +25,7 @@ class PromptTurn:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticCall:
-    """A call that the model is told to make, and what it returns."""
+    """A call that a command asks for, and its result."""
 
     name: str
     arguments: dict[str, JSON]
@@ -36,29 +35,29 @@ class SyntheticCall:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticExchange:
-    """One command: either `calls` are to be made, or the text `echo` is to be said."""
+    """One command, for which the model has to write `calls` or, if there are none, the text `echo`."""
 
     command: str
     calls: tuple[SyntheticCall, ...] = ()
     echo: str = ""
 
     def response(self) -> str:
-        """Give what the model says to the command."""
+        """Return the reply to the command: the calls, or the echo."""
         texts = (render_call(FUNCTION_CALL, call.name, random_values.to_json(call.arguments)) for call in self.calls)
         return "\n".join(texts) if self.calls else self.echo
 
     def results(self) -> str:
-        """Give the user turn that holds the results."""
+        """Return the user turn with the results."""
         return "\n".join(render_result(FUNCTION_CALL, c.name, c.result, is_error=c.failed) for c in self.calls)
 
     def final_answer(self) -> str:
-        """Give what the model says to the results."""
+        """Return the reply to the results."""
         return "\n".join(f"{c.name} {'failed:' if c.failed else 'returned'} {c.result}" for c in self.calls)
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is offered: the tools, and what else stands in the system prompt."""
+    """The tools that are offered, and the other content of the system prompt."""
 
     tools: tuple[Tool, ...]
     instructions: str = ""
@@ -66,17 +65,17 @@ class Scenario:
     parallel: bool = True
 
     def system(self) -> str:
-        """Give the system message."""
-        offer = render_system(FUNCTION_CALL, self.tools, self.choice, parallel=self.parallel)
-        return f"{self.instructions}\n\n{offer}" if self.instructions else offer
+        """Return the system message."""
+        tools_prompt = render_system(FUNCTION_CALL, self.tools, self.choice, parallel=self.parallel)
+        return f"{self.instructions}\n\n{tools_prompt}" if self.instructions else tools_prompt
 
 
 def make_conversation(rng: Random, max_exchanges: int = 6) -> list[PromptTurn]:
-    """Make a whole conversation: a system prompt and some exchanges, results and conclusions included."""
-    scene = make_scenario(rng)
-    turns = [PromptTurn("system", scene.system())]
+    """Make a conversation: a system prompt and some exchanges, most with results and the reply to them."""
+    scenario = make_scenario(rng)
+    turns = [PromptTurn("system", scenario.system())]
     for remaining in reversed(range(rng.randint(1, max_exchanges))):
-        exchange = make_exchange(rng, scene)
+        exchange = make_exchange(rng, scenario)
         turns += [PromptTurn("user", exchange.command), PromptTurn("assistant", exchange.response())]
         if exchange.calls and (remaining or rng.random() < 0.6):
             turns += [PromptTurn("user", exchange.results()), PromptTurn("assistant", exchange.final_answer())]
@@ -84,7 +83,7 @@ def make_conversation(rng: Random, max_exchanges: int = 6) -> list[PromptTurn]:
 
 
 def make_echo_conversation(rng: Random) -> list[PromptTurn]:
-    """Make the simplest conversation: one text to repeat, no tools."""
+    """Make a conversation without tools, in which the model repeats one text."""
     kinds = (random_values.word, random_values.word, random_values.tool_name, lambda r: str(random_values.integer(r)))
     joint = rng.choice([" ", " ", "_", ", "])
     text = joint.join(rng.choice(kinds)(rng) for _ in range(rng.randint(2, 12)))
@@ -92,18 +91,18 @@ def make_echo_conversation(rng: Random) -> list[PromptTurn]:
 
 
 def make_scenario(rng: Random, *, plain: bool = False) -> Scenario:
-    """Offer one to four tools; `plain` leaves out what is rare (a forced choice, no parallel calls)."""
+    """Make a scenario with one to four tools; `plain` excludes forced tools and disabled parallel calls."""
     tools = tuple({tool.name: tool for tool in (_tool(rng) for _ in range(rng.randint(1, 4)))}.values())
     paragraph = " ".join(f"{random_values.prose(rng, 12)}." for _ in range(rng.randint(1, 3)))
-    scene = Scenario(tools, paragraph if rng.random() < 0.4 else "")
+    scenario = Scenario(tools, paragraph if rng.random() < 0.4 else "")
     if plain or rng.random() < 0.9:
-        return scene
+        return scenario
     names = tuple(tool.name for tool in rng.sample(tools, rng.randint(0, len(tools))))
-    return replace(scene, choice=ToolChoice(rng.choice(["auto", "required"]), names), parallel=rng.random() < 0.5)
+    return replace(scenario, choice=ToolChoice(rng.choice(["auto", "required"]), names), parallel=rng.random() < 0.5)
 
 
 def make_exchange(rng: Random, scenario: Scenario, calls: int | None = None) -> SyntheticExchange:
-    """Make a command for that scene: `calls` calls, 0 for an echo, any number where it is not given."""
+    """Make a command with `calls` calls: 0 for an echo, None for a random number."""
     if calls is None:
         calls = rng.choices([0, 1, 2, 3], [12, 62, 22, 4])[0] if scenario.parallel else 1
     if calls == 0:

@@ -1,8 +1,7 @@
-"""The tiny model behind HTTP, like any other text-only endpoint: an ASGI application.
+"""An ASGI application that serves the tiny model as a text-only chat endpoint.
 
-Rule: it offers what a `llama-server` without tool support offers, no more; computing happens in a thread, token by
-token, and ends with the token at which the client left.
-Neighbours: `generation` computes, `chat_request` and `chat_answer` are the wire, `run` and `evaluate` start it.
+Rule: it supports what a `llama-server` without tool support does, no more. Tokens are computed one by one in a thread,
+and no more of them after the client has disconnected.
 """
 
 import asyncio
@@ -27,7 +26,7 @@ from fcshim.events import JSON
 
 
 class ChatEndpoint:
-    """The application; `engine` is shared by all requests."""
+    """The ASGI application; all requests share `engine`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -52,27 +51,27 @@ class ChatEndpoint:
 
     async def _chat(self, receive: Receive, send: Send) -> None:
         try:
-            asked, prompt = self._read(await read_body(receive))
+            request, prompt = self._read(await read_body(receive))
         except RequestError as error:
             details = error.details if isinstance(error, _PromptTooLongError) else {}
             await send_json(send, error.status, error_body(error.status, error.kind, error.message, **details))
         else:
-            await self._reply(asked, prompt, receive, send)
+            await self._reply(request, prompt, receive, send)
 
     def _read(self, body: bytes) -> tuple[ChatRequest, list[int]]:
-        asked = read_request(body)
-        prompt = self._engine.tokenizer.encode(asked.prompt)
+        request = read_request(body)
+        prompt = self._engine.tokenizer.encode(request.prompt)
         if len(prompt) >= self._engine.context:
             raise _PromptTooLongError(len(prompt), self._engine.context)
-        return asked, prompt
+        return request, prompt
 
-    async def _reply(self, asked: ChatRequest, prompt: list[int], receive: Receive, send: Send) -> None:
+    async def _reply(self, request: ChatRequest, prompt: list[int], receive: Receive, send: Send) -> None:
         leaving = asyncio.create_task(wait_for_disconnect(receive))
         outcome = GenerationStatus()
-        pieces = self._generate(asked, prompt, outcome, leaving)
+        pieces = self._generate(request, prompt, outcome, leaving)
         try:
-            if asked.stream:
-                await self._stream(asked, prompt, pieces, outcome, send)
+            if request.stream:
+                await self._stream(request, prompt, pieces, outcome, send)
             else:
                 text = "".join([piece async for piece in pieces])
                 counts = usage(len(prompt), outcome.output_tokens)
@@ -83,11 +82,11 @@ class ChatEndpoint:
             leaving.cancel()
 
     async def _generate(
-        self, asked: ChatRequest, prompt: list[int], outcome: GenerationStatus, leaving: "asyncio.Task[None]"
+        self, request: ChatRequest, prompt: list[int], outcome: GenerationStatus, leaving: "asyncio.Task[None]"
     ) -> AsyncIterator[str]:
-        """Generate in a thread, one token per visit, while the client is there."""
+        """Yield text, with one call into a thread for each token, until the client disconnects."""
         source = self._engine.generate(
-            prompt, outcome, max_tokens=asked.max_tokens, stop_strings=asked.stop_strings, sampling=asked.sampling
+            prompt, outcome, max_tokens=request.max_tokens, stop_strings=request.stop_strings, sampling=request.sampling
         )
         while not leaving.done():
             piece = await asyncio.to_thread(next, source, None)
@@ -97,7 +96,7 @@ class ChatEndpoint:
                 yield piece
 
     async def _stream(
-        self, asked: ChatRequest, prompt: list[int], pieces: AsyncIterator[str], outcome: GenerationStatus, send: Send
+        self, request: ChatRequest, prompt: list[int], pieces: AsyncIterator[str], outcome: GenerationStatus, send: Send
     ) -> None:
         answer = ChatReplyEncoder(self._engine.name)
         await send_start(send, 200, "text/event-stream")
@@ -105,13 +104,13 @@ class ChatEndpoint:
         async for piece in pieces:
             await send_chunk(send, answer.encode_text(piece))
         end = answer.encode_finish(outcome.finish_reason)
-        if asked.include_usage:
+        if request.include_usage:
             end += answer.encode_usage(usage(len(prompt), outcome.output_tokens))
         await send_end(send, end + DONE)
 
 
 class _PromptTooLongError(RequestError):
-    """The prompt does not fit."""
+    """The prompt exceeds the context."""
 
     kind = "exceed_context_size_error"
 

@@ -1,9 +1,8 @@
-"""How exactly the tiny model copies, measured through fcshim: fresh random commands at temperature 0.
+"""Measures how exactly the tiny model copies through fcshim: random commands that it was not trained on, greedy.
 
     python -m fcshim.demo.evaluate [--upstream URL] [--engine numpy] [--count 200] [--seed N]
 
-Rule: only what an OpenAI client sees counts: names and arguments of `tool_calls`, or the text.
-Neighbours: `conversations` makes the commands, `serving` starts the model and the proxy.
+Rule: only what an OpenAI client receives counts: names and arguments of `tool_calls`, or the text.
 """
 
 import argparse
@@ -29,24 +28,24 @@ if TYPE_CHECKING:
     from fcshim.demo.serving import EngineName
 
 SEED = 20_260_801
-"""Not a seed of the recipe: these commands were never trained on."""
+"""The training does not use this seed, so the model has not seen these commands."""
 PASS_SHARE = 0.95
-"""The share of one-call commands that have to be exact."""
+"""The share of one-call commands that must be exact."""
 
 MakeRequest: TypeAlias = Callable[[Scenario, SyntheticExchange], tuple[list[JSON], JSON]]
-"""From what is asked to the messages to send and what has to come back."""
+"""Makes the messages to send and the expected result."""
 
 
 @dataclass(slots=True)
 class Score:
-    """How many were right, and the first few that were not, as (expected, got)."""
+    """The number of exact results, and the first three failures as (expected, got)."""
 
     tried: int = 0
     exact: int = 0
     failures: list[tuple[JSON, JSON]] = field(default_factory=list)
 
     def add(self, expected: JSON, got: JSON) -> None:
-        """Count one."""
+        """Count one result."""
         self.tried += 1
         self.exact += expected == got
         if expected != got and len(self.failures) < 3:
@@ -54,12 +53,12 @@ class Score:
 
     @property
     def share(self) -> float:
-        """The share that was right."""
+        """The share of exact results."""
         return self.exact / self.tried if self.tried else 0.0
 
 
 async def evaluate(proxy: str, count: int, seed: int = SEED, model: str = "fcshim-tiny") -> dict[str, Score]:
-    """Ask `count` one-call commands, and a quarter as many of each other kind, of the proxy at that URL."""
+    """Send `count` one-call commands, and a quarter as many of each other kind, to the proxy at this URL."""
     plan = {
         "one call": (count, 1, _calls),
         "two calls": (count // 4, 2, _calls),
@@ -125,7 +124,7 @@ def _openai_tool(tool: Tool) -> JSON:
 
 @asynccontextmanager
 async def _proxy(upstream: str | None, engine: "EngineName") -> AsyncIterator[str]:
-    from fcshim.demo.serving import serve_model, serve_proxy  # noqa: PLC0415 - only once the threads are set
+    from fcshim.demo.serving import serve_model, serve_proxy  # noqa: PLC0415 - after the number of threads is set
 
     if upstream is not None:
         async with serve_proxy(upstream) as url:
@@ -146,7 +145,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the evaluation; the exit code is 0 where the bar is reached."""
+    """Run the evaluation and return the exit code: 0 if the share of exact one-call commands is high enough."""
     parser = argparse.ArgumentParser(prog="python -m fcshim.demo.evaluate", description=__doc__.partition("\n")[0])
     parser.add_argument("--upstream", help="an endpoint that already serves the model (default: start one)")
     parser.add_argument("--engine", choices=["auto", "numpy", "llama-server"], default="auto", help="what to start")
@@ -154,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--count", type=int, default=200, help="one-call commands; a quarter as many of each other kind"
     )
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--misses", action="store_true", help="show the first misses of each kind")
+    parser.add_argument("--misses", action="store_true", help="show the first failures of each kind")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
     try:
         return asyncio.run(_run(parser.parse_args(arguments)))

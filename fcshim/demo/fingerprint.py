@@ -1,8 +1,7 @@
-"""One hash over everything that decides what the tiny model's prompts look like.
+"""A hash of the prompt texts that the tiny model was trained on.
 
-Rule: it is written into the GGUF file when the model is made; a test compares it with the prompts of today. What counts
-is the text that the model reads, not how a template comes to it.
-Neighbours: `recipe.export` writes it, the templates of `function_call` and `chatml` are what it covers.
+Rule: the export writes it into the GGUF file, and a test compares it with the current prompts. It covers the rendered
+text, not the source of the templates, so that a template can be refactored.
 """
 
 import hashlib
@@ -20,9 +19,9 @@ _CHOICES = (AUTO, ToolChoice("required"), ToolChoice("required", ("f",)), ToolCh
 
 
 def prompt_sha256() -> str:
-    """Hash what the prompt templates write for every kind of request, and the chat template, in a fixed order."""
-    ways = itertools.product(_CHOICES, (True, False))
-    systems = [render_system(FUNCTION_CALL, _TOOLS, choice, parallel=parallel) for choice, parallel in ways]
+    """Hash the rendered prompts for every kind of request, and the chat template, in a fixed order."""
+    variants = itertools.product(_CHOICES, (True, False))
+    systems = [render_system(FUNCTION_CALL, _TOOLS, choice, parallel=parallel) for choice, parallel in variants]
     results = [render_result(FUNCTION_CALL, "f", "b", is_error=is_error) for is_error in (False, True)]
     texts = [*systems, render_call(FUNCTION_CALL, "f", '{"a": "b"}'), *results, TEMPLATE]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()

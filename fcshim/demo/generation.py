@@ -1,7 +1,6 @@
-"""Tokens one after the other, as text: sampling, the end, stop strings, characters that take several tokens.
+"""Text generation: sampling, end tokens, stop strings, and characters that take several tokens.
 
-Rule: nothing is given out that a stop string, begun in the tail, could still take back.
-Neighbours: `llama` computes, `bpe` spells, `endpoint` sends the pieces.
+Rule: text that may be the start of a stop string is not emitted until it is certain that it is not.
 """
 
 import codecs
@@ -20,7 +19,7 @@ FinishReason = Literal["stop", "length"]
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next token is picked; temperature 0 takes the likeliest."""
+    """How the next token is sampled; temperature 0 is greedy."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -29,7 +28,7 @@ class Sampling:
 
 @dataclass(slots=True)
 class GenerationStatus:
-    """What is known when the pieces have ended (until then: so far)."""
+    """The token count and finish reason of a generation; final when the generator is exhausted."""
 
     output_tokens: int = 0
     finish_reason: FinishReason = "length"
@@ -37,7 +36,7 @@ class GenerationStatus:
 
 @dataclass(slots=True)
 class _StopStringFilter:
-    """Holds back a tail that may become one of `stops`."""
+    """Removes the first stop string and what follows; holds back text that may be the start of one."""
 
     stop_strings: tuple[str, ...]
     _pending: str = ""
@@ -83,7 +82,7 @@ class Engine:
         stop_strings: tuple[str, ...] = (),
         sampling: Sampling,
     ) -> Iterator[str]:
-        """Yield the text that follows `prompt` in pieces, "" where a token does not complete any; fill `outcome`."""
+        """Yield the text after `prompt`, one string per token ("" while a character is incomplete), and update `status`."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         stopper = _StopStringFilter(stop_strings)
         for token in self._tokens(prompt, min(max_tokens, self.context - len(prompt)), sampling):
@@ -107,7 +106,7 @@ class Engine:
 
 
 def sample_token(logits: Array, sampling: Sampling, rng: np.random.Generator) -> int:
-    """Pick a token: the likeliest, or one of the likeliest that together reach `top_p`."""
+    """Return the likeliest token, or one sampled from the likeliest ones whose probabilities sum up to `top_p`."""
     if sampling.temperature <= 0:
         return int(logits.argmax())
     order = np.argsort(-logits)

@@ -1,7 +1,6 @@
-"""A GGUF file of the llama architecture, read whole: sizes, weights in float32, vocabulary.
+"""Loads a GGUF file of the llama architecture: sizes, vocabulary, weights as float32.
 
-Rule: what the runtime cannot run is refused here, with the key that says so.
-Neighbours: `recipe.export` writes such files, `llama` and `bpe` use what is read.
+Rule: a model that the runtime does not support is rejected here, with the metadata key that is the reason.
 """
 
 import importlib
@@ -23,7 +22,7 @@ TINY_MODEL = Path(__file__).parent / "tiny.gguf"
 
 @dataclass(frozen=True, slots=True)
 class ModelSizes:
-    """The numbers of the architecture."""
+    """The dimensions and constants of the architecture."""
 
     context: int
     width: int
@@ -36,7 +35,7 @@ class ModelSizes:
 
 @dataclass(frozen=True, slots=True)
 class ModelVocabulary:
-    """Tokens in GPT-2's byte alphabet, the merges in their order, which tokens are special, which one ends a turn."""
+    """Tokens in GPT-2's byte alphabet, merges by rank, the ids of special tokens, and the id that ends a turn."""
 
     tokens: tuple[str, ...]
     merges: tuple[tuple[str, str], ...]
@@ -46,7 +45,7 @@ class ModelVocabulary:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """All of it."""
+    """The content of a model file."""
 
     name: str
     prompt_sha256: str
@@ -56,7 +55,7 @@ class ModelFile:
 
 
 def load_model(path: Path = TINY_MODEL) -> ModelFile:
-    """Read `path`. Raises `ConfigError` where it or a package is missing, or the model is of another kind."""
+    """Load a model file. Raises `ConfigError` if it or a package is missing, or if it is not a supported model."""
     reader = _open(path)
     for key, expected in (
         ("general.architecture", "llama"),
@@ -75,7 +74,7 @@ def load_model(path: Path = TINY_MODEL) -> ModelFile:
 
 
 def require_packages(*packages: str) -> None:
-    """Import `packages`. Raises `ConfigError` that says how to install them."""
+    """Import the packages. Raises `ConfigError` that says how to install a missing one."""
     for package in packages:
         try:
             importlib.import_module(package)

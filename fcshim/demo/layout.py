@@ -1,7 +1,6 @@
-"""Plain text for a terminal: headings, two columns side by side, wrapped lines.
+"""Layout of plain text for a terminal: headings, two columns, wrapped lines.
 
-Rule: ASCII and line feeds only, so that it reads the same in a pipe.
-Neighbours: `run` fills it.
+Rule: the layout adds only ASCII and line feeds, so that the output is also readable in a pipe.
 """
 
 import shutil
@@ -13,24 +12,24 @@ _MIN_WIDTH, _MAX_WIDTH = 76, 132
 
 
 def terminal_width() -> int:
-    """Give the width to write for."""
+    """Return the columns of the terminal minus one, within limits."""
     return max(_MIN_WIDTH, min(_MAX_WIDTH, shutil.get_terminal_size((100, 24)).columns - 1))
 
 
 def heading(text: str, width: int) -> str:
-    """Write a heading with a rule through the line."""
+    """Return a heading that dashes fill up to the width."""
     return f"--- {text} ".ljust(width, "-")
 
 
 def side_by_side(left: Iterable[str], right: Iterable[str], width: int) -> str:
-    """Write two columns of the same width; lines that are too long go on in the next one."""
+    """Return two columns of the same width, with long lines wrapped."""
     column = (width - 3) // 2
     rows = zip_longest(_wrap(left, column), _wrap(right, column), fillvalue="")
     return "\n".join(f"{one:<{column}} | {other}".rstrip() for one, other in rows)
 
 
 def truncate(text: str, width: int) -> str:
-    """Cut a line that is too long."""
+    """Shorten a line that is longer than the width."""
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

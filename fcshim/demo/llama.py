@@ -1,7 +1,6 @@
-"""A llama in numpy: float32, a key-value cache, nothing else.
+"""The llama architecture in numpy: float32, with a key-value cache.
 
-Rule: the same arithmetic as llama.cpp up to rounding (it also quantises activations); nothing is known of text here.
-Neighbours: `gguf_file` gives the weights, `generation` feeds tokens and picks the next one.
+Rule: the arithmetic is that of llama.cpp up to rounding (llama.cpp also quantises activations); input are token ids.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """The weights of one layer, matrices transposed for `row @ matrix`, the three projections of attention joined."""
+    """The weights of one layer; matrices are transposed for `row @ matrix`, query, key and value are one matrix."""
 
     attention_norm: Array
     qkv: Array
@@ -27,7 +26,7 @@ class LayerWeights:
 
 
 class Llama:
-    """The weights; any number of sessions can use them at once."""
+    """The weights of a model, which concurrent sessions share."""
 
     def __init__(self, file: ModelFile) -> None:
         self.sizes = file.sizes
@@ -38,12 +37,12 @@ class Llama:
         self.cos, self.sin = _rope_tables(file.sizes)
 
     def start_session(self) -> "LlamaSession":
-        """Start an empty text."""
+        """Start a session without tokens."""
         return LlamaSession(self)
 
 
 class LlamaSession:
-    """One text so far: the keys and values of its tokens."""
+    """One sequence of tokens, with the cache of its keys and values."""
 
     def __init__(self, model: Llama) -> None:
         self._model = model
@@ -53,7 +52,7 @@ class LlamaSession:
         self._keys, self._values = np.empty(shape, np.float32), np.empty(shape, np.float32)
 
     def feed(self, ids: list[int]) -> Array:
-        """Append tokens; give the logits of the token that follows. The caller sees to it that they fit the context."""
+        """Append tokens and return the logits of the next one. The caller ensures that they fit the context."""
         model, past = self._model, self.length
         self.length += len(ids)
         x = model.embedding[ids]
@@ -108,7 +107,7 @@ def _rope_tables(sizes: ModelSizes) -> tuple[Array, Array]:
 
 
 def _rotate(x: Array, cos: Array, sin: Array) -> Array:
-    """Turn neighbouring channels by the angle of their position."""
+    """Rotate pairs of neighbouring channels by the angle of their position (RoPE)."""
     even, odd = x[..., 0::2], x[..., 1::2]
     result = np.empty_like(x)
     result[..., 0::2] = even * cos - odd * sin

@@ -1,7 +1,6 @@
-"""The raw material of the synthetic conversations: names, words and values of many shapes.
+"""Random names, words and values for the synthetic conversations.
 
-Rule: everything is drawn from the `Random` that is passed in, so a seed gives the same material again.
-Neighbours: `conversations` puts it together.
+Rule: everything is drawn from the `Random` that is passed in, so that a seed gives the same values again.
 """
 
 import json
@@ -60,7 +59,7 @@ def parameter_name(rng: Random) -> str:
 
 
 def value(rng: Random, kind: str) -> JSON:
-    """Make a value of that JSON Schema type. A string never looks like a number or a truth value."""
+    """Make a value of a JSON Schema type. A string never looks like a number, a boolean or null."""
     if kind == "boolean":
         return rng.random() < 0.5
     if kind == "integer":
@@ -71,18 +70,18 @@ def value(rng: Random, kind: str) -> JSON:
 
 
 def integer(rng: Random) -> int:
-    """Make a whole number: mostly of one to four digits, seldom negative or long."""
+    """Make an integer: mostly of one to four digits, rarely negative or longer."""
     magnitude = rng.choice([10, 100, 1000, 10_000, 10_000, 10_000_000])
     return rng.randrange(magnitude) * (-1 if rng.random() < 0.08 else 1)
 
 
 def phrase(rng: Random, min_words: int, max_words: int) -> str:
-    """Make several words with single spaces."""
+    """Make several words, separated by single spaces."""
     return " ".join(word(rng) for _ in range(rng.randint(min_words, max_words)))
 
 
 def word(rng: Random) -> str:
-    """Make a word: known, made up, or of an unusual shape."""
+    """Make a word: a common one, random syllables, or an unusual one such as a date or a path."""
     style = rng.random()
     if style < 0.35:
         return rng.choice(COMMON_WORDS)
@@ -99,7 +98,7 @@ def syllables(rng: Random, minimum: int, maximum: int) -> str:
 
 
 def prose(rng: Random, max_words: int) -> str:
-    """Make something that reads like a line of a description."""
+    """Make a text of common words that resembles a description."""
     return " ".join(rng.choices(PROSE_WORDS, k=rng.randint(1, max_words))).capitalize()
 
 
@@ -142,5 +141,5 @@ _UNUSUAL_WORDS = (_letters, _numbered, _date, _clock, _path, _mail, _code, _non_
 
 
 def to_json(value: JSON) -> str:
-    """Write JSON exactly as the prompt templates do."""
+    """Return JSON exactly as the prompt templates write it."""
     return json.dumps(value, ensure_ascii=False)

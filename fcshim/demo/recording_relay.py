@@ -1,7 +1,6 @@
-"""A relay between the proxy and the model that remembers what passed: what the model was shown, what it wrote.
+"""A relay between the proxy and the model that records the prompts and the replies.
 
-Rule: bytes pass unchanged; only what the demo shows is looked at.
-Neighbours: `run` puts it in between and shows the records.
+Rule: bytes are relayed unchanged; only what the demo shows is parsed.
 """
 
 from dataclasses import dataclass, field
@@ -15,19 +14,19 @@ from fcshim.demo.asgi import Message, Receive, Send, read_body, send_chunk, send
 
 @dataclass(frozen=True, slots=True)
 class RecordedExchange:
-    """One request to the model: the messages, as (role, text), and the pieces of its answer."""
+    """One request to the model: the messages as (role, text), and the chunks of text of its reply."""
 
     messages: list[tuple[str, str]]
     pieces: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        """The whole answer."""
+        """The text of the reply."""
         return "".join(self.pieces)
 
 
 class RecordingRelay:
-    """The relay, an ASGI application, in front of `upstream`."""
+    """The relay for `upstream`, an ASGI application."""
 
     def __init__(self, client: httpx.AsyncClient, upstream: str) -> None:
         self._client = client
@@ -40,8 +39,8 @@ class RecordingRelay:
             return
         body = await read_body(receive)
         if body:
-            asked = msgspec.json.decode(body)
-            self.records.append(RecordedExchange([(m["role"], m["content"]) for m in asked["messages"]]))
+            request = msgspec.json.decode(body)
+            self.records.append(RecordedExchange([(m["role"], m["content"]) for m in request["messages"]]))
         url = self._upstream + scope["path"]
         headers = {"content-type": "application/json"}
         async with self._client.stream(scope["method"], url, content=body, headers=headers) as response:

@@ -1,7 +1,6 @@
-"""`fcshim demo`: the tiny model, a proxy in front of it, and the official OpenAI client that calls a tool through both.
+"""`fcshim demo`: runs the tiny model, a proxy in front of it, and the official OpenAI client, which calls a tool.
 
-Rule: everything shown really happened, on loopback; nothing is staged but the question.
-Neighbours: `serving` starts the servers, `tap` overhears the model, `talk` is the client, `screen` lays out.
+Rule: everything shown is recorded from real requests on loopback; only the question is fixed.
 """
 
 import asyncio
@@ -29,26 +28,26 @@ _INTRODUCTION = """\
 A language model without tool calling calls a tool, through fcshim.
 
 The model is tiny (1.4 million parameters, 1.5 MB) and only copies: it finds names and values in a
-command and writes them down as a call. It understands nothing. All around it is the real thing: the
-prompt, the parser, the proxy, the official OpenAI client.
+command and writes them as a call. It understands nothing. Everything else is real: the prompt, the
+parser, the proxy, the official OpenAI client.
 """
 
 _INVITATION = """\
-Still serving. The model takes commands such as "call NAME with KEY=VALUE, KEY=VALUE" or "say WORDS".
+Still serving. The model understands commands such as "call NAME with KEY=VALUE, KEY=VALUE" or "say WORDS".
 
   curl {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'
 
   from openai import OpenAI
   client = OpenAI(base_url="{url}/v1", api_key="none")
 
-Ctrl-C ends it.
+Ctrl-C stops it.
 """
 
 
 def run_demo(*, serve: bool = False, host: str = "127.0.0.1", port: int = 0, engine: "EngineName" = "auto") -> int:
-    """Run the demonstration and give the exit code: 0 where the tool was called and its result repeated, else 1.
+    """Run the demo and return the exit code: 0 if the tool was called and its result repeated, else 1.
 
-    With `serve` the proxy goes on until it is interrupted. Raises `ConfigError` where a package is missing.
+    With `serve` the proxy runs until it is interrupted. Raises `ConfigError` if a package is missing.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices this small are slower on several threads
     require_packages("numpy", "gguf", "openai")
@@ -65,17 +64,17 @@ async def _demo(*, serve: bool, host: str, port: int, engine: "EngineName") -> i
 
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(serve_model(engine))
-        relay = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=60))
-        tap = RecordingRelay(relay, model.url)
+        relay_client = await stack.enter_async_context(httpx.AsyncClient(trust_env=False, timeout=60))
+        relay = RecordingRelay(relay_client, model.url)
         proxy = await stack.enter_async_context(
-            serve_proxy(await stack.enter_async_context(serve_app(tap)), host, port)
+            serve_proxy(await stack.enter_async_context(serve_app(relay)), host, port)
         )
         client = await stack.enter_async_context(
             AsyncOpenAI(base_url=f"{proxy}/v1", api_key="none", http_client=DefaultAsyncHttpxClient(trust_env=False))
         )
         _print(_INTRODUCTION)
         _print(f"  model   {model.url}  {model.engine}, text only\n  proxy   {proxy}/v1  fcshim\n")
-        code = await _show(ToolCallingClient(client, "fcshim-tiny"), tap)
+        code = await _show(ToolCallingClient(client, "fcshim-tiny"), relay)
         if serve:
             _print(_INVITATION.format(url=proxy, body=_example_body()))
             await _wait_for_signal()
@@ -84,15 +83,15 @@ async def _demo(*, serve: bool, host: str, port: int, engine: "EngineName") -> i
 
 async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     width = layout.terminal_width()
-    called = await client.ask()
+    message = await client.ask()
     _print(layout.heading("1. The client asks, the model writes text", width))
     _print(
         layout.side_by_side(["THE CLIENT SENT", *_request_lines()], ["THE MODEL WROTE", relay.records[-1].text], width)
         + "\n"
     )
-    _print(layout.heading("2. fcshim reads the text, piece by piece, as events", width))
+    _print(layout.heading("2. fcshim parses the text into events while it streams", width))
     _print("\n".join(layout.truncate(line, width) for line in _event_lines(relay.records[-1])) + "\n")
-    runs = client.run_tools(called)
+    runs = client.run_tools(message)
     _print(layout.heading("3. The client gets a tool call and runs the function", width))
     _print("\n".join(map(_format_run, runs)) + "\n")
     answer = await client.ask()
@@ -117,7 +116,7 @@ def _request_lines() -> Iterable[str]:
 
 
 def _event_lines(record: RecordedExchange) -> Iterable[str]:
-    """Read the pieces once more with the parser that the proxy uses; ids differ from those that the client got."""
+    """Parse the recorded text again, with the parser of the proxy; only the ids differ from those of the client."""
     parser = StreamParser(tools=[TOOL])
     events = [event for piece in record.pieces for event in parser.feed(piece)] + parser.close()
     return (f"{event.__struct_config__.tag:<16} {_event_summary(event)}" for event in events)
@@ -151,9 +150,9 @@ def _print(text: str) -> None:
 
 
 async def _wait_for_signal() -> None:
-    """Wait for Ctrl-C or SIGTERM, so that all that was started is ended in order."""
-    told = asyncio.Event()
+    """Wait for SIGINT or SIGTERM, so that the servers are stopped in order."""
+    signalled = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    await told.wait()
+        loop.add_signal_handler(number, signalled.set)
+    await signalled.wait()

@@ -1,7 +1,6 @@
-"""The model behind HTTP on this machine: the embedded runtime, or a `llama-server` found on PATH, on the same file.
+"""Serves the tiny model over HTTP on this machine, with the embedded runtime or a `llama-server` on PATH.
 
-Rule: loopback and free ports unless told otherwise; whatever is started here is ended here.
-Neighbours: `endpoint` is the application, `run` and `evaluate` use what is served.
+Rule: servers listen on loopback and free ports by default; each is stopped at the end of its context.
 """
 
 import asyncio
@@ -28,14 +27,14 @@ from fcshim.server.run import listen
 LOOPBACK = "127.0.0.1"
 LLAMA_SERVER = "llama-server"
 START_TIMEOUT = 20.0
-"""Seconds for a llama-server to load a file of 1.5 MB; it takes a fraction of one."""
+"""Seconds for a llama-server to load a file of 1.5 MB, which normally takes a fraction of a second."""
 
 EngineName = Literal["auto", "numpy", "llama-server"]
 
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """A model that answers at `url`; `engine` says in words what runs it."""
+    """A model that is served at `url`; `engine` describes the runtime."""
 
     url: str
     engine: str
@@ -43,9 +42,9 @@ class ServedModel:
 
 @asynccontextmanager
 async def serve_model(engine: EngineName = "auto", path: Path = TINY_MODEL) -> AsyncIterator[ServedModel]:
-    """Serve the file; `auto` takes a llama-server from PATH, and the embedded runtime where there is none.
+    """Serve a model file. `auto` uses a llama-server on PATH, otherwise the embedded runtime.
 
-    Raises `ConfigError` where a named engine is missing or does not start.
+    Raises `ConfigError` if a named engine is missing or does not start.
     """
     binary = None if engine == "numpy" else shutil.which(LLAMA_SERVER)
     if engine == "llama-server" and binary is None:
@@ -61,14 +60,14 @@ async def serve_model(engine: EngineName = "auto", path: Path = TINY_MODEL) -> A
 
 @asynccontextmanager
 async def serve_proxy(upstream: str, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
-    """Put fcshim in front of `upstream` and give its URL. Raises `ConfigError` where it cannot listen."""
+    """Serve the proxy for `upstream` and yield its URL. Raises `ConfigError` if it cannot listen."""
     async with serve_app(create_app(Config(upstream=upstream, host=host)), host, port) as url:
         yield url
 
 
 @asynccontextmanager
 async def serve_app(app: App, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
-    """Run an ASGI application in this event loop and give its URL. Raises `ConfigError` where it cannot listen."""
+    """Run an ASGI application in this event loop and yield its URL. Raises `ConfigError` if it cannot listen."""
     with listen(Config(host=host, port=port)) as listener:
         server = _UvicornServer(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
         task = asyncio.create_task(server.serve(sockets=[listener]))
@@ -81,7 +80,7 @@ async def serve_app(app: App, host: str = LOOPBACK, port: int = 0) -> AsyncItera
 
 
 class _UvicornServer(uvicorn.Server):
-    """A server that tells when it has started, and that leaves signals to whoever runs it."""
+    """A uvicorn server that sets `ready` when it has started, and that installs no signal handlers."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -150,7 +149,7 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
 
 
 def _free_port() -> int:
-    """Give a port that was free a moment ago: llama-server cannot be handed a socket."""
+    """Return a port that was free a moment ago, because llama-server cannot take over a listening socket."""
     with socket.create_server((LOOPBACK, 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -1,7 +1,6 @@
-"""What the client does in the demo: ask with a tool, run it, give its result back, read the answer.
+"""The client of the demo: sends a question with a tool, runs the call, sends the result back.
 
-Rule: this is code that any user of the OpenAI client could have written; nothing in it knows fcshim.
-Neighbours: `run` lets it happen and shows it.
+Rule: this is code that any user of the OpenAI client could have written; it does not depend on fcshim.
 """
 
 import json
@@ -38,7 +37,7 @@ TOOL: JSON = {
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """One call that came, and what the function returned."""
+    """A call that was received, and what the function returned."""
 
     name: str
     arguments: dict[str, JSON]
@@ -46,7 +45,7 @@ class ToolRun:
 
 
 class ToolCallingClient:
-    """One conversation; `messages` is what the client would send next."""
+    """One conversation; `messages` are those of the next request."""
 
     def __init__(self, client: "AsyncOpenAI", model: str) -> None:
         self._client = client
@@ -54,7 +53,7 @@ class ToolCallingClient:
         self.messages: list[JSON] = [{"role": "user", "content": QUESTION}]
 
     async def ask(self) -> "ChatCompletionMessage":
-        """Send the conversation with the tool and add the answer to it."""
+        """Send the conversation with the tool, and append the reply to it."""
         stream = self._client.chat.completions.stream(
             model=self._model, messages=self.messages, tools=[TOOL], temperature=0, max_tokens=200
         )
@@ -65,7 +64,7 @@ class ToolCallingClient:
         return message
 
     def run_tools(self, message: "ChatCompletionMessage") -> list[ToolRun]:
-        """Run what was called, and add the results to the conversation."""
+        """Run the calls of a reply, and append the results to the conversation."""
         runs = []
         for call in message.tool_calls or ():
             if call.type == "function" and call.function.name == add_numbers.__name__:

@@ -92,21 +92,21 @@ def _body(table: dict[str, Any], folder: Path, path: Path) -> Body:
     return body
 
 
-def _build_row(kind: type[_Row], values: Mapping[str, Any], place: str, body: Body | None = None) -> _Row:
+def _build_row(kind: type[_Row], values: Mapping[str, Any], location: str, body: Body | None = None) -> _Row:
     """Build a dataclass from a TOML table; every value must have the type of its field."""
     assert dataclasses.is_dataclass(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     unknown = [name for name in values if name not in fields]
     if unknown:
-        raise ConfigError(f"{place}: there is no {unknown[0]!r}. Known are {', '.join(fields)}")
+        raise ConfigError(f"{location}: unknown key {unknown[0]!r}; expected one of {', '.join(fields)}")
     missing = [field.name for field in fields.values() if _is_required(field) and field.name not in values]
     if missing:
-        raise ConfigError(f"{place}: expected {', '.join(map(repr, missing))}")
+        raise ConfigError(f"{location}: expected {', '.join(map(repr, missing))}")
     try:
         types = get_type_hints(kind)
         typed = {name: msgspec.convert(value, types[name]) for name, value in values.items() if name != "body"}
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{place}: {error}") from error
+        raise ConfigError(f"{location}: {error}") from error
     return kind(**typed, **({"body": body} if body is not None else {}))
 
 
@@ -123,8 +123,8 @@ def _check_templates(dialect: Dialect, folder: Path) -> None:
     except TemplateSyntaxError as error:
         raise ConfigError(f"{error.filename or folder}:{error.lineno}: {error.message}") from error
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]  # jinja2 puts the template's own line there
-        raise ConfigError(f"{place.filename}:{place.lineno}: {error}") from error
+        frame = traceback.extract_tb(error.__traceback__)[-1]  # jinja2 puts the template's own line there
+        raise ConfigError(f"{frame.filename}:{frame.lineno}: {error}") from error
 
 
 def _comma_separated(names: Iterable[str]) -> str:

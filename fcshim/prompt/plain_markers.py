@@ -79,10 +79,10 @@ class PlainMarkers:
 
     def add(self, marker: str) -> None:
         """Also escape this marker, from now on. A single character cannot be escaped and is ignored."""
-        beginning = marker[: len(marker) - len(marker.lstrip("_")) + 1]
-        word = PlainMarker(re.escape(beginning), re.escape(marker[len(beginning) :]))
-        if word.tail and word not in self._markers:
-            self._markers.append(word)
+        head = marker[: len(marker) - len(marker.lstrip("_")) + 1]
+        added = PlainMarker(re.escape(head), re.escape(marker[len(head) :]))
+        if added.tail and added not in self._markers:
+            self._markers.append(added)
             self._compile()
 
     def _compile(self) -> None:
@@ -105,10 +105,10 @@ class PlainMarkers:
         found = self._pending_re.search(text)
         if found is None:
             return None
-        begun = self._head_re.match(text, found.start())
-        if begun is None:  # not even that is there
+        head = self._head_re.match(text, found.start())
+        if head is None:  # the head is not complete yet
             return PendingTail(found.start(), len(found[0]), 0)
-        return PendingTail(found.start(), len(begun[1]), len(begun[2]))
+        return PendingTail(found.start(), len(head[1]), len(head[2]))
 
 
 PLAIN_MARKERS = PlainMarkers()

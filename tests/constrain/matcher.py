@@ -1,7 +1,6 @@
-"""Whether a grammar admits a text: as llguidance reads what is written, and straight from the expressions.
+"""Two matchers for grammars: one compiles the Lark text with llguidance, one interprets the expressions directly.
 
-Rule: a text is admitted where all of it is taken and it may end there.
-Neighbours: the tests of this folder ask here what our own writers, sampler and residues say.
+Rule: a text is admitted if all of it is consumed and the grammar may end there.
 """
 
 import pytest
@@ -21,11 +20,11 @@ class Matcher:
         assert not self._matcher.is_error(), self._matcher.get_error()
 
     def admits(self, text: str) -> bool:
-        """Tell whether this is a whole text of the grammar."""
+        """Return whether this is a complete text of the grammar."""
         return self.begins(text) and self._matcher.is_accepting()
 
     def begins(self, text: str) -> bool:
-        """Tell whether a text of the grammar may begin so."""
+        """Return whether this is a prefix of a text of the grammar."""
         self._matcher.reset()
         tokens = self._bytes.tokenize_str(text)
         taken: int = self._matcher.try_consume_tokens(tokens)
@@ -33,12 +32,12 @@ class Matcher:
 
 
 def admits(grammar: Grammar, text: str) -> bool:
-    """Tell the same slowly, without limits, for grammars whose repetitions are few."""
+    """Return whether a text is admitted, without limits; slow, for grammars with few repetitions."""
     return len(text) in _ends(grammar.rules[ROOT], text, {0}, grammar)
 
 
 def _ends(part: Expression, text: str, starts: set[int], grammar: Grammar) -> set[int]:
-    """Give where a part may end that begins at one of `starts`."""
+    """Return where a part may end that begins at one of `starts`."""
     match part:
         case LiteralText():
             return {at + len(part.text) for at in starts if text.startswith(part.text, at)}

@@ -1,8 +1,7 @@
-"""Random texts of a grammar, straight from its expressions.
+"""Samples random texts of a grammar directly from its expressions.
 
-Rule: what comes out is what any writer's grammar must admit; the choice of repetitions leans to the few and the most.
-No key that a schema leaves free comes twice: a grammar cannot see to that, so the sampler does.
-Neighbours: the tests of this folder read the texts with fcshim's own reader, and with llguidance.
+Rule: every written form of the grammar must admit the samples. Repetition counts are mostly small, sometimes maximal.
+The sampler never repeats a key that the schema does not name: a grammar cannot exclude that.
 """
 
 import random
@@ -25,7 +24,7 @@ _ODD = [0x22, 0x5C, 0x7F, 0xA0, 0x2028, 0xFEFF, 0x1F600, 0x3C, 0x7B, 0x7D]
 
 
 def sample(grammar: Grammar, seed: int) -> str:
-    """Give one text."""
+    """Return one text."""
     return "".join(_Sampler(grammar, random.Random(seed)).pieces(grammar.rules[ROOT]))
 
 
@@ -33,7 +32,7 @@ class _Sampler:
     def __init__(self, grammar: Grammar, chance: random.Random) -> None:
         self._grammar = grammar
         self._chance = chance
-        self._room = 400  # repetitions; after them everything is as short as it can be
+        self._room = 400  # repetitions; after these everything is as short as possible
         self._keys: set[str] = set()
 
     def pieces(self, part: Expression) -> Iterator[str]:

@@ -1,7 +1,6 @@
-"""Schemas of arguments as tools have them, and how a value is checked against one.
+"""Hypothesis strategies for schemas of tool arguments.
 
-Rule: every schema here can be satisfied.
-Neighbours: the tests of this folder; `tests.engine.test_constrained` asks a real server to hold to them.
+Rule: every schema can be satisfied.
 """
 
 from typing import Any

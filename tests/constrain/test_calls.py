@@ -1,4 +1,4 @@
-"""The replies that a grammar derives are calls to our own strict reader, in every dialect that has a grammar."""
+"""In every dialect, fcshim's parser reads the replies that a grammar derives as valid calls."""
 
 import itertools
 import json
@@ -32,11 +32,11 @@ from tests.parse.laws import check_reply
 JSON = Any
 CONSTRAINED = {name: row for name, row in DIALECTS.items() if call_template_of(row)}
 ODD = Tool("say", "", {"type": "object", "properties": {"x": {"enum": ['</function_call>"\n', "é", "```", ");"]}}})
-"""Values that hold markers and quotes."""
+"""A tool with values that contain markers and quotes."""
 
 
 def calls_in(text: str, dialect: Dialect, tools: list[Tool], seed: int = 1) -> list[ToolCallEnd]:
-    """Read a reply as it might stream, and give its calls; there must be nothing else in it."""
+    """Parse a reply in random chunks and return its calls; it must contain nothing else."""
     parser = StreamParser(dialect, tools)
     pieces = random_split(text, random.Random(seed))
     events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
@@ -55,7 +55,7 @@ def test_every_dialect_has_a_grammar() -> None:
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)
 @settings(max_examples=8, deadline=None)
 @given(drawn=st.dictionaries(schemas.names, schemas.arguments, min_size=1, max_size=3), seed=st.integers(0, 2**32))
-def test_what_is_derived_is_read_as_valid_calls(dialect: Dialect, drawn: dict[str, JSON], seed: int) -> None:
+def test_sampled_replies_are_parsed_as_valid_calls(dialect: Dialect, drawn: dict[str, JSON], seed: int) -> None:
     tools = [ODD, *(Tool(name, "", schema) for name, schema in drawn.items() if name != "say")]
     by_name = {tool.name: tool.parameters for tool in tools}
     grammar = grammar_of_calls(dialect, tools)
@@ -72,7 +72,7 @@ def test_what_is_derived_is_read_as_valid_calls(dialect: Dialect, drawn: dict[st
 
 
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)
-def test_one_call_is_one_where_no_more_are_allowed(dialect: Dialect) -> None:
+def test_without_parallel_calls_a_reply_has_one_call(dialect: Dialect) -> None:
     tools = [ODD, Tool("add")]
     several = grammar_of_calls(dialect, tools)
     single = grammar_of_calls(dialect, tools, parallel=False)
@@ -95,7 +95,7 @@ def test_names_with_quotes_are_written_as_json() -> None:
 
 
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)
-def test_text_may_stand_instead_and_a_call_behind_it_is_held_to_its_schema_where_a_marker_tells_it(
+def test_free_text_is_admitted_and_calls_after_a_marker_are_constrained(
     dialect: Dialect,
 ) -> None:
     tools = [Tool("f", "", {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]})]
@@ -116,7 +116,7 @@ def test_text_may_stand_instead_and_a_call_behind_it_is_held_to_its_schema_where
         assert not matcher.begins(marker + "x")
 
 
-def test_text_is_anything_but_the_marker() -> None:
+def test_free_text_is_all_text_without_the_marker() -> None:
     rules = Rules()
     said = free_text("<ab>", LiteralText("!"), rules)
     assert said is not None
@@ -130,7 +130,7 @@ def test_text_is_anything_but_the_marker() -> None:
 
 
 @pytest.mark.parametrize("marker", ["", "<", "<<", "<|a|><|b|>"])
-def test_a_marker_that_begins_twice_is_not_searched_in_text(marker: str) -> None:
+def test_a_marker_that_repeats_its_first_character_is_not_supported(marker: str) -> None:
     assert free_text(marker, LiteralText(""), Rules()) is None
 
 
@@ -139,7 +139,7 @@ DOCUMENT = {"type": "object", "properties": {"city": {"type": "string"}, "to": {
 
 @settings(max_examples=60, deadline=None)
 @given(schema=schemas.values, seed=st.integers(0, 2**32))
-def test_a_document_satisfies_its_schema_whatever_kind_of_value_it_is(schema: JSON, seed: int) -> None:
+def test_sampled_documents_satisfy_their_schema(schema: JSON, seed: int) -> None:
     grammar = grammar_of_document(schema, FUNCTION_CALL)
     assert grammar is not None
     value = json.loads(sample(grammar, seed))
@@ -147,7 +147,7 @@ def test_a_document_satisfies_its_schema_whatever_kind_of_value_it_is(schema: JS
     assert [] == list(Draft202012Validator(schema).iter_errors(value))
 
 
-def test_a_document_of_any_kind_holds_containers_inside_one_another() -> None:
+def test_a_document_of_any_kind_may_nest_containers() -> None:
     grammar = grammar_of_document({"type": "object"}, FUNCTION_CALL)
     assert grammar is not None
     matcher = Matcher(grammar)
@@ -157,7 +157,7 @@ def test_a_document_of_any_kind_holds_containers_inside_one_another() -> None:
     assert not matcher.admits('{"a": 1')
 
 
-def test_a_reply_with_a_document_or_calls_is_one_of_them() -> None:
+def test_a_reply_is_a_document_or_calls() -> None:
     grammar = grammar_of_document(DOCUMENT, FUNCTION_CALL, [Tool("add")])
     assert grammar is not None
     matcher = Matcher(grammar)
@@ -168,7 +168,7 @@ def test_a_reply_with_a_document_or_calls_is_one_of_them() -> None:
     assert not matcher.begins("Well")
 
 
-def test_notes_say_whose_schema_is_not_held_to() -> None:
+def test_notes_name_the_tool_whose_schema_is_not_enforced() -> None:
     tool = Tool("add", "", {"type": "object", "properties": {"x": {"type": "string", "pattern": "a+"}}})
     grammar = grammar_of_calls(FUNCTION_CALL, [tool])
     assert grammar is not None
@@ -178,7 +178,7 @@ def test_notes_say_whose_schema_is_not_held_to() -> None:
 
 @pytest.mark.parametrize("dialect", ["qwen3_xml", "kimi_k3", "minimax_m3", "pythonic", "gemma4"])
 @pytest.mark.parametrize("hostile", sorted(set(HOSTILE) - {"half a character", "one inside another"}))
-def test_hostile_schemas_leave_a_call_possible_in_every_language(dialect: str, hostile: str) -> None:
+def test_hostile_schemas_still_give_a_call_in_every_syntax(dialect: str, hostile: str) -> None:
     tool = Tool("f", "", HOSTILE[hostile])
     grammar = grammar_of_calls(DIALECTS[dialect], [tool], parallel=False)
     assert grammar is not None
@@ -189,7 +189,7 @@ def test_hostile_schemas_leave_a_call_possible_in_every_language(dialect: str, h
     assert len(written) < 1_000_000
 
 
-def test_a_name_that_does_not_fit_into_a_tag_is_left_out_and_noted() -> None:
+def test_a_name_that_cannot_be_in_a_tag_is_omitted_and_noted() -> None:
     schema = {"type": "object", "properties": {"a>b\n": {}, "c": {"type": "null"}}, "required": ["a>b\n", "c"]}
     grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [Tool("f", "", schema)], parallel=False)
     assert grammar is not None
@@ -198,7 +198,7 @@ def test_a_name_that_does_not_fit_into_a_tag_is_left_out_and_noted() -> None:
     assert "<parameter=c>\nnull\n</parameter>" in sample(grammar, 1)
 
 
-def test_a_value_that_would_close_its_tag_is_left_out_and_noted() -> None:
+def test_a_value_that_contains_a_marker_is_omitted_and_noted() -> None:
     schema = {"type": "object", "properties": {"x": {"enum": ["</parameter>", "a"]}}, "required": ["x"]}
     grammar = grammar_of_calls(DIALECTS["qwen3_xml"], [Tool("f", "", schema)], parallel=False)
     assert grammar is not None
@@ -208,7 +208,7 @@ def test_a_value_that_would_close_its_tag_is_left_out_and_noted() -> None:
 
 
 @pytest.mark.parametrize("kinds", [["string", "null"], ["string", "integer"], ["string", "boolean", "array"]])
-def test_raw_text_is_never_taken_for_a_value_of_another_kind(kinds: list[str]) -> None:
+def test_raw_strings_are_never_parsed_as_another_kind(kinds: list[str]) -> None:
     one = {"type": kinds, "maxLength": 5, "minimum": 10**6, "minItems": 1, "items": {"type": "integer"}}
     schema = {"type": "object", "properties": {"x": one}, "required": ["x"]}
     tool = Tool("f", "", schema)
@@ -226,7 +226,7 @@ def test_raw_text_is_never_taken_for_a_value_of_another_kind(kinds: list[str]) -
 
 
 @pytest.mark.parametrize("dialect", ["qwen3_xml", "dsml", "minimax_m3", "pythonic", "gemma4"])
-def test_arguments_of_several_kinds_are_told_apart(dialect: str) -> None:
+def test_alternatives_of_arguments_are_parsed_as_written(dialect: str) -> None:
     text = {"type": "string", "enum": ["5", "true", "x"]}
     kinds = [
         {"type": "object", "properties": {"a": text, "b": {"type": "object", "maxProperties": 0}}, "required": ["a"]},

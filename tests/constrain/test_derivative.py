@@ -1,4 +1,4 @@
-"""The rest of a grammar admits exactly what completes a prefix, and is found in time that grows with the prefix."""
+"""The derivative of a grammar admits exactly what completes the prefix, in time linear in the prefix."""
 
 import json
 import math
@@ -45,7 +45,7 @@ WRITE = Tool(
 )
 REQUIRED = Request(model="m", messages=(), tool_choice=ToolChoice("required"))
 WIDE = GrammarLimits(characters=60_000, items=1_000, further_calls=7)
-"""So wide that no derived text comes to them: for what follows a prefix they count anew."""
+"""Limits that no sampled text reaches, since the limits of a derivative count from zero."""
 
 _letters = st.text("ab", max_size=3)
 _leaves: st.SearchStrategy[Expression] = st.one_of(
@@ -78,7 +78,7 @@ EMPTY_ROUNDS = Grammar({ROOT: series(Repeat(Repeat(chars("a"), 0, None), 2, None
 @example(AMBIGUOUS, "aaaa", "aaaa")
 @example(AMBIGUOUS, "a", "a")
 @example(EMPTY_ROUNDS, "aa", "ab")
-def test_a_rest_is_admitted_exactly_where_the_whole_is(grammar: Grammar, prefix: str, rest: str) -> None:
+def test_a_rest_is_admitted_if_and_only_if_the_whole_text_is(grammar: Grammar, prefix: str, rest: str) -> None:
     found = derivative(grammar, prefix)
 
     assert admits(grammar, prefix + rest) == (found is not None and admits(found, rest))
@@ -86,7 +86,7 @@ def test_a_rest_is_admitted_exactly_where_the_whole_is(grammar: Grammar, prefix:
 
 @settings(max_examples=60, deadline=None)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
-def test_any_cut_of_a_derived_call_leaves_its_rest_and_nothing_that_does_not_belong(schema: JSON, seed: int) -> None:
+def test_the_derivative_by_any_prefix_of_a_call_admits_its_rest_and_no_invalid_one(schema: JSON, seed: int) -> None:
     made = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), Tool("add")])
     assert made is not None
     grammar = Grammar(made.rules, made.notes, WIDE)
@@ -104,7 +104,7 @@ def test_any_cut_of_a_derived_call_leaves_its_rest_and_nothing_that_does_not_bel
     assert Matcher(grammar).begins(wrong) == matcher.begins(wrong[at:]) == (derivative(grammar, wrong) is not None)
 
 
-def test_the_rest_of_a_rest_is_the_rest() -> None:
+def test_derivatives_compose() -> None:
     grammar = grammar_of_calls(FUNCTION_CALL, [WRITE])
     assert grammar is not None
     text = sample(grammar, 3)
@@ -119,7 +119,7 @@ def test_the_rest_of_a_rest_is_the_rest() -> None:
     assert Matcher(left).admits(text[60:])
 
 
-def test_nothing_may_follow_a_whole_text_but_nothing() -> None:
+def test_only_the_empty_text_follows_a_complete_one() -> None:
     grammar = Grammar({ROOT: LiteralText("abc")})
     rest = derivative(grammar, "abc")
     assert rest is not None
@@ -129,7 +129,7 @@ def test_nothing_may_follow_a_whole_text_but_nothing() -> None:
     assert derivative(grammar, "") is grammar
 
 
-def test_texts_of_any_length_are_told_apart() -> None:
+def test_long_literal_texts_are_distinguished() -> None:
     long = "".join(random.Random(1).choices("ab", k=5_000))
     grammar = Grammar({ROOT: choice([LiteralText(long + "c"), LiteralText(long + "d")])})
     rest = derivative(grammar, long)
@@ -139,7 +139,7 @@ def test_texts_of_any_length_are_told_apart() -> None:
     assert derivative(grammar, long[:-1] + "c") is None
 
 
-def test_a_part_that_must_come_a_thousand_times_leaves_few_ways() -> None:
+def test_a_long_bounded_repetition_has_few_continuations() -> None:
     grammar = Grammar({ROOT: Repeat(choice([LiteralText("a"), LiteralText("aa"), LiteralText("ab")]), 1_000, 1_000)})
     rest = derivative(grammar, "aab" * 300)
     assert rest is not None
@@ -147,15 +147,15 @@ def test_a_part_that_must_come_a_thousand_times_leaves_few_ways() -> None:
     assert len(write_gbnf(rest)) < 1_000
 
 
-def test_more_ways_than_are_followed_are_none() -> None:
+def test_too_many_continuations_give_none() -> None:
     members = [series(LiteralText("a"), Repeat(chars("az"), at, at)) for at in range(MAX_CONTINUATIONS + 1)]
     grammar = Grammar({ROOT: choice([series(member, LiteralText(f"{at}")) for at, member in enumerate(members)])})
 
     assert derivative(grammar, "a") is None
 
 
-def test_members_that_may_all_be_missing_do_not_nest() -> None:
-    """Five hundred rules, each of which leads to the next."""
+def test_chains_of_optional_members_do_not_exceed_the_recursion_limit() -> None:
+    """Five hundred rules, each of which refers to the next."""
     schema = {"type": "object", "properties": {f"p{at}": {"type": "null"} for at in range(500)}}
     grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema)], parallel=False)
     assert grammar is not None
@@ -183,10 +183,10 @@ def test_work_is_linear_in_the_prefix(piece: str, bounded: bool) -> None:
     assert slope < 1.1, works
 
 
-# The rest of calls.
+# Resumed calls.
 
 
-def test_a_model_goes_on_inside_the_call_that_was_begun() -> None:
+def test_the_rest_of_a_call_is_constrained_to_the_prefix_and_the_schema() -> None:
     prefix = write_partial_calls(FUNCTION_CALL, [("write", '{ "path": "a b",\n "text": "one \\"')])
     assert prefix is not None
     made = constraint_for_rest("gbnf", FUNCTION_CALL, [WRITE, Tool("add")], REQUIRED, prefix)
@@ -201,10 +201,10 @@ def test_a_model_goes_on_inside_the_call_that_was_begun() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_in_every_dialect_of_json_the_second_call_may_have_begun(dialect: Any) -> None:
-    frames = call_template_of(dialect)
-    assert frames is not None
-    if not frames.is_json:
+def test_in_every_json_dialect_a_second_call_can_be_resumed(dialect: Any) -> None:
+    template = call_template_of(dialect)
+    assert template is not None
+    if not template.is_json:
         assert write_partial_calls(dialect, [("write", "{")]) is None
         return
     calls = [("write", json.dumps({"path": "a", "text": "b"})), ("write", '{"path": "a')]
@@ -216,7 +216,7 @@ def test_in_every_dialect_of_json_the_second_call_may_have_begun(dialect: Any) -
     assert constraint_for_rest("json_schema", dialect, [WRITE], REQUIRED, several) is None
 
 
-def test_what_is_left_is_held_to_the_tokens_that_are_left() -> None:
+def test_the_rest_is_limited_to_the_remaining_tokens() -> None:
     prefix = write_partial_calls(FUNCTION_CALL, [("write", '{"path": "' + "x" * 9_000)])
     assert prefix is not None
     few = Request(model="m", messages=(), tool_choice=ToolChoice("required"), max_tokens=300)

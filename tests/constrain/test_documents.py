@@ -1,4 +1,4 @@
-"""Schemas and structural tags of replies that call."""
+"""JSON Schemas and structural tags of replies with calls."""
 
 import json
 
@@ -22,7 +22,7 @@ def request(*, parallel: bool = True, verbatim: dict | None = None) -> Request:
     return Request(model="m", messages=(), tool_choice=choice, parallel_tool_calls=parallel, verbatim=verbatim or {})
 
 
-def test_a_schema_admits_what_the_bare_dialect_reads_and_its_references_still_lead_home() -> None:
+def test_a_schema_admits_calls_of_the_bare_dialect_and_resolves_its_references() -> None:
     made = constraint_for("json_schema", FUNCTION_CALL, TOOLS, request())
     assert made is not None
     validator = Draft202012Validator(made.fields["response_format"]["json_schema"]["schema"])
@@ -39,7 +39,7 @@ def test_a_schema_admits_what_the_bare_dialect_reads_and_its_references_still_le
     ]
 
 
-def test_one_call_is_an_object() -> None:
+def test_without_parallel_calls_the_reply_is_one_object() -> None:
     made = constraint_for("json_schema", FUNCTION_CALL, TOOLS, request(parallel=False))
     assert made is not None
     validator = Draft202012Validator(made.fields["response_format"]["json_schema"]["schema"])
@@ -48,7 +48,7 @@ def test_one_call_is_an_object() -> None:
     assert not validator.is_valid([{"name": "add", "arguments": {"a": 1}}])
 
 
-def test_a_client_of_ollama_gets_the_schema_as_its_format() -> None:
+def test_a_request_of_ollamas_api_gets_the_schema_as_its_format() -> None:
     asked = request(verbatim={"ollama": {"options": {"num_ctx": 1}}})
     made = constraint_for("json_schema", FUNCTION_CALL, TOOLS, asked)
     assert made is not None
@@ -56,7 +56,7 @@ def test_a_client_of_ollama_gets_the_schema_as_its_format() -> None:
     assert "items" in apply_constraint(asked, made).verbatim["ollama"]["format"]
 
 
-def test_a_structural_tag_has_a_tag_for_each_tool_in_the_dialects_own_words() -> None:
+def test_a_structural_tag_has_a_tag_with_the_dialects_markers_for_each_tool() -> None:
     made = constraint_for("structural_tag", FUNCTION_CALL, TOOLS, request(parallel=False))
     assert made is not None
     form = made.fields["response_format"]["format"]
@@ -73,7 +73,7 @@ def test_a_structural_tag_has_a_tag_for_each_tool_in_the_dialects_own_words() ->
 
 
 @pytest.mark.parametrize("name", ["granite", "pythonic", "qwen3_xml"])
-def test_calls_that_are_no_tags_with_json_inside_are_a_grammar_in_one(name: str) -> None:
+def test_calls_that_are_not_tagged_json_become_one_grammar(name: str) -> None:
     made = constraint_for("structural_tag", get_dialect(name), TOOLS, request())
     grammar = constraint_for("gbnf", get_dialect(name), TOOLS, request())
     assert made is not None

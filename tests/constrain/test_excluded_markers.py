@@ -1,4 +1,4 @@
-"""Texts without markers: none that is admitted holds one, and nearly all that hold none are admitted."""
+"""Admitted texts never contain a marker, and nearly all texts without one are admitted."""
 
 import re
 
@@ -29,7 +29,7 @@ def grammar_of(markers: tuple[str, ...]) -> Grammar:
 @pytest.mark.parametrize("markers", SETS.values(), ids=SETS)
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_no_text_holds_a_marker(markers: tuple[str, ...], seed: int) -> None:
+def test_no_sampled_text_contains_a_marker(markers: tuple[str, ...], seed: int) -> None:
     text = sample(grammar_of(markers), seed)
 
     assert not any(marker in text for marker in markers), text
@@ -44,11 +44,11 @@ def test_no_text_holds_a_marker(markers: tuple[str, ...], seed: int) -> None:
 @example(["</", "</", "<", "</par", "</", "a"])
 @example(["<<<"] * 5)
 @example(["<<<"] * 6)
-def test_what_is_admitted_is_what_holds_none(parts: list[str]) -> None:
+def test_texts_without_a_marker_are_admitted_up_to_a_bound_and_others_never(parts: list[str]) -> None:
     text = "".join(parts)
     holds = any(marker in text for marker in SETS["tags"])
     admitted = admits(grammar_of(SETS["tags"]), text)
-    # The grammar admits a bounded number of marker beginnings in a row; a text with more of them may be refused.
+    # The grammar admits a bounded number of marker prefixes in a row; a text with more of them may be rejected.
     bounded = text.count("<") <= 1 + _MAX_RESTARTS
 
     assert not (holds and admitted), text
@@ -57,7 +57,7 @@ def test_what_is_admitted_is_what_holds_none(parts: list[str]) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(parts=st.lists(st.sampled_from(["]<", "]", "<", "]minimax", ">[", "minimax[>", "a", "]<]m", "[>["]), max_size=7))
-def test_where_markers_hold_their_first_character_only_one_may_begin_inside_another(parts: list[str]) -> None:
+def test_a_marker_prefix_may_contain_one_other_prefix(parts: list[str]) -> None:
     text = "".join(parts)
     markers = SETS["one inside another"]
     holds = any(marker in text for marker in markers)
@@ -67,7 +67,7 @@ def test_where_markers_hold_their_first_character_only_one_may_begin_inside_anot
     assert holds or tangled or admits(grammar_of(markers), text), text
 
 
-def test_most_of_a_long_marker_that_holds_another_is_avoided_with_it() -> None:
+def test_a_long_marker_is_excluded_by_its_distinctive_prefix() -> None:
     grammar = grammar_of(SETS["long ones, which hold another"])
 
     assert [True, True, False] == [
@@ -75,7 +75,7 @@ def test_most_of_a_long_marker_that_holds_another_is_avoided_with_it() -> None:
     ]
 
 
-def test_the_text_behind_is_not_taken_for_part_of_it() -> None:
+def test_a_marker_prefix_may_precede_the_closing_tag() -> None:
     units = text_excluding("x", SETS["tags"], ASCII)
     whole = series(Repeat(units.unit, 0, None), units.last, LiteralText("</parameter>"))
     grammar = Grammar({**units.rules, ROOT: choice([whole])})

@@ -1,4 +1,4 @@
-"""llguidance compiles what is written, and admits exactly what is derived."""
+"""llguidance compiles the Lark grammars and admits the sampled texts."""
 
 import json
 import random
@@ -22,7 +22,7 @@ JSON = Any
 
 @settings(max_examples=40, deadline=None)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
-def test_what_is_derived_is_admitted(schema: JSON, seed: int) -> None:
+def test_sampled_texts_are_admitted(schema: JSON, seed: int) -> None:
     grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), Tool("add")])
     assert grammar is not None
     grammar = limit_tokens(grammar, 2_000)
@@ -32,8 +32,8 @@ def test_what_is_derived_is_admitted(schema: JSON, seed: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
-def test_what_is_spoilt_is_not_admitted_unless_it_is_derived_otherwise(schema: JSON, seed: int) -> None:
-    """A text with one character less ends, as JSON and as a tag, nowhere."""
+def test_damaged_texts_are_rejected_unless_the_grammar_derives_them(schema: JSON, seed: int) -> None:
+    """A shortened text is incomplete, as JSON and as a tag."""
     grammar = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema)], parallel=False)
     assert grammar is not None
     grammar = limit_tokens(grammar, 2_000)
@@ -76,7 +76,7 @@ def test_every_dialect_compiles(name: str) -> None:
     assert all(matcher.admits(sample(limit_tokens(grammar, 2_000), seed)) for seed in range(5))
 
 
-def test_odd_characters_are_written_so_that_they_are_read_back() -> None:
+def test_unusual_characters_survive_the_notation() -> None:
     odd = '"\\/\n\r\t\x00\x7f\u2028é\U0001f600]^-'
     ranges = choice([chars("]"), chars("^"), chars("-"), chars("\U0001f600"), chars("\\")])
     grammar = Grammar({ROOT: series(LiteralText(odd), Repeat(ranges, 2, 3))})

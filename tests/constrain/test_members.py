@@ -1,4 +1,4 @@
-"""The members of objects whose names are free, listed or matched by patterns, as generators of schemas write them."""
+"""Members with unnamed, listed or pattern-matched names, as schema generators declare them."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def notes(schema: JSON) -> tuple[str, ...]:
         {"patternProperties": {"^.*$": {"type": "integer"}, "": {"minimum": 1, "maximum": 9}}},
     ],
 )
-def test_dictionaries_hold_values_of_their_schema_however_they_are_written(said: JSON) -> None:
+def test_every_way_to_declare_a_dictionary_constrains_its_values(said: JSON) -> None:
     schema = {"type": "object", **said}
     found = [value for each in member(schema) for value in each.values()]
 
@@ -36,7 +36,7 @@ def test_dictionaries_hold_values_of_their_schema_however_they_are_written(said:
 
 
 @pytest.mark.parametrize("more", [{}, {"additionalProperties": False}, {"additionalProperties": {"const": 1}}])
-def test_values_of_names_that_match_a_pattern_are_held_to_and_the_names_are_not(more: JSON) -> None:
+def test_pattern_properties_constrain_values_but_not_names(more: JSON) -> None:
     schema = {"type": "object", "patternProperties": {"^a": INTEGER, "^b": {"const": 0}}, **more}
     found = {value for each in member(schema, 200) for value in each.values()}
 
@@ -44,14 +44,14 @@ def test_values_of_names_that_match_a_pattern_are_held_to_and_the_names_are_not(
     assert ("patternProperties is not enforced", *TWICE) == notes(schema)
 
 
-def test_a_name_that_is_required_may_be_one_that_a_pattern_admits() -> None:
+def test_a_required_name_may_be_declared_by_a_pattern() -> None:
     schema = {"type": "object", "patternProperties": {"^a": INTEGER}, "required": ["a1"], "additionalProperties": False}
 
     assert {("a1",)} == {tuple(value) for value in member(schema)}
     assert DIGITS >= {value["a1"] for value in member(schema)}
 
 
-def test_a_pattern_that_all_names_match_holds_for_those_that_are_named() -> None:
+def test_a_pattern_that_matches_all_names_also_applies_to_named_members() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {"type": "number", "maximum": 3}},
@@ -64,7 +64,7 @@ def test_a_pattern_that_all_names_match_holds_for_those_that_are_named() -> None
 
 
 @pytest.mark.parametrize("names", [{"enum": ["a", "b"]}, {"type": "string", "enum": ["b", 5, "a"]}])
-def test_names_that_are_listed_are_members(names: JSON) -> None:
+def test_listed_property_names_are_members(names: JSON) -> None:
     schema = {"type": "object", "propertyNames": names, "additionalProperties": INTEGER, "required": ["a"]}
     found = member(schema)
 
@@ -73,13 +73,13 @@ def test_names_that_are_listed_are_members(names: JSON) -> None:
     assert () == notes(schema)
 
 
-def test_a_member_whose_name_is_not_listed_may_not_be_there() -> None:
+def test_a_member_outside_the_listed_property_names_is_not_allowed() -> None:
     schema = {"type": "object", "properties": {"a": INTEGER, "b": INTEGER}, "propertyNames": {"const": "a"}}
 
     assert {(), ("a",)} == {tuple(value) for value in member(schema)}
 
 
-def test_other_words_about_names_are_not_held_to() -> None:
+def test_other_keywords_about_names_are_not_enforced() -> None:
     schema = {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"}, "additionalProperties": INTEGER}
 
     assert ("propertyNames is not enforced", *TWICE) == notes(schema)

@@ -1,4 +1,4 @@
-"""Schemas in the order in which a call has begun."""
+"""Schemas whose members are in the order of an incomplete call."""
 
 import pytest
 
@@ -8,12 +8,12 @@ POINT = {"type": "object", "properties": {"x": {"type": "number"}, "y": {"type":
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": POINT, "c": True}, "required": ["a"]}
 
 
-def order(begun: str, schema=SCHEMA) -> list[str]:
-    return list(order_by_prefix(schema, begun)["properties"])
+def order(prefix: str, schema=SCHEMA) -> list[str]:
+    return list(order_by_prefix(schema, prefix)["properties"])
 
 
 @pytest.mark.parametrize(
-    ("begun", "members"),
+    ("prefix", "members"),
     [
         ("", "abc"),
         ("{", "abc"),
@@ -27,18 +27,18 @@ def order(begun: str, schema=SCHEMA) -> list[str]:
         ('{"b": {"c": [{"c": 1}]}, "a": "', "bac"),
     ],
 )
-def test_what_was_said_comes_first_as_it_was_said(begun: str, members: str) -> None:
-    assert list(members) == order(begun)
+def test_members_in_the_prefix_come_first_in_its_order(prefix: str, members: str) -> None:
+    assert list(members) == order(prefix)
 
 
-def test_so_do_the_members_of_an_object_that_has_begun() -> None:
+def test_members_of_an_incomplete_object_are_ordered_too() -> None:
     found = order_by_prefix(SCHEMA, '{"b": {"y": 1, ')
 
     assert ["b", "a", "c"] == list(found["properties"])
     assert ["y", "x"] == list(found["properties"]["b"]["properties"])
 
 
-def test_a_member_that_is_admitted_without_a_name_is_named_and_one_that_is_not_is_none() -> None:
+def test_an_additional_member_becomes_a_named_one_unless_it_is_not_allowed() -> None:
     counted = {**SCHEMA, "additionalProperties": {"type": "integer"}}
     closed = {**SCHEMA, "additionalProperties": False}
 
@@ -48,13 +48,13 @@ def test_a_member_that_is_admitted_without_a_name_is_named_and_one_that_is_not_i
 
 
 @pytest.mark.parametrize("schema", [True, {}, {"$ref": "#/$defs/x"}, {"properties": []}])
-def test_an_odd_schema_is_no_trouble(schema) -> None:
+def test_an_unusual_schema_raises_no_error(schema) -> None:
     found = order_by_prefix(schema, '{"a": {"b": 1, ')
 
     assert schema is True or list(found["properties"]) == ["a"]
 
 
-def test_the_schema_itself_stays_as_it_was() -> None:
+def test_the_original_schema_is_not_modified() -> None:
     order_by_prefix(SCHEMA, '{"c": 1, "b": {"y": 2}, "new": 3')
 
     assert ["a", "b", "c"] == list(SCHEMA["properties"])

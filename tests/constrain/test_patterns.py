@@ -1,4 +1,4 @@
-"""What is admitted for a pattern matches it, in time that no pattern makes long."""
+"""Strings that are admitted for a pattern match it, and the work is bounded for every pattern."""
 
 import json
 import re
@@ -70,7 +70,7 @@ NOT_READ = [
 
 
 @pytest.mark.parametrize("text", READ)
-def test_what_is_derived_matches(text: str) -> None:
+def test_sampled_texts_match(text: str) -> None:
     found = read_pattern(text)
     assert found is not None
     compiled = re.compile(text.replace("(?<", "(?P<"))
@@ -81,7 +81,7 @@ def test_what_is_derived_matches(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", NOT_READ)
-def test_what_cannot_be_followed_is_not_read(text: str) -> None:
+def test_unsupported_and_ambiguous_patterns_give_none(text: str) -> None:
     assert read_pattern(text) is None
 
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_followed_is_not_read(text: str) -> None:
         (r"\.png$", [".png", "x.png", ".png.png"], ["png", ".pngx"]),
     ],
 )
-def test_a_text_is_admitted_where_it_matches(text: str, good: list[str], bad: list[str]) -> None:
+def test_admitted_texts_match_and_others_do_not(text: str, good: list[str], bad: list[str]) -> None:
     found = read_pattern(text)
     assert found is not None
     grammar = Grammar({ROOT: found})
@@ -106,7 +106,7 @@ def test_a_text_is_admitted_where_it_matches(text: str, good: list[str], bad: li
 
 @settings(max_examples=300, deadline=None)
 @given(text=st.text(r"ab^$()|*+?[]{}-.,\d12", max_size=14), seed=st.integers(0, 2**32))
-def test_whatever_the_pattern_says_it_is_read_as_it_is_meant_or_not_at_all(text: str, seed: int) -> None:
+def test_any_pattern_is_read_correctly_or_not_at_all(text: str, seed: int) -> None:
     found = read_pattern(text)
     if found is None:
         return
@@ -126,7 +126,9 @@ def test_whatever_the_pattern_says_it_is_read_as_it_is_meant_or_not_at_all(text:
         (r"^a+b$", 0, 9, None),
     ],
 )
-def test_lengths_hold_as_well_where_that_can_be_said(text: str, least: int, most: int, expected: str | None) -> None:
+def test_length_keywords_apply_where_they_can_be_expressed(
+    text: str, least: int, most: int, expected: str | None
+) -> None:
     found = read_pattern(text)
     assert found is not None
     limited = with_length(found, least, most)
@@ -140,7 +142,7 @@ def test_lengths_hold_as_well_where_that_can_be_said(text: str, least: int, most
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_in_every_dialect_an_argument_matches_as_it_is_read(name: str) -> None:
+def test_in_every_dialect_the_parsed_argument_matches(name: str) -> None:
     texts = [r"^[A-Z]{3}-\d{4}$", r'^(a"b|c\\d|e<f|g\[h)$', r"^[^x]{4}$"]
     properties = {f"p{at}": {"type": "string", "pattern": text} for at, text in enumerate(texts)}
     tool = Tool("f", "", {"type": "object", "properties": properties, "required": ["p0"]})
@@ -163,11 +165,11 @@ def test_in_every_dialect_an_argument_matches_as_it_is_read(name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["(" * 250 + "a" * 250, "a|" * 250, "[" + "a-b" * 160 + "]", "(a?){9}" * 70, "^(a|b|ab)*" * 40]
 )
-def test_no_pattern_takes_long(text: str) -> None:
+def test_no_pattern_takes_much_work(text: str) -> None:
     assert steps(lambda: read_pattern.__wrapped__(text)) < 5_000_000
 
 
-def test_the_ways_that_a_sampler_follows_stay_few() -> None:
+def test_a_sampler_keeps_few_states() -> None:
     for text in READ:
         tool = Tool("f", "", {"type": "object", "properties": {"x": {"type": "string", "pattern": text}}})
         grammar = grammar_of_calls(FUNCTION_CALL, [tool], parallel=False)

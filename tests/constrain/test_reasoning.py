@@ -1,4 +1,4 @@
-"""A model that thinks may think before a call that is demanded, and then calls."""
+"""A reasoning model may reason before a required call."""
 
 import json
 import random
@@ -24,7 +24,7 @@ CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>
 
 @pytest.mark.parametrize("in_reasoning", ["", "<think>"])
 @pytest.mark.parametrize("dialect", ["function_call", "qwen3_xml", "pythonic", "bare_json", "gemma4"])
-def test_what_is_derived_is_reasoning_and_then_calls(dialect: str, in_reasoning: str) -> None:
+def test_sampled_replies_are_reasoning_then_calls(dialect: str, in_reasoning: str) -> None:
     grammar = grammar_of_calls(
         DIALECTS[dialect], [ADD], reasoning=ReasoningSyntax("<think>", opened=bool(in_reasoning))
     )
@@ -33,7 +33,7 @@ def test_what_is_derived_is_reasoning_and_then_calls(dialect: str, in_reasoning:
     for seed in range(30):
         text = sample(limit_tokens(grammar, 2_000), seed)
         if "</think>" in text and not in_reasoning and not text.startswith("<think>"):
-            continue  # the prompt has opened it, which only the server knows
+            continue  # the prompt may have opened it, which the parser cannot know
         parser = StreamParser(dialect, [ADD], in_reasoning=in_reasoning)
         pieces = random_split(text, random.Random(seed))
         events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
@@ -45,15 +45,17 @@ def test_what_is_derived_is_reasoning_and_then_calls(dialect: str, in_reasoning:
     assert thought > 3
 
 
-def test_reasoning_that_was_begun_must_be_closed_and_other_reasoning_may_be_missing() -> None:
+def test_open_reasoning_must_end_and_other_reasoning_is_optional() -> None:
     free = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, reasoning=ReasoningSyntax("<think>"))
-    begun = grammar_of_calls(FUNCTION_CALL, [ADD], parallel=False, reasoning=ReasoningSyntax("<think>", opened=True))
+    unfinished = grammar_of_calls(
+        FUNCTION_CALL, [ADD], parallel=False, reasoning=ReasoningSyntax("<think>", opened=True)
+    )
     assert free is not None
-    assert begun is not None
+    assert unfinished is not None
 
     assert [True, True, True] == [admits(free, each + CALL) for each in ("", "<think>a</think>\n\n", "a</think>")]
-    assert [False, True] == [admits(begun, each + CALL) for each in ("", "a < b </think>\n")]
-    assert not admits(begun, f"a{CALL}")
+    assert [False, True] == [admits(unfinished, each + CALL) for each in ("", "a < b </think>\n")]
+    assert not admits(unfinished, f"a{CALL}")
 
 
 @pytest.mark.parametrize(
@@ -69,14 +71,14 @@ def test_reasoning_that_was_begun_must_be_closed_and_other_reasoning_may_be_miss
         ("tiny", None),
     ],
 )
-def test_models_that_think_are_known_by_their_names(model: str, opening: str | None) -> None:
+def test_reasoning_models_are_known_by_name(model: str, opening: str | None) -> None:
     found = reasoning_of(model)
 
     assert opening == (found and found.opening)
     assert ReasoningSyntax("<seed:think>", opened=True) == reasoning_of(model, "<seed:think>")
 
 
-def test_a_request_says_by_its_model_whether_there_are_thoughts() -> None:
+def test_the_model_of_a_request_decides_whether_reasoning_is_admitted() -> None:
     request = Request(model="tiny", messages=(), tool_choice=ToolChoice("required"))
     thinker = msgspec.structs.replace(request, model="qwq-32b")
     made = [constraint_for("gbnf", FUNCTION_CALL, [ADD], each) for each in (request, thinker)]
@@ -84,13 +86,13 @@ def test_a_request_says_by_its_model_whether_there_are_thoughts() -> None:
     assert [False, True] == ["</think>" in constraint.fields["grammar"] for constraint in made if constraint]
 
 
-def test_in_thoughts_before_text_a_marker_opens_nothing_and_behind_them_it_does() -> None:
-    thoughts = "Is it <function_call> that I need? < </ Yes. "
+def test_a_marker_inside_reasoning_begins_no_call() -> None:
+    reasoned = "Is it <function_call> that I need? < </ Yes. "
     may = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, reasoning=ReasoningSyntax("<think>"))
-    begun = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, reasoning=ReasoningSyntax("<think>", opened=True))
+    unfinished = grammar_of_calls(FUNCTION_CALL, [ADD], text=True, reasoning=ReasoningSyntax("<think>", opened=True))
     assert may is not None
-    assert begun is not None
-    opened = [(Matcher(may), f"<think>{thoughts}"), (Matcher(begun), thoughts)]
+    assert unfinished is not None
+    opened = [(Matcher(may), f"<think>{reasoned}"), (Matcher(unfinished), reasoned)]
 
     for matcher, before in opened:
         assert matcher.admits(f"{before}</think>\nSo: {CALL}")

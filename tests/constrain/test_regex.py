@@ -1,4 +1,4 @@
-"""Regular expressions are read as they are meant, or not at all."""
+"""Regular expressions are read correctly or rejected."""
 
 import re
 
@@ -24,7 +24,7 @@ READ = [
 
 
 @pytest.mark.parametrize("text", READ)
-def test_what_is_derived_matches(text: str) -> None:
+def test_sampled_texts_match(text: str) -> None:
     found = read_regex(text)
     words = [sample(Grammar({ROOT: found}), seed) for seed in range(40)]
 
@@ -38,12 +38,12 @@ def test_what_is_derived_matches(text: str) -> None:
         *(r"[b-a]", r"[a-\d]", r"[^\s\S]", r"^\ud83d$", r"^\ud83d\ude00$", r"^[\ud800-\udbff]$", "(" * 30 + ")" * 30),
     ],
 )
-def test_what_is_not_read_is_refused(text: str) -> None:
+def test_unsupported_expressions_are_rejected(text: str) -> None:
     with pytest.raises(UnsupportedRegexError):
         read_regex(text)
 
 
-def test_without_anchors_any_text_stands_beside() -> None:
+def test_without_anchors_any_text_may_surround_a_match() -> None:
     found = Grammar({ROOT: read_regex("b")})
 
     assert [True, True, True, False] == [admits(found, text) for text in ("b", "ab", "abc", "ac")]

@@ -1,4 +1,4 @@
-"""What the templates write for valid calls is admitted by the grammar of the same dialect."""
+"""The grammar of each dialect admits the valid calls that its templates render."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ SCALARS: dict[str, st.SearchStrategy[JSON]] = {
 
 @st.composite
 def typed(draw: st.DrawFn, depth: int = 2) -> tuple[JSON, JSON]:
-    """A schema, and a value that it admits."""
+    """Draw a schema and a value that it admits."""
     kind = draw(st.sampled_from([*SCALARS, "enum", *(["array", "object"] if depth else [])]))
     match kind:
         case "enum":
@@ -52,7 +52,7 @@ def typed(draw: st.DrawFn, depth: int = 2) -> tuple[JSON, JSON]:
 
 @st.composite
 def objects(draw: st.DrawFn, depth: int = 2) -> tuple[JSON, dict[str, JSON]]:
-    """The schema of an object, and such an object; some members are required, others may be absent."""
+    """Draw an object schema and an object that it admits; some members are required, others may be absent."""
     drawn = draw(st.dictionaries(names, st.tuples(typed(depth=depth), st.sampled_from("row")), max_size=4))
     schema = {
         "type": "object",
@@ -71,7 +71,7 @@ def grammar_of(dialect: Dialect, tools: list[Tool]) -> Grammar:
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @settings(max_examples=15, deadline=None)
 @given(drawn=st.dictionaries(names, objects(), min_size=1, max_size=3))
-def test_what_is_written_is_admitted(dialect: Dialect, drawn: dict[str, tuple[JSON, JSON]]) -> None:
+def test_rendered_calls_are_admitted(dialect: Dialect, drawn: dict[str, tuple[JSON, JSON]]) -> None:
     grammar = grammar_of(dialect, [Tool(name, "", schema) for name, (schema, _) in drawn.items()])
     calls = [(name, json.dumps(value, ensure_ascii=False)) for name, (_, value) in drawn.items()]
     text = render_calls(dialect, calls).strip()

@@ -1,4 +1,4 @@
-"""What a client says of the form of its reply is one wish in every API, and holds where calls leave room for it."""
+"""The response format of every API is enforced, unless a call is required."""
 
 import json
 from dataclasses import replace
@@ -55,7 +55,7 @@ def request(form: JSON = None, mode: Any = "auto", **fields: Any) -> Request:
     ],
     ids=["chat", "llama.cpp", "responses", "anthropic", "ollama"],
 )
-def test_every_api_says_it_in_its_own_words(codec: Any, body: JSON) -> None:
+def test_the_format_of_every_api_becomes_a_response_format(codec: Any, body: JSON) -> None:
     read = codec.decode_request(json.dumps({"model": "m", **body}).encode())
 
     assert CITY == requested_schema(read)
@@ -72,7 +72,7 @@ def test_every_api_says_it_in_its_own_words(codec: Any, body: JSON) -> None:
         },
     ],
 )
-def test_gemini_says_it_in_two_ways(config: JSON) -> None:
+def test_both_schema_fields_of_gemini_become_a_response_format(config: JSON) -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "generationConfig": config}
     schema = requested_schema(GEMINI.decode_request(json.dumps(body).encode()))
     validator = Draft202012Validator(schema)
@@ -83,12 +83,12 @@ def test_gemini_says_it_in_two_ways(config: JSON) -> None:
 @pytest.mark.parametrize(
     "form", [None, {"type": "text"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": {}}, "json", 5]
 )
-def test_what_says_no_schema_is_left_as_it_came(form: JSON) -> None:
+def test_a_format_without_a_schema_is_unchanged(form: JSON) -> None:
     assert requested_schema(request(form)) is None
     assert constraint_for("gbnf", FUNCTION_CALL, [], request(form)) is None
 
 
-def test_a_schema_that_is_nested_too_deeply_is_left_as_it_came() -> None:
+def test_a_schema_that_is_nested_too_deeply_is_unchanged() -> None:
     deep: JSON = {}
     for _ in range(100):
         deep = {"items": deep}
@@ -96,8 +96,8 @@ def test_a_schema_that_is_nested_too_deeply_is_left_as_it_came() -> None:
     assert requested_schema(request({"type": "json_schema", "json_schema": {"schema": deep}})) is None
 
 
-def test_a_grammar_takes_the_place_of_the_format() -> None:
-    """llama-server heeds the format and drops the grammar, where it gets both."""
+def test_a_grammar_replaces_the_response_format() -> None:
+    """llama-server enforces the format and drops the grammar if it gets both."""
     asked = request(SCHEMA)
     made = constraint_for("gbnf", FUNCTION_CALL, [], asked)
     assert made is not None
@@ -107,7 +107,7 @@ def test_a_grammar_takes_the_place_of_the_format() -> None:
     assert '"{\\"city\\":"' in extra["grammar"]
 
 
-def test_a_document_is_not_made_shorter_than_its_tokens() -> None:
+def test_a_document_is_not_limited_to_the_tokens() -> None:
     few = constraint_for("gbnf", FUNCTION_CALL, [], request(SCHEMA, max_tokens=10))
     many = constraint_for("gbnf", FUNCTION_CALL, [], request(SCHEMA))
 
@@ -115,7 +115,7 @@ def test_a_document_is_not_made_shorter_than_its_tokens() -> None:
 
 
 @pytest.mark.parametrize("form", [SCHEMA, OBJECT])
-def test_where_a_call_is_free_there_are_calls_or_the_document(form: JSON) -> None:
+def test_with_tool_choice_auto_a_reply_is_calls_or_the_document(form: JSON) -> None:
     made = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(form))
     assert made is not None
 
@@ -124,14 +124,14 @@ def test_where_a_call_is_free_there_are_calls_or_the_document(form: JSON) -> Non
     assert ' | "<function_call>' in made.fields["grammar"].splitlines()[0]
 
 
-def test_where_a_call_is_demanded_there_is_no_document() -> None:
+def test_with_tool_choice_required_there_is_no_document() -> None:
     made = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(SCHEMA, "required"))
     plain = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(None, "required"))
 
     assert plain == made
 
 
-def test_a_dialect_without_a_grammar_calls_in_json_where_a_document_may_stand_instead() -> None:
+def test_a_dialect_without_a_call_template_falls_back_to_bare_json() -> None:
     unknown = replace(FUNCTION_CALL, body=UnionBody((UnionBody(()),)))
     made = constraint_for("gbnf", unknown, [ADD], request(SCHEMA))
     assert made is not None
@@ -143,7 +143,7 @@ def test_a_dialect_without_a_grammar_calls_in_json_where_a_document_may_stand_in
 @pytest.mark.parametrize(
     ("form", "begins"), [("llguidance", "%llguidance {}\nstart: ROOT\n"), ("guidance", "start: ROOT\n")]
 )
-def test_llguidance_takes_the_same_in_lark(form: Any, begins: str) -> None:
+def test_llguidance_gets_the_same_grammar_in_lark(form: Any, begins: str) -> None:
     for asked in (request(SCHEMA), request(None, "required")):
         made = constraint_for(form, FUNCTION_CALL, [ADD], asked)
         assert made is not None
@@ -155,19 +155,19 @@ def test_llguidance_takes_the_same_in_lark(form: Any, begins: str) -> None:
 
 
 def llguidance_says(grammar: str) -> str:
-    """Give what llguidance finds wrong with a grammar that is read as vLLM has it read."""
+    """Return llguidance's error for a grammar, compiled as vLLM does."""
     llguidance = pytest.importorskip("llguidance", reason="make test installs it")
     tokenizer = llguidance.LLTokenizer("byte")
     return llguidance.LLMatcher(tokenizer, llguidance.grammar_from("grammar", grammar)).get_error()
 
 
 @pytest.mark.parametrize("form", ["structural_tag", "json_schema"])
-def test_a_server_that_heeds_formats_gets_them_as_they_came_where_there_are_no_calls(form: Any) -> None:
+def test_a_server_with_formats_gets_them_unchanged_without_tools(form: Any) -> None:
     assert constraint_for(form, FUNCTION_CALL, [], request(SCHEMA)) is None
     assert not constrains_document(form, request(SCHEMA))
 
 
-def test_a_schema_lets_calls_through_as_well() -> None:
+def test_a_schema_also_admits_calls() -> None:
     made = constraint_for("json_schema", FUNCTION_CALL, [ADD], request(SCHEMA))
     assert made is not None
     validator = Draft202012Validator(made.fields["response_format"]["json_schema"]["schema"])
@@ -179,7 +179,7 @@ def test_a_schema_lets_calls_through_as_well() -> None:
     assert not validator.is_valid([{"name": "add", "arguments": {"a": "x"}}])
 
 
-def test_where_any_object_will_do_a_call_in_json_is_one() -> None:
+def test_any_object_may_be_a_call_in_bare_json() -> None:
     asked = request(OBJECT)
     made = constraint_for("json_schema", FUNCTION_CALL, [ADD], asked)
     assert made is not None
@@ -188,7 +188,7 @@ def test_where_any_object_will_do_a_call_in_json_is_one() -> None:
     assert asked is apply_constraint(asked, made)
 
 
-def test_a_structural_tag_lets_calls_through_as_well() -> None:
+def test_a_structural_tag_also_admits_calls() -> None:
     made = constraint_for("structural_tag", FUNCTION_CALL, [ADD], request(SCHEMA))
     assert made is not None
     form = made.fields["response_format"]["format"]
@@ -197,29 +197,29 @@ def test_a_structural_tag_lets_calls_through_as_well() -> None:
     assert "tags_with_separator" == form["elements"][1]["type"]
 
 
-def test_calls_that_share_a_frame_are_let_through_by_a_grammar() -> None:
+def test_calls_that_share_markers_are_admitted_by_a_grammar() -> None:
     made = constraint_for("structural_tag", get_dialect("granite"), [ADD], request(SCHEMA))
     assert made is not None
 
     assert ("granite", "grammar") == (made.dialect.name, made.fields["response_format"]["format"]["type"])
 
 
-def test_a_format_is_taken_away_from_a_client_of_ollama_as_well() -> None:
+def test_the_format_of_ollamas_api_is_removed_as_well() -> None:
     asked = request(SCHEMA, verbatim={"ollama": {"format": CITY, "keep_alive": 1}})
 
     assert ({}, {"ollama": {"keep_alive": 1}}) == (without_format(asked).extra, without_format(asked).verbatim)
 
 
-# Strict tools, where a call is free.
+# Strict tools, where a call is optional.
 
 
-def test_without_a_strict_tool_a_free_reply_is_held_only_by_an_eager_server() -> None:
+def test_without_a_strict_tool_only_an_eager_server_constrains_a_free_reply() -> None:
     assert constraint_for("gbnf", FUNCTION_CALL, [ADD], request()) is None
     assert constraint_for("gbnf", FUNCTION_CALL, [ADD], request(), eager=True) is not None
     assert constraint_for("gbnf", FUNCTION_CALL, [], request(), eager=True) is None
 
 
-def test_a_strict_tool_holds_every_call_behind_a_marker() -> None:
+def test_a_strict_tool_constrains_every_call_after_a_marker() -> None:
     made = constraint_for("gbnf", FUNCTION_CALL, [STRICT], request())
     same = constraint_for("gbnf", FUNCTION_CALL, [ADD], request(), eager=True)
 
@@ -229,7 +229,7 @@ def test_a_strict_tool_holds_every_call_behind_a_marker() -> None:
     assert made.fields["grammar"].startswith("root ::= group")
 
 
-def test_in_a_dialect_without_a_marker_a_call_behind_text_is_not_held() -> None:
+def test_in_a_dialect_without_a_marker_a_call_after_text_is_not_constrained() -> None:
     for name, mode, held in [
         ("llama3_json", "auto", False),
         ("llama3_json", "required", True),
@@ -241,7 +241,7 @@ def test_in_a_dialect_without_a_marker_a_call_behind_text_is_not_held() -> None:
         assert held == made.covers_all_calls
 
 
-def test_a_structural_tag_begins_at_the_dialects_marker() -> None:
+def test_a_structural_tag_is_triggered_by_the_dialects_marker() -> None:
     made = constraint_for("structural_tag", FUNCTION_CALL, [STRICT], request())
     assert made is not None
     form = made.fields["response_format"]["format"]
@@ -249,11 +249,11 @@ def test_a_structural_tag_begins_at_the_dialects_marker() -> None:
     assert ("triggered_tags", ["<function_call>"], False) == (form["type"], form["triggers"], form["stop_after_first"])
 
 
-def test_a_schema_leaves_no_room_for_text() -> None:
+def test_a_schema_admits_no_free_text() -> None:
     assert constraint_for("json_schema", FUNCTION_CALL, [STRICT], request()) is None
 
 
-def test_a_client_with_a_constraint_of_its_own_keeps_it_and_its_format() -> None:
+def test_a_clients_own_constraint_and_format_are_kept() -> None:
     asked = Request(model="m", messages=(), extra={"grammar": "root ::= .", "response_format": SCHEMA})
 
     assert constraint_for("gbnf", FUNCTION_CALL, [STRICT], asked) is None

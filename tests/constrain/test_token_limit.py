@@ -1,4 +1,4 @@
-"""A reply ends within its tokens where these suffice for what a schema leaves open."""
+"""A reply ends within its token limit, if that leaves enough for values of usual length."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def calls_of(dialect: Dialect, *tools: Tool) -> Grammar:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_no_text_is_longer_than_there_are_tokens(dialect: Dialect) -> None:
+def test_no_text_is_longer_than_the_token_limit(dialect: Dialect) -> None:
     grammar = calls_of(dialect, WEATHER)
     tokens = longest_text(grammar, NARROWER_LIMITS[-1])
     grammar = limit_tokens(grammar, tokens)
@@ -64,13 +64,13 @@ def test_wider_limits_are_kept_where_they_fit() -> None:
     assert GrammarLimits(8_192, 32, 7) == limit_tokens(grammar, None).limits
 
 
-def test_a_name_that_is_too_long_is_noted() -> None:
+def test_a_call_that_may_exceed_the_tokens_is_noted() -> None:
     grammar = limit_tokens(calls_of(FUNCTION_CALL, Tool("n" * 100)), 64)
 
     assert ("a call may take more than 64 tokens",) == grammar.notes
 
 
-def test_a_value_that_a_model_means_is_not_cut_for_the_sake_of_few_tokens() -> None:
+def test_a_small_token_limit_does_not_cut_values_short() -> None:
     grammar = limit_tokens(calls_of(FUNCTION_CALL, WEATHER), 100)
     city = "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch"
 

@@ -1,4 +1,4 @@
-"""A grammar that waits begins where a marker may, however the text came in tokens, and nowhere else."""
+"""A lazy grammar starts where a marker may begin, for any tokenization, and nowhere else."""
 
 import random
 import re
@@ -17,11 +17,11 @@ from tests.parse.cases import random_split
 ADD = Tool("add", "", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
 FREE = Request(model="tiny", messages=())
 CALL = '<function_call>\n{"name": "add", "arguments": {"a":1}}\n</function_call>'
-TOLD = [name for name, row in DIALECTS.items() if is_unambiguous_marker(call_marker(row))]
+MARKED = [name for name, row in DIALECTS.items() if is_unambiguous_marker(call_marker(row))]
 
 
 def begins_at(marker: str, pieces: list[str]) -> tuple[int, int] | None:
-    """Give where the grammar begins and up to where it reads at once, as llama-server finds it in these tokens."""
+    """Return where the grammar starts and how far it reads at once, with llama-server's search in these tokens."""
     trigger = partial_marker_trigger(marker)
     text = ""
     for piece in pieces:
@@ -32,15 +32,15 @@ def begins_at(marker: str, pieces: list[str]) -> tuple[int, int] | None:
     return None
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_the_grammar_begins_within_the_marker_however_the_text_is_cut(name: str) -> None:
+@pytest.mark.parametrize("name", MARKED)
+def test_the_grammar_starts_within_the_marker_for_any_tokenization(name: str) -> None:
     marker = call_marker(DIALECTS[name])
     text = f"a {marker[:2]} and then {marker}rest"
     for seed in range(60):
         pieces = random_split(text, random.Random(seed))
         found = begins_at(marker, pieces)
         if any(marker in piece and not piece.endswith(marker) for piece in pieces):
-            continue  # one token that is the marker and goes on: it is checked as it was, without a grammar
+            continue  # a token that continues after the marker does not trigger the grammar
 
         assert found is not None
         start, read = found
@@ -48,11 +48,11 @@ def test_the_grammar_begins_within_the_marker_however_the_text_is_cut(name: str)
         assert start <= text.index(marker)
 
 
-def test_text_without_its_first_character_never_begins_it() -> None:
+def test_text_without_the_markers_first_character_never_starts_it() -> None:
     assert begins_at("<function_call>", list("Let me > think |about| function_call> [it]. ")) is None
 
 
-def test_what_is_waited_for_behind_a_tag_begins_with_the_whole_of_it() -> None:
+def test_a_tag_trigger_fires_on_the_complete_tag() -> None:
     pattern = whole_tag_trigger("[/THINK]")["value"]
     found = re.search(pattern, "a [/ b [/THINK] c")
 
@@ -61,9 +61,9 @@ def test_what_is_waited_for_behind_a_tag_begins_with_the_whole_of_it() -> None:
     assert re.search(pattern, "a [/THINK") is None
 
 
-def test_nothing_is_repeated_in_a_pattern() -> None:
-    """A server that is built with libstdc++ goes one level deeper for each repetition, until its stack ends."""
-    for name in TOLD:
+def test_patterns_have_no_repetition() -> None:
+    """The regex engine of libstdc++ recurses once per repetition, until the stack overflows."""
+    for name in MARKED:
         trigger = partial_marker_trigger(call_marker(DIALECTS[name]))
         plain = re.sub(r"\\.", "", trigger["value"].removesuffix("(?![\\s\\S])"))
 
@@ -71,8 +71,8 @@ def test_nothing_is_repeated_in_a_pattern() -> None:
         assert len(plain) < 400
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_what_such_a_grammar_reads_from_there_is_any_text_and_calls(name: str) -> None:
+@pytest.mark.parametrize("name", MARKED)
+def test_a_lazy_grammar_admits_any_text_and_calls(name: str) -> None:
     dialect = DIALECTS[name]
     marker = call_marker(dialect)
     grammar = grammar_of_calls(dialect, [ADD], text=True)
@@ -85,7 +85,7 @@ def test_what_such_a_grammar_reads_from_there_is_any_text_and_calls(name: str) -
     assert not matcher.begins(f"{marker}\u5317")
 
 
-def test_a_request_that_is_free_to_call_gets_a_grammar_that_waits_only_where_that_is_wanted_and_can_be_told() -> None:
+def test_a_lazy_grammar_is_only_used_if_requested_and_supported() -> None:
     lazy = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True)
     eager = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True)
     bare = constraint_for("gbnf", DIALECTS["llama3_json"], [ADD], FREE, eager=True, lazy=True)
@@ -105,7 +105,7 @@ def test_a_request_that_is_free_to_call_gets_a_grammar_that_waits_only_where_tha
         assert {"grammar"} == set(each.fields)
 
 
-def test_a_strict_tool_is_enough_for_one() -> None:
+def test_a_strict_tool_gets_a_lazy_grammar() -> None:
     strict = Tool("add", "", ADD.parameters, strict=True)
 
     assert constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, lazy=True) is None
@@ -114,7 +114,7 @@ def test_a_strict_tool_is_enough_for_one() -> None:
     assert found.lazy
 
 
-def test_what_may_be_a_token_of_its_own_stays_in_the_text() -> None:
+def test_markers_that_may_be_special_tokens_are_preserved() -> None:
     for name, expected in [("hermes", "<tool_call>"), ("mistral", "[TOOL_CALLS]"), ("harmony", "<|channel|>")]:
         found = constraint_for("gbnf", DIALECTS[name], [ADD], FREE, eager=True, lazy=True)
         assert found is not None
@@ -122,14 +122,14 @@ def test_what_may_be_a_token_of_its_own_stays_in_the_text() -> None:
         assert {expected, "<think>", "</think>", "[THINK]"} <= set(found.fields["preserved_tokens"])
 
 
-def test_in_reasoning_nothing_is_looked_for_but_its_end() -> None:
-    begun = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True, in_reasoning="<think>")
-    assert begun is not None
+def test_inside_reasoning_only_its_end_tag_is_a_trigger() -> None:
+    opened = constraint_for("gbnf", FUNCTION_CALL, [ADD], FREE, eager=True, lazy=True, in_reasoning="<think>")
+    assert opened is not None
 
-    assert [whole_tag_trigger("</think>")] == begun.fields["grammar_triggers"]
+    assert [whole_tag_trigger("</think>")] == opened.fields["grammar_triggers"]
 
 
-def test_a_model_that_thinks_may_write_markers_in_its_thoughts() -> None:
+def test_a_model_may_write_markers_in_its_reasoning() -> None:
     thinker = Request(model="qwq-32b", messages=())
     found = constraint_for("gbnf", FUNCTION_CALL, [ADD], thinker, eager=True, lazy=True)
     assert found is not None

@@ -1,4 +1,4 @@
-"""The values that a grammar derives are values that the schema admits."""
+"""The schema admits the values that its grammar derives."""
 
 import json
 from typing import Any
@@ -31,13 +31,13 @@ def derived(schema: JSON, count: int = 60) -> list[JSON]:
 
 
 def member(schema: JSON, count: int = 60) -> list[JSON]:
-    """Give derived values of one member."""
+    """Return sampled values of one member."""
     return [each["x"] for each in derived({"type": "object", "properties": {"x": schema}, "required": ["x"]}, count)]
 
 
 @settings(max_examples=200, deadline=None)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
-def test_what_is_derived_satisfies_the_schema(schema: JSON, seed: int) -> None:
+def test_sampled_values_satisfy_the_schema(schema: JSON, seed: int) -> None:
     grammar = grammar_of(schema)
     text = sample(grammar, seed)
 
@@ -52,7 +52,7 @@ def test_narrower_limits_still_satisfy_the_schema(schema: JSON, seed: int, token
     assert [] == list(Draft202012Validator(schema).iter_errors(json.loads(text))), text
 
 
-def test_arguments_that_are_listed_come_as_they_are() -> None:
+def test_arguments_listed_by_enum_are_written_as_they_are() -> None:
     listed = [{"a": 1, "b": [True]}, {"a": "x"}, {}]
 
     assert all(value in listed for value in derived({"type": "object", "enum": [*listed, "no object"]}))
@@ -60,7 +60,7 @@ def test_arguments_that_are_listed_come_as_they_are() -> None:
     assert [{"a": None}] * 3 == derived({"type": "object", "const": {"a": None}}, 3)
 
 
-def test_references_that_lead_back_end() -> None:
+def test_recursive_references_end() -> None:
     found = derived(schemas.TREE, 200)
 
     for value in found:
@@ -69,7 +69,7 @@ def test_references_that_lead_back_end() -> None:
     assert any(value["root"].get("more") for value in found)
 
 
-def test_members_come_in_the_order_of_the_schema_and_optional_ones_may_be_absent() -> None:
+def test_members_are_in_schema_order_and_optional_ones_may_be_absent() -> None:
     schema = {"type": "object", "properties": {key: {"type": "null"} for key in "bac"}, "required": ["a"]}
 
     assert {"a", "ba", "ac", "bac"} == {"".join(value) for value in derived(schema)}
@@ -98,7 +98,7 @@ def test_members_come_in_the_order_of_the_schema_and_optional_ones_may_be_absent
         ({"type": "object", "properties": {}, "additionalProperties": False}, [{}]),
     ],
 )
-def test_all_that_is_admitted_comes_up(schema: JSON, expected: Any) -> None:
+def test_every_admitted_value_is_sampled(schema: JSON, expected: Any) -> None:
     found = member(schema, 200)
 
     assert all(value in expected for value in found)
@@ -112,7 +112,7 @@ def test_formats_are_kept(form: str) -> None:
     assert all(checker.conforms(value, form) for value in member({"type": "string", "format": form}, 300))
 
 
-def test_a_string_whose_length_counts_has_no_characters_that_single_bytes_could_break() -> None:
+def test_a_string_of_limited_length_has_no_characters_that_bytewise_sampling_breaks() -> None:
     texts = member({"type": "string", "minLength": 60, "maxLength": 200})
 
     assert all(60 <= len(text) <= 200 for text in texts)
@@ -120,7 +120,7 @@ def test_a_string_whose_length_counts_has_no_characters_that_single_bytes_could_
 
 
 def _written(text: str) -> str:
-    """Leave out what can only have been written as an escape, which breaks nothing."""
+    """Remove characters that can only have been written as an escape, which sampling cannot break."""
     return "".join(char for char in text if not 0x800 <= ord(char) < 0x1000)
 
 
@@ -168,18 +168,18 @@ def test_a_root_that_admits_no_object_admits_any_arguments_and_is_noted(schema: 
     assert isinstance(json.loads(sample(grammar, 1)), dict)
 
 
-def test_a_branch_that_admits_no_object_is_left_out() -> None:
+def test_an_alternative_without_objects_is_omitted() -> None:
     found = derived({"anyOf": [{"type": "array"}, {"properties": {"x": {"const": 1}}, "required": ["x"]}]})
 
     assert all({"x": 1} == each for each in found)
 
 
 @pytest.mark.parametrize("keyword", ["minLength", "maxLength"])
-def test_a_negative_count_says_nothing(keyword: str) -> None:
+def test_a_negative_count_is_ignored(keyword: str) -> None:
     assert any(len(each) > 2 for each in member({"type": "string", keyword: -1}))
 
 
-def test_of_many_notes_the_first_ones_are_told() -> None:
+def test_only_the_first_notes_are_kept() -> None:
     lost = {f"p{at}": {"$ref": f"#/{at}"} for at in range(5_000)}
     notes = grammar_of({"type": "object", "anyOf": [{"properties": lost}, {"properties": {}}]}).notes
 
@@ -188,7 +188,7 @@ def test_of_many_notes_the_first_ones_are_told() -> None:
 
 
 def doubling() -> JSON:
-    """References that double at each step."""
+    """References that double at each level."""
     steps = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(60)}
     return {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**steps, "d60": {"type": "null"}}}
 
@@ -199,7 +199,7 @@ def multiplying() -> JSON:
 
 
 def branching() -> JSON:
-    """Sixty definitions, each of which holds all the others."""
+    """Sixty definitions, each of which refers to all others."""
     keys = [f"d{at}" for at in range(60)]
     inner = {"type": "object", "properties": {key: {"$ref": f"#/$defs/{key}"} for key in keys}}
     return {**inner, "$defs": dict.fromkeys(keys, inner)}

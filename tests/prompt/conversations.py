@@ -1,4 +1,4 @@
-"""Conversations with tools as clients send them, sound and broken, and the plainest chat template."""
+"""Hypothesis strategies for conversations with tools, valid and malformed, and a minimal chat template."""
 
 from hypothesis import strategies as st
 
@@ -34,7 +34,7 @@ IDS = st.lists(st.sampled_from("123"), max_size=3)
 
 @st.composite
 def exchanges(draw: st.DrawFn) -> list[Message]:
-    """What one more request adds: the model's reply, then results, perhaps of other calls, users, late instructions."""
+    """Draw what a further request adds: a reply, then results, perhaps of other calls, user and system messages."""
     calls = tuple(ToolCall(id_, f"tool_{id_}", draw(ARGUMENTS)) for id_ in draw(IDS))
     answer = AssistantMessage(draw(WORDS), calls, draw(st.sampled_from(["", "hm"])))
     answered = [call.id for call in calls] if draw(st.booleans()) else draw(IDS)
@@ -53,7 +53,7 @@ conversations = st.tuples(
 
 
 def chatml(messages: tuple[Message, ...]) -> str:
-    """Render as the plainest chat template does, up to where the model goes on."""
+    """Render with a ChatML template, up to the start of the model's next turn."""
     return "".join(map(_chatml_turn, messages)) + GENERATION
 
 

@@ -1,4 +1,4 @@
-"""Histories made to be slow to write take work that is linear in their length."""
+"""The work is linear in the length of histories that are made to be slow."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a prompt leaves out."""
+"""What a prompt over its budget leaves out."""
 
 import itertools
 from typing import Any
@@ -36,7 +36,7 @@ def test_without_a_budget_nothing_is_left_out() -> None:
     assert BudgetPlan() == fitted(rounds(9_000, 9_000, 9_000, 9_000))
 
 
-def test_what_fits_stays() -> None:
+def test_a_prompt_that_fits_is_unchanged() -> None:
     made = fitted(rounds(9_000, 9_000, 9_000, 9_000), TOOLS, prompt_budget=20_000)
 
     assert (0, frozenset()) == (made.level, made.shortened)
@@ -50,16 +50,16 @@ def test_old_results_are_shortened_until_a_quarter_of_the_budget_is_free() -> No
     assert made.tokens <= 4_800 * 3 / 4
 
 
-def test_the_results_of_the_last_two_steps_stay() -> None:
+def test_the_results_of_the_last_two_steps_are_kept() -> None:
     assert {(1, 0)} == fitted(rounds(9_000, 9_000, 9_000), prompt_budget=5_000).shortened
     assert not fitted(rounds(9_000, 9_000), fixed=9_000, prompt_budget=5_000).shortened
 
 
-def test_a_short_result_is_not_worth_it() -> None:
+def test_a_result_that_saves_little_is_not_shortened() -> None:
     assert not fitted(rounds(MIN_RESULT + 40, 10, 10, 10), prompt_budget=1).shortened
 
 
-def test_a_long_result_counts_as_long_as_it_is_written() -> None:
+def test_a_long_result_counts_with_its_shortened_length() -> None:
     assert not fitted(rounds(90_000, 90_000, 10, 10), prompt_budget=5_000, max_result=7_000).shortened
     assert fitted(rounds(90_000, 90_000, 10, 10), prompt_budget=5_000, max_result=70_000).shortened
 
@@ -75,7 +75,7 @@ def test_no_result_takes_more_than_half_of_the_budget() -> None:
     assert [65_536, 200, 200, 0] == [budget.longest_result for budget in rooms]
 
 
-def test_then_the_tools_are_listed_in_less_room() -> None:
+def test_if_results_are_not_enough_the_tools_are_listed_at_a_shorter_level() -> None:
     levels = [fitted(rounds(10), TOOLS, prompt_budget=budget).level for budget in (1_500, 1_200, 800, 600, 1)]
 
     assert [0, 1, 2, 3, 4] == levels
@@ -85,12 +85,12 @@ def test_the_system_text_counts() -> None:
     assert 0 < fitted(rounds(10), TOOLS, fixed=4_000, prompt_budget=2_200).level
 
 
-def test_words_that_are_too_many_leave_the_tools_half_of_the_budget() -> None:
+def test_a_conversation_over_the_budget_leaves_the_tools_half_of_it() -> None:
     assert 0 == fitted(rounds(10), TOOLS, fixed=90_000, prompt_budget=2_700).level
     assert 2 == fitted(rounds(10), TOOLS, fixed=90_000, prompt_budget=2_000).level
 
 
-def test_the_messages_of_steps_have_their_results_shortened() -> None:
+def test_shortened_steps_shortens_only_results() -> None:
     steps = rounds(5_000, 3_000, 10)
     messages = list(shortened_steps(steps, frozenset({(1, 0)}), 2_000))
     sizes = [len(text_of(message.content)) for message in messages if isinstance(message, ToolMessage)]
@@ -99,7 +99,7 @@ def test_the_messages_of_steps_have_their_results_shortened() -> None:
     assert steps == split_steps(shortened_steps(steps, frozenset(), 0))
 
 
-def test_an_old_result_is_never_longer_than_any_result() -> None:
+def test_an_old_result_is_never_longer_than_the_result_limit() -> None:
     (_, result) = shortened_steps(rounds(5_000)[1:], frozenset({(0, 0)}), 300)
 
     assert "[... 4,700 characters left out ...]" in text_of(result.content)
@@ -107,7 +107,7 @@ def test_an_old_result_is_never_longer_than_any_result() -> None:
 
 @given(st.lists(st.integers(0, 3_000), min_size=1, max_size=30), st.integers(1, 6_000))
 @settings(max_examples=150)
-def test_what_was_left_out_stays_left_out_and_that_happens_seldom(sizes: list[int], budget: int) -> None:
+def test_what_was_left_out_stays_left_out(sizes: list[int], budget: int) -> None:
     made = [fitted(rounds(*sizes[:count]), TOOLS, prompt_budget=budget) for count in range(1, len(sizes) + 1)]
 
     for before, after in itertools.pairwise(made):
@@ -115,7 +115,7 @@ def test_what_was_left_out_stays_left_out_and_that_happens_seldom(sizes: list[in
         assert before.level <= after.level
 
 
-def test_it_happens_seldom() -> None:
+def test_most_steps_leave_nothing_more_out() -> None:
     short = [fitted(rounds(*[3_000] * count), prompt_budget=12_000).shortened for count in range(60)]
     changes = [after != before for before, after in itertools.pairwise(short)]
 

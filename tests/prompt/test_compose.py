@@ -54,7 +54,7 @@ def test_without_limits_the_prompt_is_the_system_text_the_tools_and_the_conversa
     assert () == made.notes
 
 
-def test_too_many_tools_are_named_and_described_as_they_are_needed() -> None:
+def test_too_many_tools_are_listed_by_name_and_described_when_needed() -> None:
     made = prompt(UserMessage(text("something long")), *round_of(3), budget=PromptBudget(max_tools=1))
     system, _, _, result = (text_of(message.content) for message in made.messages)
 
@@ -66,7 +66,7 @@ def test_too_many_tools_are_named_and_described_as_they_are_needed() -> None:
     assert () == made.notes
 
 
-def test_a_tool_that_is_demanded_is_described() -> None:
+def test_a_required_tool_is_described() -> None:
     made = prompt(UserMessage(text("hi")), choice=ToolChoice("required", ("tool_4",)), budget=PromptBudget(max_tools=1))
 
     assert '{"name": "tool_4"' in text_of(made.messages[0].content)
@@ -85,7 +85,7 @@ def test_what_is_left_out_is_noted() -> None:
     assert "function tool_5(): any" in text_of(made.messages[3].content)
 
 
-def test_a_single_result_is_told_of_as_one() -> None:
+def test_a_note_about_one_result_is_in_the_singular() -> None:
     made = prompt(UserMessage(text("hi")), *round_of(3_000), budget=PromptBudget(max_result=2_000))
 
     assert ("1 tool result is longer than 2000 characters: the middle is left out",) == made.notes
@@ -99,7 +99,7 @@ def test_without_tools_the_budget_still_shortens_results() -> None:
 
 
 def check(conversation: Conversation, dialect: Dialect, budget: PromptBudget) -> None:
-    """While nothing more is left out, every prompt begins with all of the one before, up to the model's turn."""
+    """While nothing more is left out, each prompt starts with the one before, up to the model's turn."""
     system, first, later = conversation
     requests = itertools.accumulate(later, lambda said, exchange: [*said, *exchange], initial=[*system, *first])
     made = [prompt(*said, dialect=dialect, budget=budget) for said in requests]
@@ -111,18 +111,18 @@ def check(conversation: Conversation, dialect: Dialect, budget: PromptBudget) ->
 
 
 def _left_out(made: Prompt) -> list[str]:
-    """Give what the budget had no room for."""
+    """Return the notes on what the budget left out."""
     return [note for note in made.notes if "budget has" in note]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @settings(max_examples=10, deadline=None)
 @given(conversation=conversations)
-def test_the_prompt_goes_on_as_it_began_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
+def test_each_prompt_is_a_prefix_of_the_next_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
     check(conversation, dialect, PromptBudget(max_tools=2, max_result=150))
 
 
 @settings(max_examples=150, deadline=None)
 @given(conversation=conversations)
-def test_also_under_a_budget(conversation: Conversation) -> None:
+def test_each_prompt_is_a_prefix_of_the_next_under_a_budget(conversation: Conversation) -> None:
     check(conversation, FUNCTION_CALL, PromptBudget(max_tools=4, prompt_budget=500, max_result=150))

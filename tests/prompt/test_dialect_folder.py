@@ -1,4 +1,4 @@
-"""A folder is a dialect; whatever is wrong with one is said with file and line."""
+"""User-defined dialects are loaded from folders, and errors name file and line."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ def make(folder: Path, row: str = ROW, body: str = BODIES["json"], **templates: 
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_calls_are_read_in_a_dialect_of_the_users_own(tmp_path: Path, kind: str) -> None:
+def test_calls_of_a_user_dialect_are_parsed(tmp_path: Path, kind: str) -> None:
     dialect = load_dialect(make(tmp_path / f"mine_{kind}", body=BODIES[kind]))
     text = f"So: <my_call>{CALLS[kind]}</my_call>"
 
@@ -71,7 +71,7 @@ def test_calls_are_read_in_a_dialect_of_the_users_own(tmp_path: Path, kind: str)
     )
 
 
-def test_a_dialect_of_the_users_own_is_asked_for_by_its_templates(tmp_path: Path) -> None:
+def test_a_user_dialect_renders_its_own_templates(tmp_path: Path) -> None:
     dialect = find_dialect(str(make(tmp_path / "mine")))
 
     assert (dialect.name, dialect.summary) == ("mine", "a format of our own")
@@ -81,7 +81,7 @@ def test_a_dialect_of_the_users_own_is_asked_for_by_its_templates(tmp_path: Path
     assert Stop("tool_use") == parse(written, dialect)[-1]
 
 
-def test_its_markers_are_neutralised_from_then_on(tmp_path: Path) -> None:
+def test_loading_a_dialect_adds_its_markers_to_the_escaped_ones(tmp_path: Path) -> None:
     load_dialect(make(tmp_path / "mine", ROW.replace("my_call", "call_of_mine")))
 
     assert "<_call_of_mine>" == escape("<call_of_mine>")
@@ -94,7 +94,7 @@ def test_a_folder_is_loaded_once(tmp_path: Path) -> None:
     assert load_dialect(folder) is find_dialect(str(folder))
 
 
-def test_a_name_without_a_slash_is_one_of_the_table() -> None:
+def test_a_name_without_a_slash_is_looked_up_in_the_table() -> None:
     assert get_dialect("hermes") is find_dialect("hermes")
     with pytest.raises(ConfigError, match="unknown dialect 'hermse', did you mean 'hermes'"):
         find_dialect("hermse")
@@ -107,7 +107,7 @@ def test_a_name_without_a_slash_is_one_of_the_table() -> None:
         ("", BODIES["json"], {}, r"dialect\.toml: expected `open`"),
         (ROW, "", {}, r"dialect\.toml: expected one of the sections \[json\], \[header\], \[tagged\], \[python\]"),
         (ROW, BODIES["json"] + BODIES["python"], {}, "expected one of the sections"),
-        (ROW, "[json]\nname_key = 'fn'\n", {}, r"\[json\]: there is no 'name_key'. Known are name_keys"),
+        (ROW, "[json]\nname_key = 'fn'\n", {}, r"\[json\]: unknown key 'name_key'; expected one of name_keys"),
         (ROW, "[json]\nname_keys = 'fn'\n", {}, r"\[json\]: Expected `array`, got `str`"),
         (ROW, "[header]\n", {}, r"\[header\]: expected 'header'"),
         (ROW + "opens = 1\n", BODIES["json"], {}, r"dialect\.toml: Expected `array`, got `int`"),
@@ -116,7 +116,7 @@ def test_a_name_without_a_slash_is_one_of_the_table() -> None:
         (ROW, BODIES["json"], {"result": "{{ 1 // 0 }}"}, r"result\.jinja:1: "),
     ],
 )
-def test_a_broken_folder_is_refused_with_file_and_line(
+def test_an_invalid_folder_is_reported_with_file_and_line(
     tmp_path: Path, row: str, body: str, templates: dict[str, str], message: str
 ) -> None:
     folder = make(tmp_path / "mine", row, body, **templates)
@@ -125,7 +125,7 @@ def test_a_broken_folder_is_refused_with_file_and_line(
         load_dialect(folder)
 
 
-def test_a_broken_grammar_is_refused_with_file_and_line(tmp_path: Path) -> None:
+def test_an_invalid_grammar_is_reported_with_file_and_line(tmp_path: Path) -> None:
     folder = make(tmp_path / "mine", body='[json]\ngrammar = "body.lark"\n')
     (folder / "body.lark").write_text('start: "a"\nb: (\n', encoding="utf-8")
 

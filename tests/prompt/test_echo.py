@@ -1,6 +1,6 @@
-"""What a user or a tool wrote holds no marker once it is in the prompt, and a model that repeats it calls nothing.
+"""Text of users and tools has no marker in the prompt, and a model that repeats it makes no call.
 
-Held for every dialect, over its own markers, calls and results as its templates write them, and their pieces.
+Tested for every dialect with its own markers, its rendered calls and results, and fragments of them.
 """
 
 import pytest
@@ -18,17 +18,17 @@ from fcshim.shim import Shim
 TOOLS = (Tool("look", "", {"type": "object", "properties": {"city": {"type": "string"}}}),)
 ARGUMENTS = '{"city": "Rome"}'
 COMMON = {"```", "```json", "```python", "Action:", "functools", "function call", ">>>", ">>>all\n", "\nto="}
-"""Everyone's words: fences are no more touched than brackets, the others only where a call may follow."""
+"""Common text: fences are never escaped, like brackets; the others only where a call may follow."""
 
 
 def marked(dialect: Dialect) -> set[str]:
-    """Give the markers of a dialect."""
+    """Return the markers of a dialect."""
     own = (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), *dialect.markup)
     return {*own, dialect.result_open, dialect.result_close} - {""}
 
 
 def pieces(dialect: Dialect) -> st.SearchStrategy[str]:
-    """Give what texts are made of; whole calls where it takes a marker to make one."""
+    """Return the fragments of texts; they include whole calls if calls of the dialect need a marker."""
     made = [*sorted(marked(dialect)), render_result(dialect, "look", "fine"), " ", "\n", "x", "look", "{", ARGUMENTS]
     if not dialect.starts and not dialect.fenced:
         one, two = render_calls(dialect, [("look", ARGUMENTS)]), render_calls(dialect, [("look", ARGUMENTS)] * 2)
@@ -39,7 +39,7 @@ def pieces(dialect: Dialect) -> st.SearchStrategy[str]:
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @settings(max_examples=60)
 @given(data=st.data())
-def test_an_echo_is_no_call_and_comes_back_as_it_was(dialect: Dialect, data: st.DataObject) -> None:
+def test_an_echoed_marker_is_no_call_and_is_unescaped(dialect: Dialect, data: st.DataObject) -> None:
     text = data.draw(st.lists(pieces(dialect), min_size=1, max_size=8).map("".join))
     shim = Shim(Request(model="m", messages=(UserMessage((TextPart(text),)),), tools=TOOLS), dialect=dialect)
     stream = shim.stream()
@@ -52,14 +52,14 @@ def test_an_echo_is_no_call_and_comes_back_as_it_was(dialect: Dialect, data: st.
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @settings(max_examples=20)
 @given(data=st.data())
-def test_the_prompt_holds_no_marker_of_what_others_wrote(dialect: Dialect, data: st.DataObject) -> None:
+def test_the_prompt_contains_no_unescaped_marker(dialect: Dialect, data: st.DataObject) -> None:
     said, found = ("x" + "".join(data.draw(st.lists(pieces(dialect), max_size=8))) for _ in range(2))
 
     assert counted(dialect, said, found) == counted(dialect, "x", "x")
 
 
 def counted(dialect: Dialect, said: str, found: str) -> dict[str, int]:
-    """Give how often each marker stands in the prompt of a conversation with these two texts."""
+    """Count each marker in the prompt of a conversation with these two texts."""
     messages = (
         UserMessage((TextPart(said),)),
         AssistantMessage((), (ToolCall("1", "look", ARGUMENTS),)),

@@ -1,4 +1,4 @@
-"""Neutralising and restoring."""
+"""Escaping and unescaping of markers."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -124,7 +124,7 @@ SPOKEN_PIECES = [
     "<turn",
     "|>",
 ]
-# Pieces that meet at every seam of the pattern.
+# Fragments that meet at every boundary of the pattern.
 SEAMS = ["<", "[", "_", "__", "/", "\\", "\\/", "|", "｜", ">", "]", "&", "&lt;", "&gt;", "\\u003c", "\\u003e", "&#"]
 WORDS = ["function_call", "s", "sys", "INST", "think", "im_start", ":", "-", " ", "\n", "\u200b", "x", "a b", " " * 9]
 PIECES = st.sampled_from([*SPOKEN, *SPOKEN_PIECES, *DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED, *SEAMS, *WORDS])
@@ -133,7 +133,7 @@ TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=12).map("".join)
 
 
 @pytest.mark.parametrize("marker", [*DIALECT_MARKERS, *FOREIGN, *TEMPLATE, *DISGUISED, *SPOKEN])
-def test_a_marker_is_made_harmless_and_comes_back(marker: str) -> None:
+def test_a_marker_is_escaped_and_unescaped(marker: str) -> None:
     safe = escape(f"see {marker} here")
 
     assert marker not in safe
@@ -141,7 +141,7 @@ def test_a_marker_is_made_harmless_and_comes_back(marker: str) -> None:
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_ordinary_text_is_left_alone(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert text == escape(text)
 
 
@@ -166,25 +166,25 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
         ("```tool_code", "```_tool_code"),
     ],
 )
-def test_an_underscore_goes_in_behind_the_opening_character(text: str, safe: str) -> None:
+def test_an_underscore_is_inserted_after_the_opening_character(text: str, safe: str) -> None:
     assert safe == escape(text)
 
 
 @pytest.mark.parametrize("text", ["<_foo>", "<__init__>", "[_x]", "<_ s", "<__", "[_", "a <_| b", "_<"])
-def test_restoring_leaves_what_was_never_neutralised(text: str) -> None:
+def test_unescaping_keeps_text_that_was_not_escaped(text: str) -> None:
     assert text == unescape(text)
 
 
 @given(TEXTS)
 @settings(max_examples=1500)
-def test_restoring_undoes_neutralising(text: str) -> None:
+def test_unescaping_reverses_escaping(text: str) -> None:
     assert text == unescape(escape(text))
     assert text == unescape(unescape(escape(escape(text))))
 
 
 @given(TEXTS)
 @settings(max_examples=800)
-def test_no_marker_is_live_in_neutralised_text(text: str) -> None:
+def test_escaped_text_contains_no_marker(text: str) -> None:
     safe = escape(text)
 
     assert [] == [marker for marker in LIVE if marker in safe]
@@ -201,29 +201,29 @@ def test_different_texts_stay_different(one: str, other: str) -> None:
 @example("<_foo&lt;_think>", None)
 @example("<_____think>x", None)
 @example("<_s&gt;<_think\\u003c_s>", None)
-def test_restoring_does_not_depend_on_the_pieces(text: str, data: st.DataObject | None) -> None:
+def test_unescaping_does_not_depend_on_the_chunks(text: str, data: st.DataObject | None) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text))))) if data else range(1, len(text))
-    restorer = StreamUnescaper()
-    pieces = [restorer.feed(text[a:b]) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    unescaper = StreamUnescaper()
+    pieces = [unescaper.feed(text[a:b]) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
-    assert unescape(text) == "".join(pieces) + restorer.close()
+    assert unescape(text) == "".join(pieces) + unescaper.close()
 
 
 @pytest.mark.parametrize("text", ["plain words", "<b>", "a < b", "[1]", "x_y", "<_foo>"])
-def test_only_a_genuine_tail_is_held_back(text: str) -> None:
-    restorer = StreamUnescaper()
+def test_only_a_possible_marker_is_held_back(text: str) -> None:
+    unescaper = StreamUnescaper()
 
-    assert text == restorer.feed(text)
+    assert text == unescaper.feed(text)
 
 
-def test_a_held_tail_is_short_however_many_underscores_come() -> None:
-    restorer = StreamUnescaper()
-    given_out = restorer.feed("<")
+def test_the_held_back_tail_is_short_for_any_number_of_underscores() -> None:
+    unescaper = StreamUnescaper()
+    emitted = unescaper.feed("<")
     for _ in range(5000):
-        given_out += restorer.feed("_")
+        emitted += unescaper.feed("_")
 
-    assert 4999 == len(given_out)  # of 5001: one is held for a tag, one for a word
-    assert "<" + "_" * 4999 + "think" == given_out + restorer.feed("think") + restorer.close()
+    assert 4999 == len(emitted)  # of 5001: one is held back for a tag, one for a plain marker
+    assert "<" + "_" * 4999 + "think" == emitted + unescaper.feed("think") + unescaper.close()
 
 
 HOSTILE = [
@@ -251,7 +251,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_long_hostile_text_is_restored(unit: str) -> None:
+def test_long_hostile_text_is_unescaped(unit: str) -> None:
     """A quadratic scan takes minutes here; `benchmarks.hostile` measures the slope."""
     text = "<" + unit * (100_000 // len(unit))
 
@@ -259,9 +259,9 @@ def test_long_hostile_text_is_restored(unit: str) -> None:
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_long_hostile_text_is_restored_in_pieces(unit: str) -> None:
-    restorer = StreamUnescaper()
+def test_long_hostile_text_is_unescaped_in_chunks(unit: str) -> None:
+    unescaper = StreamUnescaper()
     text = "<_" + unit * (40_000 // len(unit))
-    pieces = [restorer.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
+    pieces = [unescaper.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
 
-    assert unescape(text) == "".join(pieces) + restorer.close()
+    assert unescape(text) == "".join(pieces) + unescaper.close()

@@ -1,4 +1,4 @@
-"""Events in the client's own characters again."""
+"""Unescaping of the events of a reply."""
 
 import json
 
@@ -22,35 +22,35 @@ from fcshim.prompt.escape import escape
 from fcshim.prompt.event_unescape import EventUnescaper
 
 
-def restored(*events: Event) -> list[Event]:
-    restoration = EventUnescaper()
-    return [made for event in events for made in restoration.apply([event])]
+def unescaped(*events: Event) -> list[Event]:
+    unescaper = EventUnescaper()
+    return [made for event in events for made in unescaper.apply([event])]
 
 
-def test_text_is_restored_across_events() -> None:
-    assert [Text("see <"), Text("think>"), Stop("complete")] == restored(
+def test_text_is_unescaped_across_events() -> None:
+    assert [Text("see <"), Text("think>"), Stop("complete")] == unescaped(
         Text("see <_th"), Text("ink"), Text(">"), Stop("complete")
     )
 
 
-def test_what_is_held_back_of_the_text_comes_before_anything_else() -> None:
-    assert [Text("a<"), Text("_"), Reasoning("hm")] == restored(Text("a<_"), Reasoning("hm"))
-    assert [Text("<"), Text("_"), ToolCallStart("1", "f", 0)] == restored(Text("<_"), ToolCallStart("1", "f", 0))
-    assert [Text("<"), Text("_"), Error("k", "m")] == restored(Text("<_"), Error("k", "m"))
-    assert [Text("<"), Text("_"), Usage(), Stop("complete")] == restored(Text("<_"), Usage(), Stop("complete"))
+def test_held_back_text_comes_before_other_events() -> None:
+    assert [Text("a<"), Text("_"), Reasoning("hm")] == unescaped(Text("a<_"), Reasoning("hm"))
+    assert [Text("<"), Text("_"), ToolCallStart("1", "f", 0)] == unescaped(Text("<_"), ToolCallStart("1", "f", 0))
+    assert [Text("<"), Text("_"), Error("k", "m")] == unescaped(Text("<_"), Error("k", "m"))
+    assert [Text("<"), Text("_"), Usage(), Stop("complete")] == unescaped(Text("<_"), Usage(), Stop("complete"))
 
 
-def test_reasoning_is_restored_unless_it_is_signed() -> None:
+def test_reasoning_is_unescaped_unless_it_is_signed() -> None:
     signed = Reasoning("<_think>", signature="sig")
 
-    assert [Reasoning("<"), Reasoning("think>"), signed] == restored(Reasoning("<_thi"), Reasoning("nk>"), signed)
+    assert [Reasoning("<"), Reasoning("think>"), signed] == unescaped(Reasoning("<_thi"), Reasoning("nk>"), signed)
 
 
-def test_reasoning_and_text_are_told_apart() -> None:
-    assert [Reasoning("<"), Text("_think>")] == restored(Reasoning("<"), Text("_think>"))
+def test_reasoning_and_text_are_unescaped_separately() -> None:
+    assert [Reasoning("<"), Text("_think>")] == unescaped(Reasoning("<"), Text("_think>"))
 
 
-def test_a_call_is_restored_in_all_its_parts() -> None:
+def test_all_fields_of_a_call_are_unescaped() -> None:
     end = ToolCallEnd(
         "1",
         "f<_s>",
@@ -70,7 +70,7 @@ def test_a_call_is_restored_in_all_its_parts() -> None:
             [Coercion("/<s>", {"a": ["<s>"]}, "<s>")],
             CallError("invalid", "not <s>", "<s>"),
         ),
-    ] == restored(ToolCallStart("1", "f<_s>", 0), end)
+    ] == unescaped(ToolCallStart("1", "f<_s>", 0), end)
 
 
 WRITTEN = st.lists(
@@ -80,11 +80,11 @@ WRITTEN = st.lists(
 
 @given(WRITTEN, st.data())
 @settings(max_examples=300)
-def test_the_chunks_of_a_restored_call_add_up(arguments: str, data: st.DataObject) -> None:
+def test_the_chunks_of_an_unescaped_call_join_to_its_arguments(arguments: str, data: st.DataObject) -> None:
     written = escape(arguments)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(written) - 1))))
     chunks = [written[a:b] for a, b in zip([0, *cuts], [*cuts, len(written)], strict=True)]
-    events = restored(*(ToolCallChunk("1", chunk, 0) for chunk in chunks), ToolCallEnd("1", "f", written, 0))
+    events = unescaped(*(ToolCallChunk("1", chunk, 0) for chunk in chunks), ToolCallEnd("1", "f", written, 0))
 
     assert arguments == "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
     assert ToolCallEnd("1", "f", arguments, 0) == events[-1]

@@ -1,4 +1,4 @@
-"""Arguments of past calls, whatever clients have for them."""
+"""Arguments of past calls, valid or not."""
 
 import json
 
@@ -37,18 +37,18 @@ def kept(text: str) -> str:
         ('{"a":' * 65 + "1" + "}" * 65, kept('{"a":' * 65 + "1" + "}" * 65)),
     ],
 )
-def test_arguments_are_written_as_an_object_whatever_they_are(given_text: str, written: str) -> None:
+def test_any_arguments_become_an_object(given_text: str, written: str) -> None:
     assert written == PastArguments().write(given_text)
 
 
 @pytest.mark.parametrize("text", ["[" * 5000, "9" * 5000, "{" * 5000], ids=["deep", "long", "open"])
-def test_what_no_reader_takes_is_shortened(text: str) -> None:
+def test_unreadable_arguments_are_shortened(text: str) -> None:
     written = json.loads(PastArguments().write(text))
 
     assert "[... 3,000 characters left out ...]" in written[MALFORMED]
 
 
-def test_only_so_much_of_a_conversation_is_mended() -> None:
+def test_repair_is_limited_per_conversation() -> None:
     arguments = PastArguments()
     broken = "{'a': '" + "x" * 30_000 + "'}"
 
@@ -57,7 +57,7 @@ def test_only_so_much_of_a_conversation_is_mended() -> None:
 
 
 @given(st.text(alphabet="{}[]\"\\:, 'a1\n\ud800", max_size=30) | st.recursive(st.none(), st.lists).map(json.dumps))
-def test_it_is_always_a_strict_object(text: str) -> None:
+def test_the_result_is_always_a_strict_object(text: str) -> None:
     value = json.loads(PastArguments().write(text).encode())
 
     assert isinstance(value, dict)
@@ -65,5 +65,5 @@ def test_it_is_always_a_strict_object(text: str) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @pytest.mark.parametrize("text", ['{"city": "Par', "[1]", '{"a": "\\ud800"}', '{"a":' * 300 + "1" + "}" * 300])
-def test_every_dialect_can_write_it(dialect: object, text: str) -> None:
+def test_every_dialect_can_write_the_result(dialect: object, text: str) -> None:
     assert render_calls(dialect, [("f", PastArguments().write(text))]).encode()

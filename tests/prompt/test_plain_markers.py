@@ -1,11 +1,11 @@
-"""Words that open calls and are no tags, those of a user's own dialect included."""
+"""Escaping of markers that are not tags, also of user-defined dialects."""
 
 import pytest
 
 from fcshim.prompt.plain_markers import PlainMarkers
 
 
-def test_a_word_that_is_learnt_is_made_harmless_from_then_on() -> None:
+def test_an_added_marker_is_escaped() -> None:
     words = PlainMarkers()
     before = words.escape("CALL: f")
     words.add("CALL:")
@@ -17,7 +17,7 @@ def test_a_word_that_is_learnt_is_made_harmless_from_then_on() -> None:
 
 @pytest.mark.parametrize("marker", ["@@", "__call__", "a_b", "call", "((", "\\o/", "∎∎"])
 @pytest.mark.parametrize("text", ["{0}", "x{0}y", "{0}{0}", "{0} _{0}_", "_{0}__{0}", "{0}_{0}"])
-def test_whatever_the_word_is_it_comes_back(marker: str, text: str) -> None:
+def test_escaping_of_any_added_marker_is_reversible(marker: str, text: str) -> None:
     words = PlainMarkers()
     words.add(marker)
     text = text.format(marker)
@@ -28,13 +28,13 @@ def test_whatever_the_word_is_it_comes_back(marker: str, text: str) -> None:
     assert words.unescape(words.unescape(words.escape(safe))) == text
 
 
-def test_what_stands_behind_the_end_still_says_what_stands_before_it() -> None:
+def test_text_after_the_end_still_serves_as_lookahead() -> None:
     text = "f_unctools [_e~["
 
     assert PlainMarkers().unescape(text, len("f_unctools ")) == "functools "
 
 
-def test_a_single_character_is_left_alone() -> None:
+def test_a_single_character_is_not_escaped() -> None:
     words = PlainMarkers()
     words.add("§")
 

@@ -1,4 +1,4 @@
-"""Tools, scored by words."""
+"""Relevance scores of tools."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from tests.steps import steps
         ("_-_ ...", []),
     ],
 )
-def test_words_are_what_names_and_sentences_share(text: str, words: list[str]) -> None:
+def test_names_and_sentences_are_split_into_the_same_words(text: str, words: list[str]) -> None:
     assert words == words_of(text)
 
 
@@ -73,7 +73,7 @@ TOOLS = (
         ("昨天的天气", "queryWeatherArchive"),
     ],
 )
-def test_the_tool_that_somebody_means_scores_best(asked: str, name: str) -> None:
+def test_the_relevant_tool_scores_best(asked: str, name: str) -> None:
     assert name == best(TOOLS, asked)
 
 
@@ -87,14 +87,14 @@ def test_the_score_is_bm25s() -> None:
     assert [pytest.approx(score), 0.0] == Relevance(tools).scores(["x", "x", "unknown"])
 
 
-def test_a_word_may_stand_in_a_tools_name() -> None:
+def test_a_word_of_a_tools_name_is_found() -> None:
     relevance = Relevance(TOOLS)
 
     assert relevance.matches_name(1, ["rain", "weather"])
     assert not relevance.matches_name(1, ["forecast"])
 
 
-def test_no_words_and_no_tools_score_nothing() -> None:
+def test_without_words_or_tools_scores_are_zero() -> None:
     assert [] == Relevance([]).scores(["x"])
     assert [0.0] == Relevance([Tool("_", "", "no schema")]).scores([])
 

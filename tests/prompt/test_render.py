@@ -1,4 +1,4 @@
-"""What the templates write."""
+"""Rendering with the templates."""
 
 import json
 
@@ -28,11 +28,11 @@ def test_each_tool_is_one_line_of_json_in_the_clients_order() -> None:
     ] == lines
 
 
-def test_characters_of_every_script_stay_themselves() -> None:
+def test_characters_of_every_script_are_not_escaped() -> None:
     assert '"description": "Ask for 天気."' in render_system(FUNCTION_CALL, TOOLS)
 
 
-def test_the_example_is_no_tool_that_could_be_copied() -> None:
+def test_the_example_call_uses_placeholders() -> None:
     assert '<function_call>\n{"name": "<function name>", "arguments": {"<parameter>": <value>}}\n</function_call>' in (
         render_system(FUNCTION_CALL, TOOLS)
     )
@@ -53,24 +53,24 @@ def test_a_choice_of_tools_is_the_last_rule(choice: ToolChoice, rule: str) -> No
     assert f"{free}\n{rule}" == render_system(FUNCTION_CALL, TOOLS, choice)
 
 
-def test_one_call_per_reply_is_a_rule_where_it_is_wanted() -> None:
+def test_one_call_per_reply_is_a_rule_without_parallel_calls() -> None:
     rule = " But write at most one block per reply."
 
     assert render_system(FUNCTION_CALL, TOOLS) == render_system(FUNCTION_CALL, TOOLS, parallel=False).replace(rule, "")
     assert rule in render_system(FUNCTION_CALL, TOOLS, parallel=False)
 
 
-def test_a_past_call_is_written_as_the_model_is_asked_to() -> None:
+def test_a_past_call_has_the_requested_format() -> None:
     assert '<function_call>\n{"name": "f", "arguments": {"a":  1}}\n</function_call>' == render_call(
         FUNCTION_CALL, "f", '{"a":  1}'
     )
 
 
-def test_a_result_says_whose_it_is() -> None:
+def test_a_result_names_its_tool() -> None:
     assert '<function_result name="f">\n4\n</function_result>' == render_result(FUNCTION_CALL, "f", "4")
 
 
-def test_a_failed_result_says_so() -> None:
+def test_a_failed_result_is_marked_as_an_error() -> None:
     assert '<function_result name="f" error="true">\nno\n</function_result>' == render_result(
         FUNCTION_CALL, "f", "no", is_error=True
     )

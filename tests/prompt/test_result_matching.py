@@ -1,4 +1,4 @@
-"""Results and calls, brought together."""
+"""Matching of results to calls."""
 
 from fcshim.messages import MediaPart, ToolCall, ToolMessage
 from fcshim.prompt.result_matching import LATE_RESULT, NO_CALL, NO_RESULT, MatchedResult, ResultMatcher
@@ -8,20 +8,20 @@ F, G = ToolCall("1", "f", "{}"), ToolCall("2", "g", "{}")
 ONE, TWO = ToolMessage("1", text("one")), ToolMessage("2", text("two"))
 
 
-def test_results_come_in_the_order_of_the_calls() -> None:
+def test_results_are_in_the_order_of_the_calls() -> None:
     assert [MatchedResult("f", text("one")), MatchedResult("g", text("two"))] == ResultMatcher().match(
         [F, G], [TWO, ONE]
     )
 
 
-def test_a_call_without_a_result_is_answered_by_saying_so() -> None:
+def test_a_call_without_a_result_gets_a_note() -> None:
     assert [
         MatchedResult("f", text(NO_RESULT), is_error=True),
         MatchedResult("g", text("two")),
     ] == ResultMatcher().match([F, G], [TWO])
 
 
-def test_a_result_without_a_call_says_so() -> None:
+def test_a_result_without_a_call_gets_a_note() -> None:
     named = ToolMessage("9", text("x"), name="h", is_error=True)
 
     assert [
@@ -30,7 +30,7 @@ def test_a_result_without_a_call_says_so() -> None:
     ] == (ResultMatcher().match([], [ONE, named]))
 
 
-def test_a_result_that_comes_later_says_that_it_is_late() -> None:
+def test_a_late_result_gets_a_note() -> None:
     answers = ResultMatcher()
     answers.match([F], [])
 
@@ -39,7 +39,7 @@ def test_a_result_that_comes_later_says_that_it_is_late() -> None:
     )
 
 
-def test_an_id_that_is_used_again_means_the_last_call() -> None:
+def test_a_reused_id_means_the_last_call() -> None:
     answers = ResultMatcher()
 
     assert [MatchedResult("f", text("one"))] == answers.match([F], [ONE])
@@ -49,7 +49,7 @@ def test_an_id_that_is_used_again_means_the_last_call() -> None:
     assert [MatchedResult("h", text("one"), note=LATE_RESULT)] == answers.match([], [ONE])
 
 
-def test_calls_of_one_step_with_one_id_are_answered_one_after_the_other() -> None:
+def test_results_of_calls_with_the_same_id_are_assigned_in_order() -> None:
     twice = [F, ToolCall("1", "g", "{}")]
     second = ToolMessage("1", text("two"))
 
@@ -58,7 +58,7 @@ def test_calls_of_one_step_with_one_id_are_answered_one_after_the_other() -> Non
     )
 
 
-def test_a_result_that_is_sent_twice_counts_once_and_another_one_for_the_same_call_counts() -> None:
+def test_a_duplicate_result_counts_once_and_a_different_one_is_added() -> None:
     other = ToolMessage("1", text("other"))
 
     assert [MatchedResult("f", text("one")), MatchedResult("f", text("other"))] == ResultMatcher().match(
@@ -72,7 +72,7 @@ def test_two_images_are_two_results() -> None:
     assert [MatchedResult("f", image.content) for image in images] == ResultMatcher().match([F], images)
 
 
-def test_the_name_that_a_client_gives_a_result_counts() -> None:
+def test_the_clients_name_of_a_result_is_used() -> None:
     assert [MatchedResult("renamed", text("x"))] == ResultMatcher().match(
         [F], [ToolMessage("1", text("x"), name="renamed")]
     )

@@ -1,4 +1,4 @@
-"""The prompt of one turn is a prefix of the next one's, in every dialect: engines keep what they have read."""
+"""Each prompt is a prefix of the next one, so that the prefix cache of the engine hits."""
 
 import pytest
 from hypothesis import given, settings
@@ -35,12 +35,12 @@ def check(conversation: Conversation, dialect: Dialect, profile: Profile) -> Non
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 @settings(max_examples=12, deadline=None)
 @given(conversation=conversations)
-def test_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
+def test_each_prompt_is_a_prefix_of_the_next_in_every_dialect(dialect: Dialect, conversation: Conversation) -> None:
     check(conversation, dialect, REMINDED)
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
 @settings(max_examples=80, deadline=None)
 @given(conversation=conversations)
-def test_with_every_profile(profile: Profile, conversation: Conversation) -> None:
+def test_each_prompt_is_a_prefix_of_the_next_with_every_profile(profile: Profile, conversation: Conversation) -> None:
     check(conversation, FUNCTION_CALL, profile)

@@ -1,4 +1,4 @@
-"""Conversations cut into steps."""
+"""Splitting of conversations into steps."""
 
 from fcshim.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from fcshim.prompt.steps import Step, split_steps
@@ -10,17 +10,17 @@ RESULT = ToolMessage("1", text("x"))
 NOTE = SystemMessage(text("late"))
 
 
-def test_a_step_is_what_the_model_said_and_what_it_heard_then() -> None:
+def test_a_step_is_assistant_messages_then_other_messages() -> None:
     steps = split_steps([USER, CALL, CALL, RESULT, NOTE, USER, AssistantMessage()])
 
     assert [Step((), (USER,)), Step((CALL, CALL), (RESULT, NOTE, USER)), Step((AssistantMessage(),), ())] == steps
 
 
-def test_no_messages_are_no_steps() -> None:
+def test_an_empty_conversation_has_no_steps() -> None:
     assert [] == split_steps([])
 
 
-def test_a_step_knows_its_calls_its_results_and_whether_the_user_speaks() -> None:
+def test_a_step_has_its_calls_results_and_whether_there_is_a_user_message() -> None:
     step = Step((CALL, CALL), (RESULT, USER))
 
     assert (["f", "f"], [RESULT], True) == ([call.name for call in step.calls], step.results, step.has_user_message)

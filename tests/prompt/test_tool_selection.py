@@ -1,4 +1,4 @@
-"""Which tools are described, when they are too many."""
+"""Selection of the described tools when there are too many."""
 
 import itertools
 from collections.abc import Sequence
@@ -28,71 +28,71 @@ def call(name: str) -> AssistantMessage:
     return AssistantMessage((), (ToolCall("1", name, "{}"),))
 
 
-def offer(*messages: Message, most: int = 2, demanded: Sequence[str] = ()) -> ToolSelection:
+def select(*messages: Message, most: int = 2, demanded: Sequence[str] = ()) -> ToolSelection:
     return select_tools(TOOLS, split_steps(messages), most, demanded)
 
 
 def test_without_a_limit_all_tools_are_described() -> None:
-    assert ToolSelection(TOOLS) == offer(user("hi"), most=0)
-    assert ToolSelection(TOOLS) == offer(user("hi"), most=4)
+    assert ToolSelection(TOOLS) == select(user("hi"), most=0)
+    assert ToolSelection(TOOLS) == select(user("hi"), most=4)
 
 
-def test_those_that_the_first_words_are_about_are_described_in_the_clients_order() -> None:
-    assert ToolSelection((WEATHER, PRINT), (MAIL, FILES)) == offer(user("print the weather"))
+def test_tools_relevant_to_the_first_message_are_described_in_the_clients_order() -> None:
+    assert ToolSelection((WEATHER, PRINT), (MAIL, FILES)) == select(user("print the weather"))
 
 
-def test_where_the_words_say_nothing_the_clients_first_tools_are_described() -> None:
-    assert (WEATHER, MAIL) == offer(user("hi")).described
-    assert (WEATHER, MAIL) == offer().described
+def test_without_relevant_words_the_clients_first_tools_are_described() -> None:
+    assert (WEATHER, MAIL) == select(user("hi")).described
+    assert (WEATHER, MAIL) == select().described
 
 
-def test_tools_that_are_demanded_are_described() -> None:
-    assert (MAIL, PRINT) == offer(user("print"), demanded=["send_mail"]).described
-    assert TOOLS[:3] == offer(user("print"), demanded=["send_mail", "get_weather", "list_files"]).described
+def test_required_tools_are_described() -> None:
+    assert (MAIL, PRINT) == select(user("print"), demanded=["send_mail"]).described
+    assert TOOLS[:3] == select(user("print"), demanded=["send_mail", "get_weather", "list_files"]).described
 
 
-def test_a_tool_that_was_called_is_described_behind_its_result() -> None:
+def test_a_called_tool_is_described_after_its_result() -> None:
     conversation = [user("weather"), call("send_mail"), ToolMessage("1", ()), call("send_mail"), ToolMessage("1", ())]
-    made = offer(*conversation, most=1)
+    made = select(*conversation, most=1)
 
     assert ((WEATHER,), {1: (MAIL,)}) == (made.described, made.described_later)
     assert MAIL in made.name_only
 
 
-def test_a_call_without_an_answer_brings_nothing_yet() -> None:
-    assert {} == offer(user("weather"), call("send_mail"), most=1).described_later
+def test_a_call_without_a_result_adds_nothing_yet() -> None:
+    assert {} == select(user("weather"), call("send_mail"), most=1).described_later
 
 
-def test_a_call_of_no_tool_brings_nothing() -> None:
-    assert {} == offer(user("weather"), call("rm"), ToolMessage("1", ()), most=1).described_later
+def test_a_call_of_an_unknown_tool_adds_nothing() -> None:
+    assert {} == select(user("weather"), call("rm"), ToolMessage("1", ()), most=1).described_later
 
 
-def test_later_words_bring_the_tool_that_they_name() -> None:
+def test_a_later_message_adds_the_tool_that_it_names() -> None:
     said = [user("the weather"), AssistantMessage(), user("now print it"), AssistantMessage(), user("and the weather?")]
 
-    assert {1: (PRINT,)} == offer(*said, most=1).described_later
+    assert {1: (PRINT,)} == select(*said, most=1).described_later
 
 
-def test_words_that_are_only_in_a_description_bring_nothing_later() -> None:
-    assert {} == offer(user("the weather"), AssistantMessage(), user("and somebody?"), most=1).described_later
+def test_words_of_a_description_alone_add_no_tool_later() -> None:
+    assert {} == select(user("the weather"), AssistantMessage(), user("and somebody?"), most=1).described_later
 
 
-def test_at_most_three_tools_come_at_a_time() -> None:
+def test_at_most_three_tools_are_added_at_a_time() -> None:
     tools = [Tool("one"), *(Tool(f"mail_{at}") for at in range(9))]
     steps = split_steps([user("one"), AssistantMessage(), user("mail")])
 
     assert {1: tuple(tools[1:4])} == select_tools(tools, steps, 1).described_later
 
 
-def test_only_the_two_ends_of_long_words_are_read() -> None:
-    assert (MAIL,) == offer(user("mail " + "x " * 10_000), most=1).described
-    assert (MAIL,) == offer(user("x " * 10_000 + "mail"), most=1).described
-    assert (WEATHER,) == offer(user("x " * 10_000 + "mail" + " x" * 10_000), most=1).described
+def test_only_the_two_ends_of_a_long_message_are_read() -> None:
+    assert (MAIL,) == select(user("mail " + "x " * 10_000), most=1).described
+    assert (MAIL,) == select(user("x " * 10_000 + "mail"), most=1).described
+    assert (WEATHER,) == select(user("x " * 10_000 + "mail" + " x" * 10_000), most=1).described
 
 
 @given(conversations, st.integers(1, 4))
 @settings(max_examples=60)
-def test_the_offer_of_one_request_is_kept_in_the_next(
+def test_the_selection_of_one_request_is_kept_in_the_next(
     conversation: tuple[list[Message], list[Message], list[list[Message]]], most: int
 ) -> None:
     _, said, later = conversation
@@ -107,7 +107,7 @@ def test_the_offer_of_one_request_is_kept_in_the_next(
         assert len(tools) >= len(made.described) + sum(map(len, made.described_later.values()))
 
 
-def test_of_the_suites_hundred_tools_eight_hold_those_that_an_english_request_needs() -> None:
+def test_eight_of_the_suites_hundred_tools_include_those_that_an_english_request_needs() -> None:
     tools = list({tool.name: tool for each in tool_sets().values() for tool in each}.values())
     found = []
     for case in load_cases([name for name in DEFAULT_CATEGORIES if name != "languages"]):

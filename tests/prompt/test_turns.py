@@ -1,4 +1,4 @@
-"""Steps as turns: reasoning, reminders, results of every kind."""
+"""Steps as text turns: reasoning, reminders, results of every kind."""
 
 from typing import Any
 
@@ -23,15 +23,15 @@ def thought(words: str) -> AssistantMessage:
     return AssistantMessage(text("so"), reasoning=words)
 
 
-def write(*messages: Message, dialect: Dialect = FUNCTION_CALL, **manners: Any) -> list[TextTurn]:
-    profile = Profile(name="", summary="", **manners)
+def write(*messages: Message, dialect: Dialect = FUNCTION_CALL, **options: Any) -> list[TextTurn]:
+    profile = Profile(name="", summary="", **options)
     return TurnWriter(Escaper(), dialect, profile, has_tools=True).write(split_steps(messages))
 
 
 @pytest.mark.parametrize(
     ("reasoning", "seen"), [("all", ["one", "two", "three"]), ("current", ["", "two", "three"]), ("none", ["", "", ""])]
 )
-def test_reasoning_is_shown_again_as_the_profile_says(reasoning: str, seen: list[str]) -> None:
+def test_the_profile_decides_which_reasoning_is_shown(reasoning: str, seen: list[str]) -> None:
     call = AssistantMessage(text("so"), (ToolCall("1", "f", "{}"),), "two")
     result = ToolMessage("1", text("x"))
     written = write(ASK, thought("one"), ASK, call, result, thought("three"), reasoning=reasoning)
@@ -49,7 +49,7 @@ def test_without_reasoning_there_is_no_tag() -> None:
     assert AssistantMessage(text("so")) == write(ASK, thought(""), reasoning_tag="<think>")[1]
 
 
-def test_the_format_is_told_again_where_it_is_far_away() -> None:
+def test_the_call_format_is_repeated_after_enough_characters() -> None:
     long = UserMessage(text("x" * 60))
     turns = write(long, AssistantMessage(text("y")), long, AssistantMessage(text("z")), long, reminder=100)
 
@@ -57,21 +57,21 @@ def test_the_format_is_told_again_where_it_is_far_away() -> None:
     assert text_of(turns[2].content).endswith("x\n\n" + render_reminder(FUNCTION_CALL))
 
 
-def test_without_tools_there_is_nothing_to_remind_of() -> None:
+def test_without_tools_there_is_no_reminder() -> None:
     turns = TurnWriter(Escaper(), FUNCTION_CALL, Profile(name="", summary="", reminder=1)).write(split_steps([ASK]))
 
     assert [ASK] == turns
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_a_reminder_is_no_call(dialect: Dialect) -> None:
+def test_a_reminder_is_not_parsed_as_a_call(dialect: Dialect) -> None:
     events = parse(render_reminder(dialect), dialect=dialect, tools=[{"name": "f"}])
 
     assert "ToolCallStart" not in {type(event).__name__ for event in events}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_a_broken_history_is_a_sound_one_in_every_dialect(dialect: Dialect) -> None:
+def test_a_malformed_history_is_written_correctly_in_every_dialect(dialect: Dialect) -> None:
     calls = AssistantMessage((), (ToolCall("1", "f", '{"a": "b'), ToolCall("2", "g", "{}")))
     written = write(ASK, calls, ToolMessage("9", text("nine")), ToolMessage("2", text("two")), ASK, dialect=dialect)
     called = parse(text_of(written[1].content), dialect=dialect, tools=[{"name": "f"}, {"name": "g"}])
@@ -93,7 +93,7 @@ def test_calls_at_the_end_wait_for_their_results() -> None:
     assert 2 == len(write(ASK, AssistantMessage((), (ToolCall("1", "f", "{}"),))))
 
 
-def test_what_is_told_of_tools_stands_between_results_and_the_users_words() -> None:
+def test_tool_descriptions_come_between_results_and_user_text() -> None:
     calls = AssistantMessage((), (ToolCall("1", "f", "{}"),))
     turns = TurnWriter(Escaper(), FUNCTION_CALL, Profile(name="", summary=""), later_descriptions={1: "TOOLS"})
     written = turns.write(split_steps([ASK, calls, ToolMessage("1", text("x")), ASK]))

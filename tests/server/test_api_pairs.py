@@ -135,7 +135,7 @@ async def test_native_calls_and_their_history(client, kind):
 
 
 @pytest.mark.parametrize(("client", "kind"), PAIRS)
-async def test_calls_by_the_prompt(client, kind):
+async def test_calls_in_the_prompt(client, kind):
     size = 1 + len(client.name) % 7
     text = [Text(WRITTEN), Usage(7, 5), Stop("complete")]
     scripts = [reply_script(kind.codec, text, each) for each in (10**6, size)]
@@ -147,32 +147,32 @@ async def test_calls_by_the_prompt(client, kind):
         whole, cut = [await ask(url, client, request, stream=False), await ask(url, client, request)]
         came = heard(kind, upstream.requests[0])
 
-    assert ("Let me see.", [("add", {"a": 1}), ("math.mul", {"a": 2})], "tool_use") == tidied(whole)
-    assert tidied(whole) == tidied(cut)
+    assert ("Let me see.", [("add", {"a": 1}), ("math.mul", {"a": 2})], "tool_use") == summary_without_separators(whole)
+    assert summary_without_separators(whole) == summary_without_separators(cut)
     assert () == came.tools
     assert not any(isinstance(turn, ToolMessage) for turn in came.messages)
     assert "math.mul" in came.messages[0].content[0].text
 
 
-def tidied(reply: Reply) -> tuple[str, list[tuple[str, dict]], str | None]:
+def summary_without_separators(reply: Reply) -> tuple[str, list[tuple[str, dict]], str | None]:
     text, calls, reason = said(reply)
     return text.strip(), calls, reason
 
 
 @pytest.mark.parametrize(("client", "kind"), PAIRS)
-async def test_text_and_what_a_lost_upstream_is(client, kind):
+async def test_text_and_an_unreachable_upstream(client, kind):
     request = Request(model="m", messages=HISTORY[:2], max_tokens=50)
     good = reply_script(kind.codec, [Text("Hel"), Text("lo"), Usage(7, 5), Stop("max_tokens")], 11)
     lost = Script((kind.codec.encoder(request, IDENTITY).encode(0, [Text("Hel"), Text("lo")]), CUT))
     async with scripted_upstream(good, lost) as upstream, running_proxy(upstream.url, upstream_api=kind.name) as url:
         reply = await ask(url, client, request)
-        broken = await asked_of_a_lost_upstream(url, client, request)
+        broken = await ask_unreachable(url, client, request)
 
     assert ("Hello", [], "max_tokens") == said(reply)
     assert broken.error is not None
 
 
-async def asked_of_a_lost_upstream(url: str, client: Codec, request: Request) -> Reply:
+async def ask_unreachable(url: str, client: Codec, request: Request) -> Reply:
     """Give what the client can read: an error in the stream, or a stream that is cut."""
     try:
         return await ask(url, client, request)

@@ -14,7 +14,7 @@ CANARIES = ("canary-upstream", "canary-client", "canary-proxy")
 
 
 @pytest.mark.parametrize("path", ["/", "/v1", "/v2/chat/completions", "/slots", "/V1/models"])
-async def test_outside_v1_there_is_nothing(path):
+async def test_a_path_outside_v1_is_not_found(path):
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
         running_proxy(upstream.url) as url,
@@ -28,7 +28,7 @@ async def test_outside_v1_there_is_nothing(path):
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
-async def test_another_method_than_post_is_not_for_chat(method):
+async def test_chat_completions_rejects_methods_other_than_post(method):
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
         running_proxy(upstream.url) as url,
@@ -40,7 +40,7 @@ async def test_another_method_than_post_is_not_for_chat(method):
     assert not upstream.requests
 
 
-async def test_the_models_own_settings_hold_for_it_and_for_no_other():
+async def test_model_settings_apply_to_that_model_only():
     overrides = ModelOverrides(profile="no-system", upstream_model="real-name", rescue=False, tools_style="signature")
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
@@ -59,7 +59,7 @@ async def test_the_models_own_settings_hold_for_it_and_for_no_other():
     assert ("tuned-1", "other") == (tuned.json()["model"], other.json()["model"])
 
 
-async def test_what_the_prompt_has_no_room_for_is_logged(caplog):
+async def test_content_dropped_from_the_prompt_is_logged(caplog):
     caplog.set_level("INFO", "fcshim.stages")
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, prompt_budget=100) as url:
         await post_chat(url, model="m")
@@ -75,7 +75,7 @@ async def test_what_the_prompt_has_no_room_for_is_logged(caplog):
         ("mistral-nemo", {"dialect": "function_call"}, "<function_call>"),
     ],
 )
-async def test_the_dialect_follows_the_upstreams_models_name_unless_one_is_set(model, settings, marker):
+async def test_the_dialect_follows_the_upstream_model_name_unless_configured(model, settings, marker):
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, **settings) as url:
         await post_chat(url, model=model)
     (heard,) = upstream.requests
@@ -118,7 +118,7 @@ def echoing(status):
     ],
     ids=["401", "403", "closed", "junk", "silent", "redirect", "HTML", "500", "FIN", "error"],
 )
-async def test_no_key_shows_in_a_log_or_an_error(play, caplog):
+async def test_no_key_appears_in_logs_or_errors(play, caplog):
     caplog.set_level(logging.DEBUG)
     settings = {
         "upstream_key": Secret("canary-upstream"),
@@ -145,7 +145,7 @@ async def test_no_key_shows_in_a_log_or_an_error(play, caplog):
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_relayed_client_is_not_told_that_its_key_is_wrong_when_ours_is(status):
+async def test_a_rejected_upstream_key_is_not_reported_as_the_clients(status):
     async with (
         raw_upstream(echoing(status)) as upstream,
         running_proxy(upstream.url, upstream_key=Secret("canary-upstream")) as url,
@@ -157,7 +157,7 @@ async def test_a_relayed_client_is_not_told_that_its_key_is_wrong_when_ours_is(s
     assert not any("canary" in answer.text for answer in answers)
 
 
-async def test_a_relayed_client_that_sends_its_own_key_is_told_about_it():
+async def test_a_forwarded_client_key_that_is_rejected_is_reported():
     async with (
         raw_upstream(fixed_reply(401, b'{"error":{"message":"bad key"}}')) as upstream,
         running_proxy(upstream.url, forward_client_key=True) as url,
@@ -168,7 +168,7 @@ async def test_a_relayed_client_that_sends_its_own_key_is_told_about_it():
     assert (401, "bad key") == (answer.status_code, answer.json()["error"]["message"])
 
 
-async def test_a_request_is_logged_with_its_outcome_and_without_its_texts(caplog):
+async def test_a_request_is_logged_with_its_outcome_but_not_its_content(caplog):
     caplog.set_level(logging.INFO, "fcshim.server")
     async with (
         raw_upstream(stream_texts("the reply"), raw_reply(b"")) as upstream,

@@ -34,7 +34,7 @@ from tests.server.raw_upstream import SSE_HEAD, hang, raw_upstream, stream_texts
     ids=["before the status", "before the first token", "in the text", "in a call"],
 )
 @pytest.mark.parametrize("half", [False, True], ids=["close", "half-close"])
-async def test_a_client_that_leaves_ends_the_upstreams_work(play, stream, tools, half):
+async def test_a_disconnect_cancels_the_upstream_request(play, stream, tools, half):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url, raw_connection(url) as (_, writer):
         writer.write(post_request(url, chat_body(stream=stream, tools=tools)))
         await upstream.request_received.wait()
@@ -48,7 +48,7 @@ async def test_a_client_that_leaves_ends_the_upstreams_work(play, stream, tools,
         await asyncio.wait_for(upstream.client_left.wait(), 10)
 
 
-async def test_a_client_that_leaves_while_it_sends_is_no_request():
+async def test_a_disconnect_during_the_request_body_sends_nothing_upstream():
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
         async with raw_connection(url) as (_, writer):
             writer.write(post_request(url, chat_body())[:-10])
@@ -61,7 +61,7 @@ async def test_a_client_that_leaves_while_it_sends_is_no_request():
 
 
 @pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
-async def test_a_slow_reader_stops_the_upstream_and_fills_no_memory(tools):
+async def test_a_slow_reader_pauses_the_upstream_without_buffering(tools):
     sent = 0
 
     async def pouring(peer):
@@ -98,7 +98,7 @@ async def still(value):
     return seen[-1]
 
 
-async def test_a_body_that_is_too_large_is_refused_declared_or_not():
+async def test_a_too_large_body_is_rejected_with_or_without_a_content_length():
     body = chat_body(padding="x" * 5000)
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, max_body=2000) as url:
         declared = await send_raw(url, post_request(url, body))
@@ -111,14 +111,14 @@ async def test_a_body_that_is_too_large_is_refused_declared_or_not():
     assert not upstream.requests
 
 
-async def test_a_client_that_still_sends_its_large_body_gets_to_read_why_it_is_refused():
+async def test_a_client_that_is_still_sending_a_large_body_receives_the_rejection():
     async with running_proxy("http://127.0.0.1:9", max_body=2000) as url, http_client(url) as client:
         answers = [await client.post(CHAT, json=chat_body(padding="x" * 10_000_000)) for _ in range(3)]
 
     assert [413] * 3 == [answer.status_code for answer in answers]
 
 
-async def test_requests_on_one_connection_are_served_one_after_the_other():
+async def test_pipelined_requests_are_served_in_order():
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
         last = post_request(url, chat_body(), CHAT, "Connection: close")
         answers = await send_raw(url, post_request(url, chat_body()) + last)
@@ -126,7 +126,7 @@ async def test_requests_on_one_connection_are_served_one_after_the_other():
     assert 2 == answers.count(b"data: [DONE]") == len(upstream.requests)
 
 
-async def test_a_head_request_gets_no_body():
+async def test_a_head_response_has_no_body():
     async with running_proxy("http://127.0.0.1:9") as url:
         answer = await send_raw(url, b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 
@@ -134,7 +134,7 @@ async def test_a_head_request_gets_no_body():
     assert answer.endswith(b"\r\n\r\n")
 
 
-async def test_bytes_that_are_not_http_leave_the_server_alive():
+async def test_the_server_survives_bytes_that_are_not_http():
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
         for junk in (b"\x16\x03\x01\x02\x00\x01", b"\r\n\r\n\r\nGET", b"\xff" * 1000 + b"\r\n\r\n"):
             async with raw_connection(url) as (_, writer):
@@ -168,7 +168,7 @@ def new_connection(send):
     return ClientConnection({"method": "POST", "path": CHAT, "headers": []}, None, send)
 
 
-async def test_what_is_pushed_is_sent_at_once_while_the_client_reads():
+async def test_write_nowait_sends_at_once_while_the_client_reads():
     send = GatedSend()
     line = new_connection(send)
     begun = line.write_nowait(b"a")
@@ -180,7 +180,7 @@ async def test_what_is_pushed_is_sent_at_once_while_the_client_reads():
     assert [b"start", b"a", b"b", b"c"] == send.sent
 
 
-async def test_a_push_that_has_to_wait_goes_on_where_it_is_settled():
+async def test_drain_completes_a_suspended_write_nowait():
     send = GatedSend()
     line = new_connection(send)
     await line.start()
@@ -198,7 +198,7 @@ async def test_a_push_that_has_to_wait_goes_on_where_it_is_settled():
     assert [b"start", b"a", b"b"] == send.sent
 
 
-async def test_the_end_comes_after_what_was_pushed():
+async def test_end_first_sends_what_write_nowait_left():
     send = GatedSend()
     line = new_connection(send)
     line.write_nowait(b"a")
@@ -207,7 +207,7 @@ async def test_the_end_comes_after_what_was_pushed():
     assert [b"start", b"a", b"b"] == send.sent
 
 
-async def test_a_push_that_is_given_up_is_no_more_under_way():
+async def test_cancelling_drain_abandons_the_suspended_send():
     send = GatedSend()
     line = new_connection(send)
     await line.start()

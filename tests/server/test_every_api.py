@@ -38,7 +38,7 @@ async def ask(codec, *plays, **settings):
 
 @APIS
 @pytest.mark.parametrize("most", [len(CALLS), 200, 20, 3])
-async def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(codec, most):
+async def test_the_clients_reply_does_not_depend_on_how_upstream_bytes_are_split(codec, most):
     random_ = random.Random(most)
     response, events = await ask(codec, stream_chunks(*cut(CALLS, lambda: random_.randint(1, most))))
 
@@ -47,7 +47,7 @@ async def test_however_the_upstreams_bytes_are_cut_the_client_reads_the_same(cod
 
 
 @APIS
-async def test_a_stream_that_breaks_is_an_error_and_no_end(codec):
+async def test_a_broken_stream_ends_with_an_error_and_no_stop(codec):
     play = stream_then(ROLE, text_chunk("Once"), event(error={"message": "slot lost"}), then=raw_reply(b""))
     response, events = await ask(codec, play)
     reply = fold(events)
@@ -59,7 +59,7 @@ async def test_a_stream_that_breaks_is_an_error_and_no_end(codec):
 
 
 @APIS
-async def test_a_call_that_is_cut_off_is_never_a_finished_one(codec):
+async def test_a_truncated_call_is_never_a_finished_one(codec):
     _, events = await ask(codec, stream_chunks(ROLE, text_chunk("Ok. "), text_chunk(CALL[:60]), end_chunks("length")))
     reply = fold(events)
 
@@ -75,7 +75,7 @@ async def late(peer):
 
 
 @APIS
-async def test_what_keeps_a_silent_stream_alive_is_nothing_to_its_client(codec):
+async def test_pings_do_not_change_the_reply(codec):
     response, events = await ask(
         codec, stream_then(ROLE, text_chunk("Let me. "), then=late), ping=0.02, first_ping=0.02
     )
@@ -85,7 +85,7 @@ async def test_what_keeps_a_silent_stream_alive_is_nothing_to_its_client(codec):
 
 
 @APIS
-async def test_an_upstream_that_is_not_there_is_an_error_of_this_api(codec):
+async def test_an_unreachable_upstream_is_an_error_in_the_clients_api(codec):
     async with running_proxy("http://127.0.0.1:9") as url:
         response = await post(url, codec)
     error = codec.decode_error(response.status_code, {}, response.content)

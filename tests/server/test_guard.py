@@ -60,7 +60,7 @@ async def test_loopback_names_and_allowed_names_are_served(host):
         assert 200 == (await client.get("/health", headers={"Host": host})).status_code
 
 
-async def test_an_allowed_origin_may_read_and_no_other():
+async def test_only_an_allowed_origin_gets_cors_headers():
     settings = {"allow_origins": ("http://app.example",)}
     asked = {
         "Origin": "http://app.example",
@@ -103,7 +103,7 @@ async def test_an_allowed_origin_may_read_and_no_other():
     ],
     ids=str,
 )
-async def test_without_one_of_the_keys_nothing_is_served(headers):
+async def test_every_path_requires_a_key(headers):
     raw_headers = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
@@ -129,7 +129,7 @@ async def test_without_one_of_the_keys_nothing_is_served(headers):
     ],
     ids=str,
 )
-async def test_each_of_the_keys_opens_the_door_in_either_form(headers):
+async def test_every_key_is_accepted_in_every_header_form(headers):
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
         running_proxy(upstream.url, **KEYS) as url,
@@ -148,7 +148,7 @@ async def test_health_needs_no_key():
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]
 )
-async def test_a_body_that_a_web_page_may_send_unasked_is_refused(kind):
+async def test_a_body_that_needs_no_cors_preflight_is_rejected(kind):
     async with (
         raw_upstream(stream_texts("ok")) as upstream,
         running_proxy(upstream.url) as url,
@@ -176,7 +176,7 @@ async def test_a_body_that_a_web_page_may_send_unasked_is_refused(kind):
     ],
     ids=lambda text: text.partition("\r\n\r\n")[0],
 )
-async def test_a_request_that_could_be_read_in_two_ways_reaches_nobody(framing):
+async def test_an_ambiguous_request_is_rejected(framing):
     head = "POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
         answer = await send_raw(url, (head + framing).encode())
@@ -185,7 +185,7 @@ async def test_a_request_that_could_be_read_in_two_ways_reaches_nobody(framing):
     assert not upstream.requests
 
 
-async def test_a_head_that_is_too_large_is_refused_whole_and_endless():
+async def test_a_too_large_head_is_rejected_complete_or_endless():
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, max_headers=4096) as url:
         complete = await send_raw(
             url, post_request(url, chat_body(), CHAT, "X-Long: " + "x" * 5000, "Connection: close")
@@ -211,7 +211,7 @@ async def test_a_head_that_is_too_large_is_refused_whole_and_endless():
         ([(b"authorization", b"Bearer a"), (b"authorization", b"Bearer b")], b"a"),
     ],
 )
-def test_the_clients_key_is_found(headers, key):
+def test_the_clients_key_is_found_in_every_form(headers, key):
     assert key == client_key(headers)
 
 
@@ -219,11 +219,11 @@ def test_the_clients_key_is_found(headers, key):
     ("host", "expected"),
     [("localhost", True), ("127.8.8.8", True), ("::1", True), ("0.0.0.0", False), ("shim.example", False)],
 )
-def test_loopback_addresses_are_known(host, expected):
+def test_loopback_addresses_are_recognised(host, expected):
     assert expected == is_loopback(host)
 
 
-def test_a_key_in_the_query_is_one_where_no_header_has_another():
+def test_a_key_in_the_query_counts_if_no_header_has_one():
     assert b"a+b" == client_key([], b"alt=sse&key=a%2Bb")
     assert b"a" == client_key([(b"x-goog-api-key", b"a")], b"key=b")
     assert b"" == client_key([], b"monkey=1&key")

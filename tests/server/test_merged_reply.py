@@ -26,7 +26,7 @@ def new(**limits):
     return MergedReply(["ours"], **{"max_reply": 1_000, **limits})
 
 
-def test_calls_of_ours_are_not_seen_and_their_stop_is_kept_back():
+def test_server_calls_are_hidden_and_their_stop_is_held_back():
     turn = new()
     seen = feed(turn, Text("a"), *call("ours", "1"), USAGE, Stop("tool_use"))
 
@@ -36,7 +36,7 @@ def test_calls_of_ours_are_not_seen_and_their_stop_is_kept_back():
     assert not turn.has_client_calls
 
 
-def test_calls_of_the_client_are_counted_by_themselves():
+def test_client_calls_are_renumbered_without_gaps():
     turn = new()
     seen = feed(turn, *call("ours", "1"), *call("theirs", "2", 1), *call("theirs", "3", 2), USAGE, Stop("tool_use"))
 
@@ -46,7 +46,7 @@ def test_calls_of_the_client_are_counted_by_themselves():
     assert turn.finished
 
 
-def test_a_round_without_calls_of_ours_ends_the_reply_with_the_usage_of_all():
+def test_a_round_without_server_calls_ends_the_reply_with_the_total_usage():
     turn = new()
     feed(turn, *call("ours", "1"), USAGE, Stop("tool_use"))
     turn.start_round()
@@ -59,7 +59,7 @@ def test_a_round_without_calls_of_ours_ends_the_reply_with_the_usage_of_all():
 @pytest.mark.parametrize(
     ("first", "second", "seen"), [("a", "b", "a\n\nb"), ("a ", "b", "a b"), ("a", "\nb", "a\nb"), ("", "b", "b")]
 )
-def test_the_texts_of_two_rounds_are_parted(first, second, seen):
+def test_the_texts_of_two_rounds_are_separated(first, second, seen):
     turn = new()
     feed(turn, *([Text(first)] if first else []), *call("ours", "1"), Stop("tool_use"))
     turn.start_round()
@@ -68,7 +68,7 @@ def test_the_texts_of_two_rounds_are_parted(first, second, seen):
     assert AssistantMessage((TextPart(seen + "c"),)) == turn.visible_message
 
 
-def test_what_the_client_will_send_back_holds_its_good_calls():
+def test_the_visible_message_holds_only_valid_client_calls():
     turn = new()
     broken = CallError("malformed", "", "")
     feed(turn, *call("ours", "1"), *call("theirs", "2"), *call("theirs", "3", error=broken), Stop("tool_use"))
@@ -76,7 +76,7 @@ def test_what_the_client_will_send_back_holds_its_good_calls():
     assert AssistantMessage((), (ToolCall("2", "theirs", "{}"),)) == turn.visible_message
 
 
-def test_a_broken_call_of_the_client_beside_ours_is_answered_here():
+def test_a_failed_client_call_next_to_a_server_call_leaves_nothing_to_the_client():
     turn = new()
     feed(turn, *call("ours", "1"), *call("theirs", "2", error=CallError("malformed", "", "")), Stop("tool_use"))
 
@@ -84,7 +84,7 @@ def test_a_broken_call_of_the_client_beside_ours_is_answered_here():
     assert 1 == len(turn.server_calls)
 
 
-def test_an_id_that_an_upstream_uses_again_may_be_the_client_s_next_time():
+def test_a_reused_call_id_may_belong_to_the_client_in_the_next_round():
     turn = new()
     feed(turn, *call("ours", "call_0"), Stop("tool_use"))
     turn.start_round()
@@ -92,7 +92,7 @@ def test_an_id_that_an_upstream_uses_again_may_be_the_client_s_next_time():
     assert call("theirs", "call_0") == feed(turn, *call("theirs", "call_0"))
 
 
-def test_calls_of_a_reply_that_was_cut_off_are_not_answered():
+def test_calls_of_a_truncated_reply_are_not_executed():
     turn = new()
     seen = feed(turn, *call("ours", "1"), Stop("max_tokens"))
 
@@ -108,7 +108,7 @@ def test_an_error_ends_the_reply():
 
 
 @pytest.mark.parametrize("event", [Text("ab"), Reasoning("ab"), ToolCallChunk("1", "ab", 0)])
-def test_a_reply_that_does_not_end_is_an_error(event):
+def test_a_reply_above_the_limit_is_an_error(event):
     turn = new(max_reply=1)
     feed(turn, ToolCallStart("1", "ours", 0))
     with pytest.raises(UpstreamError, match="longer than the limit"):

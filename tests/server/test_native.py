@@ -18,7 +18,7 @@ REFUSAL = Script((b'{"error":{"message":"tools param requires --jinja flag"}}',)
 PROPS = Script((b'{"chat_template":"{% if tools %}"}',))
 
 
-async def test_a_faithful_upstream_answers_clients_of_its_own_api_verbatim():
+async def test_an_upstream_that_allows_verbatim_is_relayed_to_clients_of_its_own_api():
     body = b'event: message_start\ndata: {"type":"message_start","of_the_future":true}\n\n'
     async with (
         scripted_upstream(Script((body,))) as upstream,
@@ -39,7 +39,7 @@ async def test_a_faithful_upstream_answers_clients_of_its_own_api_verbatim():
     )
 
 
-async def test_threads_are_left_to_an_upstream_that_has_them():
+async def test_threads_are_relayed_to_an_upstream_that_supports_them():
     body = {**MESSAGES, "thread": {"type": "continue", "previous_message_id": "msg_1"}, "tools": [ADD]}
     async with (
         scripted_upstream(Script((b"{}",))) as upstream,
@@ -51,7 +51,7 @@ async def test_threads_are_left_to_an_upstream_that_has_them():
     assert body == upstream.requests[0].body
 
 
-async def test_other_questions_of_such_clients_are_relayed_too():
+async def test_metadata_requests_are_relayed_as_well():
     script = Script((b'{"totalTokens":8}',))
     async with (
         scripted_upstream(script, script) as upstream,
@@ -65,7 +65,7 @@ async def test_other_questions_of_such_clients_are_relayed_too():
     assert ["/v1beta/models/m:countTokens"] * 2 == [asked.path for asked in upstream.requests]
 
 
-async def test_by_the_prompt_tokens_are_counted_here():
+async def test_tokens_are_counted_by_the_proxy_if_tools_are_in_the_prompt():
     async with (
         scripted_upstream() as upstream,
         running_proxy(upstream.url, upstream_api="anthropic") as url,
@@ -78,7 +78,7 @@ async def test_by_the_prompt_tokens_are_counted_here():
 
 
 @pytest.mark.parametrize("kind", ["anthropic", "gemini", "ollama"])
-async def test_openai_clients_see_the_models_of_other_upstreams(kind):
+async def test_openai_clients_can_list_the_models_of_other_upstreams(kind):
     listed = {
         "anthropic": {"data": [{"id": "a/b"}]},
         "gemini": {"models": [{"name": "models/a/b"}]},
@@ -99,7 +99,7 @@ async def test_openai_clients_see_the_models_of_other_upstreams(kind):
     assert "a/b" == answers[1].json()["id"]
 
 
-async def test_auto_takes_the_prompt_once_the_upstream_has_refused_tools():
+async def test_auto_falls_back_to_the_prompt_when_the_upstream_refuses_tools():
     async with (
         scripted_upstream(PROPS, REFUSAL, text_reply(CALL), text_reply(CALL)) as upstream,
         running_proxy(upstream.url, tools="auto") as url,
@@ -113,7 +113,7 @@ async def test_auto_takes_the_prompt_once_the_upstream_has_refused_tools():
     assert [False, True, False, False] == ["tools" in asked.body for asked in upstream.requests]
 
 
-async def test_auto_stays_native_where_tools_work():
+async def test_auto_stays_native_if_tools_work():
     script = reply_script(UPSTREAMS["openai"].codec, native_call(), 9)
     async with (
         scripted_upstream(PROPS, script, script) as upstream,
@@ -127,7 +127,7 @@ async def test_auto_stays_native_where_tools_work():
 
 
 @pytest.mark.parametrize("tool_choice", ["auto", "required"])
-async def test_auto_takes_the_prompt_from_the_next_request_on_where_tools_are_mangled_or_ignored(tool_choice):
+async def test_auto_uses_the_prompt_from_the_next_request_on_if_tools_are_mangled_or_ignored(tool_choice):
     first = text_reply(CALL if tool_choice == "auto" else "I have no tools.")
     async with (
         scripted_upstream(PROPS, first, text_reply(CALL)) as upstream,
@@ -142,7 +142,7 @@ async def test_auto_takes_the_prompt_from_the_next_request_on_where_tools_are_ma
     assert "add" == after["tool_calls"][0]["function"]["name"]
 
 
-async def test_auto_tells_of_other_errors():
+async def test_auto_reports_other_errors():
     busy = Script((b'{"error":{"message":"slow down"}}',), status=429)
     async with (
         scripted_upstream(PROPS, busy) as upstream,
@@ -152,7 +152,7 @@ async def test_auto_tells_of_other_errors():
         assert 429 == (await client.post(CHAT, json=chat_body())).status_code
 
 
-async def test_a_model_may_have_tools_of_its_own_where_others_have_not():
+async def test_tool_support_is_decided_per_model():
     overrides = {"able": ModelOverrides(tools="native", upstream_model="there")}
     script = reply_script(UPSTREAMS["openai"].codec, native_events(UPSTREAMS["openai"]), 9)
     async with (
@@ -168,7 +168,7 @@ async def test_a_model_may_have_tools_of_its_own_where_others_have_not():
     ]
 
 
-async def test_a_gemini_clients_model_is_renamed_in_the_address():
+async def test_a_gemini_clients_model_is_renamed_in_the_path():
     script = reply_script(UPSTREAMS["gemini"].codec, [Text("Hello"), Usage(1, 1), Stop("complete")], 9)
     settings = {"upstream_api": "gemini", "tools": "native", "models": {"m": ModelOverrides(upstream_model="there")}}
     async with (
@@ -184,7 +184,7 @@ async def test_a_gemini_clients_model_is_renamed_in_the_address():
 
 
 @pytest.mark.parametrize("kind", UPSTREAMS.values(), ids=lambda kind: kind.name)
-async def test_a_clients_key_that_is_forwarded_goes_where_the_api_wants_it(kind):
+async def test_a_forwarded_client_key_is_sent_in_the_upstreams_header(kind):
     script = reply_script(kind.codec, [Text("Hello"), Usage(1, 1), Stop("complete")], 99)
     async with (
         scripted_upstream(script) as upstream,

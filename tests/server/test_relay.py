@@ -23,7 +23,7 @@ from tests.server.raw_upstream import (
 ODD = b'{ "model" :"m","messages":[{"role":"user","content":"\\u00e9"}] , "zzz": 1.0e0, "stream":true}\n'
 
 
-async def test_a_request_without_tools_goes_up_byte_for_byte():
+async def test_a_request_without_tools_is_relayed_byte_for_byte():
     async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
         await send_raw(url, post_request(url, ODD, CHAT + "?a=%2B%26&b", "Connection: close"))
 
@@ -31,7 +31,7 @@ async def test_a_request_without_tools_goes_up_byte_for_byte():
     assert "POST /v1/chat/completions?a=%2B%26&b HTTP/1.1" == upstream.requests[0].request_line
 
 
-async def test_a_stream_comes_down_byte_for_byte_and_each_piece_at_once():
+async def test_a_stream_is_relayed_byte_for_byte_and_each_chunk_at_once():
     pieces = [
         ROLE,
         b": odd\r\n\r\n",
@@ -60,7 +60,7 @@ async def test_a_stream_comes_down_byte_for_byte_and_each_piece_at_once():
     assert seen.empty()
 
 
-async def test_headers_pass_up_but_for_those_of_one_connection_one_key_or_one_browser():
+async def test_request_headers_are_relayed_except_those_of_connection_key_and_browser():
     kept = ["X-Trace: 7", "Accept: text/event-stream", "User-Agent: odd/1", "OpenAI-Organization: org"]
     dropped = [
         *("Authorization: Bearer client-key", "X-Api-Key: client-key", "Api-Key: client-key", "Cookie: a=client-key"),
@@ -80,7 +80,7 @@ async def test_headers_pass_up_but_for_those_of_one_connection_one_key_or_one_br
 
 
 @pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
-async def test_the_clients_key_goes_up_only_when_told_to(tools):
+async def test_the_clients_key_is_forwarded_only_if_configured(tools):
     headers = {"Authorization": "Bearer client-key"}
     async with (
         raw_upstream(fixed_reply(200, b"{}")) as upstream,
@@ -110,7 +110,7 @@ async def test_the_upstreams_own_key_is_sent_and_always_wins(tools, forward):
     assert b"client-key" not in heard.head
 
 
-async def test_headers_pass_down_but_for_those_of_one_connection_and_of_cors():
+async def test_response_headers_are_relayed_except_those_of_connection_and_cors():
     sent = ["X-Request-Id: 9", "Retry-After: 3", "Access-Control-Allow-Origin: *", "Keep-Alive: timeout=5"]
     async with (
         raw_upstream(fixed_reply(418, b'{"a":1}', *sent)) as upstream,
@@ -125,7 +125,7 @@ async def test_headers_pass_down_but_for_those_of_one_connection_and_of_cors():
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
-async def test_whatever_else_is_below_v1_is_the_upstreams_to_answer(method):
+async def test_every_other_path_below_v1_is_relayed(method):
     async with (
         raw_upstream(fixed_reply(404, b'{"error":{"message":"File Not Found"}}')) as upstream,
         running_proxy(upstream.url) as url,
@@ -140,7 +140,7 @@ async def test_whatever_else_is_below_v1_is_the_upstreams_to_answer(method):
 @pytest.mark.parametrize(
     "path", ["/files/a%2Fb?c=%2F&d=%252F&e=a%20b+c&f=%e2%82%ac", "/x?", "/a//b?a=b=c&&d", "/%7Ea/~b?:@"]
 )
-async def test_an_address_goes_up_as_the_client_wrote_it(path):
+async def test_the_request_target_is_relayed_unchanged(path):
     async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
         await send_raw(url, f"GET /v1{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
 
@@ -149,7 +149,7 @@ async def test_an_address_goes_up_as_the_client_wrote_it(path):
 
 @pytest.mark.parametrize("tools", [True, False], ids=["shim", "relay"])
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
-async def test_an_error_that_shows_the_upstreams_key_is_told_without_it(status, tools):
+async def test_the_upstreams_key_is_masked_in_its_errors(status, tools):
     body = b'{"error":{"message":"no quota for the key sk-upstream-key"}}'
     async with (
         raw_upstream(fixed_reply(status, body)) as upstream,
@@ -162,7 +162,7 @@ async def test_an_error_that_shows_the_upstreams_key_is_told_without_it(status, 
     assert "no quota for the key ***************" in response.json()["error"]["message"]
 
 
-async def test_a_long_error_answer_is_relayed_whole():
+async def test_a_long_error_body_is_relayed_completely():
     body = b"x" * 300_000
     async with (
         raw_upstream(fixed_reply(500, body)) as upstream,
@@ -175,7 +175,7 @@ async def test_a_long_error_answer_is_relayed_whole():
 
 
 @pytest.mark.parametrize("path", ["/v1/../slots", "/v1/%2e%2e/slots", "/v1/a/..%2f..%2fslots", "/v1/..%5cslots"])
-async def test_a_path_that_leads_out_of_v1_is_refused(path):
+async def test_a_path_that_leads_out_of_v1_is_rejected(path):
     async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
         head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         answer = await send_raw(url, head.encode())
@@ -187,7 +187,7 @@ async def test_a_path_that_leads_out_of_v1_is_refused(path):
 @pytest.mark.parametrize(
     "fault", [raw_reply(b""), reset, half_close, raw_reply(b"zz\r\n")], ids=["FIN", "RST", "half", "framing"]
 )
-async def test_a_stream_that_breaks_between_events_says_so_in_band(fault):
+async def test_a_stream_that_breaks_between_events_ends_with_an_error_event(fault):
     async with (
         raw_upstream(stream_then(ROLE, text_chunk("Once"), then=fault)) as upstream,
         running_proxy(upstream.url) as url,
@@ -209,7 +209,7 @@ async def test_a_stream_that_breaks_between_events_says_so_in_band(fault):
     ],
     ids=["inside an event", "length", "chunks"],
 )
-async def test_what_breaks_where_nothing_can_be_said_is_never_ended_as_if_it_were_whole(play):
+async def test_a_reply_that_breaks_elsewhere_never_gets_a_clean_end(play):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         answer = await send_raw(url, post_request(url, chat_body(tools=False)))
 
@@ -228,7 +228,7 @@ async def test_what_breaks_where_nothing_can_be_said_is_never_ended_as_if_it_wer
     ],
     ids=["silent", "closed", "redirect", "gzip"],
 )
-async def test_what_fails_before_the_answer_is_an_error_in_openais_form(play, status, message):
+async def test_a_failure_before_the_response_is_an_openai_error(play, status, message):
     async with (
         raw_upstream(play) as upstream,
         running_proxy(upstream.url, first_chunk_timeout=0.2) as url,
@@ -241,7 +241,7 @@ async def test_what_fails_before_the_answer_is_an_error_in_openais_form(play, st
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/", "/proxy/v1"])
-async def test_the_upstream_may_be_given_with_and_without_v1(suffix):
+async def test_the_upstream_url_may_have_v1_or_not(suffix):
     async with (
         raw_upstream(fixed_reply(200, b"{}")) as upstream,
         running_proxy(upstream.url + suffix) as url,
@@ -253,7 +253,7 @@ async def test_the_upstream_may_be_given_with_and_without_v1(suffix):
     assert f"GET {path} HTTP/1.1" == upstream.requests[0].request_line
 
 
-async def test_an_upload_and_its_answer_pass_at_any_size():
+async def test_an_upload_and_its_response_are_relayed_at_any_size():
     content = bytes(range(256)) * 8192
     async with (
         raw_upstream(fixed_reply(200, content, kind="audio/wav")) as upstream,
@@ -267,7 +267,7 @@ async def test_an_upload_and_its_answer_pass_at_any_size():
     assert content == upstream.requests[0].body == response.content
 
 
-async def test_a_kept_connection_that_was_closed_meanwhile_costs_no_request():
+async def test_a_request_on_a_closed_kept_connection_is_sent_again():
     async def once(peer):
         await fixed_reply(200, b"{}")(peer)
         peer.half_close()
@@ -278,7 +278,7 @@ async def test_a_kept_connection_that_was_closed_meanwhile_costs_no_request():
     assert {200} == {answer.status_code for answer in answers}
 
 
-async def test_a_pipelined_second_request_is_not_heard_as_the_first_ones_body():
+async def test_a_pipelined_request_is_not_part_of_the_first_ones_body():
     async with (
         raw_upstream(fixed_reply(200, b"{}")) as upstream,
         running_proxy(upstream.url) as url,
@@ -291,7 +291,7 @@ async def test_a_pipelined_second_request_is_not_heard_as_the_first_ones_body():
         assert [b"{}", b"[]"] == [heard.body for heard in upstream.requests]
 
 
-async def test_a_key_in_the_query_goes_no_further():
+async def test_a_key_in_the_query_is_not_relayed():
     async with raw_upstream(fixed_reply(200, b"{}")) as upstream, running_proxy(upstream.url) as url:
         await send_raw(url, post_request(url, ODD, CHAT + "?a=1&key=secret&b", "Connection: close"))
 

@@ -56,7 +56,7 @@ def broken(response):
 
 
 @STREAMS
-async def test_a_call_in_the_text_is_a_call_for_the_client(stream):
+async def test_a_call_in_the_text_becomes_a_tool_call(stream):
     async with raw_upstream(stream_texts(CALL[:20], CALL[20:])) as upstream, running_proxy(upstream.url) as url:
         response = await post_chat(url, stream=stream)
 
@@ -76,7 +76,7 @@ async def test_a_call_in_the_text_is_a_call_for_the_client(stream):
 
 
 @STREAMS
-async def test_the_upstream_is_always_asked_to_stream_and_sees_no_tools(stream):
+async def test_the_upstream_request_always_streams_and_has_no_tools(stream):
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
         await post_chat(url, stream=stream, mirostat=2)
     (heard,) = upstream.requests
@@ -93,7 +93,7 @@ async def test_the_upstream_is_always_asked_to_stream_and_sees_no_tools(stream):
     [("http://127.0.0.1:9", "cannot connect"), ("http://nowhere.invalid", "cannot connect")],
     ids=["refused", "unknown name"],
 )
-async def test_an_upstream_that_cannot_be_reached_is_a_bad_gateway(upstream_url, message, stream):
+async def test_an_unreachable_upstream_is_a_bad_gateway(upstream_url, message, stream):
     async with running_proxy(upstream_url) as url:
         response = await post_chat(url, stream=stream)
 
@@ -114,7 +114,7 @@ async def test_an_upstream_that_cannot_be_reached_is_a_bad_gateway(upstream_url,
         (503, 503, "upstream_error"),
     ],
 )
-async def test_an_error_status_reaches_the_client_as_a_status(there, here, kind, stream):
+async def test_an_upstream_error_status_is_an_error_status_for_the_client(there, here, kind, stream):
     body = json.dumps({"error": {"code": there, "message": "slots are out", "type": "server_error"}}).encode()
     async with raw_upstream(fixed_reply(there, body)) as upstream, running_proxy(upstream.url) as url:
         response = await post_chat(url, stream=stream)
@@ -123,7 +123,7 @@ async def test_an_error_status_reaches_the_client_as_a_status(there, here, kind,
     assert ("slots are out" in problem(response)["message"]) == (there != 401)
 
 
-async def test_a_limit_tells_the_client_when_to_come_again():
+async def test_a_rate_limit_error_keeps_its_retry_headers():
     play = fixed_reply(429, b'{"error":{"message":"slow down"}}', "Retry-After: 7", "Set-Cookie: a=b")
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         response = await post_chat(url)
@@ -132,7 +132,7 @@ async def test_a_limit_tells_the_client_when_to_come_again():
     assert "set-cookie" not in response.headers
 
 
-async def test_a_prompt_that_is_too_long_is_named_in_openais_words():
+async def test_a_too_long_prompt_has_openais_error_code():
     body = b'{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context"}}'
     async with raw_upstream(fixed_reply(400, body)) as upstream, running_proxy(upstream.url) as url:
         response = await post_chat(url)
@@ -175,7 +175,7 @@ async def test_a_prompt_that_is_too_long_is_named_in_openais_words():
         *("bad chunk length", "invalid UTF-8", "reset", "only DONE", "error event", "only comments"),
     ],
 )
-async def test_what_goes_wrong_before_the_first_word_is_an_http_error(play, message, stream):
+async def test_a_failure_before_the_first_text_is_an_http_error(play, message, stream):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         response = await post_chat(url, stream=stream)
 
@@ -206,7 +206,7 @@ FAULTS = pytest.mark.parametrize(
 
 
 @FAULTS
-async def test_a_stream_that_breaks_tells_it_in_band_and_never_ends_cleanly(play, message):
+async def test_a_broken_stream_has_an_error_event_and_no_clean_end(play, message):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         text, error = broken(await post_chat(url))
 
@@ -215,7 +215,7 @@ async def test_a_stream_that_breaks_tells_it_in_band_and_never_ends_cleanly(play
 
 
 @FAULTS
-async def test_a_whole_reply_that_breaks_is_a_bad_gateway(play, message):
+async def test_a_broken_reply_that_is_not_streamed_is_a_bad_gateway(play, message):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         response = await post_chat(url, stream=False)
 
@@ -223,7 +223,7 @@ async def test_a_whole_reply_that_breaks_is_a_bad_gateway(play, message):
     assert message in problem(response)["message"]
 
 
-async def test_a_stream_that_breaks_inside_a_call_leaves_no_call_that_could_run():
+async def test_a_stream_that_breaks_inside_a_call_leaves_no_executable_call():
     play = stream_then(ROLE, text_chunk(CALL[:60]), then=raw_reply(b""))
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         *before, last = stream_documents(await post_chat(url))
@@ -243,7 +243,7 @@ async def test_a_stream_that_breaks_inside_a_call_leaves_no_call_that_could_run(
 @pytest.mark.parametrize(
     "play", [hang, stream_then(then=hang), stream_then(ROLE, then=hang)], ids=["nothing", "headers", "role"]
 )
-async def test_an_upstream_that_is_silent_before_the_first_word_is_a_timeout(play, stream):
+async def test_silence_before_the_first_text_is_a_timeout(play, stream):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url, **SHORT) as url:
         response = await post_chat(url, stream=stream)
         await asyncio.wait_for(upstream.client_left.wait(), 1)
@@ -252,7 +252,7 @@ async def test_an_upstream_that_is_silent_before_the_first_word_is_a_timeout(pla
     assert "sent nothing for 0.2 s" in problem(response)["message"]
 
 
-async def test_a_stream_that_falls_silent_ends_with_a_timeout_in_band():
+async def test_a_stream_that_falls_silent_ends_with_a_timeout_event():
     async with (
         raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
         running_proxy(upstream.url, **SHORT) as url,
@@ -263,7 +263,7 @@ async def test_a_stream_that_falls_silent_ends_with_a_timeout_in_band():
     assert ("Once", "timeout") == (text, error["type"])
 
 
-async def test_a_whole_reply_that_falls_silent_is_a_timeout():
+async def test_a_reply_that_is_not_streamed_and_falls_silent_is_a_timeout():
     async with (
         raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
         running_proxy(upstream.url, **SHORT) as url,
@@ -322,7 +322,7 @@ LONG = "x" * 10_000_000
         *("JSON instead of a stream", "no length", "HTTP 1.0"),
     ],
 )
-async def test_an_unusual_reply_is_read_as_it_is_meant(play, expected, stream):
+async def test_unusual_forms_of_replies_are_accepted(play, expected, stream):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         response = await post_chat(url, stream=stream)
 
@@ -334,7 +334,7 @@ async def test_an_unusual_reply_is_read_as_it_is_meant(play, expected, stream):
         assert expected == response.json()["choices"][0]["message"]["content"]
 
 
-async def test_usage_is_there_also_where_the_upstream_sends_none():
+async def test_usage_is_estimated_if_the_upstream_sends_none():
     play = stream_chunks(ROLE, text_chunk("Hello"), event(choices=[{"index": 0, "delta": {}, "finish_reason": "stop"}]))
     async with raw_upstream(play) as upstream, running_proxy(upstream.url) as url:
         reply = (await post_chat(url, stream=False)).json()
@@ -348,7 +348,7 @@ async def test_usage_is_there_also_where_the_upstream_sends_none():
 
 
 @STREAMS
-async def test_each_of_several_choices_has_a_parser_of_its_own(stream):
+async def test_every_choice_has_its_own_parser(stream):
     def piece(index, text):
         return event(choices=[{"index": index, "delta": {"content": text}}])
 
@@ -376,7 +376,7 @@ async def test_each_of_several_choices_has_a_parser_of_its_own(stream):
         assert ("tool_calls", 1) == (second["finish_reason"], second["index"])
 
 
-async def test_a_model_that_invents_the_result_is_cancelled_and_the_call_stands():
+async def test_a_model_that_invents_a_tool_result_is_cancelled_and_the_call_kept():
     invented = text_chunk('\n<function_result name="add">\n4\n</function_result>')
     async with (
         raw_upstream(stream_then(ROLE, text_chunk(CALL), invented, then=hang)) as upstream,
@@ -401,7 +401,7 @@ async def test_a_silent_stream_is_kept_alive_with_comments():
     assert "DONE" == stream_documents(response)[-1]
 
 
-async def test_after_a_ping_an_error_can_only_be_told_in_band():
+async def test_after_a_ping_an_error_is_an_event_in_the_stream():
     async def late(peer):
         await asyncio.sleep(0.15)
         await fixed_reply(503, b'{"error":{"message":"still loading"}}')(peer)
@@ -414,7 +414,7 @@ async def test_after_a_ping_an_error_can_only_be_told_in_band():
     assert "DONE" not in stream_documents(response)
 
 
-async def test_a_reply_beyond_the_limit_is_refused_and_the_upstream_cancelled():
+async def test_a_reply_above_the_limit_is_an_error_and_cancels_the_upstream():
     async def endless(peer):
         await peer.send(SSE_HEAD)
         while True:
@@ -455,7 +455,7 @@ FINE = b'{"messages": [{"role": "user", "content": "Hi"}]'
         (FINE + b', "temperature": "hot"}', "temperature"),
     ],
 )
-async def test_a_request_of_wrong_form_is_refused_by_name_before_the_upstream_hears_of_it(body, param):
+async def test_an_invalid_request_is_rejected_before_anything_is_sent_upstream(body, param):
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
         head, _, content = (await send_raw(url, post_request(url, body, CHAT, "Connection: close"))).partition(
             b"\r\n\r\n"

@@ -39,7 +39,7 @@ def request(**fields):
 @APIS
 @STREAMS
 @pytest.mark.parametrize("bad", [UNKNOWN, TWICE], ids=["unknown", "malformed"])
-async def test_a_bad_call_is_mended_before_the_client_sees_it(codec, stream, bad):
+async def test_a_failed_call_is_replaced_before_the_client_sees_it(codec, stream, bad):
     async with (
         scripted_upstream(text_reply("Well. ", bad, " Done."), text_reply(GOOD), listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
@@ -53,7 +53,7 @@ async def test_a_bad_call_is_mended_before_the_client_sees_it(codec, stream, bad
 
 @pytest.mark.parametrize("codec", [codec for name, codec in CODECS.items() if name != "ollama"])  # it demands nothing
 @STREAMS
-async def test_a_call_that_is_demanded_is_asked_for(codec, stream):
+async def test_a_missing_required_call_is_retried(codec, stream):
     async with (
         scripted_upstream(text_reply("No."), text_reply(GOOD), listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
@@ -66,7 +66,7 @@ async def test_a_call_that_is_demanded_is_asked_for(codec, stream):
 @APIS
 @STREAMS
 @pytest.mark.parametrize("second", FAILURES.values(), ids=FAILURES)
-async def test_what_cannot_be_mended_is_the_first_reply(codec, stream, second):
+async def test_if_the_retry_fails_the_first_reply_stands(codec, stream, second):
     async with (
         scripted_upstream(text_reply("Well. ", UNKNOWN), second, listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
@@ -79,7 +79,7 @@ async def test_what_cannot_be_mended_is_the_first_reply(codec, stream, second):
 
 @STREAMS
 @pytest.mark.parametrize("second", [Script((HANG,)), Script((ROLE, piece("So"), HANG))], ids=["never begins", "stalls"])
-async def test_a_second_try_that_takes_too_long_is_given_up(stream, second):
+async def test_a_retry_that_takes_too_long_is_abandoned(stream, second):
     async with (
         scripted_upstream(text_reply("Well. ", UNKNOWN), second, listing=NOBODY) as upstream,
         running_proxy(upstream.url, first_chunk_timeout=1, chunk_timeout=1) as url,
@@ -93,7 +93,7 @@ async def test_a_second_try_that_takes_too_long_is_given_up(stream, second):
 @APIS
 @STREAMS
 @pytest.mark.parametrize("second", ["no better", "lost", "failed"])
-async def test_of_several_calls_the_good_ones_stand_whatever_the_next_try_comes_to(codec, stream, second):
+async def test_valid_calls_are_kept_whatever_the_retry_gives(codec, stream, second):
     good = call("add", '{"a": 1}'), call("math.mul", '{"a": 2}')
     first = text_reply("Well. ", good[0], "\n", TWICE, "\n", good[1])
     async with (
@@ -110,7 +110,7 @@ async def test_of_several_calls_the_good_ones_stand_whatever_the_next_try_comes_
 
 @APIS
 @STREAMS
-async def test_two_more_tries_are_one_reply_with_all_that_they_took(codec, stream):
+async def test_two_retries_are_one_reply_with_their_total_usage(codec, stream):
     tries = text_reply("Well. ", UNKNOWN), text_reply("Hm. ", TWICE), text_reply("So. ", GOOD, " Done.")
     async with (
         scripted_upstream(*tries, listing=NOBODY) as upstream,
@@ -133,7 +133,7 @@ NO_GRAMMAR = Script(
 @pytest.mark.parametrize("codec", [codec for name, codec in CODECS.items() if name != "anthropic"])  # always limited
 @STREAMS
 @pytest.mark.parametrize("between", [(), (NO_GRAMMAR,)], ids=["at once", "without a grammar that is refused"])
-async def test_a_call_that_the_upstream_cuts_off_goes_on(codec, stream, between):
+async def test_a_truncated_call_is_resumed(codec, stream, between):
     async with (
         scripted_upstream(CUT_OFF, *between, REST, listing=NOBODY) as upstream,
         running_proxy(upstream.url, constrain="llama-server") as url,
@@ -146,7 +146,7 @@ async def test_a_call_that_the_upstream_cuts_off_goes_on(codec, stream, between)
 
 @STREAMS
 @pytest.mark.parametrize("refusals", [1, 2])
-async def test_where_going_on_is_refused_the_call_ends_as_it_was(stream, refusals):
+async def test_if_the_resumption_is_refused_the_call_ends_truncated(stream, refusals):
     openai = CODECS["openai_chat"]
     async with (
         scripted_upstream(CUT_OFF, *[NO_GRAMMAR] * 2, listing=NOBODY) as upstream,
@@ -158,7 +158,7 @@ async def test_where_going_on_is_refused_the_call_ends_as_it_was(stream, refusal
     assert 1 + refusals == len(upstream.requests)
 
 
-async def test_second_tries_can_be_turned_off_for_one_model():
+async def test_retries_can_be_turned_off_for_one_model():
     async with (
         scripted_upstream(text_reply(UNKNOWN), text_reply(UNKNOWN), text_reply(GOOD), listing=NOBODY) as upstream,
         running_proxy(upstream.url, models={"m": ModelOverrides(max_retries=0)}) as url,
@@ -171,7 +171,7 @@ async def test_second_tries_can_be_turned_off_for_one_model():
     assert "DONE" == stream_documents(response)[-1]
 
 
-async def test_a_client_that_leaves_during_a_second_try_stops_the_upstream():
+async def test_a_disconnect_during_a_retry_cancels_the_upstream_request():
     async with (
         scripted_upstream(text_reply("Well. ", UNKNOWN), Script((ROLE, HANG)), listing=NOBODY) as upstream,
         running_proxy(upstream.url) as url,
@@ -182,7 +182,7 @@ async def test_a_client_that_leaves_during_a_second_try_stops_the_upstream():
         await upstream.client_left.wait()
 
 
-async def test_a_round_with_tools_that_run_here_has_second_tries_of_its_own(tmp_path):
+async def test_every_round_of_the_tool_loop_has_its_own_retries(tmp_path):
     bad = call("mcp__f__subtract")
     said_by_model = ("Let me. " + bad, ADD, "It is " + bad, "It is 3.")
     async with (

@@ -116,7 +116,7 @@ async def test_after_the_drain_timeout_a_silent_relayed_stream_is_cut():
     assert 0 == code
 
 
-async def test_a_client_that_waits_for_a_whole_reply_is_told_that_the_proxy_ends():
+async def test_a_reply_that_is_not_streamed_gets_503_on_shutdown():
     async with (
         raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
         serving(upstream.url, "--drain-timeout", "0.3") as (process, url),
@@ -131,7 +131,7 @@ async def test_a_client_that_waits_for_a_whole_reply_is_told_that_the_proxy_ends
     assert (503, "unavailable") == (response.status_code, response.json()["error"]["type"])
 
 
-def test_a_port_that_is_taken_is_a_mistake_in_the_settings():
+def test_a_used_port_is_a_config_error():
     message = r"cannot listen on 127\.0\.0\.1 port \d+: Address already in use$"
     with listen(Config(port=0)) as taken, pytest.raises(ConfigError, match=message):
         listen(Config(port=taken.getsockname()[1]))

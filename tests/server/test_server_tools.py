@@ -76,7 +76,7 @@ async def test_a_client_without_tools_gets_an_agent(way, stream, friendly, tmp_p
     assert '"result": 3' in second.rpartition(ADD)[2] or "\n3\n" in second.rpartition(ADD)[2]
 
 
-async def test_rounds_without_white_space_between_them_are_parted(friendly, tmp_path):
+async def test_rounds_without_white_space_between_them_are_separated(friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, "First" + ADD, ADD, "Second" + ADD, "Third") as (url, upstream):
         response = await ask(url)
 
@@ -101,7 +101,7 @@ async def test_the_text_of_a_round_streams_before_its_tools_run(tmp_path):
     assert b"[DONE]" not in pings
 
 
-async def test_a_client_that_leaves_cancels_the_tool(tmp_path):
+async def test_a_disconnect_cancels_the_tool(tmp_path):
     trace = tmp_path / "trace"
     call = call_text("mcp__w__wait", trace=str(trace))
     servers = {"w": {**stdio_server("watched"), "allow": ["wait"]}}
@@ -117,7 +117,7 @@ async def test_a_client_that_leaves_cancels_the_tool(tmp_path):
 
 
 @STREAMS
-async def test_in_a_mixed_turn_the_client_gets_its_calls_and_the_next_request_goes_on(stream, friendly, tmp_path):
+async def test_in_a_mixed_turn_the_client_gets_its_calls_and_the_next_request_continues(stream, friendly, tmp_path):
     replies = (f"Both. {ADD}\n{PARIS}", "3 and rain.")
     async with (
         proxy_with_servers(tmp_path, friendly, *replies) as (url, upstream),
@@ -149,7 +149,7 @@ async def test_in_a_mixed_turn_the_client_gets_its_calls_and_the_next_request_go
     assert sorted(places) == places
 
 
-async def test_a_client_whose_calls_have_no_ids_goes_on_too(friendly, tmp_path):
+async def test_a_client_whose_calls_have_no_ids_continues_as_well(friendly, tmp_path):
     function = WEATHER["function"]
     tools = [{"type": "function", "function": function}]
     async with proxy_with_servers(tmp_path, friendly, f"{ADD}\n{PARIS}", "3 and rain.") as (url, upstream):
@@ -164,7 +164,7 @@ async def test_a_client_whose_calls_have_no_ids_goes_on_too(friendly, tmp_path):
     assert ADD in prompts(upstream)[1]
 
 
-async def test_what_the_model_learned_is_still_known_in_the_next_turn(friendly, tmp_path):
+async def test_server_calls_are_restored_in_the_next_turn(friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, ADD, "It is 3.", "Yes.", "Who?") as (url, upstream):
         answer = text(await ask(url))
         messages = [*QUESTION, {"role": "assistant", "content": answer}, {"role": "user", "content": "Sure?"}]
@@ -189,7 +189,7 @@ async def test_what_the_model_learned_is_still_known_in_the_next_turn(friendly, 
         ({}, ["fa*"], True),
     ],
 )
-async def test_only_what_reads_or_is_allowed_runs(settings, allow, runs, friendly, tmp_path):
+async def test_only_read_only_or_allowed_tools_run(settings, allow, runs, friendly, tmp_path):
     servers = {"f": {**friendly["f"], "allow": allow}}
     async with proxy_with_servers(tmp_path, servers, FAIL, "Well.", **settings) as (url, upstream):
         answer = text(await ask(url))
@@ -209,12 +209,12 @@ async def test_only_what_reads_or_is_allowed_runs(settings, allow, runs, friendl
         (b"a, b", ServerSelection(mode="manual", selected=("a", "b"))),
     ],
 )
-def test_the_switch_of_a_request(header, chosen):
+def test_the_selection_header_is_parsed(header, chosen):
     """Requirement 15."""
     assert chosen == parse_server_selection(header)
 
 
-async def test_a_request_may_switch_the_tools_off_or_choose_servers(friendly, tmp_path):
+async def test_a_request_can_turn_server_tools_off_or_select_servers(friendly, tmp_path):
     """Requirements 15 and 16: without any tool, the request is relayed as it is."""
     servers = {**friendly, "g": friendly["f"]}
     async with proxy_with_servers(tmp_path, servers, "a", "b", "c") as (url, upstream):
@@ -234,14 +234,14 @@ async def test_a_request_may_switch_the_tools_off_or_choose_servers(friendly, tm
     assert "there is no MCP server named 'h' (configured: f, g)" == unknown.json()["error"]["message"]
 
 
-async def test_a_client_that_wants_no_calls_gets_none(friendly, tmp_path):
+async def test_tool_choice_none_adds_no_server_tools(friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, "Hm.") as (url, upstream):
         await ask(url, tools=[WEATHER], tool_choice="none")
 
     assert "mcp__f__add" not in prompts(upstream)[0]
 
 
-async def test_a_tool_of_the_client_goes_before_one_of_ours_by_that_name(friendly, tmp_path):
+async def test_a_client_tool_replaces_a_server_tool_of_the_same_name(friendly, tmp_path):
     mine = {"type": "function", "function": {"name": "mcp__f__add", "parameters": {"type": "object"}}}
     async with proxy_with_servers(tmp_path, friendly, ADD) as (url, _):
         (choice,) = (await ask(url, tools=[mine])).json()["choices"]
@@ -249,7 +249,7 @@ async def test_a_tool_of_the_client_goes_before_one_of_ours_by_that_name(friendl
     assert "mcp__f__add" == choice["message"]["tool_calls"][0]["function"]["name"]
 
 
-async def test_several_choices_are_refused_in_words(friendly, tmp_path):
+async def test_several_choices_are_rejected(friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly) as (url, _):
         response = await ask(url, n=2)
 
@@ -257,7 +257,7 @@ async def test_several_choices_are_refused_in_words(friendly, tmp_path):
 
 
 @STREAMS
-async def test_a_model_that_never_stops_calling_is_stopped(stream, friendly, tmp_path):
+async def test_a_model_that_keeps_calling_is_stopped(stream, friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, "So. " + ADD, ADD, max_rounds=2) as (url, upstream):
         response = await ask(url, stream=stream)
     error = stream_documents(response)[-1]["error"] if stream else response.json()["error"]
@@ -271,7 +271,7 @@ async def test_a_model_that_never_stops_calling_is_stopped(stream, friendly, tmp
 @pytest.mark.parametrize(
     "second", [Script((b"{}",), status=500), Script((ROLE, text_chunk("It "), CUT))], ids=["500", "cut"]
 )
-async def test_an_upstream_that_fails_in_a_later_round_is_an_error(second, stream, friendly, tmp_path):
+async def test_an_upstream_failure_in_a_later_round_is_an_error(second, stream, friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, "So. " + ADD, second) as (url, _):
         response = await ask(url, stream=stream)
 
@@ -284,7 +284,7 @@ async def test_an_upstream_that_fails_in_a_later_round_is_an_error(second, strea
         assert 502 == response.status_code
 
 
-async def test_a_model_that_calls_by_itself_is_an_agent_too(friendly, tmp_path):
+async def test_native_calls_run_server_tools_as_well(friendly, tmp_path):
     function = {"name": "mcp__f__add", "arguments": '{"a": 1, "b": 2}'}
     call = event(choices=[{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "call_0", "function": function}]}}])
     native = Script((ROLE, call, end_chunks("tool_calls")))
@@ -298,7 +298,7 @@ async def test_a_model_that_calls_by_itself_is_an_agent_too(friendly, tmp_path):
     assert ("tool", "call_0") == (result["role"], result["tool_call_id"])
 
 
-async def test_a_call_that_cannot_be_read_is_told_to_the_model(friendly, tmp_path):
+async def test_a_malformed_call_is_reported_to_the_model(friendly, tmp_path):
     bad = '<function_call>\n{"name": "mcp__f__add", "arguments": {"a": 1, "a": 2}}\n</function_call>'
     async with proxy_with_servers(tmp_path, friendly, bad, "Sorry.", max_retries=0) as (url, upstream):
         answer = text(await ask(url))
@@ -307,7 +307,7 @@ async def test_a_call_that_cannot_be_read_is_told_to_the_model(friendly, tmp_pat
     assert "The call was not executed (malformed)" in prompts(upstream)[1]
 
 
-async def test_calls_of_a_reply_that_was_cut_off_are_not_executed(friendly, tmp_path):
+async def test_calls_of_a_truncated_reply_are_not_executed(friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, text_reply("So. " + ADD, reason="length")) as (url, upstream):
         (choice,) = (await ask(url)).json()["choices"]
 
@@ -315,13 +315,13 @@ async def test_calls_of_a_reply_that_was_cut_off_are_not_executed(friendly, tmp_
     assert 1 == len(upstream.requests)
 
 
-async def test_a_server_that_is_away_costs_its_own_tools_only(friendly, tmp_path):
+async def test_an_unreachable_server_costs_only_its_own_tools(friendly, tmp_path):
     servers = {"bad": {"command": "/there/is/no/such/program"}, **friendly}
     async with proxy_with_servers(tmp_path, servers, ADD, "It is 3.") as (url, _):
         assert "It is 3." == text(await ask(url))
 
 
-async def test_a_tool_that_dies_is_a_result_and_the_conversation_goes_on(tmp_path):
+async def test_a_server_that_dies_gives_an_error_result_and_the_reply_continues(tmp_path):
     servers = {"f": {**stdio_server("friendly"), "allow": ["*"]}}
     replies = (call_text("mcp__f__die"), call_text("mcp__f__add", a=1, b=2), "It is 3.")
     async with proxy_with_servers(tmp_path, servers, *replies) as (url, upstream):
@@ -334,7 +334,7 @@ async def test_a_tool_that_dies_is_a_result_and_the_conversation_goes_on(tmp_pat
 
 
 @pytest.mark.parametrize(("tool", "offered"), [("learn", True), ("turn", False)])
-async def test_what_servers_change_holds_for_the_next_request(tool, offered, tmp_path):
+async def test_changed_tool_lists_apply_to_the_next_request(tool, offered, tmp_path):
     """New tools are offered; a server that says something else of a tool is kept apart."""
     servers = {"f": {**stdio_server("friendly"), "allow": ["*"]}}
     arguments = {"name": "brand_new"} if tool == "learn" else {}
@@ -395,14 +395,14 @@ async def test_no_request_can_start_a_process(friendly, tmp_path):
     assert not touched.exists()
 
 
-def test_a_file_of_servers_that_is_wrong_is_a_mistake_in_the_settings(tmp_path):
+def test_an_invalid_servers_file_is_a_config_error(tmp_path):
     file = tmp_path / "servers.json"
     file.write_text('{"mcpServers": {"a": {}}}')
     with pytest.raises(ConfigError, match=r"servers\.json: mcpServers\.a\.type: expected one of"):
         create_app(Config(mcp=str(file)))
 
 
-async def test_a_stop_of_the_server_ends_a_reply_whose_tool_runs(tmp_path):
+async def test_shutdown_ends_a_reply_whose_tool_is_running(tmp_path):
     trace = tmp_path / "trace"
     servers = {"w": {**stdio_server("watched"), "allow": ["*"]}}
     call = call_text("mcp__w__wait", trace=str(trace))

@@ -45,7 +45,7 @@ async def test_a_client_without_tools_gets_an_agent(codec, friendly, tmp_path):
 
 
 @APIS
-async def test_after_a_mixed_turn_the_model_goes_on_as_if_there_were_one_list_of_tools(codec, friendly, tmp_path):
+async def test_a_mixed_turn_continues_with_all_its_calls(codec, friendly, tmp_path):
     async with proxy_with_servers(tmp_path, friendly, mixed_calls(), "3 and rain.", "Yes.") as (url, upstream):
         first = await ask(url, codec, QUESTION)
         (call,) = first.tool_calls

@@ -23,11 +23,11 @@ async def counted(*scripts, kind="openai"):
         return await count_tokens(HELLO, asked), [each.path for each in upstream.requests]
 
 
-async def test_an_engine_that_counts_is_believed():
+async def test_the_engines_own_count_is_used():
     assert ((7, True), ["/v1/chat/completions/input_tokens"]) == await counted(page({"input_tokens": 7}))
 
 
-async def test_an_older_engine_writes_the_prompt_and_cuts_it_up():
+async def test_an_older_engine_renders_and_tokenizes_the_prompt():
     found, paths = await counted(NOTHING, page({"prompt": "<|im_start|>..."}), page({"tokens": [1, 2, 3]}))
 
     assert (3, True) == found
@@ -43,13 +43,13 @@ async def test_an_older_engine_writes_the_prompt_and_cuts_it_up():
         (Script((b"{",)), Script((b"[" * 5000,))),
     ],
 )
-async def test_where_nobody_counts_it_is_a_guess(scripts):
+async def test_without_any_count_it_is_an_estimate(scripts):
     found, _ = await counted(*scripts)
 
     assert (10, False) == found
 
 
-async def test_an_upstream_that_is_away_or_of_another_kind_is_no_error():
+async def test_an_unreachable_or_other_upstream_gives_an_estimate():
     async with Upstream("http://127.0.0.1:9") as away:
         assert (10, False) == await count_tokens(HELLO, away)
     assert ((10, False), []) == await counted(kind="gemini")

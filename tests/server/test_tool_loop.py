@@ -42,7 +42,7 @@ OURS = AssistantMessage((), (ToolCall("1", "shout", "{}"),))
 RESULT = ToolMessage("1", (TextPart("HEY"),), "shout")
 
 
-async def test_after_our_calls_the_model_is_asked_with_their_results():
+async def test_the_next_request_holds_the_server_calls_and_their_results():
     course, kept = new()
     course.feed(batch(*call("shout", "1"), Stop("tool_use")))
 
@@ -57,7 +57,7 @@ async def test_after_our_calls_the_model_is_asked_with_their_results():
     assert [(said, (OURS, RESULT, said))] == kept
 
 
-async def test_a_mixed_turn_ends_after_our_part():
+async def test_a_mixed_turn_ends_after_the_server_calls():
     course, kept = new()
     course.feed(batch(*call("shout", "1"), *call("theirs", "2"), Stop("tool_use")))
     rest = await course.run_tools()
@@ -68,7 +68,7 @@ async def test_a_mixed_turn_ends_after_our_part():
     assert [(AssistantMessage((), (theirs,)), (AssistantMessage((), (*OURS.tool_calls, theirs)), RESULT))] == kept
 
 
-def test_a_reply_without_our_calls_leaves_nothing_to_keep():
+def test_a_reply_without_server_calls_stores_nothing():
     course, kept = new()
     course.feed(batch(*call("theirs", "2"), Stop("tool_use")))
 
@@ -76,7 +76,7 @@ def test_a_reply_without_our_calls_leaves_nothing_to_keep():
     assert [] == kept
 
 
-async def test_a_demand_for_a_call_stands():
+async def test_a_required_tool_choice_stays_required():
     course, _ = new(tool_choice=ToolChoice("required"))
     course.feed(batch(*call("shout", "1"), Stop("tool_use")))
     await course.run_tools()
@@ -84,7 +84,7 @@ async def test_a_demand_for_a_call_stands():
     assert ToolChoice("required") == course.request.tool_choice
 
 
-async def test_the_last_round_may_not_call_but_may_be_mixed():
+async def test_the_last_round_may_not_call_server_tools_only():
     course, _ = new(max_rounds=1)
     course.feed(batch(*call("shout", "1"), Stop("tool_use")))
     with pytest.raises(ModelOutputError, match="still calls tools in reply 1"):
@@ -95,7 +95,7 @@ async def test_the_last_round_may_not_call_but_may_be_mixed():
     assert await course.run_tools()
 
 
-async def test_it_begins_anew_only_while_nothing_was_executed():
+async def test_restart_is_possible_until_tools_have_run():
     course, _ = new()
     course.feed(batch(Error("upstream_error", "no tools here")))
 
@@ -115,7 +115,7 @@ async def test_it_begins_anew_only_while_nothing_was_executed():
 @pytest.mark.parametrize(
     "left", [[], batch(Error("upstream_error", "lost")), batch(*call("shout", "1"), Stop("tool_use"))]
 )
-def test_an_upstream_that_is_lost_is_one_error(left):
+def test_an_upstream_failure_gives_one_error_event(left):
     course, kept = new()
 
     assert batch(Error("upstream_error", "lost")) == course.fail(left, LOST)
@@ -123,7 +123,7 @@ def test_an_upstream_that_is_lost_is_one_error(left):
     assert [] == kept
 
 
-def test_a_reply_that_was_whole_when_the_upstream_was_lost_stays_whole():
+def test_a_failure_after_the_stop_event_leaves_the_reply_complete():
     course, _ = new()
 
     assert batch(Text("Done."), Stop("complete")) == course.fail(batch(Text("Done."), Stop("complete")), LOST)

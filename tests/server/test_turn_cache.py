@@ -32,11 +32,11 @@ def recall():
     return recall
 
 
-def test_what_really_was_stands_where_the_client_tells_less(recall):
+def test_the_visible_message_is_replaced_by_the_real_turn(recall):
     assert (*ASKED, *REAL, ANSWER) == recall.restore(b"me", (*ASKED, SHOWN, ANSWER))
 
 
-def test_a_conversation_that_goes_on_finds_every_turn(recall):
+def test_every_turn_of_a_conversation_is_restored(recall):
     before = (*ASKED, SHOWN, ANSWER)
     recall.store(b"me", before, said("End."), (said("", OURS), RESULT, said("End.")))
     found = recall.restore(b"me", (*before, said("End."), user("More")))
@@ -52,18 +52,18 @@ def test_a_conversation_that_goes_on_finds_every_turn(recall):
         [said("Let me.", ToolCall("2", "theirs", '{"b":[2],"a":1}'))],
     ],
 )
-def test_spelling_does_not_count(shown, recall):
+def test_the_spelling_of_a_message_does_not_matter(shown, recall):
     assert (*ASKED, *REAL, ANSWER) == recall.restore(b"me", (*ASKED, *shown, ANSWER))
 
 
-def test_ids_do_not_count_and_become_the_client_s(recall):
+def test_call_ids_do_not_matter_and_become_the_clients(recall):
     other = msgspec.structs.replace(THEIRS, id="call_1_0")
     found = recall.restore(b"me", (*ASKED, said("Let me.", other)))
 
     assert (*ASKED, said("Let me.", OURS, other), RESULT) == found
 
 
-def test_the_time_of_day_in_a_system_message_does_not_count(recall):
+def test_the_system_message_does_not_matter(recall):
     later = (SystemMessage((TextPart("It is one."),)), user("Hi"))
 
     assert (*later, *REAL) == recall.restore(b"me", (*later, SHOWN))
@@ -82,11 +82,11 @@ def test_the_time_of_day_in_a_system_message_does_not_count(recall):
         (b"me", (*ASKED, said("Let me.", THEIRS, THEIRS))),
     ],
 )
-def test_nothing_is_found_that_was_not_said_so_to_this_client(owner, messages, recall):
+def test_another_client_or_conversation_restores_nothing(owner, messages, recall):
     assert messages == recall.restore(owner, messages)
 
 
-def test_it_forgets_rather_than_grow():
+def test_old_turns_are_evicted():
     recall = TurnCache(ReplyStore(max_entries=1))
     recall.store(b"", ASKED, SHOWN, REAL)
     recall.store(b"", (user("Another"),), SHOWN, REAL)

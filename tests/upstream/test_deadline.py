@@ -16,7 +16,7 @@ async def waiting(patience, seconds):
         raise
 
 
-async def test_a_first_wait_that_is_too_long_is_an_error():
+async def test_a_too_long_first_wait_is_an_error():
     patience = Deadline(0.02)
 
     with pytest.raises(UpstreamError, match=r"sent nothing for 0\.02 s") as caught:
@@ -26,7 +26,7 @@ async def test_a_first_wait_that_is_too_long_is_an_error():
     patience.close()
 
 
-async def test_a_later_wait_has_the_limit_that_was_set_last():
+async def test_a_later_wait_has_the_latest_limit():
     patience = Deadline(5)
     patience.pause(0.02)
     patience.resume()
@@ -36,7 +36,7 @@ async def test_a_later_wait_has_the_limit_that_was_set_last():
     patience.close()
 
 
-async def test_many_short_waits_are_not_one_long_one():
+async def test_short_waits_do_not_add_up():
     patience = Deadline(0.1)
     for _ in range(8):
         patience.pause(0.1)
@@ -54,7 +54,7 @@ async def test_time_between_the_waits_does_not_count():
     patience.close()
 
 
-async def test_a_cancellation_by_others_stays_one():
+async def test_a_cancellation_from_outside_stays_a_cancellation():
     patience = Deadline(5)
     task = asyncio.current_task()
     asyncio.get_running_loop().call_later(0.02, task.cancel)

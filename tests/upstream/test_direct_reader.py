@@ -63,7 +63,7 @@ class Bucket:
     ],
     ids=["chunked", "whole", "empty", "to the end of the connection"],
 )
-async def test_a_body_comes_whole_however_often_the_sink_has_enough(play, content, size):
+async def test_a_body_is_complete_however_often_the_sink_pauses(play, content, size):
     bucket = Bucket(size)
     async with replying(play) as (_, _, reply):
         while not await reply.read_into(bucket.take):
@@ -73,7 +73,7 @@ async def test_a_body_comes_whole_however_often_the_sink_has_enough(play, conten
     assert len(bucket.reads) // size == bucket.stops
 
 
-async def test_a_read_is_poured_before_any_other_task_has_its_turn():
+async def test_a_read_is_delivered_before_any_other_task_runs():
     order = []
 
     async def play(peer):
@@ -93,7 +93,7 @@ async def test_a_read_is_poured_before_any_other_task_has_its_turn():
     assert order[-1][1] is None
 
 
-async def test_all_that_one_read_brings_is_poured_at_once():
+async def test_all_bytes_of_one_read_are_delivered_at_once():
     bucket = Bucket()
 
     async def play(peer):
@@ -108,7 +108,7 @@ async def test_all_that_one_read_brings_is_poured_at_once():
     assert [ROLE, text_chunk("a") + text_chunk("b") + text_chunk("c")] == bucket.reads
 
 
-async def test_what_is_not_wanted_stops_the_upstream():
+async def test_a_paused_sink_pauses_the_upstream():
     sent = 0
 
     async def play(peer):
@@ -127,7 +127,7 @@ async def test_what_is_not_wanted_stops_the_upstream():
         assert stalled == sent < 32 * 2**20
 
 
-async def test_after_its_end_the_connection_is_used_again():
+async def test_the_connection_is_reused_after_the_end():
     ports = set()
 
     async def noting(peer):
@@ -144,7 +144,7 @@ async def test_after_its_end_the_connection_is_used_again():
     assert 1 == len(ports)
 
 
-async def test_what_the_sink_raises_is_raised_where_it_is_poured():
+async def test_read_into_raises_what_the_sink_raises():
     def refuse(data):
         if data != ROLE:
             raise UpstreamError("no more")
@@ -166,7 +166,7 @@ async def test_what_the_sink_raises_is_raised_where_it_is_poured():
     ],
     ids=["closed", "half-closed", "reset", "no size", "wrong size"],
 )
-async def test_a_body_that_breaks_off_is_an_error_after_all_that_came(then, message):
+async def test_a_body_that_breaks_off_raises_after_its_bytes_are_delivered(then, message):
     bucket = Bucket()
     async with replying(stream_then(ROLE, text_chunk("a"), then=then)) as (_, _, reply):
         with pytest.raises(UpstreamError, match=message):
@@ -175,7 +175,7 @@ async def test_a_body_that_breaks_off_is_an_error_after_all_that_came(then, mess
     assert bucket.content.startswith(ROLE + text_chunk("a"))
 
 
-async def test_a_silence_in_the_body_has_a_limit_that_every_read_renews():
+async def test_every_read_renews_the_limit_on_silence():
     async def play(peer):
         await peer.send(SSE_HEAD)
         for _ in range(6):
@@ -191,7 +191,7 @@ async def test_a_silence_in_the_body_has_a_limit_that_every_read_renews():
     assert text_chunk("a") * 6 == bucket.content
 
 
-async def test_leaving_while_it_pours_closes_the_connection():
+async def test_cancelling_read_into_closes_the_connection():
     async with replying(stream_then(ROLE, then=hang)) as (server, upstream, _):
         async with upstream.send("GET", "/stream") as reply:
             pouring = asyncio.create_task(reply.read_into(Bucket().take))

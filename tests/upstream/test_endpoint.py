@@ -45,11 +45,11 @@ async def read(upstream, path="/models"):
         ("http://v1", "http://v1/v1"),
     ],
 )
-def test_v1_is_added_where_no_version_is_named(given, expected):
+def test_the_version_is_added_unless_the_url_names_one(given, expected):
     assert expected == api_url(given)
 
 
-async def test_a_codecs_request_goes_out_with_its_headers_and_the_key():
+async def test_a_codecs_request_is_sent_with_its_headers_and_the_key():
     async with (
         raw_upstream(stream_texts("ok")) as server,
         Upstream(server.url, key=Secret("key")) as upstream,
@@ -75,7 +75,7 @@ def asking_first(lead=b""):
     )
 
 
-async def test_what_is_asked_first_makes_what_is_asked_next_and_the_reply_is_to_that():
+async def test_the_first_reply_makes_the_follow_up_whose_reply_is_returned():
     page = fixed_reply(200, b"a page " * 100_000)
     async with (
         raw_upstream(page, stream_texts("ok")) as server,
@@ -95,7 +95,7 @@ async def test_what_is_asked_first_makes_what_is_asked_next_and_the_reply_is_to_
 
 
 @pytest.mark.parametrize("poured", [False, True])
-async def test_a_reply_may_begin_with_what_follows_from_the_first_answer(poured):
+async def test_a_follow_up_may_add_a_prefix_to_the_body(poured):
     async with (
         raw_upstream(fixed_reply(200, b"page"), stream_texts("ok")) as server,
         Upstream(server.url) as upstream,
@@ -111,7 +111,7 @@ async def test_a_reply_may_begin_with_what_follows_from_the_first_answer(poured)
     assert 1 == b"".join(got).count(b"data: 1\n\n")
 
 
-async def test_a_first_question_that_is_refused_is_the_reply():
+async def test_a_refused_first_request_is_the_reply():
     refused = fixed_reply(404, b"no such page")
     async with (
         raw_upstream(refused) as server,
@@ -122,7 +122,7 @@ async def test_a_first_question_that_is_refused_is_the_reply():
     assert 1 == len(server.requests)
 
 
-async def test_a_second_question_that_is_refused_is_told_as_it_is():
+async def test_a_refused_follow_up_is_returned_unchanged():
     refused = fixed_reply(400, b"bad grammar")
     async with (
         raw_upstream(fixed_reply(200, b"page"), refused) as server,
@@ -132,7 +132,7 @@ async def test_a_second_question_that_is_refused_is_told_as_it_is():
         assert (400, b"bad grammar") == (reply.status, await reply.read_error())
 
 
-async def test_leaving_during_the_first_question_closes_the_connection():
+async def test_leaving_during_the_first_request_closes_the_connection():
     async with raw_upstream(hang) as server, Upstream(server.url) as upstream:
         asked = asyncio.create_task(anext(aiter(_replies(upstream))))
         await asyncio.wait_for(server.request_received.wait(), 1)
@@ -147,7 +147,7 @@ async def _replies(upstream):
         yield reply
 
 
-async def test_pieces_arrive_as_they_are_sent():
+async def test_chunks_arrive_as_they_are_sent():
     async with (
         raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as server,
         Upstream(server.url) as upstream,
@@ -167,7 +167,7 @@ async def test_leaving_early_closes_the_connection():
         await asyncio.wait_for(server.client_left.wait(), 0.5)
 
 
-async def test_a_body_that_was_read_leaves_its_connection_to_the_next_request():
+async def test_the_connection_of_a_complete_body_is_reused():
     ports = set()
 
     async def noting(peer):
@@ -182,7 +182,7 @@ async def test_a_body_that_was_read_leaves_its_connection_to_the_next_request():
     assert 1 == len(ports)
 
 
-async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced():
+async def test_a_request_on_a_closed_kept_connection_is_sent_again():
     async def once(peer):
         await fixed_reply(200, b"{}")(peer)
         peer.reset()
@@ -191,7 +191,7 @@ async def test_a_kept_connection_that_was_closed_meanwhile_is_replaced():
         assert [b"{}"] * 5 == [await read(upstream) for _ in range(5)]
 
 
-async def test_a_request_that_was_heard_is_not_sent_twice():
+async def test_a_received_request_is_not_sent_again():
     async with raw_upstream(raw_reply(b"")) as server, Upstream(server.url) as upstream:
         with pytest.raises(UpstreamError, match="closed the connection"):
             async with upstream.send_request(ASKED):
@@ -200,7 +200,7 @@ async def test_a_request_that_was_heard_is_not_sent_twice():
     assert 1 == len(server.requests)
 
 
-async def test_large_bodies_go_out_whole():
+async def test_large_bodies_are_sent_completely():
     content = bytes(range(256)) * 4096
     async with (
         raw_upstream(fixed_reply(200, b"{}")) as server,
@@ -226,7 +226,7 @@ async def test_large_bodies_go_out_whole():
         (raw_reply(SSE_HEAD + http_chunk(b"a") + b"zz\r\n"), "not HTTP"),
     ],
 )
-async def test_whatever_goes_wrong_is_one_kind_of_error(play, message):
+async def test_every_failure_is_an_upstream_error(play, message):
     async with raw_upstream(play) as server, Upstream(server.url) as upstream:
         with pytest.raises(UpstreamError, match=message) as caught:
             async with asyncio.timeout(5):
@@ -235,7 +235,7 @@ async def test_whatever_goes_wrong_is_one_kind_of_error(play, message):
     assert 502 == caught.value.status
 
 
-async def test_a_silent_address_is_a_timeout():
+async def test_a_connection_that_is_not_accepted_is_a_timeout():
     with full_backlog() as url:
         async with Upstream(url, timeouts=Timeouts(connect=0.2)) as upstream:
             with pytest.raises(UpstreamError, match=r"accepted no connection within 0\.2 s") as caught:
@@ -259,7 +259,7 @@ def full_backlog():
 
 
 @pytest.mark.parametrize("play", [hang, stream_then(then=hang)], ids=["no answer", "no body"])
-async def test_the_first_byte_of_the_body_has_a_limit(play):
+async def test_the_wait_for_the_first_byte_has_a_limit(play):
     async with raw_upstream(play) as server, Upstream(server.url, timeouts=Timeouts(first_chunk=0.1)) as upstream:
         with pytest.raises(UpstreamError, match=r"sent nothing for 0\.1 s"):
             await read(upstream)
@@ -267,7 +267,7 @@ async def test_the_first_byte_of_the_body_has_a_limit(play):
 
 
 @pytest.mark.parametrize("play", [hang, stream_then(b"[", then=hang)], ids=["no answer", "half an answer"])
-async def test_something_small_is_not_waited_for_as_a_model_is(play):
+async def test_fetch_has_its_own_timeout(play):
     async with raw_upstream(play) as server, Upstream(server.url, timeouts=Timeouts(page=0.1)) as upstream:
         with pytest.raises(UpstreamError, match=r"no answer to GET /models within 0\.1 s") as caught:
             await upstream.fetch("GET", "/models?limit=3")
@@ -276,7 +276,7 @@ async def test_something_small_is_not_waited_for_as_a_model_is(play):
     assert (504, "timeout") == (caught.value.status, caught.value.kind)
 
 
-async def test_a_slow_consumer_is_not_the_upstreams_fault():
+async def test_a_slow_consumer_causes_no_timeout():
     timeouts = Timeouts(first_chunk=0.2, chunk=0.1)
     async with (
         raw_upstream(stream_texts("ok")) as server,
@@ -287,7 +287,7 @@ async def test_a_slow_consumer_is_not_the_upstreams_fault():
             await asyncio.sleep(0.15)
 
 
-async def test_an_upstream_can_be_used_again_after_it_was_closed():
+async def test_an_upstream_can_be_used_after_aclose():
     async with raw_upstream(fixed_reply(200, b"{}")) as server:
         upstream = Upstream(server.url)
         first = await read(upstream)
@@ -299,7 +299,7 @@ async def test_an_upstream_can_be_used_again_after_it_was_closed():
     assert b"{}" == first == second
 
 
-async def test_an_error_body_is_read_as_far_as_it_is_for_people():
+async def test_an_error_body_is_read_up_to_a_limit():
     async with (
         raw_upstream(fixed_reply(500, b"x" * 10**6)) as server,
         Upstream(server.url) as upstream,
@@ -308,7 +308,7 @@ async def test_an_error_body_is_read_as_far_as_it_is_for_people():
         assert 2**16 == len(await reply.read_error())
 
 
-async def test_nobody_there_is_told_with_the_address_in_a_persons_words():
+async def test_a_refused_connection_names_the_address_and_the_reason():
     async with Upstream("http://127.0.0.1:9") as upstream:
         with pytest.raises(UpstreamError) as caught:
             await read(upstream)

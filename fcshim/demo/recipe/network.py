@@ -82,7 +82,7 @@ class Network(nn.Module):
                 nn.init.normal_(weight, 0, 0.02 / math.sqrt(2 * shape.layers) if into_residual else 0.02)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Give the normalised hidden state for (batch, time) ids."""
+        """Return the normalised hidden state for (batch, time) ids."""
         angles = torch.outer(torch.arange(ids.shape[1]).float(), frequencies(self.shape))
         cos, sin = angles.cos(), angles.sin()
         x = self.token_embd(ids)
@@ -92,7 +92,7 @@ class Network(nn.Module):
 
 
 def frequencies(shape: NetworkShape) -> Tensor:
-    """Give the rotation per position of each pair of channels of a head."""
+    """Return the rotation per position of each pair of channels of a head."""
     head = shape.width // shape.heads
     return shape.rope_base ** (-torch.arange(0, head, 2).float() / head)
 

@@ -31,14 +31,14 @@ def short(events: list) -> list:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["about"] for case in CASES])
-def test_a_body_gives_the_same_events_however_it_is_cut(case):
+def test_events_do_not_depend_on_how_the_body_is_split(case):
     expected = short(case["events"])
 
     for pieces in cut_variants(body_of(case)):
         assert expected == short([each for _, each in to_vector(decode_body(pieces, Anthropic))])
 
 
-def test_events_come_as_soon_as_their_bytes_are_there():
+def test_events_are_emitted_as_soon_as_their_bytes_arrive():
     decoder = ANTHROPIC.decoder()
     decoder.feed(event("message_start", message={"usage": {}}))
 
@@ -56,7 +56,7 @@ def test_bytes_after_the_end_are_ignored():
 
 
 @pytest.mark.parametrize("start", [b"data: ", b"{", b"<html>"])
-def test_an_endless_body_ends_with_one_error_and_no_memory(start):
+def test_an_endless_body_ends_with_one_error(start):
     decoder = Anthropic(line_bytes=1000).decoder()
     found = decoder.feed(start)
     for _ in range(50):
@@ -66,7 +66,7 @@ def test_an_endless_body_ends_with_one_error_and_no_memory(start):
     assert "longer than 1000" in found[0][1].message or "more than 1000" in found[0][1].message
 
 
-def test_invalid_utf8_and_half_surrogates_become_replacement_characters():
+def test_invalid_utf8_and_lone_surrogates_become_replacement_characters():
     start = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a\xff\\ud800"}}\n\n'
 
     assert (0, Text("a�\ufffd")) == decode_body([start], Anthropic)[0]

@@ -79,7 +79,7 @@ def test_a_text_reply_is_one_block():
     assert expected == stream(Text("Hel"), Text('lo "\n\u2028'), Usage(7, 5, 3), Stop("complete"))
 
 
-def test_a_call_is_a_block_whose_input_comes_in_pieces():
+def test_a_call_is_a_block_with_its_input_in_deltas():
     _, text_start, _, text_stop, start, *deltas, stop, _, _ = stream(
         Text("a"), *call('{"a":1}', sent=['{"a"', ":1}"]), Stop("tool_use")
     )
@@ -102,13 +102,13 @@ def test_a_call_is_a_block_whose_input_comes_in_pieces():
         ("content_filter", (), "refusal", None),
     ],
 )
-def test_stop_reasons_have_their_words(reason, stops, word, sequence):
+def test_stop_reasons_are_translated(reason, stops, word, sequence):
     delta = stream(Text("a"), Stop(reason), stop=stops)[-2]["delta"]
 
     assert {"stop_reason": word, "stop_sequence": sequence} == delta
 
 
-def test_reasoning_is_a_thinking_block_that_its_signature_ends():
+def test_reasoning_is_a_thinking_block_ended_by_its_signature():
     events = stream(
         Reasoning("a"), Reasoning("b", "sig"), Reasoning("", "redacted_thinking:data"), Text("c"), Stop("complete")
     )
@@ -119,7 +119,7 @@ def test_reasoning_is_a_thinking_block_that_its_signature_ends():
     assert {"type": "signature_delta", "signature": "sig"} == deltas[2]
 
 
-def test_reasoning_is_nothing_for_those_who_did_not_ask():
+def test_reasoning_is_dropped_unless_the_client_requested_it():
     events = stream(Reasoning("a", "sig"), Text("c"), Stop("complete"), thinking=False)
 
     assert ["text"] == [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
@@ -127,7 +127,7 @@ def test_reasoning_is_nothing_for_those_who_did_not_ask():
 
 @pytest.mark.parametrize("kind", ["truncated", "malformed", "invalid", "limit"])
 @pytest.mark.parametrize("sent", [[], ['{"a"'], ['{"a":1}']])
-def test_a_bad_call_is_never_a_finished_tool_use(kind, sent):
+def test_a_failed_call_is_never_a_finished_tool_use(kind, sent):
     events = stream(Text("a"), *bad(kind, sent), Stop("max_tokens"), reads=3)
 
     assert "error" == events[-1]["type"]
@@ -137,7 +137,7 @@ def test_a_bad_call_is_never_a_finished_tool_use(kind, sent):
     assert not {"message_delta", "message_stop"} & set(types(events))
 
 
-def test_a_bad_call_that_comes_whole_is_told_where_no_good_one_comes():
+def test_a_failed_call_in_one_batch_is_an_error_if_no_call_is_valid():
     events = stream(Text("a"), *bad("malformed", ['{"a"']), Text("b"), Stop("complete"))
 
     assert ["text"] == [event["content_block"]["type"] for event in events if event["type"] == "content_block_start"]
@@ -146,7 +146,7 @@ def test_a_bad_call_that_comes_whole_is_told_where_no_good_one_comes():
     assert not {"message_delta", "message_stop"} & set(types(events))
 
 
-def test_beside_good_calls_a_bad_one_that_comes_whole_is_left_out():
+def test_a_failed_call_in_one_batch_is_dropped_next_to_valid_calls():
     one, other = call(), bad("malformed", ['{"a"'], index=1)
     for calls in ((*one, *other), (*other, *one)):
         events = stream(*calls, Stop("tool_use"))
@@ -173,15 +173,15 @@ def test_the_stop_reason_error_is_an_error():
     assert "error" == stream(Text("a"), Stop("error"))[-1]["type"]
 
 
-def test_a_ping_is_an_event_of_its_own():
+def test_a_ping_is_a_separate_event():
     assert b'event: ping\ndata: {"type":"ping"}\n\n' == ANTHROPIC.encoder(request(), IDENTITY).ping()
 
 
-def test_other_choices_are_left_out():
+def test_other_choices_are_dropped():
     assert b"" == ANTHROPIC.encoder(request(), IDENTITY).encode(1, [Text("a")])
 
 
-def test_half_surrogates_become_replacement_characters():
+def test_lone_surrogates_become_replacement_characters():
     events = stream(Text("a\ud800"), *call('{"\udc00":1}', name="f\ud800"), Stop("tool_use"))
 
     assert {"type": "text_delta", "text": "a\ufffd"} == events[2]["delta"]
@@ -211,7 +211,7 @@ def test_what_is_encoded_decodes_to_the_same_events(events, data):
 
 
 @given(replies())
-def test_the_pieces_of_a_call_are_forwarded_one_by_one(events):
+def test_argument_fragments_are_forwarded_one_by_one(events):
     sent = [event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk)]
     deltas = [event["delta"] for event in stream(*events) if event["type"] == "content_block_delta"]
 

@@ -32,7 +32,7 @@ def test_the_type_follows_from_the_status(error, kind):
     assert {"type": "error", "error": {"type": kind, "message": "no"}, "request_id": None} == written(error)
 
 
-def test_a_prompt_that_is_too_long_is_told_in_the_words_that_clients_look_for():
+def test_a_too_long_prompt_has_the_wording_that_clients_match():
     error = ANTHROPIC.decode_error(400, {}, b'{"error":{"message":"exceeds the available context size"}}')
 
     assert "invalid_request_error" == written(error)["error"]["type"]

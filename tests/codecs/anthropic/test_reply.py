@@ -16,7 +16,7 @@ def written(*events, **fields):
     return json.loads(ANTHROPIC.encode_reply(request(**fields), IDENTITY, [fold(events)]))
 
 
-def test_everything_that_a_message_can_hold():
+def test_a_message_with_every_kind_of_block():
     message = written(
         Reasoning("hm"),
         Reasoning("", "sig"),
@@ -41,32 +41,32 @@ def test_everything_that_a_message_can_hold():
     )
 
 
-def test_thinking_is_left_out_for_those_who_did_not_ask():
+def test_thinking_is_dropped_unless_the_client_requested_it():
     message = written(Reasoning("hm"), Text("a"), Stop("complete"), thinking=False)
 
     assert [{"type": "text", "text": "a"}] == message["content"]
 
 
-def test_what_only_the_provider_can_read_is_a_redacted_block():
+def test_redacted_reasoning_is_a_redacted_block():
     message = written(Reasoning("", "redacted_thinking:Emwk"), Stop("complete"))
 
     assert [{"type": "redacted_thinking", "data": "Emwk"}] == message["content"]
 
 
-def test_a_bad_call_is_left_out_beside_a_good_one():
+def test_a_failed_call_is_dropped_next_to_a_valid_one():
     message = written(*bad("malformed", ['{"a"']), *call(index=1), Stop("tool_use"))
 
     assert ["call_1"] == [block["id"] for block in message["content"]]
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("truncated", "max_tokens"), ("malformed", "end_turn")])
-def test_a_bad_call_alone_leaves_its_excerpt(kind, reason):
+def test_a_failed_call_alone_leaves_its_excerpt_as_text(kind, reason):
     message = written(*bad(kind, ['{"a"']), Stop("complete"))
 
     assert [{"type": "text", "text": "raw"}] == message["content"]
     assert reason == message["stop_reason"]
 
 
-def test_a_reply_that_broke_is_raised():
+def test_a_reply_with_an_error_raises():
     with pytest.raises(UpstreamError, match="lost"):
         written(Text("a"), Error("upstream_error", "lost"))

@@ -63,7 +63,7 @@ def test_the_plain_fields():
     assert ((), AUTO, True, 1) == (request.tools, request.tool_choice, request.parallel_tool_calls, request.n)
 
 
-def test_the_system_text_may_be_blocks_with_marks_for_the_cache():
+def test_the_system_prompt_may_be_blocks_with_cache_control():
     system = [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "b"}]
 
     assert SystemMessage((TextPart("a"), TextPart("b"))) == read(system=system).messages[0]
@@ -100,13 +100,13 @@ def test_calls_and_results_keep_their_order_and_their_bytes():
     ) == turns[1:]
 
 
-def test_a_result_may_be_absent_or_stand_between_texts():
+def test_a_result_may_be_empty_or_between_texts():
     turns = messages(*HI, CALLED, user({"type": "text", "text": "a"}, result(), {"type": "text", "text": "b"}))
 
     assert (UserMessage((TextPart("a"),)), ToolMessage("t1", (), "f"), UserMessage((TextPart("b"),))) == turns[2:]
 
 
-def test_a_system_message_may_stand_among_the_messages():
+def test_a_system_message_may_be_among_the_messages():
     turns = messages(
         *HI, {"role": "system", "content": [{"type": "text", "text": "note"}]}, {"role": "system", "content": "x"}
     )
@@ -114,7 +114,7 @@ def test_a_system_message_may_stand_among_the_messages():
     assert (SystemMessage((TextPart("note"),)), SystemMessage((TextPart("x"),))) == turns[1:]
 
 
-def test_what_only_the_provider_can_read_of_the_thinking_is_its_signature():
+def test_redacted_thinking_is_kept_as_a_signature():
     turns = messages(*HI, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "Emwk"}]})
 
     assert AssistantMessage(signature="redacted_thinking:Emwk") == turns[1]
@@ -178,7 +178,7 @@ def test_choices(choice, expected):
     assert expected == read(tools=tools, tool_choice=choice).tool_choice
 
 
-def test_tools_of_the_provider_and_tools_for_its_code_are_left_out():
+def test_provider_tools_and_tools_for_its_code_are_dropped():
     tools = [
         {"type": "bash_20250124", "name": "bash"},
         {"type": "mcp_toolset", "mcp_server_name": "x"},
@@ -201,7 +201,7 @@ def test_a_deferred_tool_is_offered_once_the_history_has_loaded_it():
     assert ["g", "f"] == [tool.name for tool in read(tools=tools, messages=[*HI, searched, loaded]).tools]
 
 
-def test_fields_that_engines_know_are_extra_and_the_others_stay_with_this_api():
+def test_engine_settings_go_to_extra_and_other_fields_stay_verbatim():
     form = {"type": "json_schema", "schema": {"type": "object"}}
     request = read(top_k=5, metadata={"user_id": "u"}, output_config={"format": form, "effort": "high"}, new_field=1)
 
@@ -219,11 +219,11 @@ def test_fields_that_engines_know_are_extra_and_the_others_stay_with_this_api():
         ({"type": "adaptive"}, "thinking"),
     ],
 )
-def test_thinking_is_shown_where_it_was_asked_for(thinking, style):
+def test_thinking_is_visible_if_the_client_requested_it(thinking, style):
     assert style == read(thinking=thinking).style
 
 
-def test_threads_are_refused_in_the_words_upon_which_sdks_send_everything():
+def test_threads_are_rejected_with_the_code_that_makes_sdks_send_everything():
     error = refused(thread={"type": "create"})
     body = json.loads(ANTHROPIC.encode_error(error))
 
@@ -232,7 +232,7 @@ def test_threads_are_refused_in_the_words_upon_which_sdks_send_everything():
     assert {"error_code": "thread_unsupported_request", "unsupported": ["threads"]} == body["error"]["details"]
 
 
-def test_what_an_upstream_knows_may_be_referred_to():
+def test_a_request_may_refer_to_what_the_upstream_stores():
     sent = {"messages": [user(result("t9", content="x"))], "thread": {"type": "continue", "previous_message_id": "m"}}
     request = ANTHROPIC.decode_request(json.dumps(sent).encode(), RequestTarget(stored_upstream=True))
 
@@ -261,11 +261,11 @@ def test_what_an_upstream_knows_may_be_referred_to():
     ],
     ids=str,
 )
-def test_what_cannot_be_served_is_named(fields, words):
+def test_an_unsupported_request_is_rejected_with_its_field(fields, words):
     assert words in refused(**fields).message
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"messages":' + b"[" * 5000])
-def test_a_malformed_body_is_told(body):
+def test_a_malformed_body_is_rejected(body):
     with pytest.raises(RequestError):
         ANTHROPIC.decode_request(body)

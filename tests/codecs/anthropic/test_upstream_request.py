@@ -30,7 +30,7 @@ def body(*messages, **fields):
     return json.loads(ANTHROPIC.encode_request(Request(model="m", messages=said, **fields)).body)
 
 
-def test_a_plain_request_says_what_the_api_demands_and_no_more():
+def test_a_plain_request_has_only_the_required_fields():
     outgoing = ANTHROPIC.encode_request(Request(model="m", messages=(UserMessage(says("Hi")),)))
 
     assert "/messages" == outgoing.path
@@ -51,7 +51,7 @@ def test_settings():
     assert 0.5 == body(top_p=0.5)["top_p"]
 
 
-def test_leading_system_messages_are_the_system_text_and_later_ones_a_note():
+def test_leading_system_messages_become_system_and_later_ones_notes():
     written = body(
         SystemMessage(says("a")), SystemMessage(says("b")), UserMessage(says("Hi")), SystemMessage(says("c"))
     )
@@ -94,13 +94,13 @@ def test_unsigned_reasoning_is_not_sent_and_redacted_thinking_is():
 
 
 @pytest.mark.parametrize("arguments", ["[]", "{", "5"])
-def test_arguments_that_are_no_object_become_an_empty_one(arguments):
+def test_arguments_that_are_not_an_object_become_an_empty_one(arguments):
     written = body(UserMessage(says("Hi")), AssistantMessage((), (ToolCall("t", "f", arguments),)))
 
     assert {} == written["messages"][1]["content"][0]["input"]
 
 
-def test_a_conversation_that_the_assistant_opens_gets_a_user_turn_and_empty_texts_are_left_out():
+def test_a_leading_assistant_turn_gets_a_user_turn_before_it_and_empty_texts_are_dropped():
     written = body(AssistantMessage(says("Hello")), UserMessage(says("")), AssistantMessage(says("x")))["messages"]
 
     assert ["user", "assistant"] == [turn["role"] for turn in written]
@@ -127,7 +127,7 @@ def test_a_conversation_that_the_assistant_opens_gets_a_user_turn_and_empty_text
         ),
     ],
 )
-def test_media_are_sent_where_the_api_has_them(part, block):
+def test_media_are_sent_if_the_api_supports_them(part, block):
     assert block == body(UserMessage((part,)))["messages"][0]["content"][0]
 
 
@@ -153,14 +153,14 @@ def test_tools_and_choices(choice, parallel, expected):
     assert expected == written.get("tool_choice")
 
 
-def test_a_choice_among_several_is_made_by_offering_those():
+def test_a_choice_among_several_tools_offers_only_those():
     written = body(tools=(Tool("f"), Tool("g"), Tool("h")), tool_choice=ToolChoice("required", ("f", "h")))
 
     assert ["f", "h"] == [tool["name"] for tool in written["tools"]]
     assert {"type": "any"} == written["tool_choice"]
 
 
-def test_fields_of_other_apis_are_translated_and_those_of_this_one_kept():
+def test_settings_of_other_apis_are_translated_and_those_of_this_one_kept():
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
     written = body(extra={"top_k": 5, "response_format": form, "reasoning_effort": "high"})
 
@@ -170,12 +170,12 @@ def test_fields_of_other_apis_are_translated_and_those_of_this_one_kept():
     assert {"user_id": "u"} == body(verbatim={"anthropic": {"metadata": {"user_id": "u"}}})["metadata"]
 
 
-def test_several_choices_are_refused():
+def test_several_choices_are_rejected():
     with pytest.raises(RequestError, match="one choice"):
         body(n=2)
 
 
-def test_a_clients_request_comes_out_as_it_went_in():
+def test_a_clients_request_survives_the_round_trip():
     sent = {
         "model": "m",
         "max_tokens": 5,

@@ -27,19 +27,19 @@ def short(events: list) -> list:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["about"] for case in CASES])
-def test_a_body_gives_the_same_events_however_it_is_cut(case):
+def test_events_do_not_depend_on_how_the_body_is_split(case):
     expected = short(case["events"])
 
     for pieces in cut_variants(body_of(case)):
         assert expected == short([each for _, each in to_vector(decode_body(pieces, Gemini))])
 
 
-def test_events_come_as_soon_as_their_bytes_are_there():
+def test_events_are_emitted_as_soon_as_their_bytes_arrive():
     assert [(0, Text("a"))] == GEMINI.decoder().feed(b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}]}\n\n')
 
 
 @pytest.mark.parametrize("start", [b"data: ", b"{", b"[", b"<html>"])
-def test_an_endless_body_ends_with_one_error_and_no_memory(start):
+def test_an_endless_body_ends_with_one_error(start):
     decoder = Gemini(line_bytes=1000).decoder()
     found = decoder.feed(start)
     for _ in range(50):

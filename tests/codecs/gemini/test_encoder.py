@@ -39,7 +39,7 @@ def parts(chunks):
     return [part for chunk in chunks for each in chunk.get("candidates", ()) for part in each["content"]["parts"]]
 
 
-def test_a_text_reply_is_chunks_and_an_ending():
+def test_a_text_reply_is_chunks_and_a_final_chunk():
     def chunk(text, **fields):
         return {"content": {"parts": [{"text": text}], "role": "model"}, **fields, "index": 0}
 
@@ -59,7 +59,7 @@ def test_a_text_reply_is_chunks_and_an_ending():
     assert expected == stream(Text("Hel"), Text('lo "\n\u2028'), Usage(7, 5, 1, 2), Stop("complete"))
 
 
-def test_a_call_comes_whole_when_it_has_ended():
+def test_a_call_is_written_complete_after_its_end():
     encoder = GEMINI.encoder(request(), IDENTITY)
     *begun, end = call('{"a":1.0}', sent=['{"a"', ":1.0}"])
 
@@ -78,18 +78,18 @@ def test_a_call_comes_whole_when_it_has_ended():
         ("content_filter", "SAFETY"),
     ],
 )
-def test_stop_reasons_have_their_words(reason, word):
+def test_stop_reasons_are_translated(reason, word):
     assert word == stream(Text("a"), Stop(reason))[-1]["candidates"][0]["finishReason"]
 
 
-def test_a_signature_goes_to_the_part_that_follows():
+def test_a_signature_is_attached_to_the_next_part():
     chunks = stream(Reasoning("hm"), Reasoning("", "c2ln"), *call(), *call(index=1), Stop("tool_use"))
 
     assert [None, "c2ln", None, None] == [part.get("thoughtSignature") for part in parts(chunks)]
     assert [True, None, None, None] == [part.get("thought") for part in parts(chunks)]
 
 
-def test_thoughts_are_nothing_for_those_who_did_not_ask_and_signatures_stay():
+def test_thoughts_are_dropped_unless_requested_but_signatures_are_kept():
     chunks = stream(Reasoning("hm", "c2ln"), *call(), Stop("tool_use"), style="")
 
     assert ["c2ln", None] == [part.get("thoughtSignature") for part in parts(chunks)]
@@ -100,14 +100,14 @@ def test_thoughts_are_nothing_for_those_who_did_not_ask_and_signatures_stay():
     [("truncated", "MAX_TOKENS"), ("malformed", "MALFORMED_FUNCTION_CALL"), ("limit", "MALFORMED_FUNCTION_CALL")],
 )
 @pytest.mark.parametrize("sent", [[], ['{"a"'], ['{"a":1}']])
-def test_a_bad_call_never_shows_but_in_the_finish_reason(kind, word, sent):
+def test_a_failed_call_appears_only_in_the_finish_reason(kind, word, sent):
     chunks = stream(Text("a"), *bad(kind, sent), Stop("complete"))
 
     assert [{"text": "a"}, {"text": ""}] == parts(chunks)
     assert word == chunks[-1]["candidates"][0]["finishReason"]
 
 
-def test_a_bad_call_beside_a_good_one_lets_the_good_one_stand():
+def test_a_failed_call_does_not_affect_a_valid_one():
     chunks = stream(*bad("malformed", ['{"a"']), *call(index=1), Stop("tool_use"))
 
     assert ["call_1"] == [part["functionCall"]["id"] for part in parts(chunks) if "functionCall" in part]
@@ -122,7 +122,7 @@ def test_several_choices_have_their_indexes():
     assert [1, 1, 0, 0] == [json.loads(line[6:])["candidates"][0]["index"] for line in body.split(b"\n") if line]
 
 
-def test_without_sse_everything_is_one_array():
+def test_without_sse_the_stream_is_one_array():
     encoder = GEMINI.encoder(request("array"), IDENTITY)
     body = encoder.encode(0, [Text("a"), *call(), Usage(), Stop("tool_use")]) + encoder.ping() + encoder.close()
 
@@ -130,7 +130,7 @@ def test_without_sse_everything_is_one_array():
     assert 3 == len(json.loads(body))
 
 
-def test_an_array_that_breaks_off_ends_with_an_error_and_is_still_an_array():
+def test_a_broken_array_stream_ends_with_an_error_and_is_valid_json():
     chunks = json.loads(written(Text("a"), Error("upstream_error", "lost"), Text("b"), style="array"))
 
     assert "lost" == chunks[-1]["error"]["message"]
@@ -159,7 +159,7 @@ def test_a_ping_is_white_space():
     assert GEMINI.encoder(request(), IDENTITY).ping().isspace()
 
 
-def sayable(events):
+def as_api_events(events):
     """Give the events as this API can say them: calls whole and in JSON of its own."""
     for event in events:
         match event:
@@ -194,12 +194,12 @@ def test_what_is_encoded_decodes_to_the_same_events(events, array, data):
     body = written(*said, Usage(7, 5, 3, 2), stop, style="array thoughts" if array else "thoughts")
     found = decode_body(cut(body, lambda: data.draw(st.integers(1, 300))), Gemini)
 
-    assert merge_events((0, event) for event in sayable([*said, Usage(7, 5, 3, 2), stop])) == [
-        (0, as_said(event)) for _, event in found
+    assert merge_events((0, event) for event in as_api_events([*said, Usage(7, 5, 3, 2), stop])) == [
+        (0, as_api_event(event)) for _, event in found
     ]
 
 
-def as_said(event):
+def as_api_event(event):
     if isinstance(event, Reasoning) and event.signature:
         return Reasoning(event.text, unwrap(event.signature))
     return event

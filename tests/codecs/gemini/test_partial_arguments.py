@@ -22,7 +22,7 @@ def test_pieces_become_one_object():
     assert not made.invalid
 
 
-def test_a_text_goes_on_until_its_path_changes():
+def test_a_text_continues_until_its_path_changes():
     arguments = PartialArguments()
     for text in ("a", "b"):
         arguments.add(PartialArg(json_path="$.x", string_value=text, will_continue=True))
@@ -31,12 +31,12 @@ def test_a_text_goes_on_until_its_path_changes():
     assert {"x": "ab", "y": 1} == arguments.value
 
 
-def test_a_later_value_takes_the_place_of_an_earlier_one():
+def test_a_later_value_replaces_an_earlier_one():
     assert {"a": 2, "b": [3]} == put(("$.a", 1), ("$.a", 2), ("$.b[0]", 1), ("$.b[0]", 3)).value
 
 
 @pytest.mark.parametrize(
     "path", ["", "$", "a", "$a", "$.", "$[0]", "$.a[1]", "$.a[999999]", "$.a[1", "$.a..b", "$" + ".a" * 65, "$.x.y"]
 )
-def test_a_path_that_leads_nowhere_breaks_the_call_and_nothing_else(path):
+def test_an_invalid_path_makes_only_its_call_invalid(path):
     assert put(("$.x", "text"), (path, 1)).invalid

@@ -20,7 +20,7 @@ def parts(*events, **fields):
     return written(events, **fields)["candidates"][0]["content"]["parts"]
 
 
-def test_everything_that_a_reply_can_hold():
+def test_a_reply_with_every_kind_of_part():
     reply = written(
         [
             Reasoning("hm"),
@@ -58,7 +58,7 @@ def test_a_signature_without_a_call_goes_to_the_text():
     )
 
 
-def test_a_reply_that_says_nothing_has_an_empty_text():
+def test_an_empty_reply_has_an_empty_text():
     assert [{"text": ""}] == parts(Reasoning("hm"), Stop("complete"), style="")
 
 
@@ -68,7 +68,7 @@ def test_several_choices_are_candidates():
     assert [(0, "STOP"), (1, "MAX_TOKENS")] == [(each["index"], each["finishReason"]) for each in reply["candidates"]]
 
 
-def test_a_bad_call_shows_only_in_the_finish_reason():
+def test_a_failed_call_appears_only_in_the_finish_reason():
     (candidate,) = written([*bad("malformed", ['{"a"']), Stop("complete")])["candidates"]
 
     assert [{"text": ""}] == candidate["content"]["parts"]
@@ -76,6 +76,6 @@ def test_a_bad_call_shows_only_in_the_finish_reason():
     assert "no good" in candidate["finishMessage"]
 
 
-def test_a_reply_that_broke_is_raised():
+def test_a_reply_with_an_error_raises():
     with pytest.raises(UpstreamError, match="lost"):
         written([Text("a"), Error("upstream_error", "lost")])

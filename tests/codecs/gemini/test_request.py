@@ -79,7 +79,7 @@ def snake(value):
         ("streamGenerateContent", "alt=json", True, "array"),
     ],
 )
-def test_the_address_tells_the_model_and_the_form_of_the_reply(verb, query, stream, style):
+def test_the_path_tells_the_model_and_whether_to_stream(verb, query, stream, style):
     request = read(target(verb, query))
 
     assert ("a/b", stream, style) == (request.model, request.stream, request.style)
@@ -115,7 +115,7 @@ FULL = {
 
 
 @pytest.mark.parametrize("spelled", [FULL, snake(FULL)], ids=["camel", "snake"])
-def test_both_spellings_say_the_same(spelled):
+def test_both_spellings_are_equivalent(spelled):
     request = read(**spelled)
     image = spelled["contents"][2]["parts"][1]
 
@@ -153,11 +153,11 @@ def test_both_spellings_say_the_same(spelled):
         ),
     ],
 )
-def test_json_is_asked_for_in_several_ways(config, form):
+def test_json_can_be_requested_in_several_ways(config, form):
     assert form == read(generationConfig=config).extra.get("response_format")
 
 
-def test_fields_of_this_api_stay_with_it():
+def test_fields_of_this_api_are_kept_verbatim():
     own = read(**FULL).verbatim["gemini"]
 
     assert {"safetySettings", "ofTheFuture", "generationConfig"} == set(own)
@@ -177,14 +177,14 @@ def test_fields_of_this_api_stay_with_it():
         ([user({"text": ""}, {"ofTheFuture": {}}), HI], (UserMessage((TextPart("Hi"),)),)),
     ],
 )
-def test_contents_come_in_many_forms(contents, expected):
+def test_contents_are_read_in_every_form(contents, expected):
     assert expected == read(contents=contents).messages
 
 
 @pytest.mark.parametrize(
     "system", ["Be brief.", {"text": "Be brief."}, [{"text": "Be brief."}], {"parts": ["Be brief."]}]
 )
-def test_the_system_text_comes_in_many_forms(system):
+def test_the_system_instruction_is_read_in_every_form(system):
     assert SystemMessage((TextPart("Be brief."),)) == read(systemInstruction=system).messages[0]
 
 
@@ -198,7 +198,7 @@ def test_responses_without_ids_answer_the_calls_of_their_function_in_order():
     assert ["call_1_1", "call_1_0", "call_1_2"] == [turn.tool_call_id for turn in turns[2:]]
 
 
-def test_ids_are_kept_and_an_id_that_comes_twice_is_made_new():
+def test_ids_are_kept_and_a_duplicate_id_is_replaced():
     turns = messages(HI, model(called(id="x"), called(id="x")), user(answered(id="x"), answered()))
 
     assert ["x", "call_1_1"] == [call.id for call in turns[1].tool_calls]
@@ -219,20 +219,20 @@ def test_ids_are_kept_and_an_id_that_comes_twice_is_made_new():
         ({"temperature": 20}, '{"temperature":20}', False),
     ],
 )
-def test_a_response_is_an_object_by_one_of_several_conventions(response, text, is_error):
+def test_a_response_object_is_read_in_every_convention(response, text, is_error):
     message = messages(HI, model(called()), user(answered(response=response)))[2]
 
     assert ((TextPart(text),), is_error) == (message.content, message.is_error)
 
 
-def test_a_response_may_hold_pictures():
+def test_a_response_may_hold_images():
     picture = {"inlineData": {"mimeType": "image/png", "data": "AA"}}
     message = messages(HI, model(called()), user(answered(parts=[picture])))[2]
 
     assert MediaPart("image/png", data="AA", raw=picture) == message.content[1]
 
 
-def test_files_and_the_role_function_are_understood():
+def test_files_and_the_role_function_are_read():
     file = {"fileData": {"fileUri": "gs://a", "mimeType": "video/mp4"}}
     turns = messages(user(file), model(called()), {"role": "function", "parts": [answered()]})
 
@@ -253,19 +253,19 @@ def test_files_and_the_role_function_are_understood():
         ({"mode": "NONE"}, ToolChoice("none")),
     ],
 )
-def test_modes(calling, expected):
+def test_function_calling_modes_become_tool_choices(calling, expected):
     request = read(tools=[{"functionDeclarations": [F]}], toolConfig={"functionCallingConfig": calling})
 
     assert expected == request.tool_choice
 
 
-def test_a_call_cannot_be_demanded_where_only_googles_own_tools_are_given():
+def test_mode_any_is_ignored_if_only_googles_own_tools_are_given():
     config = {"functionCallingConfig": {"mode": "ANY"}}
 
     assert AUTO == read(tools=[{"codeExecution": {}}], toolConfig=config).tool_choice
 
 
-def test_a_request_whose_tokens_are_counted_may_stand_in_a_field():
+def test_a_count_request_may_be_nested_in_a_field():
     body = {
         "generateContentRequest": {"model": "models/a/b", "contents": [HI], "tools": [{"functionDeclarations": [F]}]}
     }
@@ -311,11 +311,11 @@ def deep(levels):
     ],
     ids=lambda each: str(each)[:60],
 )
-def test_what_cannot_be_served_is_named(fields, words):
+def test_an_unsupported_request_is_rejected_with_its_field(fields, words):
     assert words in refused(**fields).message
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"contents":' + b"[" * 5000])
-def test_a_malformed_body_is_told(body):
+def test_a_malformed_body_is_rejected(body):
     with pytest.raises(RequestError):
         GEMINI.decode_request(body, target())

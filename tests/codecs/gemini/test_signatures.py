@@ -10,7 +10,7 @@ from fcshim.codecs.gemini.signatures import unwrap, wrap
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
-def test_every_signature_comes_back(signature):
+def test_every_signature_survives_the_round_trip(signature):
     wrapped = wrap(signature)
 
     assert signature == unwrap(wrapped)
@@ -18,11 +18,11 @@ def test_every_signature_comes_back(signature):
 
 
 @pytest.mark.parametrize("signature", ["not base64", "a:b", "é"])
-def test_the_sdks_write_back_the_url_safe_alphabet(signature):
+def test_the_url_safe_alphabet_is_read(signature):
     wrapped = base64.urlsafe_b64encode(base64.b64decode(wrap(signature))).decode()
 
     assert signature == unwrap(wrapped)
 
 
-def test_the_providers_own_signature_is_not_touched():
+def test_the_providers_own_signature_is_unchanged():
     assert "c2lnbmF0dXJl" == wrap("c2lnbmF0dXJl") == unwrap("c2lnbmF0dXJl")

@@ -33,7 +33,7 @@ def body(*messages, **fields):
 @pytest.mark.parametrize(
     ("model", "path"), [("m", "m"), ("models/m", "m"), ("tuned/a b?x", "tuned/a%20b%3Fx"), ("a:8b", "a:8b")]
 )
-def test_the_model_stands_in_the_path(model, path):
+def test_the_model_is_in_the_path(model, path):
     outgoing = GEMINI.encode_request(Request(model=model, messages=(UserMessage(says("Hi")),)))
 
     assert f"/models/{path}:streamGenerateContent?alt=sse" == outgoing.path
@@ -61,7 +61,7 @@ def test_settings():
     ]
 
 
-def test_fields_of_this_api_come_out_as_they_went_in():
+def test_fields_of_this_api_survive_the_round_trip():
     written = json.loads(
         GEMINI.encode_request(
             read(**{**FULL, "generationConfig": {**FULL["generationConfig"], "candidateCount": 1}})
@@ -108,7 +108,7 @@ def test_calls_with_signatures_and_results_that_are_always_objects():
     ] == contents[2]["parts"]
 
 
-def test_a_call_that_nobody_signed_carries_the_documented_word():
+def test_an_unsigned_call_carries_the_documented_placeholder():
     contents = body(
         UserMessage(says("Hi")), AssistantMessage((), (ToolCall("t1", "f", "{}"), ToolCall("t2", "f", "{}")))
     )
@@ -118,7 +118,7 @@ def test_a_call_that_nobody_signed_carries_the_documented_word():
     assert ["skip_thought_signature_validator", None] == signatures
 
 
-def test_a_conversation_that_the_assistant_opens_gets_a_user_turn():
+def test_a_leading_assistant_turn_gets_a_user_turn_before_it():
     contents = body(AssistantMessage(says("Hello")), UserMessage(says("")), AssistantMessage(says("x")))["contents"]
 
     assert ["user", "model"] == [turn["role"] for turn in contents]
@@ -158,11 +158,11 @@ def test_tools_and_choices(choice, calling):
 
 
 @pytest.mark.parametrize("model", ["..", "../files", "a/../../b", "models/./x"])
-def test_a_model_that_leads_to_another_path_is_refused(model):
+def test_a_model_name_with_dot_segments_is_rejected(model):
     with pytest.raises(RequestError, match="expected a name"):
         GEMINI.encode_request(Request(model=model, messages=(UserMessage(says("Hi")),)))
 
 
-def test_several_choices_are_refused():
+def test_several_choices_are_rejected():
     with pytest.raises(RequestError, match="one choice"):
         body(n=2)

@@ -14,14 +14,14 @@ CASES = json.loads((Path(__file__).parent / "vectors/documented.json").read_text
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["about"] for case in CASES])
-def test_a_body_gives_the_same_events_however_it_is_cut(case):
+def test_events_do_not_depend_on_how_the_body_is_split(case):
     expected = case["events"]
 
     for pieces in cut_variants(case["body"].encode()):
         assert expected == to_vector(decode_body(pieces, Ollama))
 
 
-def test_events_come_as_soon_as_their_line_is_whole():
+def test_events_are_emitted_as_soon_as_their_line_is_complete():
     decoder = OLLAMA.decoder()
 
     assert [(0, Text("a"))] == decoder.feed(b'{"message":{"content":"a"}}\n')
@@ -45,7 +45,7 @@ def test_an_endless_line_ends_with_one_error():
     assert "1000 bytes" in found[0][1].message
 
 
-def test_a_last_line_that_grows_too_long_ends_with_one_error():
+def test_a_too_long_last_line_ends_with_one_error():
     decoder = Ollama(line_bytes=10).decoder()
     found = decoder.feed(b'{"done":') + decoder.feed(b" " * 2) + decoder.close()
 
@@ -53,7 +53,7 @@ def test_a_last_line_that_grows_too_long_ends_with_one_error():
     assert isinstance(found[0][1], Error)
 
 
-def test_arguments_in_a_string_are_no_json_where_strict_readers_say_so():
+def test_arguments_in_a_string_must_be_strict_json():
     body = b'{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{\\"a\\": NaN}"}}]},"done":true}\n'
     end = decode_body([body], Ollama)[-2][1]
 
@@ -82,7 +82,7 @@ _shape = st.recursive(
 
 
 @given(st.lists(_shape, max_size=6), st.integers(0, 2**32))
-def test_whatever_json_comes_nothing_is_raised_and_it_ends_once(lines, seed):
+def test_any_json_raises_nothing_and_ends_once(lines, seed):
     body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     for pieces in cut_variants(body, seed):
         ends = [event for _, event in decode_body(pieces, Ollama) if isinstance(event, Stop | Error)]
@@ -91,5 +91,5 @@ def test_whatever_json_comes_nothing_is_raised_and_it_ends_once(lines, seed):
 
 
 @given(st.lists(st.binary(max_size=30) | st.sampled_from([b"{", b"[", b"\n", b'{"done":', b"\xef\xbb\xbf", b'"'])))
-def test_whatever_bytes_come_nothing_is_raised(pieces):
+def test_any_bytes_raise_nothing(pieces):
     assert isinstance(decode_body(pieces, Ollama)[-1][1], Error)

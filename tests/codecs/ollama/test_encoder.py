@@ -35,7 +35,7 @@ def said(content, **fields):
     return {**KNOWN, "message": {"role": "assistant", "content": content, **fields}, "done": False}
 
 
-def test_a_text_reply_is_its_pieces_and_a_last_line():
+def test_a_text_reply_is_its_fragments_and_a_last_line():
     expected = [
         said("Hel"),
         said('lo "\n\u2028'),
@@ -52,7 +52,7 @@ def test_a_text_reply_is_its_pieces_and_a_last_line():
     assert expected == stream(Text("Hel"), Text('lo "\n\u2028'), Usage(7, 5), Stop("complete"))
 
 
-def test_a_generated_text_is_the_response():
+def test_a_generate_reply_has_its_text_in_response():
     lines = stream(Reasoning("hm"), Text("Blue"), Stop("complete"), generate=True)
 
     assert [("", "hm"), ("Blue", None), ("", None)] == [(line["response"], line.get("thinking")) for line in lines]
@@ -74,7 +74,7 @@ def test_a_call_is_one_line_with_its_arguments_as_an_object():
     assert "stop" == lines[-1]["done_reason"]
 
 
-def test_no_line_ends_before_its_end_for_any_reader():
+def test_no_reader_splits_a_line_early():
     arguments = '{\n  "a":\r "b\u2028\u0085"\n}'
     encoder = OLLAMA.encoder(request(), IDENTITY)
     body = encoder.encode(0, [Text("a\u2029"), *call(arguments), Stop("tool_use")]) + encoder.close()
@@ -88,16 +88,16 @@ def test_no_line_ends_before_its_end_for_any_reader():
     ("stop", "word"),
     [("complete", "stop"), ("stop_sequence", "stop"), ("max_tokens", "length"), ("content_filter", "stop")],
 )
-def test_stop_reasons_have_their_words(stop, word):
+def test_stop_reasons_are_translated(stop, word):
     assert word == stream(Text("a"), Stop(stop))[-1]["done_reason"]
 
 
-def test_who_does_not_want_thinking_gets_none():
+def test_thinking_is_dropped_if_the_client_turned_it_off():
     assert [said("", thinking="hm"), said("a")] == stream(Reasoning("hm"), Text("a"), Stop("complete"))[:-1]
     assert [said("a")] == stream(Reasoning("hm"), Text("a"), Stop("complete"), thinking=False)[:-1]
 
 
-def test_durations_are_told_where_there_is_a_clock():
+def test_durations_are_written_if_there_is_a_clock():
     times = iter([0.25, 1.0])
     identity = ReplyIdentity("ollama-1", 1700000000, "m", clock=times.__next__)
     last = stream(Text("a"), Stop("complete"), identity=identity)[-1]
@@ -117,18 +117,18 @@ def test_an_error_is_a_line_and_nothing_follows_it():
     assert b"" == encoder.encode(0, [Text("c"), Stop("complete")]) + encoder.close()
 
 
-def test_a_reply_that_was_not_finished_ends_with_an_error():
+def test_an_unfinished_reply_ends_with_an_error():
     assert "broke off" in stream(Text("a"))[-1]["error"]
     assert "ended the reply with an error" in stream(Text("a"), Stop("error"))[-1]["error"]
 
 
-def test_another_choice_than_the_first_is_left_out():
+def test_choices_other_than_the_first_are_dropped():
     assert b"" == OLLAMA.encoder(request(), IDENTITY).encode(1, [Text("a")])
 
 
 @pytest.mark.parametrize("kind", ["truncated", "malformed", "invalid", "limit"])
 @pytest.mark.parametrize("sent", [[], ['{"a"'], ['{"a":1}']])
-def test_a_bad_call_is_never_written(kind, sent):
+def test_a_failed_call_is_never_written(kind, sent):
     lines = stream(*bad(kind, sent), Stop("complete"))
     last = lines.pop()
 
@@ -137,14 +137,14 @@ def test_a_bad_call_is_never_written(kind, sent):
     assert ("no good" in last.get("error", "")) == (kind != "truncated")
 
 
-def test_good_calls_beside_a_bad_one_stand():
+def test_valid_calls_are_kept_next_to_a_failed_one():
     lines = stream(*bad("malformed", ['{"a"']), *call('{"b":1}', index=1), Stop("tool_use"))
 
     assert {"b": 1} == lines[0]["message"]["tool_calls"][0]["function"]["arguments"]
     assert "stop" == lines[1]["done_reason"]
 
 
-def test_a_ping_before_and_between_lines_changes_nothing():
+def test_pings_before_and_between_lines_change_nothing():
     encoder = OLLAMA.encoder(request(), IDENTITY)
     parts = [encoder.ping(), encoder.encode(0, [Text("a")]), encoder.ping(), encoder.ping()]
     body = b"".join([*parts, encoder.encode(0, [Text("b"), Stop("complete")]), encoder.close()])
@@ -153,13 +153,13 @@ def test_a_ping_before_and_between_lines_changes_nothing():
     assert [(0, Text("ab")), (0, Stop("complete"))] == decode_body([body], Ollama)
 
 
-def test_half_a_surrogate_is_replaced():
+def test_a_lone_surrogate_is_replaced():
     lines = stream(Reasoning("a\ud83d"), Text("b\ud83d"), *call('{"a":"\ud83d"}'), Stop("tool_use"))
 
     assert ("a\ufffd", "b\ufffd") == (lines[0]["message"]["thinking"], lines[1]["message"]["content"])
 
 
-def test_nobody_can_call_by_generate():
+def test_generate_replies_have_no_calls():
     lines = stream(*call(), Stop("tool_use"), generate=True)
 
     assert [""] == [line["response"] for line in lines]
@@ -205,7 +205,7 @@ def test_what_is_encoded_decodes_to_the_same_events(events, seed):
 
 
 @given(replies())
-def test_arguments_keep_their_bytes_where_they_hold_no_line_ends(events):
+def test_arguments_without_line_ends_keep_their_bytes(events):
     sent = [event.tool_call_arguments_complete for event in events if isinstance(event, ToolCallEnd)]
     encoder = OLLAMA.encoder(request(), IDENTITY)
     body = encoder.encode(0, events) + encoder.close()

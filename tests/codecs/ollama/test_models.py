@@ -29,7 +29,7 @@ def described(path, listed, body=b""):
     return json.loads(OLLAMA.describe(RequestTarget(path), body, OLLAMA.decode_models(listed), listed))
 
 
-def test_a_list_of_llama_server_tells_more_than_names():
+def test_the_list_of_llama_server_has_more_than_names():
     model = OllamaModel(
         name="tiny", created=1700000000, size=12345, parameter_count=596_000_000, context_length=4096, vision=True
     )
@@ -37,7 +37,7 @@ def test_a_list_of_llama_server_tells_more_than_names():
     assert (model,) == read_models(LLAMA_SERVER)
 
 
-def test_other_lists_are_read_too():
+def test_other_forms_of_lists_are_read():
     assert ["a:latest", "b:8b"] == OLLAMA.decode_models(TAGS)
     assert (OllamaModel(name="m", context_length=512),) == read_models(
         b'{"data":[{"id":"m","max_model_len":512,"created":null}]}'
@@ -45,11 +45,11 @@ def test_other_lists_are_read_too():
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"[" * 100_000, b'{"data":7}', b'{"data":[{}, 3, {"id": 4}]}', b"<html>"])
-def test_what_is_no_list_has_no_models(body):
+def test_anything_else_has_no_models(body):
     assert () == read_models(body)
 
 
-def test_tags_are_what_a_client_lists():
+def test_tags_lists_the_models():
     (model,) = described("/api/tags", LLAMA_SERVER)["models"]
 
     assert ("tiny", "tiny", 12345, "2023-11-14T22:13:20Z", 64) == (
@@ -62,18 +62,18 @@ def test_tags_are_what_a_client_lists():
     assert "596M" == model["details"]["parameter_size"]
 
 
-def test_what_runs_is_what_the_upstream_has():
+def test_ps_lists_every_model_of_the_upstream():
     (model,) = described("/api/ps", LLAMA_SERVER)["models"]
 
     assert ("tiny", 4096) == (model["model"], model["context_length"])
 
 
 @pytest.mark.parametrize("name", ["a", "a:latest"])
-def test_a_model_without_a_tag_is_the_latest(name):
+def test_a_name_without_a_tag_means_latest(name):
     assert "tools" in described("/api/show", TAGS, json.dumps({"model": name}).encode())["capabilities"]
 
 
-def test_show_tells_tools_context_and_size():
+def test_show_reports_tools_context_and_size():
     shown = described("/api/show", LLAMA_SERVER, b'{"name":"tiny"}')
 
     assert ["completion", "tools", "vision"] == shown["capabilities"]
@@ -84,12 +84,12 @@ def test_show_tells_tools_context_and_size():
 @pytest.mark.parametrize(
     ("body", "status"), [(b'{"model":"nope"}', 404), (b"{}", 400), (b"", 400), (b'{"model":7}', 400)]
 )
-def test_a_model_that_is_not_there_is_not_found(body, status):
+def test_an_unknown_model_is_not_found(body, status):
     with pytest.raises(RequestError) as caught:
         described("/api/show", TAGS, body)
 
     assert status == caught.value.status
 
 
-def test_the_version_is_that_of_the_api():
+def test_the_version_is_written():
     assert {"version": VERSION} == json.loads(OLLAMA.respond("GET", RequestTarget("/api/version"), b""))

@@ -36,7 +36,7 @@ def refused(ask=chat, **fields):
     return caught.value
 
 
-def test_a_chat_streams_unless_it_says_no():
+def test_a_chat_streams_unless_turned_off():
     assert [True, True, False] == [chat(**fields).stream for fields in ({}, {"stream": None}, {"stream": False})]
 
 
@@ -72,7 +72,7 @@ def paired(*messages):
     return calls, [message for message in read if isinstance(message, ToolMessage)]
 
 
-def test_calls_without_ids_get_some_and_results_find_them_by_name_in_order():
+def test_calls_without_ids_get_ids_and_results_match_by_name_in_order():
     calls, results = paired(
         calling("f", "g", "f"), result("1", tool_name="g"), result("2", tool_name="f"), result("3", tool_name="f")
     )
@@ -88,14 +88,14 @@ def test_a_result_without_a_name_answers_the_first_open_call():
     assert [("call_1_0", "f"), ("call_1_1", "g")] == [(it.tool_call_id, it.name) for it in results]
 
 
-def test_ids_that_the_client_has_are_kept():
+def test_the_clients_ids_are_kept():
     calls, results = paired(calling("f", id="c7"), result("1", tool_call_id="c7"))
 
     assert "c7" == calls[0].id
     assert [("c7", "f")] == [(it.tool_call_id, it.name) for it in results]
 
 
-def test_a_result_that_answers_no_call_is_kept():
+def test_a_result_without_a_call_is_kept():
     _, results = paired(result("1", tool_name="f"), result("2"))
 
     assert [("call_1", "f"), ("call_2", "")] == [(it.tool_call_id, it.name) for it in results]
@@ -114,14 +114,14 @@ def test_many_results_of_many_calls_take_linear_time():
     assert [call.id for call in calls] == [each.tool_call_id for each in results[:-1]]
 
 
-def test_tools_have_the_form_of_the_chat_api_and_unknown_types_are_left_out():
+def test_tools_have_the_chat_apis_form_and_unknown_types_are_dropped():
     function = {"name": "f", "description": "F.", "parameters": {"type": "object"}}
     request = chat(tools=[{"type": "function", "function": function}, {"type": "retrieval"}])
 
     assert (Tool("f", "F.", {"type": "object"}),) == request.tools
 
 
-def test_options_with_a_field_of_their_own_go_there_and_the_rest_stays():
+def test_options_with_a_request_field_go_there_and_the_rest_is_kept():
     options = {"num_predict": 7.0, "temperature": 0.5, "top_p": 1, "seed": 3, "stop": ["x", ""], "top_k": 4}
     request = chat(options={**options, "num_ctx": 8192}, keep_alive="5m", think=True)
 
@@ -137,7 +137,7 @@ def test_options_with_a_field_of_their_own_go_there_and_the_rest_stays():
 
 
 @pytest.mark.parametrize("limit", [-1, -2])
-def test_no_limit_is_none(limit):
+def test_negative_limits_mean_no_limit(limit):
     assert chat(options={"num_predict": limit}).max_tokens is None
 
 
@@ -157,11 +157,11 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
         ({"think": False}, {}),
     ],
 )
-def test_what_other_engines_know_too_has_their_name(fields, extra):
+def test_options_of_other_engines_go_to_extra(fields, extra):
     assert extra == chat(**fields).extra
 
 
-def test_a_generate_request_is_a_conversation_of_one_turn():
+def test_a_generate_request_becomes_one_turn():
     request = generate(system="be brief", images=[PNG], tools=[{"type": "function", "function": {"name": "f"}}])
 
     assert (
@@ -171,12 +171,12 @@ def test_a_generate_request_is_a_conversation_of_one_turn():
     assert () == request.tools
 
 
-def test_without_a_prompt_nothing_is_asked():
+def test_without_a_prompt_there_are_no_messages():
     assert () == chat(messages=[]).messages == generate(prompt="", system="be brief").messages
 
 
 @pytest.mark.parametrize("field", ["raw", "suffix", "template", "context"])
-def test_what_a_chat_cannot_do_is_refused_by_name(field):
+def test_features_that_a_chat_lacks_are_rejected_by_name(field):
     error = refused(generate, **{field: [1] if field == "context" else "x"})
 
     assert field == error.param
@@ -206,7 +206,7 @@ def test_what_a_chat_cannot_do_is_refused_by_name(field):
         ({"stream": "yes"}, "stream"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(fields, place):
+def test_an_error_names_the_field(fields, place):
     error = refused(**fields)
 
     assert place in error.message
@@ -214,7 +214,7 @@ def test_what_is_wrong_is_said_with_its_place(fields, place):
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 100_000, b"\xff"])
-def test_a_body_that_is_no_object_is_refused(body):
+def test_a_body_that_is_not_an_object_is_rejected(body):
     with pytest.raises(RequestError):
         OLLAMA.decode_request(body)
 
@@ -223,7 +223,7 @@ def test_unknown_fields_are_ignored():
     assert chat(shimmer=1, options={"glitter": 2}).messages
 
 
-def test_limits_hold_for_tools():
+def test_limits_apply_to_tools():
     tools = [{"type": "function", "function": {"name": f"f{at}"}} for at in range(3)]
     with pytest.raises(RequestError, match="at most 2"):
         Ollama(request_limits=RequestLimits(tools=2)).decode_request(

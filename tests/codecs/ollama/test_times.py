@@ -11,5 +11,5 @@ from fcshim.codecs.ollama.times import timestamp
 @example(951_782_399)  # the end of 28 February 2000
 @example(951_868_800)  # the first of March
 @example(4_107_542_399)  # 2100 is no leap year
-def test_a_time_stamp_is_what_the_standard_library_writes(seconds):
+def test_a_timestamp_equals_that_of_the_standard_library(seconds):
     assert datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0") == timestamp(seconds)

@@ -29,7 +29,7 @@ def written(*messages, **fields):
     return json.loads(outgoing.body)
 
 
-def test_the_least_request_says_only_what_must_be_said():
+def test_a_minimal_request_has_only_the_required_fields():
     assert {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True} == written()
 
 
@@ -60,13 +60,13 @@ def test_a_conversation_with_calls_and_results():
 
 
 @pytest.mark.parametrize("arguments", ["{", "[1]", "null", "[" * 100_000])
-def test_past_arguments_that_are_no_object_travel_inside_one(arguments):
+def test_past_arguments_that_are_not_an_object_are_wrapped_in_one(arguments):
     (message,) = written(AssistantMessage(tool_calls=(ToolCall("c", "f", arguments),)))["messages"]
 
     assert {"arguments": arguments} == message["tool_calls"][0]["function"]["arguments"]
 
 
-def test_images_are_sent_and_everything_else_is_described():
+def test_images_are_sent_and_other_media_described():
     parts = (
         TextPart("see "),
         MediaPart("image/png", data="iVBO"),
@@ -94,7 +94,7 @@ TOOLS = (Tool("f", "F.", {"type": "object"}), Tool("g"))
         (ToolChoice("none"), []),
     ],
 )
-def test_only_tools_that_may_be_called_are_offered(choice, names):
+def test_only_allowed_tools_are_offered(choice, names):
     tools = written(tools=TOOLS, tool_choice=choice).get("tools", [])
 
     assert names == [tool["function"]["name"] for tool in tools]
@@ -110,7 +110,7 @@ def test_a_tool_without_a_schema_takes_an_empty_object():
     assert {"type": "object", "properties": {}} == second["function"]["parameters"]
 
 
-def test_what_a_client_of_this_api_said_arrives_as_it_was():
+def test_settings_of_a_client_of_this_api_are_unchanged():
     options = {"num_predict": 7, "temperature": 0.5, "seed": 3, "stop": ["x"], "top_k": 4, "num_ctx": 8192}
     said = {"options": options, "format": SCHEMA, "think": "low", "keep_alive": 0, "logprobs": True}
     body = json.loads(OLLAMA.encode_request(chat(**said)).body)
@@ -118,7 +118,7 @@ def test_what_a_client_of_this_api_said_arrives_as_it_was():
     assert said == {name: body[name] for name in said}
 
 
-def test_what_a_client_of_the_chat_api_said_is_translated():
+def test_settings_of_a_chat_api_client_are_translated():
     asked = {
         "model": "m",
         "messages": HI,
@@ -144,19 +144,19 @@ def test_what_a_client_of_the_chat_api_said_is_translated():
         ({"reasoning_effort": "odd"}, ("think", None)),
     ],
 )
-def test_settings_of_other_apis_have_their_counterparts(extra, field):
+def test_settings_of_other_apis_are_translated(extra, field):
     name, value = field
 
     assert value == written(extra=extra).get(name)
 
 
-def test_what_ollama_alone_knows_goes_to_no_other_upstream():
+def test_ollamas_own_options_are_sent_to_no_other_upstream():
     body = json.loads(OPENAI_CHAT.encode_request(chat(options={"num_ctx": 9, "top_k": 4}, keep_alive=0)).body)
 
     assert 4 == body["top_k"]
     assert not {"options", "keep_alive", "num_ctx"} & set(body)
 
 
-def test_several_choices_are_refused():
+def test_several_choices_are_rejected():
     with pytest.raises(RequestError, match="one choice"):
         written(n=2)
