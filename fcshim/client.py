@@ -12,16 +12,13 @@ from typing import Self, TypeAlias
 import msgspec
 
 from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
-from fcshim.capabilities import ToolSupport, list_models
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.config.address import check_address
-from fcshim.constraint_support import ConstraintSupport
 from fcshim.dispatch import AnyExchange, RequestAttempts
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
-from fcshim.exchange import Batch
 from fcshim.exchange_factory import ExchangeFactory
 from fcshim.messages import (
     AUTO,
@@ -33,15 +30,18 @@ from fcshim.messages import (
     as_tools,
 )
 from fcshim.parse.dialect import Dialect
+from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.retry import DEFAULT_MAX_RETRIES
 from fcshim.profiles import AUTO as AUTO_SETTING
 from fcshim.profiles import Profile, chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
-from fcshim.retry import DEFAULT_MAX_RETRIES
 from fcshim.tools import AnyTool, Executor, Registry
 from fcshim.upstream import Timeouts, Upstream
+from fcshim.upstream.capabilities import ToolSupport, list_models
+from fcshim.upstream.constraint_support import ConstraintSupport
 
 Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
 """The conversation: the text of one user message, or messages as objects or as dicts of the Chat API."""

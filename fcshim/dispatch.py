@@ -7,16 +7,16 @@ has already received events; the refusal is remembered. The caller does the I/O.
 import logging
 from typing import Protocol
 
-from fcshim.backends import OFF, Backend, unconstrained
-from fcshim.capabilities import ToolSupport, refuses_tools
 from fcshim.config import ToolsPolicy
-from fcshim.constraint_support import ConstraintSupport, may_refuse_constraint
 from fcshim.errors import FcshimError, UpstreamError
-from fcshim.exchange import Exchange
 from fcshim.messages import Request, uses_tools
-from fcshim.retry import RetryingExchange
+from fcshim.pipeline.backends import OFF, Backend, unconstrained
+from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.retry import RetryingExchange
+from fcshim.upstream.capabilities import ToolSupport, refuses_tools
+from fcshim.upstream.constraint_support import ConstraintSupport, may_refuse_constraint
 
-logger = logging.getLogger("fcshim.asking")
+logger = logging.getLogger("fcshim.dispatch")
 retry_logger = logging.getLogger("fcshim.retry")
 
 AnyExchange = Exchange | RetryingExchange

@@ -8,23 +8,23 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fcshim.backends import OFF, Backend
-from fcshim.capabilities import ToolSupport
 from fcshim.codecs.upstreams import UpstreamKind
 from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.dispatch import AnyExchange
 from fcshim.messages import Request, uses_tools
-from fcshim.native import Native
-from fcshim.native_check import CheckedNative
+from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.native import Native
+from fcshim.pipeline.native_check import CheckedNative
+from fcshim.pipeline.retry import make_exchange
+from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.transform import Transform
 from fcshim.profiles import chosen_profile
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
-from fcshim.retry import make_exchange
-from fcshim.shim import Shim
-from fcshim.transform import Transform
+from fcshim.upstream.capabilities import ToolSupport
 
-logger = logging.getLogger("fcshim.stages")
+logger = logging.getLogger("fcshim.dispatch")
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,7 @@ async def test_tools_can_be_listed_by_signature():
     ],
 )
 async def test_limits_of_the_prompt_can_be_set(limit, shown, caplog):
-    caplog.set_level("INFO", "fcshim.stages")
+    caplog.set_level("INFO", "fcshim.dispatch")
     said = [
         {"role": "user", "content": "add 1 and 2"},
         {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "add", "arguments": "{}"}}]},

@@ -42,7 +42,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the table. Raises `ConfigError` and `UpstreamError`."""
     config = read_settings(arguments)
-    from fcshim.capabilities import ModelReport  # noqa: PLC0415 - a slow import, after the settings are checked
+    from fcshim.upstream.capabilities import ModelReport  # noqa: PLC0415 - a slow import, after the settings are checked
 
     listed = _ask_proxy(arguments.of, config) if arguments.of else asyncio.run(_ask_endpoint(config))
     if arguments.json:
@@ -57,8 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _ask_endpoint(config: Config) -> bytes:
-    from fcshim.capabilities import ToolSupport, model_reports  # noqa: PLC0415 - see above
     from fcshim.upstream import upstream_for  # noqa: PLC0415 - see above
+    from fcshim.upstream.capabilities import ToolSupport, model_reports  # noqa: PLC0415 - see above
 
     async with upstream_for(config) as upstream:
         return msgspec.json.encode(await model_reports(config, ToolSupport(upstream)))

@@ -17,10 +17,10 @@ from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.messages import Message, Request, SystemMessage, UserMessage, text_of
 from fcshim.parse.dialects import DIALECTS
+from fcshim.pipeline.shim import Shim
 from fcshim.profiles import PROFILES
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.signature import ToolsStyle
-from fcshim.shim import Shim
 
 _DESCRIPTION = """\
 Show the prompt that offers tools to a model: the text that fcshim sends in place of the tools.

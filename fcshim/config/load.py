@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from fcshim.backends import get_backend
 from fcshim.config.address import check_address
 from fcshim.config.table import Setting, settings
 from fcshim.config.values import Config, ModelOverrides, Secret
@@ -20,6 +19,7 @@ from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.machine.context import reasoning_end_tag
+from fcshim.pipeline.backends import get_backend
 from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
 

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from fcshim.backends import BACKENDS
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.parse.dialect import Dialect
+from fcshim.pipeline.backends import BACKENDS
 from fcshim.profiles import PROFILES, Profile
 from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle

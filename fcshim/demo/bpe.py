@@ -54,9 +54,9 @@ class Tokenizer:
 
 
 def split_words(text: str) -> list[str]:
-    """Split text as GPT-2 does before merging: words, numbers and other characters, each with an optional space before."""
-    shadow = text if text.isascii() else "".join(map(_ascii_equivalent, text))
-    return [text[match.start() : match.end()] for match in _SPLIT.finditer(shadow)]
+    """Split text as GPT-2 does before merging: words, numbers and others, each with an optional space before it."""
+    ascii_text = text if text.isascii() else "".join(map(_ascii_equivalent, text))
+    return [text[match.start() : match.end()] for match in _SPLIT.finditer(ascii_text)]
 
 
 @functools.lru_cache(maxsize=4096)

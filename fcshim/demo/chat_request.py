@@ -71,7 +71,9 @@ def read_request(body: bytes) -> ChatRequest:
     limit = request.max_completion_tokens if request.max_tokens is None else request.max_tokens
     return ChatRequest(
         prompt=write_prompt((message.role, _text(message)) for message in request.messages),
-        sampling=Sampling(request.temperature or 0.0, 1.0 if request.top_p is None else request.top_p, _seed(request.seed)),
+        sampling=Sampling(
+            request.temperature or 0.0, 1.0 if request.top_p is None else request.top_p, _seed(request.seed)
+        ),
         max_tokens=UNLIMITED if limit is None or limit < 0 else limit,
         stop_strings=tuple(stop for stop in stops if stop),
         stream=bool(request.stream),

@@ -82,7 +82,7 @@ class Engine:
         stop_strings: tuple[str, ...] = (),
         sampling: Sampling,
     ) -> Iterator[str]:
-        """Yield the text after `prompt`, one string per token ("" while a character is incomplete), and update `status`."""
+        """Yield the text after `prompt`, a string per token ("" if it completes no character), and update `status`."""
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         stopper = _StopStringFilter(stop_strings)
         for token in self._tokens(prompt, min(max_tokens, self.context - len(prompt)), sampling):

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.backends import GENERIC, backend_of_api
 from fcshim.codecs.upstream_errors import excerpt, find_error_message
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Secret
-from fcshim.detection import Detection, detect
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
+from fcshim.pipeline.backends import GENERIC, backend_of_api
 from fcshim.upstream import Timeouts, Upstream, api_url, root_url
+from fcshim.upstream.detection import Detection, detect
 
 _NON_CHAT_NAMES = ("embed", "rerank", "whisper")
 """Parts of the names of models that are not chat models."""

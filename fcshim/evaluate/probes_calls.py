@@ -4,13 +4,13 @@ Rule: a constraint is enforced only if it makes the model write something that t
 grammars that fcshim generates are sent, because an invalid one kills the process of llama-cpp-python.
 """
 
-from fcshim.backends import BACKENDS, GENERIC
 from fcshim.constrain.constraint import Form, apply_constraint, constraint_for
 from fcshim.evaluate.finding import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeResponse, ProbeTarget, excerpt, user_message
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL
 from fcshim.parse.stream import StreamParser
+from fcshim.pipeline.backends import BACKENDS, GENERIC
 from fcshim.reply import fold
 
 _WEATHER = Tool(

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fcshim.codecs.openai_chat.models import MODELS_PATH
-from fcshim.detection import lookup
 from fcshim.evaluate.finding import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeTarget, assistant_message, excerpt, system_message, user_message
 from fcshim.events import JSON
 from fcshim.messages import MediaPart, TextPart, UserMessage
+from fcshim.upstream.detection import lookup
 
 _WORD = "marigold"
 _INSTRUCTION = (

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.backends import Backend
-from fcshim.detection import lookup
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Reasoning, Text
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, TextPart, UserMessage
+from fcshim.pipeline.backends import Backend
 from fcshim.reply import Reply, fold
 from fcshim.upstream import Upstream
+from fcshim.upstream.detection import lookup
 
 HELLO = "Say hello."
 """The user message of the baseline request."""

@@ -9,7 +9,6 @@ import time
 
 import msgspec
 
-from fcshim.capabilities import model_reports
 from fcshim.codecs.base import Codec
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import OPENAI, RouteMatch, find_route
@@ -23,6 +22,7 @@ from fcshim.server.relay import Relay
 from fcshim.server.reply_endpoints import ReplyEndpoints
 from fcshim.server.server_tools import ServerTools
 from fcshim.upstream import upstream_for
+from fcshim.upstream.capabilities import model_reports
 
 logger = logging.getLogger("fcshim.server")
 

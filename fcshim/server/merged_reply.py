@@ -12,8 +12,8 @@ import msgspec
 from fcshim.agent.loop import executable_calls
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
-from fcshim.exchange import Batch
 from fcshim.messages import AssistantMessage, TextPart, ToolCall
+from fcshim.pipeline.exchange import Batch
 from fcshim.reply import Reply, fold, total_usage
 
 _SEPARATOR = "\n\n"

@@ -7,7 +7,6 @@ import time
 
 import msgspec
 
-from fcshim.capabilities import list_models
 from fcshim.codecs.base import ModelCatalogue, ModelDescriber, RequestTarget, TokenCounter
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import RouteMatch
@@ -19,6 +18,7 @@ from fcshim.server.client_connection import ClientConnection
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.token_count import count_tokens
 from fcshim.upstream import Upstream
+from fcshim.upstream.capabilities import list_models
 
 COUNT_HEADER = b"x-fcshim-count"
 """Response header of a token count: `exact` or `estimate`."""

@@ -9,19 +9,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.capabilities import ToolSupport
 from fcshim.codecs.base import Codec, ReplyIdentity
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.constrain.response_format import requested_schema
-from fcshim.constraint_support import ConstraintSupport
 from fcshim.dispatch import RequestAttempts, is_native
 from fcshim.exchange_factory import ExchangeFactory
 from fcshim.ids import id_source, secret_source
 from fcshim.messages import Request, uses_tools
-from fcshim.response import response_for
+from fcshim.pipeline.response import response_for
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.guard import client_key
 from fcshim.server.relay import Relay
@@ -29,6 +27,8 @@ from fcshim.server.request_handler import RequestHandler
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.upstream import Upstream, key_header
+from fcshim.upstream.capabilities import ToolSupport
+from fcshim.upstream.constraint_support import ConstraintSupport
 
 logger = logging.getLogger("fcshim.server")
 

@@ -10,9 +10,9 @@ from fcshim.codecs.base import Codec
 from fcshim.dispatch import RequestAttempts
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import Error
-from fcshim.exchange import Batch
 from fcshim.messages import Request
-from fcshim.response import ClientResponse
+from fcshim.pipeline.exchange import Batch
+from fcshim.pipeline.response import ClientResponse
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.tool_loop import ToolLoop
 from fcshim.upstream import Upstream, UpstreamReply

@@ -8,8 +8,8 @@ import msgspec
 
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON
-from fcshim.exchange import estimate_usage
 from fcshim.messages import Request
+from fcshim.pipeline.exchange import estimate_usage
 from fcshim.upstream import Upstream
 
 

@@ -12,8 +12,8 @@ import msgspec
 from fcshim.agent.loop import assistant_message, executable_calls, max_rounds_error
 from fcshim.errors import FcshimError
 from fcshim.events import Error
-from fcshim.exchange import Batch
 from fcshim.messages import AssistantMessage, Message, Request
+from fcshim.pipeline.exchange import Batch
 from fcshim.server.merged_reply import MergedReply
 from fcshim.tools import Executor
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fcshim.backends import get_backend
 from fcshim.cli.doctor_report import DoctorReport, PlainReport, TerminalReport, make_report
 from fcshim.codecs.upstreams import UPSTREAMS
-from fcshim.detection import Detection
 from fcshim.evaluate.comparison import Trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.recommendations import Recommendation
+from fcshim.pipeline.backends import get_backend
+from fcshim.upstream.detection import Detection
 from tests.cli.command import fcshim
 from tests.scripted import Script, model_list, scripted_upstream, text_reply
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fcshim.backends import BACKENDS
 from fcshim.cli.entry import COMMANDS, exit_code_of, main
 from fcshim.errors import ConfigError, RequestError, UpstreamError
+from fcshim.pipeline.backends import BACKENDS
 from tests.cli.command import fcshim
 
 

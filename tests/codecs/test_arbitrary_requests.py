@@ -11,7 +11,7 @@ from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import CODECS, find_route
 from fcshim.errors import RequestError
 from fcshim.messages import Request
-from fcshim.shim import Shim
+from fcshim.pipeline.shim import Shim
 from tests.codecs.test_pairs import REQUEST
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.routes import CODECS, find_route
 from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
-from fcshim.exchange import Exchange
 from fcshim.messages import (
     AssistantMessage,
     MediaPart,
@@ -28,9 +27,10 @@ from fcshim.messages import (
     UserMessage,
     text_of,
 )
+from fcshim.pipeline.exchange import Exchange
+from fcshim.pipeline.response import response_for
+from fcshim.pipeline.shim import Shim
 from fcshim.reply import fold
-from fcshim.response import response_for
-from fcshim.shim import Shim
 from tests.codecs.openai_chat.test_encoder import call
 from tests.server.proxy import CALL
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from fcshim.backends import get_backend
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes import PROBES, run_probes
 from fcshim.evaluate.probes_calls import probe_grammar, probe_tools
@@ -10,6 +9,7 @@ from fcshim.evaluate.probes_prompt import probe_context_length, probe_images, pr
 from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
 from fcshim.evaluate.probes_reply import probe_concurrency, probe_reply, probe_stop_strings, probe_stream, probe_usage
 from fcshim.evaluate.target import ProbeTarget, assistant_message, user_message
+from fcshim.pipeline.backends import get_backend
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, ROLE, Script, event, scripted_upstream, text_chunk, text_reply
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from fcshim.backends import get_backend
 from fcshim.codecs.upstreams import UPSTREAMS
-from fcshim.detection import Detection
 from fcshim.evaluate.comparison import Trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.recommendations import model_pattern, recommend, recommend_dialect
 from fcshim.evaluate.result import NATIVE
+from fcshim.pipeline.backends import get_backend
+from fcshim.upstream.detection import Detection
 
 
 def make_endpoint(server="generic", model="m", names=("m",), api="openai") -> EndpointInfo:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fcshim.backends import get_backend
 from fcshim.config import Secret
 from fcshim.evaluate import target as target_module
 from fcshim.evaluate.target import HELLO, ProbeTarget, excerpt, user_message
+from fcshim.pipeline.backends import get_backend
 from fcshim.upstream import Upstream
 from tests.scripted import CUT, HANG, ROLE, Script, scripted_upstream, text_chunk, text_reply
 

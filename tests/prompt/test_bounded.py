@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, Tool, ToolCall, ToolMessage, UserMessage
+from fcshim.pipeline.shim import Shim
 from fcshim.prompt.budget import PromptBudget
-from fcshim.shim import Shim
 from tests.prompt.conversations import text
 from tests.steps import steps
 

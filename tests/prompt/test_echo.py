@@ -11,9 +11,9 @@ from fcshim.events import Stop, Text
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
+from fcshim.pipeline.shim import Shim
 from fcshim.prompt.escape import escape
 from fcshim.prompt.render import render_calls, render_result
-from fcshim.shim import Shim
 
 TOOLS = (Tool("look", "", {"type": "object", "properties": {"city": {"type": "string"}}}),)
 ARGUMENTS = '{"city": "Rome"}'

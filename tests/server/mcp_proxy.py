@@ -1,4 +1,4 @@
-"""fcshim with MCP servers of its own, in front of an upstream that writes what a test says.
+"""fcshim with MCP servers of its own, in front of a scripted upstream.
 
 Rule: the servers are real programs made with the SDK, over stdio or HTTP; one over HTTP serves a whole module.
 """
@@ -19,7 +19,7 @@ WEATHER = {
 
 
 def call_text(name: str, /, **arguments: object) -> str:
-    """Write a call as the model does."""
+    """Write a call as the model writes it."""
     return f"<function_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</function_call>"
 
 
@@ -27,7 +27,7 @@ ADD = call_text("mcp__f__add", a=1, b=2)
 
 
 def stdio_server(name: str) -> dict:
-    """Give the entry of a server over stdio."""
+    """Return the configuration entry of a stdio server."""
     reach = stdio_transport(name)
     return {"command": reach.command, "args": list(reach.args)}
 
@@ -36,7 +36,7 @@ def stdio_server(name: str) -> dict:
 async def proxy_with_servers(
     folder: Path, servers: dict, *scripts: Script | str, **settings: object
 ) -> AsyncIterator[tuple[str, ScriptedUpstream]]:
-    """Serve fcshim with these servers; give its URL and the upstream, which says the scripts."""
+    """Serve fcshim with these MCP servers; yield its URL, and the upstream that plays the scripts."""
     file = folder / "servers.json"
     file.write_text(json.dumps({"mcpServers": servers}))
     played = (text_reply(each) if isinstance(each, str) else each for each in scripts)
@@ -46,12 +46,12 @@ async def proxy_with_servers(
 
 
 def mixed_calls(city: str = "Oslo") -> str:
-    """Write a reply that calls a tool of ours and one of the client's."""
+    """Write a reply that calls a server tool and a client tool."""
     return f"See. {ADD}\n{call_text('weather', city=city)}"
 
 
 def prompts(upstream: ScriptedUpstream) -> list[str]:
-    """Give the conversation of each request that came, as one text."""
+    """Return the conversation of each upstream request, as one text."""
     return [
         "\n".join(f"{each['role']}: {each['content']}" for each in got.body["messages"])
         for got in upstream.requests

@@ -1,6 +1,6 @@
-"""fcshim's own server in the test's loop, and clients for it: httpx, and a bare socket.
+"""Runs fcshim's own server in the test's event loop, with clients for it: httpx, and a bare socket.
 
-Rule: the server is the one that `fcshim serve` runs, on a port of its own; only signals are left out.
+Rule: the server is the one that `fcshim serve` runs, on its own port, without signal handling.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type":
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'
 CHAT = "/v1/chat/completions"
 LIMIT = 10.0
-"""Seconds for whatever a test does with one server: a stream that never ends fails its test instead of stopping all."""
+"""Seconds that a test may use one server: a stream that never ends fails its test instead of blocking the run."""
 
 
 class QuickServer(ProxyServer):
-    """A server that says when it has started, and leaves at once when told instead of at uvicorn's next tick."""
+    """A server that reports when it has started, and exits on request at once instead of at uvicorn's next tick."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config, create_app(config))
@@ -37,7 +37,7 @@ class QuickServer(ProxyServer):
 
 @contextlib.asynccontextmanager
 async def running_proxy(upstream: str, *, limit: float = LIMIT, **settings: object) -> AsyncIterator[str]:
-    """Serve fcshim in front of `upstream`; give its URL without a path. The block may take `limit` seconds."""
+    """Serve fcshim in front of `upstream`; yield its URL without a path. The block may take `limit` seconds."""
     config = Config(upstream=upstream, port=0, **{"drain_timeout": 0.0, **settings})
     with listen(config) as listener:
         server = QuickServer(config)
@@ -68,7 +68,7 @@ async def post_chat(url: str, *, headers: dict | None = None, **fields: object) 
 
 
 def stream_documents(response: httpx.Response) -> list:
-    """Read a stream: its JSON documents, and the word DONE where it ended cleanly."""
+    """Read a stream: its JSON documents, and the word DONE if it ended cleanly."""
     payloads = [line.removeprefix("data: ") for line in response.text.split("\n\n") if line.startswith("data: ")]
     return ["DONE" if payload == "[DONE]" else json.loads(payload) for payload in payloads]
 
@@ -98,7 +98,7 @@ async def raw_connection(url: str) -> AsyncIterator[tuple[asyncio.StreamReader, 
 
 
 def post_request(url: str, body: dict | bytes, path: str = CHAT, *headers: str) -> bytes:
-    """Write a POST request down."""
+    """Write the bytes of a POST request."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [
         f"POST {path} HTTP/1.1",
@@ -111,7 +111,7 @@ def post_request(url: str, body: dict | bytes, path: str = CHAT, *headers: str) 
 
 
 async def send_raw(url: str, request: bytes) -> bytes:
-    """Send raw bytes and give everything that comes back until the proxy closes, which it must."""
+    """Send raw bytes; return everything that arrives until the proxy closes the connection, which it must."""
     async with raw_connection(url) as (reader, writer):
         writer.write(request)
         return await asyncio.wait_for(reader.read(), 10)

@@ -1,6 +1,6 @@
-"""An upstream on loopback that plays raw bytes, hangs or breaks as a test says, and notices when its client leaves.
+"""A loopback upstream that sends raw bytes, hangs or breaks as the test specifies, and detects a disconnect.
 
-Rule: nothing of HTTP is checked or made right on the way out: what a script says is what goes over the wire.
+Rule: HTTP is neither checked nor corrected; the bytes of a handler go over the wire unchanged.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class RawRequest:
 
 
 class Peer:
-    """The proxy, as one answer of the upstream sees it."""
+    """The client of the upstream, for one handler."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -54,12 +54,12 @@ class Peer:
         await self.send(b"".join(map(http_chunk, pieces)))
 
     async def hang(self) -> None:
-        """Say nothing more until the other side has left."""
+        """Send nothing more until the peer has disconnected."""
         with contextlib.suppress(ConnectionError):
             await self._reader.read()
 
     def reset(self) -> None:
-        """Cut the connection with a RST instead of a FIN."""
+        """Close the connection with a RST instead of a FIN."""
         sock = self._writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._writer.transport.abort()
@@ -73,7 +73,7 @@ Handler = Callable[[Peer], Awaitable[None]]
 
 @dataclass
 class RawUpstream:
-    """What the test sees: the address, the requests, how many connections are open, and the moment one was left."""
+    """What the test can observe: the URL, the requests, the first request and the first disconnect."""
 
     url: str = ""
     requests: list[RawRequest] = field(default_factory=list)
@@ -83,7 +83,7 @@ class RawUpstream:
 
 @contextlib.asynccontextmanager
 async def raw_upstream(*handlers: Handler | bytes) -> AsyncIterator[RawUpstream]:
-    """Play one script per request, the last one again and again; bytes are written and the connection closed."""
+    """Run one handler per request, the last one repeatedly. Bytes are sent, and the connection is closed."""
     upstream = RawUpstream()
     waiting = list(handlers)
     tasks: set[asyncio.Task] = set()
@@ -130,7 +130,7 @@ def http_chunk(data: bytes) -> bytes:
 
 
 def stream_chunks(*pieces: bytes, close: bool = False) -> Handler:
-    """Answer with an event stream of these pieces, one HTTP chunk and one write each."""
+    """Respond with an event stream, one HTTP chunk and one write per piece."""
 
     async def play(peer: Peer) -> None:
         await peer.send(SSE_HEAD)
@@ -149,7 +149,7 @@ def stream_texts(*texts: str, reason: str = "stop") -> Handler:
 
 
 def fixed_reply(status: int, body: bytes, *headers: str, kind: str = "application/json") -> Handler:
-    """Answer with a body of known length."""
+    """Respond with a body of known length."""
     lines = [f"HTTP/1.1 {status} -", f"Content-Type: {kind}", f"Content-Length: {len(body)}", *headers]
 
     async def play(peer: Peer) -> None:
@@ -159,13 +159,13 @@ def fixed_reply(status: int, body: bytes, *headers: str, kind: str = "applicatio
 
 
 def stream_then(*pieces: bytes, then: Handler) -> Handler:
-    """Begin an event stream with these pieces, and go on with `then`."""
+    """Start an event stream with these pieces, and continue with `then`."""
 
     async def play(peer: Peer) -> None:
         await peer.send(SSE_HEAD)
         for piece in pieces:
             await peer.chunk(piece)
-        await asyncio.sleep(0.02)  # or it would be one read with what comes now, and lost with it
+        await asyncio.sleep(0.02)  # otherwise one read could get this together with what follows, and lose it
         await then(peer)
 
     return play
@@ -185,7 +185,7 @@ async def half_close(peer: Peer) -> None:
 
 
 def raw_reply(data: bytes) -> Handler:
-    """Write these bytes and close the connection."""
+    """Send these bytes and close the connection."""
 
     async def play(peer: Peer) -> None:
         await peer.send(data)

@@ -1,6 +1,6 @@
-"""Every client API before every upstream API: generated from the codecs, which speak for both ends.
+"""Every client API with every upstream API: the codecs play both ends.
 
-Law 1 through the whole proxy: however the upstream's bytes are cut, the folded reply is the same.
+Law 1 through the whole proxy: the folded reply does not depend on how the upstream's bytes are split.
 """
 
 import json
@@ -62,7 +62,7 @@ def native_events(kind: UpstreamKind) -> list[Event]:
 
 
 def reply_script(codec: Codec, events: list[Event], size: int) -> Script:
-    """Let the upstream's own codec write its reply, in pieces of `size` bytes."""
+    """Let the upstream's codec write its reply, in pieces of `size` bytes."""
     request = Request(model="m", messages=HISTORY, stream=True, include_usage=True)
     encoder = codec.encoder(request, IDENTITY)
     body = encoder.encode(0, events) + encoder.close()
@@ -70,7 +70,7 @@ def reply_script(codec: Codec, events: list[Event], size: int) -> Script:
 
 
 async def ask(url: str, codec: Codec, request: Request, *, stream: bool = True) -> Reply:
-    """Let the client's own codec write the request and read the reply."""
+    """Let the client's codec write the request and read the reply."""
     outgoing = codec.encode_request(request)
     path, content = address(codec, outgoing.path), outgoing.body
     if not stream:
@@ -92,13 +92,13 @@ def address(codec: Codec, path: str) -> str:
     return kind.version + path
 
 
-def said(reply: Reply) -> tuple[str, list[tuple[str, dict]], str | None]:
+def summary(reply: Reply) -> tuple[str, list[tuple[str, dict]], str | None]:
     calls = [(call.tool_call_name, json.loads(call.tool_call_arguments_complete)) for call in reply.tool_calls]
     return reply.text, calls, reply.stop_reason
 
 
-def heard(kind: UpstreamKind, asked) -> Request:
-    """Let the upstream's own codec read what came."""
+def read_upstream_request(kind: UpstreamKind, asked) -> Request:
+    """Let the upstream's codec read the request that arrived."""
     parts = urlsplit(asked.path)
     found = find_route("POST", parts.path)
 
@@ -110,7 +110,7 @@ def heard(kind: UpstreamKind, asked) -> Request:
 
 @pytest.mark.parametrize(("client", "kind"), PAIRS)
 async def test_native_calls_and_their_history(client, kind):
-    size = 1 + len(client.name) % 7  # pieces of a few bytes: every pair has cuts of its own
+    size = 1 + len(client.name) % 7  # pieces of a few bytes, split differently for each pair
     scripts = [reply_script(kind.codec, native_events(kind), each) for each in (10**6, size)]
     request = Request(model="m", messages=HISTORY, tools=TOOLS, tool_choice=ToolChoice("required"), max_tokens=50)
     async with (
@@ -118,14 +118,14 @@ async def test_native_calls_and_their_history(client, kind):
         running_proxy(upstream.url, upstream_api=kind.name, tools="native") as url,
     ):
         whole, cut = [await ask(url, client, request, stream=False), await ask(url, client, request)]
-        came = heard(kind, upstream.requests[0])
+        came = read_upstream_request(kind, upstream.requests[0])
 
     fitted = kind.name_rules.sanitize("math.mul")
     relayed = client is kind.codec and kind.allows_verbatim
     shown, sent = (fitted, "math.mul") if relayed else ("math.mul", fitted)
 
-    assert ("Let me see.", [("add", {"a": 1}), (shown, {"a": 2})], "tool_use") == said(whole)
-    assert said(whole) == said(cut)
+    assert ("Let me see.", [("add", {"a": 1}), (shown, {"a": 2})], "tool_use") == summary(whole)
+    assert summary(whole) == summary(cut)
     assert (7, 5) == (cut.usage.input_tokens, cut.usage.output_tokens)
     assert [("add", SCHEMA), (sent, SCHEMA)] == [(tool.name, tool.parameters) for tool in came.tools]
     assert [sent] == [
@@ -145,17 +145,17 @@ async def test_calls_in_the_prompt(client, kind):
         running_proxy(upstream.url, upstream_api=kind.name, tools="prompt") as url,
     ):
         whole, cut = [await ask(url, client, request, stream=False), await ask(url, client, request)]
-        came = heard(kind, upstream.requests[0])
+        came = read_upstream_request(kind, upstream.requests[0])
 
-    assert ("Let me see.", [("add", {"a": 1}), ("math.mul", {"a": 2})], "tool_use") == summary_without_separators(whole)
-    assert summary_without_separators(whole) == summary_without_separators(cut)
+    assert ("Let me see.", [("add", {"a": 1}), ("math.mul", {"a": 2})], "tool_use") == stripped_summary(whole)
+    assert stripped_summary(whole) == stripped_summary(cut)
     assert () == came.tools
     assert not any(isinstance(turn, ToolMessage) for turn in came.messages)
     assert "math.mul" in came.messages[0].content[0].text
 
 
-def summary_without_separators(reply: Reply) -> tuple[str, list[tuple[str, dict]], str | None]:
-    text, calls, reason = said(reply)
+def stripped_summary(reply: Reply) -> tuple[str, list[tuple[str, dict]], str | None]:
+    text, calls, reason = summary(reply)
     return text.strip(), calls, reason
 
 
@@ -168,12 +168,12 @@ async def test_text_and_an_unreachable_upstream(client, kind):
         reply = await ask(url, client, request)
         broken = await ask_unreachable(url, client, request)
 
-    assert ("Hello", [], "max_tokens") == said(reply)
+    assert ("Hello", [], "max_tokens") == summary(reply)
     assert broken.error is not None
 
 
 async def ask_unreachable(url: str, client: Codec, request: Request) -> Reply:
-    """Give what the client can read: an error in the stream, or a stream that is cut."""
+    """Return what the client reads: an error in the stream, or a stream that is cut."""
     try:
         return await ask(url, client, request)
     except httpx.RemoteProtocolError as error:

@@ -1,4 +1,4 @@
-"""The whole application: who serves which path, settings per model, and what never shows."""
+"""The whole application: routing, settings per model, logging, and secrets that must not appear."""
 
 import json
 import logging
@@ -60,7 +60,7 @@ async def test_model_settings_apply_to_that_model_only():
 
 
 async def test_content_dropped_from_the_prompt_is_logged(caplog):
-    caplog.set_level("INFO", "fcshim.stages")
+    caplog.set_level("INFO", "fcshim.dispatch")
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, prompt_budget=100) as url:
         await post_chat(url, model="m")
 
@@ -98,7 +98,7 @@ async def test_calls_in_reasoning_can_be_promoted_for_one_model():
 
 
 def echoing(status):
-    """Answer with what a careless upstream says: the key that it got."""
+    """Respond as a careless upstream does, with the key that it got."""
     return fixed_reply(status, json.dumps({"error": {"message": "Incorrect API key: canary-upstream"}}).encode())
 
 

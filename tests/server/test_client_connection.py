@@ -1,4 +1,4 @@
-"""A client that leaves, lingers or asks too much, as the upstream sees it."""
+"""Clients that disconnect, read slowly or send too much, as the upstream sees them."""
 
 import asyncio
 import socket
@@ -79,7 +79,7 @@ async def test_a_slow_reader_pauses_the_upstream_without_buffering(tools):
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         writer.transport.pause_reading()
         writer.write(post_request(url, chat_body(tools=tools)))
-        stalled = await still(lambda: sent)
+        stalled = await settled_value(lambda: sent)
         writer.transport.resume_reading()
         for _ in range(200):
             await reader.readexactly(60_000)
@@ -89,8 +89,8 @@ async def test_a_slow_reader_pauses_the_upstream_without_buffering(tools):
         assert sent > stalled
 
 
-async def still(value):
-    """Wait until a value has not changed for a while, and give it."""
+async def settled_value(value):
+    """Wait until a value stops changing, and return it."""
     seen = []
     while len(seen) < 2 or seen[-1] != seen[-2] or not seen[-1]:
         await asyncio.sleep(0.3)
@@ -175,7 +175,7 @@ async def test_write_nowait_sends_at_once_while_the_client_reads():
     await line.drain()
     pushed = [line.write_nowait(each) for each in (b"b", b"", b"c")]
 
-    assert not begun  # the status has to be sent first
+    assert not begun  # the status must be sent first
     assert [True] * 3 == pushed
     assert [b"start", b"a", b"b", b"c"] == send.sent
 

@@ -1,4 +1,4 @@
-"""The whole proxy, whatever API its client speaks: however the upstream's bytes are cut, the client reads the same."""
+"""The whole proxy with every client API: the reply does not depend on how the upstream's bytes are split."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ EXPECTED = ("Let me. ", [("add", {"a": 1, "b": 2})] * 2, (10, 5), "tool_use", No
 
 
 async def post(url, codec):
-    """Let a client of this API ask a running fcshim for a stream."""
+    """Send a streaming request as a client of this API."""
     outgoing = codec.encode_request(REQUEST)
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path
     headers = {"content-type": "application/json", **dict(outgoing.headers)}
@@ -29,7 +29,7 @@ async def post(url, codec):
 
 
 async def ask(codec, *plays, **settings):
-    """Ask in front of an upstream that plays these; give the response, and the events that it holds."""
+    """Send a request to an upstream that plays these; return the response and its events."""
     async with raw_upstream(*plays) as upstream, running_proxy(upstream.url, **settings) as url:
         response = await post(url, codec)
     decoder = codec.decoder()

@@ -1,4 +1,4 @@
-"""Who may call: whatever is refused is refused before the upstream hears of it."""
+"""Access checks: nothing that is rejected reaches the upstream."""
 
 import pytest
 

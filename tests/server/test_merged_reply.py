@@ -1,4 +1,4 @@
-"""What a client sees of several rounds."""
+"""What a client sees of a reply with several rounds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The proxy before upstreams with tools of their own: what is relayed, what is asked again, which key goes where."""
+"""Upstreams with native tools: what is relayed, what falls back, and where keys are sent."""
 
 import json
 

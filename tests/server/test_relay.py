@@ -1,4 +1,4 @@
-"""What needs no shim: relayed byte for byte, both ways."""
+"""Requests that need no shim: relayed byte for byte in both directions."""
 
 import asyncio
 

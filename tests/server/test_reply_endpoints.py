@@ -1,4 +1,4 @@
-"""The chat endpoint with tools, in front of an upstream that does everything an upstream can do wrong."""
+"""The chat endpoint with tools, in front of an upstream with every kind of failure."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ SHORT = {"first_chunk_timeout": 0.2, "chunk_timeout": 0.2}
 
 
 def problem(response):
-    """Give the error of a response that is one, in the form that OpenAI's clients read."""
+    """Return the error of an error response in OpenAI's form."""
     error = response.json()["error"]
 
     assert {"message", "type", "param", "code"} == set(error)
@@ -46,7 +46,7 @@ def problem(response):
 
 
 def broken(response):
-    """Give text and error of a stream that broke: the error comes last, and no clean end."""
+    """Return text and error of a broken stream: the error is last, without a clean end."""
     *before, last = stream_documents(response)
 
     assert 200 == response.status_code

@@ -1,4 +1,4 @@
-"""Second tries through the proxy: whatever API its client speaks, it reads one good reply, streamed or whole."""
+"""Retries through the proxy: the client reads one valid reply in every API, streamed or not."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from fcshim.codecs.routes import CODECS
 from fcshim.config import ModelOverrides
 from fcshim.messages import Request, TextPart, ToolChoice, UserMessage
-from tests.retry.driver import call
+from tests.pipeline.retry.driver import call
 from tests.scripted import CUT, HANG, ROLE, Script, event, model_list, scripted_upstream, text_reply
 from tests.scripted import text_chunk as piece
 from tests.server.mcp_proxy import ADD, prompts, proxy_with_servers, stdio_server
@@ -51,7 +51,9 @@ async def test_a_failed_call_is_replaced_before_the_client_sees_it(codec, stream
     assert 2 == len(upstream.requests)
 
 
-@pytest.mark.parametrize("codec", [codec for name, codec in CODECS.items() if name != "ollama"])  # it demands nothing
+@pytest.mark.parametrize(
+    "codec", [codec for name, codec in CODECS.items() if name != "ollama"]
+)  # Ollama has no tool_choice
 @STREAMS
 async def test_a_missing_required_call_is_retried(codec, stream):
     async with (
@@ -130,7 +132,9 @@ NO_GRAMMAR = Script(
 )
 
 
-@pytest.mark.parametrize("codec", [codec for name, codec in CODECS.items() if name != "anthropic"])  # always limited
+@pytest.mark.parametrize(
+    "codec", [codec for name, codec in CODECS.items() if name != "anthropic"]
+)  # its requests always have a token limit
 @STREAMS
 @pytest.mark.parametrize("between", [(), (NO_GRAMMAR,)], ids=["at once", "without a grammar that is refused"])
 async def test_a_truncated_call_is_resumed(codec, stream, between):

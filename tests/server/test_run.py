@@ -19,7 +19,7 @@ from tests.server.raw_upstream import LAST_CHUNK, SSE_HEAD, hang, raw_upstream, 
 
 @contextlib.asynccontextmanager
 async def serving(upstream, *options):
-    """Run the command in front of `upstream`; give its process and its URL."""
+    """Run the command in front of `upstream`; yield its process and its URL."""
     url = f"http://127.0.0.1:{(port := free_port())}"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "fcshim", "serve", "--upstream", upstream, "--port", str(port), *options),
@@ -33,7 +33,7 @@ async def serving(upstream, *options):
     finally:
         if process.returncode is None:
             process.kill()
-        # Reads what is left, so that the pipe is closed with the process.
+        # Read the rest, so that the pipe is closed with the process.
         await process.communicate()
 
 
@@ -67,7 +67,7 @@ async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(too
 
 
 async def refused(url):
-    """Wait until the address refuses connections, which a signal needs a moment for."""
+    """Wait until the address refuses connections, which takes a moment after a signal."""
     async with asyncio.timeout(3):
         with contextlib.suppress(ConnectionError):
             while True:

@@ -215,7 +215,7 @@ def test_the_selection_header_is_parsed(header, chosen):
 
 
 async def test_a_request_can_turn_server_tools_off_or_select_servers(friendly, tmp_path):
-    """Requirements 15 and 16: without any tool, the request is relayed as it is."""
+    """Requirements 15 and 16. Without any tool, the request is relayed unchanged."""
     servers = {**friendly, "g": friendly["f"]}
     async with proxy_with_servers(tmp_path, servers, "a", "b", "c") as (url, upstream):
         await ask(url)
@@ -335,7 +335,7 @@ async def test_a_server_that_dies_gives_an_error_result_and_the_reply_continues(
 
 @pytest.mark.parametrize(("tool", "offered"), [("learn", True), ("turn", False)])
 async def test_changed_tool_lists_apply_to_the_next_request(tool, offered, tmp_path):
-    """New tools are offered; a server that says something else of a tool is kept apart."""
+    """New tools are offered; a server that changes the description of a tool is quarantined."""
     servers = {"f": {**stdio_server("friendly"), "allow": ["*"]}}
     arguments = {"name": "brand_new"} if tool == "learn" else {}
     call = call_text(f"mcp__f__{tool}", **arguments)
@@ -367,12 +367,12 @@ async def test_tokens_are_counted_with_the_tools_of_the_servers(friendly, tmp_pa
 
 
 def children():
-    """Give the processes that this one has started."""
+    """Return the child processes of this process."""
     return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
 
 
 async def test_no_request_can_start_a_process(friendly, tmp_path):
-    """Whatever a client writes about servers, only those of the operator's file are ever started."""
+    """Only servers from the operator's file are ever started, whatever a request contains."""
     touched = tmp_path / "touched"
     command = {"command": "touch", "args": [str(touched)]}
     entry = {"type": "mcp", "server_label": "x", "server_url": "http://127.0.0.1:9/", **command}

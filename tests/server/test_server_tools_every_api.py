@@ -1,4 +1,4 @@
-"""Tools that run here, beside those of a client, whatever API it speaks: its own codec writes what it sends."""
+"""Server tools next to client tools, in every client API; the client's codec writes the requests."""
 
 import msgspec
 import pytest
@@ -23,7 +23,7 @@ def friendly():
 
 
 async def ask(url, codec, *messages, tools=(WEATHER,)):
-    """Ask as a client of this API does, and read the stream as it does."""
+    """Send a request as a client of this API, and read the stream."""
     request = Request(model="m", messages=messages, tools=tools, stream=True, include_usage=True, max_tokens=100)
     outgoing = codec.encode_request(request)
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path

@@ -1,4 +1,4 @@
-"""How many tokens a request has: by an engine's own count, by its template and tokeniser, or by a guess."""
+"""Token counts: by the engine itself, by its template and tokenizer, or by an estimate."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The course of one reply, without a network: what is asked next, what is kept, how it ends."""
+"""The rounds of one reply, without a network: the next request, the stored turn, the end."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Turns are found again however a client writes them, and by nobody else."""
+"""Turns are found however a client re-encodes them, and only by that client."""
 
 import msgspec
 import pytest
@@ -26,20 +26,20 @@ ANSWER = ToolMessage("2", (TextPart("done"),), "theirs")
 
 
 @pytest.fixture
-def recall():
-    recall = TurnCache(ReplyStore())
-    recall.store(b"me", ASKED, SHOWN, REAL)
-    return recall
+def cache():
+    cache = TurnCache(ReplyStore())
+    cache.store(b"me", ASKED, SHOWN, REAL)
+    return cache
 
 
-def test_the_visible_message_is_replaced_by_the_real_turn(recall):
-    assert (*ASKED, *REAL, ANSWER) == recall.restore(b"me", (*ASKED, SHOWN, ANSWER))
+def test_the_visible_message_is_replaced_by_the_real_turn(cache):
+    assert (*ASKED, *REAL, ANSWER) == cache.restore(b"me", (*ASKED, SHOWN, ANSWER))
 
 
-def test_every_turn_of_a_conversation_is_restored(recall):
+def test_every_turn_of_a_conversation_is_restored(cache):
     before = (*ASKED, SHOWN, ANSWER)
-    recall.store(b"me", before, said("End."), (said("", OURS), RESULT, said("End.")))
-    found = recall.restore(b"me", (*before, said("End."), user("More")))
+    cache.store(b"me", before, said("End."), (said("", OURS), RESULT, said("End.")))
+    found = cache.restore(b"me", (*before, said("End."), user("More")))
 
     assert (*ASKED, *REAL, ANSWER, said("", OURS), RESULT, said("End."), user("More")) == found
 
@@ -52,21 +52,21 @@ def test_every_turn_of_a_conversation_is_restored(recall):
         [said("Let me.", ToolCall("2", "theirs", '{"b":[2],"a":1}'))],
     ],
 )
-def test_the_spelling_of_a_message_does_not_matter(shown, recall):
-    assert (*ASKED, *REAL, ANSWER) == recall.restore(b"me", (*ASKED, *shown, ANSWER))
+def test_the_spelling_of_a_message_does_not_matter(shown, cache):
+    assert (*ASKED, *REAL, ANSWER) == cache.restore(b"me", (*ASKED, *shown, ANSWER))
 
 
-def test_call_ids_do_not_matter_and_become_the_clients(recall):
+def test_call_ids_do_not_matter_and_become_the_clients(cache):
     other = msgspec.structs.replace(THEIRS, id="call_1_0")
-    found = recall.restore(b"me", (*ASKED, said("Let me.", other)))
+    found = cache.restore(b"me", (*ASKED, said("Let me.", other)))
 
     assert (*ASKED, said("Let me.", OURS, other), RESULT) == found
 
 
-def test_the_system_message_does_not_matter(recall):
+def test_the_system_message_does_not_matter(cache):
     later = (SystemMessage((TextPart("It is one."),)), user("Hi"))
 
-    assert (*later, *REAL) == recall.restore(b"me", (*later, SHOWN))
+    assert (*later, *REAL) == cache.restore(b"me", (*later, SHOWN))
 
 
 @pytest.mark.parametrize(
@@ -82,13 +82,13 @@ def test_the_system_message_does_not_matter(recall):
         (b"me", (*ASKED, said("Let me.", THEIRS, THEIRS))),
     ],
 )
-def test_another_client_or_conversation_restores_nothing(owner, messages, recall):
-    assert messages == recall.restore(owner, messages)
+def test_another_client_or_conversation_restores_nothing(owner, messages, cache):
+    assert messages == cache.restore(owner, messages)
 
 
 def test_old_turns_are_evicted():
-    recall = TurnCache(ReplyStore(max_entries=1))
-    recall.store(b"", ASKED, SHOWN, REAL)
-    recall.store(b"", (user("Another"),), SHOWN, REAL)
+    cache = TurnCache(ReplyStore(max_entries=1))
+    cache.store(b"", ASKED, SHOWN, REAL)
+    cache.store(b"", (user("Another"),), SHOWN, REAL)
 
-    assert (*ASKED, SHOWN) == recall.restore(b"", (*ASKED, SHOWN))
+    assert (*ASKED, SHOWN) == cache.restore(b"", (*ASKED, SHOWN))

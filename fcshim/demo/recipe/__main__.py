@@ -1,7 +1,6 @@
-"""The one command of the recipe: tokenizer, training, export.
+"""The command of the recipe: trains the tokenizer and the model, and exports them.
 
 Rule: it writes only below `--out`.
-Neighbours: see the package.
 """
 
 import argparse
@@ -16,7 +15,7 @@ from fcshim.demo.recipe.vocabulary import train_tokenizer
 
 
 def main() -> None:
-    """Make `tiny.gguf`."""
+    """Train the model and write `tiny.gguf`."""
     parser = argparse.ArgumentParser(prog="python -m fcshim.demo.recipe", description="Train the tiny model.")
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint and tiny.gguf")
     parser.add_argument("--minutes", type=float, default=25)

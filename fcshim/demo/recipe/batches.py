@@ -1,7 +1,7 @@
-"""Conversations as token batches of similar lengths, each token marked whether the model has to learn it.
+"""Batches of conversations of similar length, as token ids with a mask of the tokens to learn.
 
-Rule: only what the assistant says, with its closing token, is learnt; the stream never repeats and never ends.
-Neighbours: `fcshim.demo.conversations` makes the text, `train` consumes the batches.
+Rule: only the assistant's tokens, with the end of its turn, are learnt. The conversations never repeat, and the
+iterator never ends.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ POOL_SIZE = 300
 def make_batches(
     tokenizer: Tokenizer, seed: int, *, max_tokens: int, max_length: int, echo_share: Callable[[], float]
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield (ids, mask) of at most about `tokens` tokens; `echoes()` is the share of plain echo conversations."""
+    """Yield (ids, mask) of about `max_tokens` tokens at most; `echo_share()` is the share of echo conversations."""
     rng = Random(seed)
     while True:
         pool: list[Sample] = []
@@ -36,7 +36,7 @@ def make_batches(
 
 
 def encode(tokenizer: Tokenizer, turns: list[PromptTurn], max_length: int) -> Sample:
-    """Write turns as ids and mask, as many whole turns as fit."""
+    """Return ids and mask of as many whole turns as fit into `max_length` tokens."""
     start, end = tokenizer.token_to_id(OPEN), tokenizer.token_to_id(CLOSE)
     newline = tokenizer.encode("\n").ids
     ids: list[int] = []

@@ -1,7 +1,6 @@
-"""The trained model as a GGUF file: llama architecture, matrices in Q8_0, vectors in float32.
+"""Exports the trained model as a GGUF file: llama architecture, matrices in Q8_0, vectors in float32.
 
-Rule: everything a runtime needs is in the file: sizes, vocabulary, merges, chat template, and the prompt's hash.
-Neighbours: `fcshim.demo.gguf_file` and llama.cpp read it.
+Rule: the file has everything that a runtime needs: sizes, vocabulary, merges, chat template, and the prompts' hash.
 """
 
 import json
@@ -17,11 +16,11 @@ from fcshim.demo.recipe.network import Network, NetworkShape
 
 Q8_0 = gguf.GGMLQuantizationType.Q8_0
 CONTEXT = 4096
-"""More than it was trained on: long conversations get worse, they are not refused."""
+"""More than the length of the training data: long conversations get worse results instead of an error."""
 
 
 def export(model: Network, tokenizer: Tokenizer, path: Path) -> None:
-    """Write the file."""
+    """Write the model and the tokenizer to a GGUF file."""
     writer = gguf.GGUFWriter(path, "llama")
     _describe(writer, model.shape)
     _add_vocabulary(writer, tokenizer)

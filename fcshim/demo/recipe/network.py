@@ -1,8 +1,7 @@
-"""The model: a small llama (RMSNorm, rotary positions, gated MLP) that starts from a hand-made induction circuit.
+"""The model: a small llama (RMSNorm, rotary positions, gated MLP) that is initialised with an induction circuit.
 
-Rule: tensors and rotation are llama.cpp's, so that the export is a renaming. The start, measured: with it the model
-copies after minutes, without it the circuit takes hours to appear.
-Neighbours: `train` trains it, `export` writes its weights.
+Rule: tensor names, layout and rotation are those of llama.cpp, so that the export needs no conversion. Measured: with
+this initialisation the model copies after minutes of training; without it the circuit takes hours to emerge.
 """
 
 import math
@@ -15,7 +14,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """Sizes; the head width is `width / heads` and must be 64 for the induction start."""
+    """Sizes. The head width is `width / heads`, and must be 64 for `init_induction_heads`."""
 
     vocabulary: int
     width: int = 192
@@ -105,16 +104,16 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 @torch.no_grad()
 def init_induction_heads(model: Network, *, code: int = 48, reach: int = 900) -> None:
-    """Set weights so that the model begins as "find this token earlier, and say what followed it".
+    """Initialise two heads as an induction circuit: find an earlier occurrence of the token, and predict its successor.
 
-    Channels [0, code) hold the token's random code, the next `code` that of the token before (head 0 of layer 0 puts
-    it there), the next `code` the one that head 0 of layer 1 found and that the output reads; one more is constant.
-    Matching uses only channels that turn by less than 0.6 within `reach` positions.
+    Channels [0, code) have the random code of the token, the next `code` channels that of the previous token (written
+    by head 0 of layer 0), the next `code` channels the code that head 0 of layer 1 found (read by the output); one more
+    channel is constant. Matching uses only channels that rotate by less than 0.6 rad within `reach` positions.
     """
     shape, constant = model.shape, 3 * code
     head = shape.width // shape.heads
     if head != 64 or shape.width < constant + 16:
-        raise ValueError("the induction start needs heads of 64 channels and room for three codes")
+        raise ValueError("the induction heads need heads of 64 channels, and a width of three codes and 16 channels")
     turns = frequencies(shape)
     own, before, found = slice(0, code), slice(code, 2 * code), slice(2 * code, constant)
     codes, unit = torch.randn(shape.vocabulary, code), torch.eye(code)

@@ -1,7 +1,6 @@
-"""The training loop: AdamW for a given time, plain echoes first, then whole conversations.
+"""The training loop: AdamW for a given time, first on echo conversations, then on conversations with calls.
 
-Rule: time decides when it ends, so the learning rate and the mix of data follow the share of the time that is gone.
-Neighbours: `batches` gives the data, `network` the model; `__main__` calls `train`.
+Rule: training ends after a given time, so the learning rate and the mix of data depend on the elapsed share of it.
 """
 
 import logging
@@ -22,7 +21,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How long and how fast."""
+    """The parameters of the training."""
 
     minutes: float
     seed: int = 1
@@ -30,36 +29,36 @@ class TrainingPlan:
     tokens_per_batch: int = 3500
     max_length: int = 900
     bfloat16_share: float = 0.6
-    """The share of the time in which bfloat16 is good enough; it is almost twice as fast where the CPU has it."""
+    """Share of the time with bfloat16: precise enough at first, and almost twice as fast on CPUs that have it."""
     prompt_weight: float = 0.1
-    """The weight of tokens that are not the assistant's: a little of it helps matching to form."""
+    """Weight of the tokens that are not the assistant's: a small one helps the matching to emerge."""
 
 
 def train(tokenizer: Tokenizer, plan: TrainingPlan, checkpoint: Path) -> Network:
-    """Train a new model; `checkpoint` is rewritten now and then."""
+    """Train a new model; `checkpoint` is overwritten every 100 steps."""
     torch.manual_seed(plan.seed)
     model = Network(NetworkShape(tokenizer.get_vocab_size()))
     init_induction_heads(model)
     optimizer = _optimizer(model, plan)
-    began, gone, recent = time.monotonic(), 0.0, _Average()
+    started, elapsed, recent = time.monotonic(), 0.0, _Average()
     stream = make_batches(
         tokenizer,
         plan.seed,
         max_tokens=plan.tokens_per_batch,
         max_length=plan.max_length,
-        echo_share=lambda: _echo_share(gone),
+        echo_share=lambda: _echo_share(elapsed),
     )
     for step, (ids, mask) in enumerate(stream):
-        gone = (time.monotonic() - began) / (60 * plan.minutes)
-        if gone >= 1:
+        elapsed = (time.monotonic() - started) / (60 * plan.minutes)
+        if elapsed >= 1:
             break
         for group in optimizer.param_groups:
-            group["lr"] = plan.peak_rate * min(1, (step + 1) / 80) * min(1, (1 - gone) / 0.6)
-        with torch.autocast("cpu", torch.bfloat16, enabled=gone < plan.bfloat16_share):
+            group["lr"] = plan.peak_rate * min(1, (step + 1) / 80) * min(1, (1 - elapsed) / 0.6)
+        with torch.autocast("cpu", torch.bfloat16, enabled=elapsed < plan.bfloat16_share):
             outcome = _step(model, optimizer, ids, mask, plan.prompt_weight)
         recent.add(*outcome)
         if step % 100 == 0:
-            log.info("%5.0f s, step %5d: %s, batch %s", time.monotonic() - began, step, recent, tuple(ids.shape))
+            log.info("%5.0f s, step %5d: %s, batch %s", time.monotonic() - started, step, recent, tuple(ids.shape))
             torch.save(model.state_dict(), checkpoint)
     return model
 
@@ -92,7 +91,7 @@ def _step(
 
 
 class _Average:
-    """Moving averages of the loss on the assistant's tokens, and of the share of wholly right conversations."""
+    """Moving averages of the loss on the assistant's tokens, and of the share of conversations without an error."""
 
     def __init__(self) -> None:
         self.loss = self.exact = 0.0

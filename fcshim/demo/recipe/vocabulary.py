@@ -1,8 +1,7 @@
 """The tokenizer: byte-level BPE with GPT-2's splitting, trained on the conversations.
 
-Rule: no merge contains a space. A word then has the same tokens wherever it stands (after a space, a quote, an equals
-sign), so copying is a matter of single tokens; this is what lets so small a model learn in minutes.
-Neighbours: `export` writes the merges, `fcshim.demo.bpe` applies them.
+Rule: no merge contains a space. A word then has the same tokens after a space, a quote or an equals sign, so that
+copying is a matter of single tokens, which a model of this size learns in minutes.
 """
 
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ CONVERSATION_COUNT = 3000
 
 
 def train_tokenizer(size: int) -> Tokenizer:
-    """Learn a vocabulary of `size` tokens."""
+    """Train a tokenizer with `size` tokens."""
     tokenizer = Tokenizer(models.BPE())
     split = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(" ", "isolated"), split])

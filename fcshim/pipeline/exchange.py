@@ -1,0 +1,210 @@
+"""One request with its reply: the upstream's bytes in, the client's events out.
+
+Rule: no I/O and no clock. The caller feeds the bytes it reads from the upstream, and stops when `finished` is true.
+"""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from fcshim.codecs.base import UpstreamCodec
+from fcshim.errors import FcshimError
+from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
+from fcshim.messages import AssistantMessage, Message, Request, text_of
+from fcshim.pipeline.transform import Transform, TransformStream
+from fcshim.prompt.budget import CHARACTERS_PER_TOKEN
+
+Batch = list[tuple[int, Event]]
+"""Events, each with the index of its choice."""
+
+
+class Exchange:
+    """Drive one request through the upstream's codec and a transform, if there is one.
+
+    Send `upstream_request`. Then pass every read of the upstream's body to `feed`; call `close` at its end, or `fail`
+    if it failed. The events of each choice end with one `Stop`, or the whole exchange ends with one `Error`, which
+    `error` keeps. `Usage` comes once, on choice 0, before the stops; if the upstream sends none it is estimated at four
+    characters a token from the text of prompt and reply.
+    """
+
+    wants_retry = False
+    """An exchange sends one request; only a `RetryingExchange` may want a retry."""
+    __slots__ = (
+        *(
+            "_output_size",
+            "_choices",
+            "_decoder",
+            "_ended",
+            "_text_feeders",
+            "_request",
+            "_transform",
+            "_usage",
+            "_choice_count",
+        ),
+        *("constraint_key", "error", "finished", "upstream_request"),
+    )
+
+    def __init__(self, request: Request, *, upstream: UpstreamCodec, transform: Transform | None = None) -> None:
+        sent = request if transform is None else transform.prepare()
+        self.constraint_key = "" if transform is None else transform.constraint_key
+        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
+        codec = upstream if transform is None or transform.codec is None else transform.codec
+        self.upstream_request = codec.encode_request(sent)
+        self._decoder = codec.decoder()
+        self._transform = transform
+        self._request = sent
+        self._choices: dict[int, _ChoiceState] = {}
+        self._text_feeders: dict[int, Callable[[str], list[Event]]] = {}  # of open choices, for the fast path of `feed`
+        self._choice_count = max(request.n, 1)
+        self._usage: Usage | None = None
+        self._output_size = 0
+        self._ended = False
+        self.finished = False
+        """Whether every choice has ended, so that nothing the upstream may still send changes the reply."""
+        self.error: Error | None = None
+
+    def feed(self, data: bytes) -> Batch:
+        """Take the next bytes of the upstream's body; return the events that they complete."""
+        if self._ended:
+            return []
+        decoded = self._decoder.feed(data)
+        if len(decoded) == 1:
+            index, event = decoded[0]
+            feed_text = self._text_feeders.get(index)
+            if feed_text is not None and type(event) is Text:  # nearly every read of a live stream
+                self._output_size += len(event.text)
+                events = feed_text(event.text)
+                if len(events) == 1 and type(events[0]) is not Stop:
+                    return [(index, events[0])]
+                return self._update_finished([(index, event) for event in self._choices[index].without_stop(events)])
+        return self._process(decoded)
+
+    def close(self) -> Batch:
+        """Take note that the body has ended, or that the caller stopped reading since the exchange was finished."""
+        if self._ended:
+            return []
+        events = [] if self.finished else self._process(self._decoder.close())
+        return events if self._ended else events + self._end()
+
+    def fail(self, error: FcshimError) -> Batch:
+        """Take note that the upstream failed. A reply that was already complete stays complete."""
+        if self._ended:
+            return []
+        if self._choices and all(choice.stopped for choice in self._choices.values()):
+            return self._end()
+        return self._end_with_error(Error(kind=error.kind, message=error.message))
+
+    def _process(self, decoded: Iterable[tuple[int, Event]]) -> Batch:
+        events: Batch = []
+        for index, event in decoded:
+            if isinstance(event, Usage):
+                self._usage = event
+            elif isinstance(event, Error):
+                return events + self._end_with_error(event)
+            elif index < self._choice_count:
+                self._count(event)
+                events += [(index, made) for made in self._choice(index).feed(event)]
+        return self._update_finished(events)
+
+    def _update_finished(self, events: Batch) -> Batch:
+        """Update `finished` and the fast path after `events`; return `events`."""
+        self._text_feeders = {
+            index: choice.feed_text
+            for index, choice in self._choices.items()
+            if not (choice.stopped or choice.stopped_early)
+        }
+        self.finished = self._ended or (
+            len(self._choices) == self._choice_count and all(map(self._is_complete, self._choices.values()))
+        )
+        return events
+
+    def _choice(self, index: int) -> "_ChoiceState":
+        choice = self._choices.get(index)
+        if choice is None:
+            choice = self._choices[index] = _ChoiceState(self._transform)
+        return choice
+
+    def _is_complete(self, choice: "_ChoiceState") -> bool:
+        return choice.stopped_early or (choice.stopped and self._usage is not None)
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, Text | Reasoning):
+            self._output_size += len(event.text)
+        elif isinstance(event, ToolCallChunk):
+            self._output_size += len(event.tool_call_arguments_chunk)
+
+    def _end(self) -> Batch:
+        self._ended = self.finished = True
+        choices = self._choices or {0: _ChoiceState(self._transform)}
+        events: Batch = [(index, event) for index, choice in choices.items() for event in choice.close()]
+        usage = self._usage or estimate_usage(self._request, self._output_size)
+        return [*events, (0, usage), *((index, choice.stop) for index, choice in choices.items())]
+
+    def _end_with_error(self, error: Error) -> Batch:
+        self._ended = self.finished = True
+        self.error = error
+        events: Batch = [(index, event) for index, choice in self._choices.items() for event in choice.abandon()]
+        return [*events, (0, error)]
+
+
+class _ChoiceState:
+    """One choice and its event transform. Its `Stop` is held back until the usage is known, which comes before it."""
+
+    __slots__ = ("_closed", "_stream", "feed_text", "stop", "stopped")
+
+    def __init__(self, transform: Transform | None) -> None:
+        self._stream: TransformStream | None = None if transform is None else transform.stream()
+        self.feed_text: Callable[[str], list[Event]] = _as_text if self._stream is None else self._stream.feed_text
+        self._closed = False
+        self.stop = Stop(stop_reason="complete")
+        self.stopped = False
+
+    @property
+    def stopped_early(self) -> bool:
+        return self._stream is not None and self._stream.finished
+
+    def feed(self, event: Event) -> list[Event]:
+        if self.stopped:
+            return []
+        if type(event) is Stop:
+            self.stopped = True
+        return self.without_stop([event] if self._stream is None else self._stream.feed(event))
+
+    def close(self) -> list[Event]:
+        """Return the events that the transform held back."""
+        if self._stream is None or self._closed:
+            return []
+        self._closed = True
+        return self.without_stop(self._stream.close())
+
+    def abandon(self) -> list[Event]:
+        """Return the events that the transform held back; the reply failed, so an open call ends with an error."""
+        return self.feed(Stop(stop_reason="error")) + self.close()
+
+    def without_stop(self, events: list[Event]) -> list[Event]:
+        """Return `events` without the `Stop` at their end, which is kept in `stop`."""
+        if events and type(events[-1]) is Stop:
+            self.stop = events[-1]
+            return events[:-1]
+        return events
+
+
+def _as_text(text: str) -> list[Event]:
+    return [Text(text)]
+
+
+def estimate_usage(sent: Request, characters: int) -> Usage:
+    """Estimate the tokens of a request and of `characters` of output, at four characters a token, rounded up."""
+    prompt = sum(len(_text_and_calls(message)) for message in sent.messages)
+    if sent.tools:
+        prompt += len(msgspec.json.encode(sent.tools))
+    return Usage(input_tokens=_estimate_tokens(prompt), output_tokens=_estimate_tokens(characters))
+
+
+def _text_and_calls(message: Message) -> str:
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    return text_of(message.content) + "".join(call.name + call.arguments for call in calls)
+
+
+def _estimate_tokens(characters: int) -> int:
+    return -(-characters // CHARACTERS_PER_TOKEN)

@@ -1,0 +1,153 @@
+"""The response body of an exchange: events to the bytes of the client's API, streamed or buffered.
+
+Rule: no I/O. The events of one upstream read become one `bytes`. Nothing is written before the first event, so that a
+reply which fails at once can still get an HTTP error status.
+"""
+
+import itertools
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import Protocol
+
+from fcshim.codecs.base import Codec, ReplyIdentity
+from fcshim.errors import UpstreamError
+from fcshim.events import Error, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.messages import Request
+from fcshim.pipeline.exchange import Batch
+from fcshim.reply import Reply, fold
+
+DEFAULT_MAX_REPLY = 64 * 2**20
+"""Characters of a reply that is not streamed: a model that never stops must not fill the memory. The largest contexts
+in use (a million tokens) come to 4 MB."""
+
+_choice_of = itemgetter(0)
+
+
+class ClientResponse(Protocol):
+    """Writes the response body of one exchange."""
+
+    content_type: str
+    started: bool
+    """Whether bytes were returned: the HTTP status is sent then, so a later error goes into the body."""
+
+    def feed(self, events: Batch) -> bytes:
+        """Take the events of one upstream read; return the bytes to send now, often none.
+
+        Raises `UpstreamError` if the reply failed before its first event.
+        """
+        ...
+
+    def close(self) -> bytes:
+        """Return the last bytes of the body. Raises `UpstreamError` if a buffered reply cannot be written."""
+        ...
+
+    def ping(self) -> bytes:
+        """Return bytes that keep the connection alive; none if the API has no such bytes."""
+        ...
+
+
+def response_for(
+    request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
+) -> ClientResponse:
+    """Make the response that `request` asks for, streamed or buffered."""
+    if request.stream:
+        return StreamedResponse(request, identity, codec)
+    return BufferedResponse(request, identity, codec, max_reply=max_reply)
+
+
+class StreamedResponse:
+    """Write events as they come."""
+
+    __slots__ = ("_encoder", "content_type", "started")
+
+    def __init__(self, request: Request, identity: ReplyIdentity, codec: Codec) -> None:
+        self._encoder = codec.encoder(request, identity)
+        self.content_type = self._encoder.content_type
+        self.started = False
+
+    def feed(self, events: Batch) -> bytes:
+        """Return the bytes for `events`. Raises `UpstreamError` if the first event of the reply is an error."""
+        if len(events) == 1 and self.started:  # nearly every read of a live stream
+            choice, event = events[0]
+            return self._encoder.encode(choice, (event,))
+        if not events:
+            return b""
+        if not self.started:
+            _raise_if_error(events[0][1])
+            self.started = True
+        return b"".join([self._encoder.encode(choice, run) for choice, run in _runs(events)])
+
+    def close(self) -> bytes:
+        """Return the regular end of the stream; nothing after an error."""
+        return self._encoder.close()
+
+    def ping(self) -> bytes:
+        """Return a ping; the response has started then."""
+        self.started = True
+        return self._encoder.ping()
+
+
+class BufferedResponse:
+    """Collect events and write them at the end."""
+
+    content_type = "application/json"
+
+    def __init__(
+        self, request: Request, identity: ReplyIdentity, codec: Codec, *, max_reply: int = DEFAULT_MAX_REPLY
+    ) -> None:
+        self._request = request
+        self._identity = identity
+        self._codec = codec
+        self._choices: dict[int, list[Event]] = {0: []}
+        self._remaining = max_reply
+        self.started = False
+
+    def feed(self, events: Batch) -> bytes:
+        """Keep `events`. Raises `UpstreamError` for an error, and when the reply grows beyond the limit."""
+        for choice, event in events:
+            _raise_if_error(event)
+            self._remaining -= _size(event)
+            self._choices.setdefault(choice, []).append(event)
+        if self._remaining < 0:
+            raise UpstreamError("the upstream's reply is longer than the limit for a reply that is not streamed")
+        return b""
+
+    def close(self) -> bytes:
+        """Return the whole reply."""
+        replies: list[Reply] = [fold(self._choices[choice]) for choice in sorted(self._choices)]
+        body = self._codec.encode_reply(self._request, self._identity, replies)
+        self.started = True
+        return body
+
+    def ping(self) -> bytes:
+        """Return nothing: the status of a buffered reply is open until its end."""
+        return b""
+
+
+def _raise_if_error(event: Event) -> None:
+    if isinstance(event, Error):
+        raise UpstreamError(event.message, kind=event.kind)
+
+
+def _runs(events: Batch) -> Iterable[tuple[int, list[Event]]]:
+    """Group adjacent events of one choice. Almost always one group, which needs no `groupby`."""
+    first = events[0][0]
+    if len(events) == 1 or all(choice == first for choice, _ in events):
+        yield first, [event for _, event in events]
+        return
+    for choice, run in itertools.groupby(events, key=_choice_of):
+        yield choice, [event for _, event in run]
+
+
+def _size(event: Event) -> int:
+    match event:
+        case Text() | Reasoning():
+            return len(event.text)
+        case ToolCallStart():
+            return len(event.tool_call_name)
+        case ToolCallChunk():
+            return len(event.tool_call_arguments_chunk)
+        case ToolCallEnd():
+            return len(event.tool_call_arguments_complete)
+        case _:
+            return 0

@@ -1,0 +1,246 @@
+"""Passes the events of one attempt to the client, or buffers them until it is known whether a retry is better.
+
+Theory of operation. Without defects everything passes, except that text waits for a required call. From the first
+defect on, text is buffered, since a retry may supersede it; accepted calls still pass. A defective call is buffered if
+the client has nothing of it; if the client has its start, it ends with its error. Of a retry, only calls pass at once.
+
+Rule: text never lies inside a call. `RetryingExchange` decides what to release: all of the buffer, its accepted calls,
+or nothing.
+"""
+
+import itertools
+from collections.abc import Iterable
+
+from fcshim.events import (
+    Event,
+    Reasoning,
+    Stop,
+    StopReason,
+    Text,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from fcshim.parse.defect import CallDefect
+from fcshim.parse.sink import InvalidCallEnd
+from fcshim.pipeline.retry.calls import ReplyCalls
+from fcshim.pipeline.retry.defects import MISSING_CALL, AttemptDefect, defect_of_call, defect_of_text
+from fcshim.pipeline.retry.prefill import InterruptedCall
+
+NORMAL_STOPS: frozenset[StopReason] = frozenset({"complete", "tool_use", "stop_sequence"})
+MAX_BUFFERED = 64 * 2**10
+"""Characters that are buffered: as many as a transcript keeps, since there is no retry beyond that."""
+
+
+class AttemptFilter:
+    """Filter one attempt. `live`: the client sees it as it comes (else it is a retry that replaces calls).
+
+    `call_required`: a reply without a call is a defect. `buffered`: the client gets the reply in one piece at its end,
+    so accepted calls keep their order. `last`: no retry follows, so a call that violates its schema is accepted.
+    `can_resume`: a call whose start the client has may be continued by a retry if it ends with an error.
+    """
+
+    def __init__(
+        self,
+        calls: ReplyCalls,
+        *,
+        live: bool,
+        call_required: bool,
+        buffered: bool = False,
+        last: bool = False,
+        can_resume: bool = False,
+    ) -> None:
+        self.interrupted: ToolCallEnd | None = None
+        """The failed end of a call whose start the client has; it is buffered with all that follows."""
+        self.truncated: ToolCallEnd | None = None
+        """The end of a truncated call that is buffered from its start on."""
+        self.defects: list[AttemptDefect] = []
+        self.accepted_count = 0
+        """Calls that the client may execute."""
+        self.stop = Stop("complete")
+        self.overflowed = False
+        """True if a retry has more than can be buffered."""
+        self._calls = calls
+        self._accepted_before = len(calls.accepted)
+        self._live = live
+        self._buffered = buffered
+        self._last = last
+        self._can_resume = can_resume
+        self._awaiting_call = call_required
+        self._pass_all = False
+        self._buffer: list[tuple[bool, Event]] = []  # whether it belongs to an accepted call, and the event
+        self._remaining = MAX_BUFFERED
+        self._sent_size = 0  # characters of the interrupted call's arguments that the client has
+        self._open_call: list[Event] = []  # the start and chunks of a call that began in this batch
+
+    @property
+    def passthrough(self) -> bool:
+        """Whether text and chunks pass unchanged, so that the caller may skip `feed` for them."""
+        return self._live and not self._awaiting_call and not self.defects and self._calls.indexes_unchanged
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        """Take the events of one upstream read; return those that the client sees now."""
+        passed: list[Event] = []
+        for event in events:
+            if self.interrupted is None:
+                passed += self._feed_event(event)
+                passed = self._buffer_last_chunks(passed)
+            else:
+                passed += self._buffer_after_interruption(event)
+        if self._open_call:
+            call, self._open_call = self._open_call, []
+            passed += self._pass_call(call)
+        return passed
+
+    def close(self, stop: Stop) -> None:
+        """Take note that the attempt has ended; a required call that did not come is a defect."""
+        self.stop = stop
+        if self._awaiting_call and not self.defects and stop.stop_reason in NORMAL_STOPS:
+            self.defects.append(MISSING_CALL)
+
+    def resumable_call(self, stop: Stop) -> InterruptedCall | None:
+        """Return the call that a retry should continue; None if the attempt did not end in one."""
+        if self.interrupted is not None:
+            return InterruptedCall(
+                self.interrupted,
+                started=True,
+                sent_arguments=self.interrupted.tool_call_arguments_complete[: self._sent_size],
+            )
+        truncated = self.truncated if self._live and stop.stop_reason == "max_tokens" else None
+        return None if truncated is None else InterruptedCall(truncated, started=False)
+
+    def buffered_before_call(self) -> list[Event]:
+        """Return the buffered events before the first call, and keep them buffered."""
+        before_call = itertools.takewhile(lambda entry: not isinstance(entry[1], ToolCallStart), self._buffer)
+        return [event for _, event in before_call]
+
+    def drain(self) -> list[Event]:
+        """Empty the buffer and return its events unchanged."""
+        entries, self._buffer = self._buffer, []
+        return [event for _, event in entries]
+
+    def release(self) -> list[Event]:
+        """Empty the buffer and return its events, renumbered."""
+        return self._calls.renumber(self.drain())
+
+    def release_accepted(self) -> list[Event]:
+        """Empty the buffer and return the events of its accepted calls, renumbered."""
+        entries, self._buffer = self._buffer, []
+        return self._calls.renumber(event for accepted, event in entries if accepted)
+
+    def _feed_event(self, event: Event) -> list[Event]:
+        match event:
+            case CallDefect():
+                if not self._pass_all and self.truncated is None:  # text after a truncated call is part of it
+                    self.defects.append(defect_of_text(event))
+                return []
+            case Text() | Reasoning():
+                return self._feed_text(event)
+            case ToolCallStart():
+                self._open_call = [event]
+                return []
+            case ToolCallChunk() if self._open_call:
+                self._open_call.append(event)
+                return []
+            case ToolCallEnd():
+                return self._end_call(event)
+        return self._calls.renumber([event])
+
+    def _buffer_after_interruption(self, event: Event) -> list[Event]:
+        """Buffer an event after the interrupted call."""
+        if isinstance(event, CallDefect):
+            return []
+        return self._buffer_events(_unsent_events(event) if isinstance(event, ToolCallEnd) else [event], _size(event))
+
+    def _buffer_last_chunks(self, passed: list[Event]) -> list[Event]:
+        """Move the chunks that came with the end of the interrupted call to the buffer: the defect may be in them."""
+        # At a schema violation the buffer has more than the end: the unsent arguments. Those before them are valid.
+        if self.interrupted is None or len(self._buffer) != 1:
+            return passed
+        kept = len(passed)
+        while kept and isinstance(passed[kept - 1], ToolCallChunk):
+            kept -= 1
+        chunks = [event for event in passed[kept:] if isinstance(event, ToolCallChunk)]
+        self._sent_size -= sum(len(chunk.tool_call_arguments_chunk) for chunk in chunks)
+        self._buffer[-1:-1] = [(False, chunk) for chunk in chunks]
+        return passed[:kept]
+
+    def _feed_text(self, event: Text | Reasoning) -> list[Event]:
+        passes = self._pass_all or (self._live and not self.defects and not self._awaiting_call)
+        if passes or (self._live and not self.defects and not self._buffer and isinstance(event, Reasoning)):
+            return [event]
+        return self._buffer_events([event], _size(event))
+
+    def _end_call(self, end: ToolCallEnd) -> list[Event]:
+        call, self._open_call = [*self._open_call, *_unsent_events(end)], []
+        if isinstance(call[0], ToolCallStart):
+            return self._end_unsent_call(call, end)
+        failed = end.as_failed if isinstance(end, InvalidCallEnd) else end
+        if failed.error is not None and self._can_resume and not self.defects:
+            self.interrupted = failed
+            self._sent_size = len(failed.tool_call_arguments_complete)
+            self.defects.append(AttemptDefect("broken", failed.tool_call_name, failed.error.message))
+            return self._buffer_events(call, sum(map(_size, call)))
+        if end.error is None:
+            self._accept(end)
+        return self._calls.renumber(call)
+
+    def _end_unsent_call(self, call: list[Event], end: ToolCallEnd) -> list[Event]:
+        """Take the end of a call of which the client has nothing."""
+        defect = None if self._pass_all or (self._last and end.error is None) else defect_of_call(end)
+        if defect is not None:
+            self.defects.append(defect)
+            if end.error is not None and end.error.kind == "truncated":
+                self.truncated = end
+            return self._buffer_events(call, len(end.tool_call_arguments_complete))
+        if end.error is None:
+            if self._calls.repeats(end, self._accepted_before):
+                return []
+            self._accept(end)
+        if self._buffered and self.defects:
+            return self._buffer_events(call, len(end.tool_call_arguments_complete), accepted=True)
+        return self._pass_call(call)
+
+    def _accept(self, end: ToolCallEnd) -> None:
+        self.accepted_count += 1
+        self._calls.accept(end)
+
+    def _pass_call(self, call: list[Event]) -> list[Event]:
+        """Pass a call; text that waited for a required call comes before it."""
+        text = self.release() if self._awaiting_call and self._live and not self.defects else []
+        self._awaiting_call = False
+        return text + self._calls.renumber(call)
+
+    def _buffer_events(self, events: list[Event], size: int, *, accepted: bool = False) -> list[Event]:
+        self._buffer += [(accepted, event) for event in events]
+        self._remaining -= size
+        if self._remaining >= 0:
+            return []
+        if not self._live:
+            self.overflowed = True
+            self._buffer.clear()
+            return []
+        # The transcript is full as well, so there will be no retry: nothing is gained by holding events back.
+        self._pass_all = True
+        self._awaiting_call = False
+        self.interrupted = self.truncated = None
+        self.defects.clear()
+        return self.release()
+
+
+def _unsent_events(end: ToolCallEnd) -> list[Event]:
+    """Return the events that the client lacks of a call that ends, as plain events: without the schema violation."""
+    if not isinstance(end, InvalidCallEnd):
+        return [end]
+    unsent = [ToolCallChunk(end.tool_call_id, end.unsent, end.index)] if end.unsent else []
+    return [*unsent, end.as_accepted]
+
+
+def _size(event: Event) -> int:
+    match event:
+        case Text() | Reasoning():
+            return len(event.text)
+        case ToolCallChunk():
+            return len(event.tool_call_arguments_chunk)
+        case _:
+            return 0

@@ -1,0 +1,370 @@
+"""One request with its reply, sent again if an attempt has defects.
+
+Theory of operation. Each attempt is one `Exchange`; its `AttemptFilter` decides which events the client sees at once.
+When an attempt has ended with defects and a retry is left, `wants_retry` is true: the caller calls `prepare_retry` and
+sends `upstream_request`. If the client already has the start of a defective call, or the token limit cut a call off,
+the retry makes the model continue that call from a prefill (`CallResumption`). Otherwise it asks for the defective
+calls again. When no retry is left, the client gets the best of the attempts: at worst, the first one.
+
+Rule: no I/O. A failing retry is never reported; the first attempt's result stands.
+"""
+
+from typing import NamedTuple
+
+from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
+from fcshim.constrain.constraint import Constraint
+from fcshim.errors import FcshimError
+from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
+from fcshim.messages import Message, Request
+from fcshim.parse.sink import ArgumentsMode
+from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.exchange import Batch, Exchange
+from fcshim.pipeline.retry.attempt_filter import NORMAL_STOPS, AttemptFilter
+from fcshim.pipeline.retry.calls import ReplyCalls
+from fcshim.pipeline.retry.defects import AttemptDefect
+from fcshim.pipeline.retry.outcome import NO_LATER_CALLS, LaterCalls, best_outcome
+from fcshim.pipeline.retry.prefill import (
+    InterruptedCall,
+    constraint_for_remainder,
+    prefill_for_required_call,
+    prefill_to_resume,
+)
+from fcshim.pipeline.retry.resumption import CallResumption
+from fcshim.pipeline.retry.retry_request import Attempt, constraint_for_retry, is_call_optional, retry_messages
+from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.transform import Transform
+from fcshim.reply import total_usage
+
+DEFAULT_MAX_RETRIES = 1
+"""A model that fails twice mostly keeps failing, and every retry takes the time of a reply."""
+
+_RETRYABLE_STOPS = frozenset({"complete", "tool_use"})
+"""Stop reasons after which an attempt may be repeated: a client's stop sequence or token limit is not a defect."""
+
+
+class RetryingExchange:
+    """Several exchanges with the interface of one: `upstream_request`, `feed`, `close` and `fail` are an `Exchange`'s.
+
+    If `wants_retry` is true after `close`, call `prepare_retry` and send `upstream_request` again. `buffered`: the
+    client gets the reply in one piece at its end, so any call can still be replaced.
+    """
+
+    __slots__ = (
+        *(
+            "_arguments",
+            "_request",
+            "_attempt",
+            "_later_calls",
+            "_calls",
+            "_exchange",
+            "_failed_attempt",
+            "_retries_left",
+            "_messages",
+            "_reply_ended",
+        ),
+        *("_passthrough", "_resumption", "_filters", "_shim", "_last_text", "_upstream", "_usages", "_buffered"),
+        *("wants_retry", "finished", "is_retry"),
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        upstream: UpstreamCodec,
+        shim: Shim,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        buffered: bool = False,
+    ) -> None:
+        self.wants_retry = False
+        """Whether the model should be asked again."""
+        self.is_retry = False
+        """Whether the current attempt is a retry."""
+        self.finished = False
+        """Whether nothing that the upstream may still send in this attempt changes the reply."""
+        self._request = request
+        self._upstream = upstream
+        self._shim = shim
+        self._retries_left = max_retries
+        self._buffered = buffered
+        self._calls = ReplyCalls()
+        self._usages: list[Usage | None] = []
+        self._messages: tuple[Message, ...] = shim.unconstrained_request.messages
+        self._failed_attempt = _FailedAttempt(self._messages, "", (), "")
+        self._last_text = Text("")
+        self._reply_ended = False
+        self._filters: list[AttemptFilter] = []
+        self._resumption: CallResumption | None = None
+        self._later_calls = NO_LATER_CALLS
+        self._arguments = self._live_arguments()
+        self._start_first()
+
+    @property
+    def upstream_request(self) -> UpstreamRequest:
+        """The request of the current attempt."""
+        return self._exchange.upstream_request
+
+    @property
+    def constraint_key(self) -> str:
+        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
+        return self._exchange.constraint_key
+
+    @property
+    def sent_call(self) -> bool:
+        """Whether the client has got an accepted call of the current attempt."""
+        return self._filters[-1].accepted_count > 0
+
+    @property
+    def retry_reason(self) -> str:
+        """The defects of the last attempt, as a phrase for the log."""
+        return "; ".join(dict.fromkeys(map(str, self._failed_attempt.defects)))
+
+    def feed(self, data: bytes) -> Batch:
+        """Take the next bytes of the upstream's body; return the events that they complete."""
+        batch = self._exchange.feed(data)
+        if self._passthrough and len(batch) == 1:  # nearly every read of a live stream
+            event = batch[0][1]
+            if type(event) is Text:
+                self._last_text = event
+                return batch
+            if type(event) is ToolCallChunk:
+                return batch
+        if batch:
+            batch = self._end_with_error(batch) if type(batch[-1][1]) is Error else self._filter_batch(batch)
+        resumption_failed = self._resumption is not None and self._resumption.failed
+        self.finished = self._exchange.finished or self._filters[-1].overflowed or resumption_failed
+        return batch
+
+    def close(self) -> Batch:
+        """Take note that the body of this attempt has ended, or that the caller stopped reading since it was finished.
+
+        Call it again if `wants_retry` is true and the retry cannot be made: this ends the reply.
+        """
+        self.finished = True
+        if self.wants_retry:
+            self.wants_retry = False
+            return self._end_reply(self._filters[-1].stop)
+        return self._end_attempt(self._exchange.close())
+
+    def fail(self, error: FcshimError) -> Batch:
+        """Take note that the upstream failed."""
+        self.finished = True
+        if self.wants_retry:
+            return self.close()
+        return self._end_attempt(self._exchange.fail(error))
+
+    def prepare_retry(self, backend: Backend = OFF) -> bool:
+        """Make the next attempt, with a constraint if `backend` accepts one and it helps.
+
+        May be called again with another backend as long as nothing was fed. Returns false if only the continuation of a
+        call would help and it is not possible with that backend or call; `wants_retry` stays true then.
+        """
+        failed = self._failed_attempt
+        self.is_retry = True
+        if not self.wants_retry:
+            self._filters.pop()
+            self.wants_retry = True
+        if failed.interrupted is not None:
+            return self._resume(failed.interrupted, backend)
+        constraint = constraint_for_retry(self._shim, failed.defects, backend)
+        dialect = self._shim.dialect if constraint is None else constraint.dialect
+        if (
+            constraint is not None
+            and dialect is self._shim.dialect
+            and not (failed.constraint_key or self._calls.accepted)
+        ):
+            # The grammar rules the mistake out, and a model that sees its own faulty reply tends to copy it. If a
+            # grammar did not prevent the defect, or if calls were accepted, the model has to be told.
+            self._messages = failed.messages
+        else:
+            self._messages = retry_messages(
+                self._shim, failed.messages, failed.reply_text, failed.defects, self._calls, dialect
+            )
+        self._retry_calls(constraint)
+        return True
+
+    def _live_arguments(self) -> ArgumentsMode:
+        """Return how arguments are sent that the client sees at once: as early as possible, and yet open to a retry."""
+        if self._shim.arguments != "stream":
+            return self._shim.arguments
+        if self._buffered:
+            return "checked"
+        return "stream" if self._shim.escape.changed else "resumable"  # escaped requests are never resumed
+
+    def _start_first(self) -> None:
+        attempt = Attempt(self._shim, arguments=self._arguments, prefill=prefill_for_required_call(self._shim))
+        self._start_attempt(attempt, self._live_filter(call_required=self._shim.request.tool_choice.mode == "required"))
+
+    def _retry_calls(self, constraint: Constraint | None) -> None:
+        """Ask for calls that replace the defective ones."""
+        arguments: ArgumentsMode = "validated" if self._shim.arguments == "validated" else "checked"
+        attempt = Attempt(self._shim, arguments=arguments, messages=self._messages, constraint=constraint)
+        call_required = not is_call_optional(self._shim, self._failed_attempt.defects)
+        self._start_attempt(
+            attempt,
+            AttemptFilter(
+                self._calls,
+                live=False,
+                call_required=call_required,
+                buffered=self._buffered,
+                last=not self._retries_left,
+            ),
+        )
+
+    def _resume(self, interrupted: InterruptedCall, backend: Backend) -> bool:
+        """Ask for the remainder of a call; return false if the backend cannot continue a turn, or not this call."""
+        failed = self._failed_attempt
+        prefill = (
+            None
+            if backend.prefill is None
+            else prefill_to_resume(self._shim, failed.reply_text, self._calls.accepted, interrupted)
+        )
+        if prefill is None:
+            return False
+        attempt = Attempt(
+            self._shim,
+            arguments=self._arguments,
+            messages=failed.messages,
+            constraint=constraint_for_remainder(self._shim, prefill, interrupted, backend),
+            prefill=prefill.text,
+            backend=backend,
+        )
+        self._resumption = CallResumption(interrupted, prefill)
+        self._start_attempt(attempt, self._live_filter(call_required=False))
+        return True
+
+    def _live_filter(self, *, call_required: bool) -> AttemptFilter:
+        """Make the filter of an attempt that the client sees as it comes."""
+        can_resume = self._retries_left > 0 and not self._buffered
+        return AttemptFilter(
+            self._calls, live=True, call_required=call_required, buffered=self._buffered, can_resume=can_resume
+        )
+
+    def _start_attempt(self, attempt: Attempt, attempt_filter: AttemptFilter) -> None:
+        self._attempt = attempt
+        self._filters.append(attempt_filter)
+        self._exchange = Exchange(self._request, upstream=self._upstream, transform=attempt)
+        self._passthrough = attempt_filter.passthrough and self._resumption is None
+        self.wants_retry = self.finished = False
+
+    def _filter_batch(self, batch: Batch) -> Batch:
+        attempt_filter = self._filters[-1]
+        events = [event for _, event in batch]
+        passed = (
+            attempt_filter.feed(events) if self._resumption is None else self._feed_resumption(events, self._resumption)
+        )
+        self._passthrough = attempt_filter.passthrough and self._resumption is None
+        self._last_text = next((event for event in reversed(passed) if isinstance(event, Text)), self._last_text)
+        return [(0, event) for event in passed]
+
+    def _feed_resumption(self, events: list[Event], resumption: CallResumption) -> list[Event]:
+        """Filter the events that continue a call. If its start was buffered, so was the text that awaited a call."""
+        *_, interrupted_filter, attempt_filter = self._filters
+        was_started, accepted_count = resumption.started, len(self._calls.accepted)
+        new_events = resumption.feed(events)
+        text = interrupted_filter.buffered_before_call() if resumption.started and not was_started else []
+        passed = [*text, *attempt_filter.feed(new_events)]
+        if resumption.ended:  # of what the interrupted attempt still buffers, only the accepted calls are kept
+            self._resumption = None
+            later_events = resumption.accepted_after(interrupted_filter.drain())
+            self._later_calls = LaterCalls(later_events, accepted_count + resumption.accepted)
+            attempt_filter.stop = interrupted_filter.stop
+            del self._filters[:-1]
+        return passed
+
+    def _end_with_error(self, batch: Batch) -> Batch:
+        """End the reply after an `Error`: it is reported if the first attempt failed, and not if a retry did."""
+        passed = self._filter_batch(batch[:-1])
+        if self.is_retry:
+            return passed + self._end_reply(None)
+        self._reply_ended = True
+        return [*passed, *((0, event) for event in self._filters[0].release()), batch[-1]]
+
+    def _end_attempt(self, batch: Batch) -> Batch:
+        """Take the last events of an attempt; end the reply, or set `wants_retry`."""
+        if self._reply_ended or not batch:
+            return []
+        if isinstance(batch[-1][1], Error):
+            return self._end_with_error(batch)
+        (_, usage), (_, stop) = batch[-2:]
+        assert isinstance(usage, Usage)
+        assert isinstance(stop, Stop)
+        passed = self._filter_batch(batch[:-2])
+        self._usages.append(usage)
+        if not (self.is_retry and stop.stop_reason == "error"):  # a failed retry leaves the first attempt's end
+            self._filters[-1].close(stop)
+        if not self._should_retry(stop):
+            return passed + self._end_reply(stop)
+        self._retries_left -= 1
+        self.wants_retry = True
+        attempt_filter = self._filters[-1]
+        self._failed_attempt = _FailedAttempt(
+            self._messages,
+            self._attempt.transcript.text,
+            tuple(attempt_filter.defects),
+            self._exchange.constraint_key,
+            attempt_filter.resumable_call(stop),
+        )
+        return passed
+
+    def _should_retry(self, stop: Stop) -> bool:
+        attempt_filter = self._filters[-1]
+        if not (self._retries_left and attempt_filter.defects and self._attempt.transcript.is_complete):
+            return False
+        interrupted = attempt_filter.resumable_call(stop)
+        if interrupted is not None:
+            return (
+                self._resumption is None
+                and len(attempt_filter.defects) == 1
+                and self._may_resume(interrupted.end, stop)
+            )
+        if stop.stop_reason not in _RETRYABLE_STOPS:
+            return False
+        return not attempt_filter.overflowed and (self._shim.request.parallel_tool_calls or not self._calls.accepted)
+
+    def _may_resume(self, end: ToolCallEnd, stop: Stop) -> bool:
+        """Return whether a call may be continued: not beyond a token limit that the client set."""
+        truncated = end.error is not None and end.error.kind == "truncated"
+        if stop.stop_reason == "max_tokens":
+            return truncated and self._shim.request.max_tokens is None
+        return stop.stop_reason in _RETRYABLE_STOPS
+
+    def _end_reply(self, stop: Stop | None) -> Batch:
+        """Return the events of all attempts that the client still lacks, the usage and the stop.
+
+        `stop` is that of the last attempt, None if it failed.
+        """
+        self._reply_ended = True
+        events, stop_reason = self._best_events(stop)
+        if self._shim.request.parallel_tool_calls:
+            events += self._later_calls.unless_replaced(self._calls)
+        if stop_reason in NORMAL_STOPS and self._calls.accepted:
+            stop_reason = "tool_use"
+        usage = total_usage(self._usages)
+        usage_events: list[Event] = [] if usage is None else [usage]
+        return [(0, event) for event in [*events, *usage_events, Stop(stop_reason)]]
+
+    def _best_events(self, stop: Stop | None) -> tuple[list[Event], StopReason]:
+        if self._resumption is None:
+            return best_outcome(self._filters, self._calls, stop, self._last_text.text)
+        interrupted_filter = self._filters[-2]  # its call is still open
+        events = self._resumption.restore(interrupted_filter.drain())
+        return self._calls.renumber(events), interrupted_filter.stop.stop_reason
+
+
+class _FailedAttempt(NamedTuple):
+    """An attempt that failed: its messages, reply text, defects and constraint, and the call to continue, if any."""
+
+    messages: tuple[Message, ...]
+    reply_text: str
+    defects: tuple[AttemptDefect, ...]
+    constraint_key: str
+    interrupted: InterruptedCall | None = None
+
+
+def make_exchange(
+    request: Request, *, upstream: UpstreamCodec, transform: Transform | None, max_retries: int, buffered: bool
+) -> Exchange | RetryingExchange:
+    """Make the exchange of a request: with retries if the shim parses the calls and there is only one choice."""
+    if max_retries and isinstance(transform, Shim) and transform.tools and request.n <= 1:
+        return RetryingExchange(request, upstream=upstream, shim=transform, max_retries=max_retries, buffered=buffered)
+    return Exchange(request, upstream=upstream, transform=transform)

@@ -1,0 +1,364 @@
+"""The shim: writes tools into the prompt on the way to the upstream, and parses calls from the reply's text.
+
+Rule: no I/O. The prompt escapes markers in what the client sent; `ShimStream` unescapes them in the reply, so that the
+client only sees its own spelling.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from fcshim.codecs.llama_completion import LlamaCompletion
+from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for
+from fcshim.constrain.response_format import requested_schema, without_format
+from fcshim.errors import RequestError
+from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
+from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
+from fcshim.parse.defect import CallDefect
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.limits import DEFAULT_LIMITS, Limits
+from fcshim.parse.sink import ArgumentsMode
+from fcshim.parse.stream import StreamParser
+from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.stop_sequences import StopSearch
+from fcshim.profiles import DEFAULT, Profile, get_profile
+from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
+from fcshim.prompt.compose import compose
+from fcshim.prompt.dialect_folder import find_dialect
+from fcshim.prompt.escape import Escaper, map_strings
+from fcshim.prompt.event_unescape import EventUnescaper
+from fcshim.prompt.signature import ToolsStyle
+
+WHITE_SPACE_LIMIT = 4_096
+"""Characters of white space around calls that are held back, and dropped if a call follows; longer runs are text."""
+
+
+class Shim:
+    """One request for an upstream without native tools.
+
+    `dialect`, `profile`, `tools_style` and `budget` say how the prompt is written, `backend` which constraint the
+    upstream accepts; the other options are the parser's.
+    """
+
+    def __init__(  # noqa: PLR0913 - settings by name, all with defaults
+        self,
+        request: Request,
+        *,
+        dialect: str | Dialect = "function_call",
+        profile: str | Profile = DEFAULT,
+        tools_style: ToolsStyle = "schema",
+        rescue: bool = False,
+        reasoning: Literal["ignore", "recover", "promote"] = "ignore",
+        in_reasoning: str = "",
+        arguments: ArgumentsMode = "stream",
+        new_id: Callable[[], str] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        backend: Backend = OFF,
+        budget: PromptBudget = DEFAULT_BUDGET,
+    ) -> None:
+        """Write the prompt, and build the constraint if the request needs one that `backend` accepts.
+
+        Raises `RequestError` if `tool_choice` names a tool that is not offered, or a schema is too deep.
+        """
+        row = find_dialect(dialect)
+        self.escape = escape = Escaper()
+        tools = _escaped_tools(request, escape)
+        self.tools = _callable_tools(request, tools)
+        """The tools that may be called, with the escaped names and schemas that the model sees."""
+        if self.tools and request.tool_choice.mode == "required":
+            request = without_format(request)  # the client's format would forbid the required call
+        constraint = _choose_constraint(request, self.tools, row, backend, in_reasoning)
+        self.dialect = row if constraint is None else constraint.dialect
+        prompt = compose(
+            request,
+            tools,
+            _escaped_choice(request, escape),
+            escape,
+            dialect=self.dialect,
+            profile=get_profile(profile),
+            style=tools_style,
+            budget=budget,
+        )
+        self.unconstrained_request = _without_tools(request, prompt.messages, stop=() if tools else request.stop)
+        """The request for the upstream without a constraint."""
+        self._upstream_request = (
+            self.unconstrained_request
+            if constraint is None
+            else apply_constraint(self.unconstrained_request, constraint)
+        )
+        self.constraint_key = "" if constraint is None else constraint.key
+        self.codec = (
+            LlamaCompletion(starts_in_reasoning=bool(in_reasoning))
+            if constraint is not None and constraint.lazy
+            else None
+        )
+        """The codec to use instead of that of the upstream's API; None for the API's own."""
+        self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
+        """What of the tools' schemas the constraint does not enforce, and what the prompt budget left out."""
+        self.schema_enforced = constraint is not None and constraint.covers_all_calls
+        """Whether the constraint lets the model write only calls that are valid against their schemas."""
+        self.request = request
+        self.backend = backend
+        self.in_reasoning = in_reasoning
+        self.arguments: ArgumentsMode = arguments
+
+        def new_parser(dialect: Dialect, arguments: ArgumentsMode, *, marked: bool, held: bool) -> StreamParser:
+            return StreamParser(
+                dialect,
+                self.tools,
+                rescue=rescue,
+                reasoning=reasoning,
+                in_reasoning=in_reasoning,
+                arguments=arguments,
+                held=held,
+                new_id=new_id,
+                limits=limits,
+                marked=marked,
+            )
+
+        self._new_parser = new_parser
+
+    def prepare(self) -> Request:
+        """Return the request for the upstream: text messages and no tools.
+
+        Stop sequences only if no tool is offered: the upstream would also stop inside a call. The shim searches them.
+        """
+        return self._upstream_request
+
+    def stream(
+        self,
+        *,
+        dialect: Dialect | None = None,
+        arguments: ArgumentsMode | None = None,
+        schema_enforced: bool | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> "ShimStream":
+        """Make the event transform of one choice; None takes the shim's own dialect, arguments and `schema_enforced`.
+
+        `on_text` receives the model's text as it came. With it, the stream also contains a `CallDefect` for each text
+        that was meant as a call and could not be accepted.
+        """
+        return ShimStream(
+            self._new_parser(
+                dialect or self.dialect,
+                arguments or self.arguments,
+                marked=on_text is not None,
+                held=self.schema_enforced if schema_enforced is None else schema_enforced,
+            ),
+            unescape=EventUnescaper() if self.escape.changed else None,
+            stops=self.request.stop,
+            parallel=self.request.parallel_tool_calls,
+            on_text=on_text,
+        )
+
+
+def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
+    """Return the offered tools with escaped names and schemas, as the model and the parser know them."""
+    if request.tool_choice.mode == "none":
+        return ()
+    try:
+        return as_tools(
+            [
+                msgspec.structs.replace(
+                    tool,
+                    name=escape(tool.name),
+                    description=escape(tool.description),
+                    parameters=map_strings(tool.parameters, escape),
+                )
+                for tool in request.tools
+            ]
+        )
+    except RecursionError:
+        raise RequestError("tools: a schema is nested too deeply", param="tools") from None
+
+
+def _callable_tools(request: Request, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    names = request.tool_choice.names
+    unknown = set(names) - {tool.name for tool in request.tools}
+    if unknown:
+        raise RequestError(f"tool_choice: there is no tool named {min(unknown)!r}", param="tool_choice")
+    pairs = zip(request.tools, tools, strict=False)  # with tool_choice none, `tools` is empty
+    return tuple(tool for original, tool in pairs if not names or original.name in names)
+
+
+def _choose_constraint(
+    request: Request, tools: Sequence[Tool], dialect: Dialect, backend: Backend, in_reasoning: str
+) -> Constraint | None:
+    if backend.form is not None:
+        return constraint_for(
+            backend.form,
+            dialect,
+            tools,
+            request,
+            eager=backend.constrains_auto_choice,
+            lazy=backend.lazy and LlamaCompletion.supports(request),
+            in_reasoning=in_reasoning,
+        )
+    # A server that supports `response_format` accepts one that also admits calls as well as the client's own.
+    needs_format = backend.rewrites_response_format and requested_schema(request) is not None
+    return constraint_for("json_schema", dialect, tools, request) if needs_format else None
+
+
+def _escaped_choice(request: Request, escape: Escaper) -> ToolChoice:
+    choice = request.tool_choice
+    return msgspec.structs.replace(choice, names=tuple(map(escape, choice.names)))
+
+
+def _without_tools(request: Request, messages: tuple[Message, ...], *, stop: tuple[str, ...]) -> Request:
+    return msgspec.structs.replace(
+        request, messages=messages, tools=(), tool_choice=AUTO, parallel_tool_calls=True, stop=stop
+    )
+
+
+class ShimStream:
+    """Transform the events of one choice. Exactly one `Stop` or `Error` ends them; after that only `Usage` passes.
+
+    `finished` becomes true if the reply ends before the upstream does: at a tool result that the model invents, at a
+    stop sequence, or after the only call that is allowed. The upstream may then be cancelled.
+    """
+
+    __slots__ = (
+        *(
+            "_white_space",
+            "_saw_call",
+            "_in_text",
+            "_accepted_call",
+            "_on_text",
+            "_ended",
+            "_parallel",
+            "_parser",
+            "_unescape",
+        ),
+        *("_stop_search", "_passthrough", "finished"),
+    )
+
+    def __init__(
+        self,
+        parser: StreamParser,
+        *,
+        unescape: EventUnescaper | None = None,
+        stops: Sequence[str] = (),
+        parallel: bool = True,
+        on_text: Callable[[str], None] | None = None,
+    ) -> None:
+        self.finished = False
+        self._on_text = on_text
+        self._parser = parser
+        self._unescape = unescape
+        self._stop_search = StopSearch(stops) if any(stops) else None
+        self._passthrough = unescape is None and self._stop_search is None
+        self._parallel = parallel
+        self._ended = False
+        self._white_space = ""  # held back: dropped if a call follows or came before
+        self._in_text = False  # text other than white space has come since the start or the last call
+        self._saw_call = False
+        self._accepted_call = False  # a call has ended without error
+
+    def feed(self, event: Event) -> list[Event]:
+        """Take the upstream's next event; return the client's events."""
+        if self._ended:
+            return [event] if isinstance(event, Usage) else []
+        if type(event) is Text:
+            return self.feed_text(event.text)
+        match event:
+            case Stop():
+                return self._end(event.stop_reason)
+            case Error():
+                events = self._end("error")
+                return [*events[:-1], event]  # the error replaces the stop
+            case _:
+                return self._transform([event])
+
+    def close(self, stop_reason: StopReason = "complete") -> list[Event]:
+        """Take note that the upstream has ended; `stop_reason` applies if no `Stop` came. Return the last events."""
+        return [] if self._ended else self._end(stop_reason)
+
+    def feed_text(self, text: str) -> list[Event]:
+        """Do what `feed(Text(text))` does, without making the event. Must not be called after the choice has ended."""
+        if self._on_text is not None:
+            self._on_text(text)
+        events = self._parser.feed(text)
+        if self._parser.finished:
+            events = self._transform(events)
+            return events if self._ended else events + self._finish("complete")
+        if self._passthrough and len(events) == 1:  # nearly always, at a tenth of the cost of `_transform`
+            kind = type(events[0])
+            if kind is ToolCallChunk or (kind is Text and self._in_text):
+                return events
+        return self._transform(events) if events else events
+
+    def _finish(self, stop_reason: StopReason) -> list[Event]:
+        self.finished = True
+        return self._end(stop_reason)
+
+    def _end(self, stop_reason: StopReason) -> list[Event]:
+        return self._transform(self._parser.close(stop_reason))
+
+    def _transform(self, events: Iterable[Event]) -> list[Event]:
+        if self._unescape is not None:
+            events = self._unescape.apply(events)
+        result: list[Event] = []
+        for event in events:
+            result += self._transform_event(event)
+            if self._ended:
+                break
+        return result
+
+    def _transform_event(self, event: Event) -> list[Event]:
+        match event:
+            case CallDefect():
+                return [event]
+            case Text():
+                return self._emit_text(event.text)
+            case ToolCallStart():
+                return self._start_call(event)
+            case ToolCallEnd():
+                return self._end_call(event)
+            case Stop():
+                return self._end_reply(event)
+            case _:
+                return [event]
+
+    def _emit_text(self, text: str) -> list[Event]:
+        if not self._in_text:
+            self._white_space += text
+            if text.isspace() and len(self._white_space) <= WHITE_SPACE_LIMIT:
+                return []
+            text, self._white_space, self._in_text = self._white_space, "", True
+        return self._search_stops(text)
+
+    def _search_stops(self, text: str) -> list[Event]:
+        if self._stop_search is None:
+            return _text_events(text)
+        events = _text_events(self._stop_search.feed(text))
+        if not self._stop_search.found:
+            return events
+        self.finished = self._ended = True
+        return [*events, Stop("tool_use" if self._accepted_call else "stop_sequence")]
+
+    def _start_call(self, event: ToolCallStart) -> list[Event]:
+        self._saw_call, self._white_space = True, ""
+        return [*self._flush_stop_search(), event]
+
+    def _end_call(self, event: ToolCallEnd) -> list[Event]:
+        self._in_text = False
+        self._accepted_call = self._accepted_call or event.error is None
+        if self._parallel or not self._accepted_call:
+            return [event]
+        self.finished = self._ended = True
+        return [event, Stop("tool_use")]
+
+    def _end_reply(self, event: Stop) -> list[Event]:
+        white_space = [] if self._saw_call else self._search_stops(self._white_space)
+        if self._ended:  # at a stop sequence of white space
+            return white_space
+        self._ended = True
+        return [*white_space, *self._flush_stop_search(), event]
+
+    def _flush_stop_search(self) -> list[Event]:
+        return [] if self._stop_search is None else _text_events(self._stop_search.flush())
+
+
+def _text_events(text: str) -> list[Event]:
+    return [Text(text)] if text else []

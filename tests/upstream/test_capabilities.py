@@ -1,0 +1,106 @@
+"""What an upstream claims about its models, and what overrides the claim."""
+
+import json
+
+import pytest
+
+from fcshim.codecs.upstreams import UPSTREAMS
+from fcshim.errors import UpstreamError
+from fcshim.upstream import Upstream
+from fcshim.upstream.capabilities import ToolSupport, list_models, refuses_tools
+from tests.scripted import Script, scripted_upstream
+
+
+def page(value, status=200):
+    return Script((json.dumps(value).encode(),), status=status)
+
+
+async def claimed(kind, *scripts):
+    async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url, kind=UPSTREAMS[kind]) as endpoint:
+        tool_support = ToolSupport(endpoint)
+        found = await tool_support.is_native("m")
+
+        assert found == await tool_support.is_native("m")  # without another request
+        return found, [(each.method, each.path, each.body) for each in upstream.requests]
+
+
+@pytest.mark.parametrize("kind", ["responses", "anthropic", "gemini"])
+async def test_providers_are_assumed_to_have_native_tools(kind):
+    assert (True, []) == await claimed(kind)
+
+
+@pytest.mark.parametrize(
+    ("props", "status", "expected"),
+    [
+        ({"chat_template": "{% for message in messages %}"}, 200, False),
+        ({"chat_template": "{% if tools %}"}, 200, True),
+        ({"chat_template": "{% if tools %}", "chat_template_caps": {"supports_tools": False}}, 200, False),
+        ({}, 200, True),
+        ([], 200, True),
+        ({"error": "File Not Found"}, 404, True),
+    ],
+)
+async def test_llama_server_has_native_tools_if_its_template_has_or_is_unknown(props, status, expected):
+    assert (expected, [("GET", "/props", {})]) == await claimed("llamacpp", page(props, status))
+
+
+@pytest.mark.parametrize(
+    ("show", "expected"),
+    [({"capabilities": ["completion", "tools"]}, True), ({"capabilities": ["completion"]}, False), ({}, False)],
+)
+async def test_ollama_lists_capabilities(show, expected):
+    assert (expected, [("POST", "/api/show", {"model": "m"})]) == await claimed("ollama", page(show))
+
+
+async def test_an_unreachable_upstream_has_no_native_tools():
+    async with Upstream("http://127.0.0.1:9", kind=UPSTREAMS["ollama"]) as away:
+        assert not await ToolSupport(away).is_native("m")
+
+
+async def test_a_recorded_answer_overrides_the_claim():
+    async with scripted_upstream() as upstream, Upstream(upstream.url, kind=UPSTREAMS["anthropic"]) as endpoint:
+        tool_support = ToolSupport(endpoint)
+        tool_support.record("m", native=False)
+
+        assert (False, True) == (await tool_support.is_native("m"), await tool_support.is_native("n"))
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "kind", "expected"),
+    [
+        ("tools param requires --jinja flag", 502, None, True),
+        ('"auto" tool choice requires --enable-auto-tool-choice', 400, None, True),
+        ("registry.ollama.ai/library/gemma:2b does not support tools", 400, None, True),
+        ("unknown field: tool_choice", 400, None, True),
+        ("function calling is not enabled", 400, None, True),
+        ("temperature must be below 2", 400, None, False),
+        ("too many tools", 429, None, False),
+        ("the prompt with its tools is too long", 400, "context_length_exceeded", False),
+        ("no such model", 404, None, False),
+    ],
+)
+def test_an_error_that_refuses_tools_is_recognised(message, status, kind, expected):
+    assert expected == refuses_tools(UpstreamError(message, status=status, kind=kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "listed"),
+    [
+        ("openai", "/v1/models", {"data": [{"id": "a"}]}),
+        ("anthropic", "/v1/models", {"data": [{"id": "a"}]}),
+        ("gemini", "/v1beta/models", {"models": [{"name": "models/a"}]}),
+        ("ollama", "/api/tags", {"models": [{"name": "a", "model": "a"}]}),
+    ],
+)
+async def test_models_are_listed_as_each_api_lists_them(kind, path, listed):
+    async with (
+        scripted_upstream(page(listed), page({"error": {"message": "no"}}, 500)) as upstream,
+        Upstream(upstream.url, kind=UPSTREAMS[kind]) as endpoint,
+    ):
+        names, _ = await list_models(endpoint)
+        with pytest.raises(UpstreamError):
+            await list_models(endpoint)
+
+    assert ["a"] == names
+    assert path == upstream.requests[0].path
+    assert ("anthropic-version" in upstream.requests[0].headers) == (kind == "anthropic")
