@@ -1,4 +1,4 @@
-"""The tiny model for the tests of this folder, and a real llama-server on the same file where one is to be had."""
+"""The tiny model for the tests of this folder, and a real llama-server with the same file if one is available."""
 
 import os
 from collections.abc import Iterator

@@ -28,12 +28,12 @@ def decoded(ids: list[int]) -> str:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_encoding_loses_nothing(text: str) -> None:
+def test_decoding_reverses_encoding(text: str) -> None:
     assert decoded(TOKENIZER.encode(text)) == text
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
-def test_words_joined_are_the_text(text: str) -> None:
+def test_the_split_words_join_to_the_text(text: str) -> None:
     assert "".join(split_words(text)) == text
 
 
@@ -47,11 +47,11 @@ def test_words_joined_are_the_text(text: str) -> None:
         ("e\u0301", ["e", "\u0301"]),
     ],
 )
-def test_text_is_cut_as_gpt2_cuts_it(text: str, words: list[str]) -> None:
+def test_text_is_split_as_gpt2_splits_it(text: str, words: list[str]) -> None:
     assert split_words(text) == words
 
 
-def test_a_special_token_is_one_token_wherever_it_stands() -> None:
+def test_a_special_token_is_one_token_at_any_position() -> None:
     start = TOKENIZER.encode("<|im_start|>")
 
     assert len(start) == 1
@@ -65,11 +65,11 @@ def test_a_word_has_the_same_tokens_after_a_space_and_in_quotes() -> None:
     assert TOKENIZER.encode('="Paris"')[-len(word) - 1 : -1] == word
 
 
-def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
+def test_a_lone_surrogate_becomes_a_question_mark() -> None:
     assert decoded(TOKENIZER.encode("a\ud800b")) == "a?b"
 
 
-def test_a_real_llama_server_gives_the_same_tokens(llama_server: LlamaServer) -> None:
+def test_llama_server_gives_the_same_tokens(llama_server: LlamaServer) -> None:
     rng = random.Random(1)
     pieces = [*HARD_TEXTS, "call get_weather with city=", "'s", " ", "\n", "12", "ab", "\u2028", "北", "é"]
     texts = HARD_TEXTS + ["".join(rng.choices(pieces, k=3)) for _ in range(40)]

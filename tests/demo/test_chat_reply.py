@@ -2,7 +2,7 @@ import json
 
 from fcshim.demo.chat_reply import DONE, ChatReplyEncoder, usage
 
-ANSWER = ChatReplyEncoder("fcshim-tiny", id="chatcmpl-1", created=5)
+ENCODER = ChatReplyEncoder("fcshim-tiny", id="chatcmpl-1", created=5)
 
 
 def data(event: bytes) -> dict[str, object]:
@@ -12,21 +12,21 @@ def data(event: bytes) -> dict[str, object]:
     return loaded
 
 
-def test_a_stream_is_what_llama_server_sends() -> None:
+def test_the_chunks_have_the_fields_of_llama_server() -> None:
     head = {"created": 5, "id": "chatcmpl-1", "model": "fcshim-tiny", "object": "chat.completion.chunk"}
 
     def chunk(delta: dict[str, object], reason: str | None = None) -> dict[str, object]:
         return {"choices": [{"finish_reason": reason, "index": 0, "delta": delta}], **head}
 
-    assert data(ANSWER.encode_start()) == chunk({"role": "assistant", "content": None})
-    assert data(ANSWER.encode_text("hé\n")) == chunk({"content": "hé\n"})
-    assert data(ANSWER.encode_finish("length")) == chunk({}, "length")
-    assert data(ANSWER.encode_usage(usage(3, 2))) == {**head, "choices": [], "usage": usage(3, 2)}
+    assert data(ENCODER.encode_start()) == chunk({"role": "assistant", "content": None})
+    assert data(ENCODER.encode_text("hé\n")) == chunk({"content": "hé\n"})
+    assert data(ENCODER.encode_finish("length")) == chunk({}, "length")
+    assert data(ENCODER.encode_usage(usage(3, 2))) == {**head, "choices": [], "usage": usage(3, 2)}
     assert DONE == b"data: [DONE]\n\n"
 
 
-def test_a_whole_answer_has_message_reason_and_usage() -> None:
-    assert json.loads(ANSWER.encode_complete("hi", "stop", usage(3, 2))) == {
+def test_a_complete_reply_has_message_reason_and_usage() -> None:
+    assert json.loads(ENCODER.encode_complete("hi", "stop", usage(3, 2))) == {
         "created": 5,
         "id": "chatcmpl-1",
         "model": "fcshim-tiny",
@@ -36,5 +36,5 @@ def test_a_whole_answer_has_message_reason_and_usage() -> None:
     }
 
 
-def test_every_answer_has_an_id_of_its_own() -> None:
+def test_every_reply_has_a_unique_id() -> None:
     assert ChatReplyEncoder("m").id != ChatReplyEncoder("m").id

@@ -16,11 +16,11 @@ def body(**fields: Any) -> bytes:
 
 def test_messages_become_chatml() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    asked = read_request(
+    request = read_request(
         body(messages=[{"role": "system", "content": parts}, {"role": "assistant", "content": None}, HI])
     )
 
-    assert asked.prompt == (
+    assert request.prompt == (
         "<|im_start|>system\nab<|im_end|>\n<|im_start|>assistant\n<|im_end|>\n"
         "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
     )
@@ -32,15 +32,15 @@ def test_tools_and_unknown_fields_are_ignored() -> None:
     assert read_request(body(tools=tools, tool_choice="required", logit_bias={})) == read_request(body())
 
 
-def test_without_options_it_is_greedy_unlimited_and_whole() -> None:
-    asked = read_request(body())
+def test_the_defaults_are_greedy_unlimited_and_not_streamed() -> None:
+    request = read_request(body())
 
-    assert (asked.sampling, asked.max_tokens, asked.stop_strings) == (Sampling(0.0, 1.0, None), UNLIMITED, ())
-    assert (asked.stream, asked.include_usage) == (False, False)
+    assert (request.sampling, request.max_tokens, request.stop_strings) == (Sampling(0.0, 1.0, None), UNLIMITED, ())
+    assert (request.stream, request.include_usage) == (False, False)
 
 
 @pytest.mark.parametrize(
-    ("fields", "most"),
+    ("fields", "max_tokens"),
     [
         ({"max_tokens": 5}, 5),
         ({"max_completion_tokens": 6}, 6),
@@ -49,8 +49,8 @@ def test_without_options_it_is_greedy_unlimited_and_whole() -> None:
         ({"max_tokens": None}, UNLIMITED),
     ],
 )
-def test_the_limit_has_two_names(fields: dict[str, Any], most: int) -> None:
-    assert read_request(body(**fields)).max_tokens == most
+def test_the_limit_has_two_names(fields: dict[str, Any], max_tokens: int) -> None:
+    assert read_request(body(**fields)).max_tokens == max_tokens
 
 
 @pytest.mark.parametrize(("stop", "stops"), [("x", ("x",)), (["x", "", "yz"], ("x", "yz")), (None, ()), ("", ())])
@@ -59,9 +59,11 @@ def test_stop_is_a_string_or_a_list(stop: Any, stops: tuple[str, ...]) -> None:
 
 
 def test_sampling_and_streaming_are_read() -> None:
-    asked = read_request(body(temperature=0.5, top_p=0.9, seed=3, stream=True, stream_options={"include_usage": True}))
+    request = read_request(
+        body(temperature=0.5, top_p=0.9, seed=3, stream=True, stream_options={"include_usage": True})
+    )
 
-    assert (asked.sampling, asked.stream, asked.include_usage) == (Sampling(0.5, 0.9, 3), True, True)
+    assert (request.sampling, request.stream, request.include_usage) == (Sampling(0.5, 0.9, 3), True, True)
 
 
 @pytest.mark.parametrize(
@@ -79,14 +81,14 @@ def test_sampling_and_streaming_are_read() -> None:
         (body(n=2), "'n' must be 1"),
     ],
 )
-def test_what_cannot_be_served_is_the_clients_fault(sent: bytes, message: str) -> None:
+def test_an_invalid_request_is_rejected_with_status_400(sent: bytes, message: str) -> None:
     with pytest.raises(RequestError, match=message) as caught:
         read_request(sent)
 
     assert caught.value.status == 400
 
 
-def test_an_error_has_llama_servers_form() -> None:
+def test_an_error_has_the_format_of_llama_server() -> None:
     expected = {"error": {"code": 400, "message": "no", "type": "invalid_request_error", "n_ctx": 8}}
 
     assert error_body(400, "invalid_request_error", "no", n_ctx=8) == expected

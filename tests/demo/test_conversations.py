@@ -10,7 +10,7 @@ from fcshim.prompt.render import render_result, render_system
 from fcshim.schema.validate import first_violation
 
 
-def test_a_seed_gives_the_same_conversation_again() -> None:
+def test_a_seed_gives_the_same_conversation() -> None:
     assert make_conversation(Random(9)) == make_conversation(Random(9))
 
 
@@ -25,18 +25,20 @@ def test_a_conversation_alternates_and_ends_with_the_assistant() -> None:
 def test_the_system_prompt_is_the_one_that_fcshim_sends() -> None:
     rng = Random(2)
     for _ in range(200):
-        scene = make_scenario(rng)
-        offer = render_system(FUNCTION_CALL, scene.tools, scene.choice, parallel=scene.parallel)
+        scenario = make_scenario(rng)
+        tools_prompt = render_system(FUNCTION_CALL, scenario.tools, scenario.choice, parallel=scenario.parallel)
 
-        assert scene.system() == (f"{scene.instructions}\n\n{offer}" if scene.instructions else offer)
+        assert scenario.system() == (
+            f"{scenario.instructions}\n\n{tools_prompt}" if scenario.instructions else tools_prompt
+        )
 
 
-def test_what_the_model_learns_to_write_is_read_as_the_calls_that_were_meant() -> None:
+def test_the_calls_of_a_response_are_parsed_back() -> None:
     rng = Random(3)
     for _ in range(300):
-        scene = make_scenario(rng)
-        exchange = make_exchange(rng, scene, rng.randint(1, 3))
-        events = parse(exchange.response(), tools=list(scene.tools))
+        scenario = make_scenario(rng)
+        exchange = make_exchange(rng, scenario, rng.randint(1, 3))
+        events = parse(exchange.response(), tools=list(scenario.tools))
         ends = [event for event in events if isinstance(event, ToolCallEnd)]
         read = [(end.tool_call_name, json.loads(end.tool_call_arguments_complete)) for end in ends]
 
@@ -45,16 +47,16 @@ def test_what_the_model_learns_to_write_is_read_as_the_calls_that_were_meant() -
         assert "".join(event.text for event in events if isinstance(event, Text)).strip() == ""
 
 
-def test_arguments_are_what_the_schema_admits() -> None:
+def test_arguments_match_the_schema() -> None:
     rng = Random(4)
     for _ in range(300):
-        scene = make_scenario(rng)
-        schemas = {tool.name: tool.parameters for tool in scene.tools}
-        for call in make_exchange(rng, scene, 1).calls:
+        scenario = make_scenario(rng)
+        schemas = {tool.name: tool.parameters for tool in scenario.tools}
+        for call in make_exchange(rng, scenario, 1).calls:
             assert first_violation(schemas[call.name], call.arguments) is None
 
 
-def test_the_command_holds_every_name_and_value() -> None:
+def test_the_command_contains_every_name_and_value() -> None:
     rng = Random(5)
     for _ in range(300):
         exchange = make_exchange(rng, make_scenario(rng), 1)
@@ -65,22 +67,23 @@ def test_the_command_holds_every_name_and_value() -> None:
 
 def test_a_forced_choice_is_obeyed() -> None:
     rng = Random(6)
-    scenes = [scene for scene in (make_scenario(rng) for _ in range(500)) if scene.choice.names]
-    for scene in scenes:
-        assert {call.name for call in make_exchange(rng, scene, 1).calls} <= set(scene.choice.names)
+    scenarios = [scenario for scenario in (make_scenario(rng) for _ in range(500)) if scenario.choice.names]
+    for scenario in scenarios:
+        assert {call.name for call in make_exchange(rng, scenario, 1).calls} <= set(scenario.choice.names)
 
-    assert scenes
+    assert scenarios
 
 
-def test_a_plain_scene_has_nothing_rare() -> None:
+def test_a_plain_scenario_has_no_tool_choice_and_parallel_calls() -> None:
     rng = Random(7)
 
     assert all(
-        (scene.choice, scene.parallel) == (AUTO, True) for scene in (make_scenario(rng, plain=True) for _ in range(300))
+        (scenario.choice, scenario.parallel) == (AUTO, True)
+        for scenario in (make_scenario(rng, plain=True) for _ in range(300))
     )
 
 
-def test_results_and_conclusions_are_in_order_and_tell_of_failure() -> None:
+def test_results_and_final_answers_are_in_order_and_report_failures() -> None:
     rng = Random(8)
     seen = set()
     for _ in range(300):
@@ -95,7 +98,7 @@ def test_results_and_conclusions_are_in_order_and_tell_of_failure() -> None:
     assert seen == {True, False}
 
 
-def test_an_echo_conversation_repeats_what_was_said() -> None:
+def test_an_echo_conversation_repeats_the_text() -> None:
     rng = Random(10)
     for _ in range(100):
         command, answer = make_echo_conversation(rng)
@@ -103,7 +106,7 @@ def test_an_echo_conversation_repeats_what_was_said() -> None:
         assert command.text.partition(" ")[2] == answer.text
 
 
-def test_tools_are_objects_that_every_codec_knows() -> None:
+def test_tools_have_object_schemas() -> None:
     tools = make_scenario(Random(11)).tools
 
     assert tools

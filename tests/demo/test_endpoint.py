@@ -14,14 +14,14 @@ SAY = {"model": "any", "messages": [{"role": "user", "content": "say hello world
 
 
 class CountingEngine(Engine):
-    """The engine itself, with a count of the tokens it was asked for; it never ends by itself."""
+    """An engine that counts the generated tokens, and whose text has no end token."""
 
-    asked = 0
+    generated = 0
 
     def generate(self, prompt: list[int], status: GenerationStatus, **options: Any) -> Iterator[str]:
         self._end_tokens = frozenset()
         for piece in super().generate(prompt, status, **options):
-            self.asked += 1
+            self.generated += 1
             yield piece
 
 
@@ -39,7 +39,7 @@ def chunks(text: str) -> list[Any]:
     return [json.loads(line) for line in lines]
 
 
-async def test_a_whole_reply_has_text_reason_and_usage(client: httpx.AsyncClient) -> None:
+async def test_an_unstreamed_reply_has_text_reason_and_usage(client: httpx.AsyncClient) -> None:
     reply = (await client.post("/v1/chat/completions", json=SAY)).json()
     choice, usage = reply["choices"][0], reply["usage"]
 
@@ -48,7 +48,7 @@ async def test_a_whole_reply_has_text_reason_and_usage(client: httpx.AsyncClient
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
 
 
-async def test_a_streamed_reply_is_the_same_in_pieces(client: httpx.AsyncClient) -> None:
+async def test_a_streamed_reply_has_the_same_text(client: httpx.AsyncClient) -> None:
     response = await client.post("/v1/chat/completions", json=SAY | {"stream": True})
     first, *rest, last = chunks(response.text)
 
@@ -58,7 +58,7 @@ async def test_a_streamed_reply_is_the_same_in_pieces(client: httpx.AsyncClient)
     assert (last["choices"][0]["delta"], last["choices"][0]["finish_reason"]) == ({}, "stop")
 
 
-async def test_usage_is_streamed_where_it_is_asked_for(client: httpx.AsyncClient) -> None:
+async def test_usage_is_streamed_on_request(client: httpx.AsyncClient) -> None:
     options = {"stream": True, "stream_options": {"include_usage": True}, "max_tokens": 1}
     response = await client.post("/v1/chat/completions", json=SAY | options)
     *_, last, usage = chunks(response.text)
@@ -77,30 +77,30 @@ async def test_tools_change_nothing(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/v1/health"])
-async def test_it_is_healthy(client: httpx.AsyncClient, path: str) -> None:
+async def test_the_health_endpoint_reports_ok(client: httpx.AsyncClient, path: str) -> None:
     assert (await client.get(path)).json() == {"status": "ok"}
 
 
-async def test_it_lists_its_model(client: httpx.AsyncClient) -> None:
+async def test_the_model_is_listed(client: httpx.AsyncClient) -> None:
     assert [model["id"] for model in (await client.get("/v1/models")).json()["data"]] == ["fcshim-tiny"]
 
 
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/"), ("GET", "/v1/chat/completions"), ("POST", "/v1/embeddings")]
 )
-async def test_other_paths_are_not_there(client: httpx.AsyncClient, method: str, path: str) -> None:
+async def test_other_paths_are_not_found(client: httpx.AsyncClient, method: str, path: str) -> None:
     response = await client.request(method, path)
 
     assert (response.status_code, response.json()["error"]["type"]) == (404, "not_found_error")
 
 
-async def test_a_bad_request_is_told_in_llama_servers_form(client: httpx.AsyncClient) -> None:
+async def test_a_bad_request_has_the_error_format_of_llama_server(client: httpx.AsyncClient) -> None:
     response = await client.post("/v1/chat/completions", content=b"{")
 
     assert (response.status_code, response.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
-async def test_a_prompt_that_does_not_fit_is_refused(client: httpx.AsyncClient) -> None:
+async def test_a_prompt_beyond_the_context_is_rejected(client: httpx.AsyncClient) -> None:
     long = {"messages": [{"role": "user", "content": "7 " * 5000}]}
     response = await client.post("/v1/chat/completions", json=long)
     error = response.json()["error"]
@@ -109,23 +109,23 @@ async def test_a_prompt_that_does_not_fit_is_refused(client: httpx.AsyncClient) 
     assert error["n_prompt_tokens"] > 4096
 
 
-async def test_it_stops_computing_when_the_client_leaves(engine: Engine) -> None:
+async def test_generation_stops_when_the_client_disconnects(engine: Engine) -> None:
     counting = CountingEngine.__new__(CountingEngine)
     counting.__dict__.update(engine.__dict__)
     async with serve_app(ChatEndpoint(counting)) as url, httpx.AsyncClient(trust_env=False) as client:
         async with client.stream("POST", f"{url}/v1/chat/completions", json=SAY | {"stream": True}) as response:
             async for _ in response.aiter_bytes():
                 break
-        then = 0
+        before = 0
         async with asyncio.timeout(30):
-            while then != counting.asked or not then:
-                then = counting.asked
+            while before != counting.generated or not before:
+                before = counting.generated
                 await asyncio.sleep(0.3)
 
-        assert then < 3000
+        assert before < 3000
 
 
-async def test_requests_at_the_same_time_do_not_mix(client: httpx.AsyncClient) -> None:
+async def test_concurrent_requests_do_not_mix(client: httpx.AsyncClient) -> None:
     words = ["rain", "snow", "tree", "house"]
     bodies = [{"messages": [{"role": "user", "content": f"say {word}"}]} for word in words]
     replies = await asyncio.gather(*(client.post("/v1/chat/completions", json=body) for body in bodies))

@@ -4,8 +4,8 @@ from fcshim.demo import evaluate
 from fcshim.demo.evaluate import Score, main
 
 
-def test_fresh_commands_are_copied_exactly_through_fcshim(capsys: pytest.CaptureFixture[str]) -> None:
-    """A part of the evaluation; the whole one is the command, with 200."""
+def test_new_commands_are_copied_exactly_through_fcshim(capsys: pytest.CaptureFixture[str]) -> None:
+    """A short run of the evaluation, with 20 commands instead of 200."""
     code = main(["--engine", "numpy", "--count", "20"])
     report = capsys.readouterr().out
 
@@ -18,19 +18,21 @@ def test_fresh_commands_are_copied_exactly_through_fcshim(capsys: pytest.Capture
     ]
 
 
-def test_a_missed_bar_is_the_exit_code(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(evaluate, "BAR", 1.1)
+def test_a_share_below_the_limit_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(evaluate, "PASS_SHARE", 1.1)
 
     assert main(["--engine", "numpy", "--count", "1"]) == 1
     assert "1 of 1" in capsys.readouterr().out
 
 
-def test_an_upstream_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_upstream_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--upstream", "http://127.0.0.1:9", "--count", "1"]) == 2
     assert "the proxy answered 502" in capsys.readouterr().err
 
 
-def test_a_score_counts_and_keeps_the_first_misses() -> None:
+def test_a_score_counts_and_keeps_the_first_failures() -> None:
     score = Score()
     for expected, got in [(1, 1), (2, 0), (3, 0), (4, 0), (5, 0)]:
         score.add(expected, got)

@@ -9,7 +9,7 @@ from fcshim.prompt import render
 from fcshim.resources import resource_dir
 
 
-def test_the_committed_model_was_trained_on_the_prompts_of_today(model_file: ModelFile) -> None:
+def test_the_committed_model_was_trained_on_the_current_prompts(model_file: ModelFile) -> None:
     """If this fails, a prompt template has changed: train the model again (see fcshim/demo/recipe)."""
     assert model_file.prompt_sha256 == fingerprint.prompt_sha256()
 

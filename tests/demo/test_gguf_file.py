@@ -9,7 +9,7 @@ from fcshim.demo.gguf_file import TINY_MODEL, ModelFile, load_model, require_pac
 from fcshim.errors import ConfigError
 
 
-def test_the_committed_model_is_small_and_whole(model_file: ModelFile) -> None:
+def test_the_committed_model_is_small_and_complete(model_file: ModelFile) -> None:
     sizes, weights = model_file.sizes, model_file.weights
 
     assert TINY_MODEL.stat().st_size < 1_700_000
@@ -19,7 +19,7 @@ def test_the_committed_model_is_small_and_whole(model_file: ModelFile) -> None:
     assert sizes.context == 4096
 
 
-def test_the_vocabulary_knows_its_special_tokens(model_file: ModelFile) -> None:
+def test_the_vocabulary_has_its_special_tokens(model_file: ModelFile) -> None:
     vocabulary = model_file.vocabulary
 
     assert {vocabulary.tokens[i] for i in vocabulary.special} == {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}
@@ -35,7 +35,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_model(tmp_path / "missing.gguf")
 
 
-def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_format_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "text.gguf"
     path.write_bytes(b"not a model at all, but long enough to be read as a header")
 
@@ -43,7 +43,7 @@ def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
         load_model(path)
 
 
-def test_a_model_of_another_architecture_is_refused(tmp_path: Path) -> None:
+def test_a_model_of_another_architecture_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "other.gguf"
     writer = gguf.GGUFWriter(path, "mamba")
     writer.add_name("other")
@@ -56,12 +56,12 @@ def test_a_model_of_another_architecture_is_refused(tmp_path: Path) -> None:
         load_model(path)
 
 
-def test_a_missing_package_is_told_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gguf", None)
 
     with pytest.raises(ConfigError, match=r"'gguf'.*pip install 'fcshim\[demo\]'"):
         load_model()
 
 
-def test_packages_that_are_there_are_no_error() -> None:
+def test_installed_packages_are_no_error() -> None:
     require_packages("numpy", "gguf")

@@ -34,7 +34,7 @@ def random_model(*, kv_heads: int, seed: int = 1) -> ModelFile:
 
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 @pytest.mark.parametrize("cuts", [[1, 2, 3, 4, 5, 6, 7], [3], [1, 6]])
-def test_the_cache_makes_no_difference(kv_heads: int, cuts: list[int]) -> None:
+def test_the_cache_does_not_change_the_logits(kv_heads: int, cuts: list[int]) -> None:
     model = Llama(random_model(kv_heads=kv_heads))
     whole = model.start_session().feed(IDS)
     session = model.start_session()
@@ -45,7 +45,7 @@ def test_the_cache_makes_no_difference(kv_heads: int, cuts: list[int]) -> None:
     assert session.length == len(IDS)
 
 
-def test_shared_keys_and_values_are_repeated_ones() -> None:
+def test_grouped_query_attention_equals_repeated_keys_and_values() -> None:
     shared = random_model(kv_heads=2)
     full = random_model(kv_heads=4)
     for name, weight in shared.weights.items():
@@ -60,7 +60,7 @@ def test_shared_keys_and_values_are_repeated_ones() -> None:
 KEYS_AND_VALUES = {"attn_k.weight", "attn_v.weight"}
 
 
-def test_a_later_token_does_not_change_an_earlier_one() -> None:
+def test_feeding_in_parts_gives_the_same_logits() -> None:
     model = Llama(random_model(kv_heads=4))
     session = model.start_session()
     session.feed(IDS[:4])
@@ -69,7 +69,7 @@ def test_a_later_token_does_not_change_an_earlier_one() -> None:
     np.testing.assert_allclose(after, model.start_session().feed([*IDS[:4], 7]), rtol=1e-4, atol=1e-5)
 
 
-def test_order_matters() -> None:
+def test_the_order_of_tokens_matters() -> None:
     model = Llama(random_model(kv_heads=4))
 
     assert not np.allclose(model.start_session().feed([1, 2, 3]), model.start_session().feed([2, 1, 3]))

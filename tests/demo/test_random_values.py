@@ -15,7 +15,7 @@ def is_json(text: str) -> bool:
     return True
 
 
-def test_a_seed_gives_the_same_material_again() -> None:
+def test_a_seed_gives_the_same_values() -> None:
     def draw() -> list[object]:
         rng = Random(5)
         return [random_values.value(rng, kind) for kind in random_values.KINDS * 20]
@@ -23,7 +23,7 @@ def test_a_seed_gives_the_same_material_again() -> None:
     assert draw() == draw()
 
 
-def test_tool_names_are_names_that_every_provider_takes() -> None:
+def test_tool_names_are_valid_for_every_provider() -> None:
     rng = Random(1)
     names = [random_values.tool_name(rng) for _ in range(2000)]
 
@@ -40,13 +40,13 @@ def test_a_word_never_looks_like_another_type() -> None:
 @pytest.mark.parametrize(
     ("kind", "types"), [("string", str), ("integer", int), ("number", (int, float)), ("boolean", bool)]
 )
-def test_values_are_of_the_type_that_was_asked_for(kind: str, types: type) -> None:
+def test_values_have_the_requested_type(kind: str, types: type) -> None:
     rng = Random(3)
 
     assert all(isinstance(random_values.value(rng, kind), types) for _ in range(500))
 
 
-def test_words_come_in_many_shapes() -> None:
+def test_words_have_many_shapes() -> None:
     rng = Random(4)
     drawn = " ".join(random_values.word(rng) for _ in range(2000))
     shapes = [r"\d{4}-\d\d-\d\d", r"\d\d:\d\d", r"\w+/\w+\.\w+", r"\w+@\w+\.\w+", r"[a-z]\d+", r"[^\x00-\x7f]"]

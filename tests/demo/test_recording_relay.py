@@ -8,14 +8,14 @@ from fcshim.demo.serving import serve_app
 SAY = {"messages": [{"role": "user", "content": "say rain"}], "stream": True}
 
 
-async def test_bytes_pass_and_are_remembered(engine: Engine) -> None:
+async def test_bytes_are_relayed_and_recorded(engine: Engine) -> None:
     async with serve_app(ChatEndpoint(engine)) as model, httpx.AsyncClient(trust_env=False) as client:
-        tap = RecordingRelay(client, model)
-        async with serve_app(tap) as relay:
-            answers = [await client.post(f"{url}/v1/chat/completions", json=SAY) for url in (model, relay)]
-            health = await client.get(f"{relay}/health")
+        relay = RecordingRelay(client, model)
+        async with serve_app(relay) as relay_url:
+            answers = [await client.post(f"{url}/v1/chat/completions", json=SAY) for url in (model, relay_url)]
+            health = await client.get(f"{relay_url}/health")
 
     assert [answer.text.count("data: ") for answer in answers] == [answers[0].text.count("data: ")] * 2
     assert answers[1].headers["content-type"] == "text/event-stream"
     assert health.json() == {"status": "ok"}
-    assert [(record.messages, record.text) for record in tap.records] == [([("user", "say rain")], "rain")]
+    assert [(record.messages, record.text) for record in relay.records] == [([("user", "say rain")], "rain")]

@@ -10,7 +10,7 @@ from fcshim.demo.run import run_demo
 from fcshim.demo.tool_client import TOOL
 
 
-def test_the_demo_calls_a_tool_and_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_calls_a_tool_and_shows_each_step(capsys: pytest.CaptureFixture[str]) -> None:
     code = run_demo(engine="numpy")
     shown = capsys.readouterr().out
 
@@ -28,7 +28,7 @@ def test_the_demo_calls_a_tool_and_shows_it(capsys: pytest.CaptureFixture[str]) 
         assert part in shown
 
 
-def test_it_serves_on_until_it_is_told_to_end() -> None:
+def test_with_serve_the_proxy_runs_until_a_signal() -> None:
     source = "import sys; from fcshim.demo.run import run_demo; sys.exit(run_demo(serve=True, engine='numpy'))"
     with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

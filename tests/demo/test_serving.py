@@ -22,7 +22,7 @@ def program(folder: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-async def test_the_embedded_runtime_serves_until_the_end_of_the_block() -> None:
+async def test_the_embedded_runtime_serves_until_its_context_ends() -> None:
     async with serve_model("numpy") as served:
         assert served.engine == "the embedded numpy runtime"
         assert await says_hello(served.url)
@@ -31,7 +31,7 @@ async def test_the_embedded_runtime_serves_until_the_end_of_the_block() -> None:
         await says_hello(served.url)
 
 
-async def test_without_a_llama_server_auto_is_the_embedded_runtime(
+async def test_without_a_llama_server_auto_uses_the_embedded_runtime(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -42,7 +42,7 @@ async def test_without_a_llama_server_auto_is_the_embedded_runtime(
 async def test_a_llama_server_on_path_serves_the_same_file(
     llama_server: LlamaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert llama_server.url  # there is a program
+    assert llama_server.url  # skips the test if there is no program
     program(tmp_path, f'exec "{find_llama_server(patient=False)}" "$@"')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     async with serve_model() as served:
@@ -53,7 +53,7 @@ async def test_a_llama_server_on_path_serves_the_same_file(
         await says_hello(served.url)
 
 
-async def test_a_llama_server_that_is_asked_for_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_llama_server_is_a_config_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(ConfigError, match="no llama-server on PATH"):
@@ -61,7 +61,7 @@ async def test_a_llama_server_that_is_asked_for_must_be_there(tmp_path: Path, mo
             pass
 
 
-async def test_a_llama_server_that_dies_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_llama_server_that_exits_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path, "exit 3")
     monkeypatch.setenv("PATH", str(tmp_path))
 

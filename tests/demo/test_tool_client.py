@@ -9,19 +9,19 @@ def message(name: str) -> ChatCompletionMessage:
     return ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call]})
 
 
-def test_a_call_is_run_and_its_result_added() -> None:
-    talk = ToolCallingClient(AsyncOpenAI(api_key="none"), "m")
-    (run,) = talk.run_tools(message("add_numbers"))
+def test_a_call_is_run_and_its_result_is_appended() -> None:
+    client = ToolCallingClient(AsyncOpenAI(api_key="none"), "m")
+    (run,) = client.run_tools(message("add_numbers"))
 
     assert (run.name, run.arguments, run.result) == ("add_numbers", {"first": 2, "second": 3}, "5")
-    assert talk.messages == [
+    assert client.messages == [
         {"role": "user", "content": QUESTION},
         {"role": "tool", "tool_call_id": "call_1", "content": "5"},
     ]
 
 
-def test_a_call_of_something_else_is_not_run() -> None:
-    talk = ToolCallingClient(AsyncOpenAI(api_key="none"), "m")
+def test_a_call_of_another_tool_is_not_run() -> None:
+    client = ToolCallingClient(AsyncOpenAI(api_key="none"), "m")
 
-    assert talk.run_tools(message("remove_numbers")) == []
-    assert talk.run_tools(ChatCompletionMessage(role="assistant", content="no")) == []
+    assert client.run_tools(message("remove_numbers")) == []
+    assert client.run_tools(ChatCompletionMessage(role="assistant", content="no")) == []
