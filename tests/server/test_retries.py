@@ -12,7 +12,7 @@ from tests.scripted import CUT, HANG, ROLE, Script, event, model_list, scripted_
 from tests.scripted import text_chunk as piece
 from tests.server.mcp_proxy import ADD, prompts, proxy_with_servers, stdio_server
 from tests.server.proxy import CHAT, chat_body, http_client, running_proxy, stream_documents, streamed_text
-from tests.server.test_api_pairs import TOOLS, ask, said
+from tests.server.test_api_pairs import TOOLS, ask, summary
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 STREAMS = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
@@ -46,7 +46,7 @@ async def test_a_failed_call_is_replaced_before_the_client_sees_it(codec, stream
     ):
         reply = await ask(url, codec, request(), stream=stream)
 
-    assert ("Well. ", CALLED, "tool_use") == said(reply)
+    assert ("Well. ", CALLED, "tool_use") == summary(reply)
     assert (20, 10) == (reply.usage.input_tokens, reply.usage.output_tokens)
     assert 2 == len(upstream.requests)
 
@@ -62,7 +62,7 @@ async def test_a_missing_required_call_is_retried(codec, stream):
     ):
         reply = await ask(url, codec, request(tool_choice=ToolChoice("required")), stream=stream)
 
-    assert ("", CALLED, "tool_use") == said(reply)
+    assert ("", CALLED, "tool_use") == summary(reply)
 
 
 @APIS
@@ -75,7 +75,7 @@ async def test_if_the_retry_fails_the_first_reply_stands(codec, stream, second):
     ):
         reply = await ask(url, codec, request(), stream=stream)
 
-    assert ("Well. " + UNKNOWN, [], "complete") == said(reply)
+    assert ("Well. " + UNKNOWN, [], "complete") == summary(reply)
     assert reply.error is None
 
 
@@ -89,7 +89,7 @@ async def test_a_retry_that_takes_too_long_is_abandoned(stream, second):
         reply = await ask(url, CODECS["openai_chat"], request(), stream=stream)
         await upstream.client_left.wait()
 
-    assert ("Well. " + UNKNOWN, [], "complete") == said(reply)
+    assert ("Well. " + UNKNOWN, [], "complete") == summary(reply)
 
 
 @APIS
@@ -120,7 +120,7 @@ async def test_two_retries_are_one_reply_with_their_total_usage(codec, stream):
     ):
         reply = await ask(url, codec, request(), stream=stream)
 
-    assert ("Well. ", CALLED, "tool_use") == said(reply)
+    assert ("Well. ", CALLED, "tool_use") == summary(reply)
     assert (30, 15) == (reply.usage.input_tokens, reply.usage.output_tokens)
 
 
@@ -144,7 +144,7 @@ async def test_a_truncated_call_is_resumed(codec, stream, between):
     ):
         reply = await ask(url, codec, Request(model="m", messages=(HELLO,), tools=TOOLS), stream=stream)
 
-    assert ("", CALLED, "tool_use") == said(reply)
+    assert ("", CALLED, "tool_use") == summary(reply)
     assert [GOOD[:AT]] * (1 + len(between)) == [each.body["messages"][-1]["content"] for each in upstream.requests[1:]]
 
 

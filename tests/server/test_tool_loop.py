@@ -18,16 +18,16 @@ def shout(word: str = "hey") -> str:
 
 
 def new(max_rounds=4, **fields):
-    kept = []
+    turns = []
     request = Request(model="m", messages=ASKED, tools=(Tool("theirs"),), **fields)
-    course = ToolLoop(
+    loop = ToolLoop(
         request,
         Executor([shout]),
         max_rounds=max_rounds,
         max_reply=1_000,
-        store_turn=lambda shown, real: kept.append((shown, real)),
+        store_turn=lambda shown, real: turns.append((shown, real)),
     )
-    return course, kept
+    return loop, turns
 
 
 def batch(*events):
@@ -43,87 +43,87 @@ RESULT = ToolMessage("1", (TextPart("HEY"),), "shout")
 
 
 async def test_the_next_request_holds_the_server_calls_and_their_results():
-    course, kept = new()
-    course.feed(batch(*call("shout", "1"), Stop("tool_use")))
+    loop, turns = new()
+    loop.feed(batch(*call("shout", "1"), Stop("tool_use")))
 
-    assert [] == await course.run_tools()
-    assert (*ASKED, OURS, RESULT) == course.request.messages
-    assert not course.finished
+    assert [] == await loop.run_tools()
+    assert (*ASKED, OURS, RESULT) == loop.request.messages
+    assert not loop.finished
 
-    course.feed(batch(Text("Done."), Stop("complete")))
+    loop.feed(batch(Text("Done."), Stop("complete")))
     said = AssistantMessage((TextPart("Done."),))
 
-    assert course.finished
-    assert [(said, (OURS, RESULT, said))] == kept
+    assert loop.finished
+    assert [(said, (OURS, RESULT, said))] == turns
 
 
 async def test_a_mixed_turn_ends_after_the_server_calls():
-    course, kept = new()
-    course.feed(batch(*call("shout", "1"), *call("theirs", "2"), Stop("tool_use")))
-    rest = await course.run_tools()
+    loop, turns = new()
+    loop.feed(batch(*call("shout", "1"), *call("theirs", "2"), Stop("tool_use")))
+    rest = await loop.run_tools()
     theirs = ToolCall("2", "theirs", "{}")
 
     assert batch(Stop("tool_use")) == rest
-    assert course.finished
-    assert [(AssistantMessage((), (theirs,)), (AssistantMessage((), (*OURS.tool_calls, theirs)), RESULT))] == kept
+    assert loop.finished
+    assert [(AssistantMessage((), (theirs,)), (AssistantMessage((), (*OURS.tool_calls, theirs)), RESULT))] == turns
 
 
 def test_a_reply_without_server_calls_stores_nothing():
-    course, kept = new()
-    course.feed(batch(*call("theirs", "2"), Stop("tool_use")))
+    loop, turns = new()
+    loop.feed(batch(*call("theirs", "2"), Stop("tool_use")))
 
-    assert course.finished
-    assert [] == kept
+    assert loop.finished
+    assert [] == turns
 
 
 async def test_a_required_tool_choice_stays_required():
-    course, _ = new(tool_choice=ToolChoice("required"))
-    course.feed(batch(*call("shout", "1"), Stop("tool_use")))
-    await course.run_tools()
+    loop, _ = new(tool_choice=ToolChoice("required"))
+    loop.feed(batch(*call("shout", "1"), Stop("tool_use")))
+    await loop.run_tools()
 
-    assert ToolChoice("required") == course.request.tool_choice
+    assert ToolChoice("required") == loop.request.tool_choice
 
 
 async def test_the_last_round_may_not_call_server_tools_only():
-    course, _ = new(max_rounds=1)
-    course.feed(batch(*call("shout", "1"), Stop("tool_use")))
+    loop, _ = new(max_rounds=1)
+    loop.feed(batch(*call("shout", "1"), Stop("tool_use")))
     with pytest.raises(ModelOutputError, match="still calls tools in reply 1"):
-        await course.run_tools()
-    course, _ = new(max_rounds=1)
-    course.feed(batch(*call("shout", "1"), *call("theirs", "2"), Stop("tool_use")))
+        await loop.run_tools()
+    loop, _ = new(max_rounds=1)
+    loop.feed(batch(*call("shout", "1"), *call("theirs", "2"), Stop("tool_use")))
 
-    assert await course.run_tools()
+    assert await loop.run_tools()
 
 
 async def test_restart_is_possible_until_tools_have_run():
-    course, _ = new()
-    course.feed(batch(Error("upstream_error", "no tools here")))
+    loop, _ = new()
+    loop.feed(batch(Error("upstream_error", "no tools here")))
 
-    assert course.finished
-    assert not course.has_run_tools
+    assert loop.finished
+    assert not loop.has_run_tools
 
-    course.restart()
+    loop.restart()
 
-    assert not course.finished
+    assert not loop.finished
 
-    course.feed(batch(*call("shout", "1"), Stop("tool_use")))
-    await course.run_tools()
+    loop.feed(batch(*call("shout", "1"), Stop("tool_use")))
+    await loop.run_tools()
 
-    assert course.has_run_tools
+    assert loop.has_run_tools
 
 
 @pytest.mark.parametrize(
     "left", [[], batch(Error("upstream_error", "lost")), batch(*call("shout", "1"), Stop("tool_use"))]
 )
 def test_an_upstream_failure_gives_one_error_event(left):
-    course, kept = new()
+    loop, turns = new()
 
-    assert batch(Error("upstream_error", "lost")) == course.fail(left, LOST)
-    assert course.finished
-    assert [] == kept
+    assert batch(Error("upstream_error", "lost")) == loop.fail(left, LOST)
+    assert loop.finished
+    assert [] == turns
 
 
 def test_a_failure_after_the_stop_event_leaves_the_reply_complete():
-    course, _ = new()
+    loop, _ = new()
 
-    assert batch(Text("Done."), Stop("complete")) == course.fail(batch(Text("Done."), Stop("complete")), LOST)
+    assert batch(Text("Done."), Stop("complete")) == loop.fail(batch(Text("Done."), Stop("complete")), LOST)

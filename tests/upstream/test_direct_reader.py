@@ -1,4 +1,4 @@
-"""A body that is poured: each read at once, in order, to its end; what is not wanted waits upstream."""
+"""Direct reads of a body: each read at once, in order, to its end; unread bytes wait upstream."""
 
 import asyncio
 import contextlib

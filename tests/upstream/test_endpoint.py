@@ -1,4 +1,4 @@
-"""The endpoint behind us, over real sockets: one kind of error, connections closed when left, kept when read."""
+"""The endpoint over real sockets: one kind of error, connections closed when left, reused when read."""
 
 import asyncio
 import contextlib
@@ -68,8 +68,8 @@ async def test_a_codecs_request_is_sent_with_its_headers_and_the_key():
     assert "user-agent" not in heard.headers
 
 
-def asking_first(lead=b""):
-    """Make a request that follows from the answer to another one."""
+def request_with_follow_up(lead=b""):
+    """Make a request with a follow-up."""
     return UpstreamRequest(
         "//page", b"[1]", follow_up=lambda answer: FollowUp(UpstreamRequest("//rest", b"<" + answer + b">"), lead)
     )
@@ -80,7 +80,7 @@ async def test_the_first_reply_makes_the_follow_up_whose_reply_is_returned():
     async with (
         raw_upstream(page, stream_texts("ok")) as server,
         Upstream(server.url, key=Secret("key")) as upstream,
-        upstream.send_request(asking_first(), headers=[(b"x-trace", b"7")]) as reply,
+        upstream.send_request(request_with_follow_up(), headers=[(b"x-trace", b"7")]) as reply,
     ):
         body = b"".join([data async for data in reply])
     first, second = server.requests
@@ -99,7 +99,7 @@ async def test_a_follow_up_may_add_a_prefix_to_the_body(poured):
     async with (
         raw_upstream(fixed_reply(200, b"page"), stream_texts("ok")) as server,
         Upstream(server.url) as upstream,
-        upstream.send_request(asking_first(lead=b"data: 1\n\n")) as reply,
+        upstream.send_request(request_with_follow_up(lead=b"data: 1\n\n")) as reply,
     ):
         got = []
         if poured:
@@ -116,7 +116,7 @@ async def test_a_refused_first_request_is_the_reply():
     async with (
         raw_upstream(refused) as server,
         Upstream(server.url) as upstream,
-        upstream.send_request(asking_first(lead=b"x")) as reply,
+        upstream.send_request(request_with_follow_up(lead=b"x")) as reply,
     ):
         assert (404, b"no such page") == (reply.status, await reply.read_error())
     assert 1 == len(server.requests)
@@ -127,7 +127,7 @@ async def test_a_refused_follow_up_is_returned_unchanged():
     async with (
         raw_upstream(fixed_reply(200, b"page"), refused) as server,
         Upstream(server.url) as upstream,
-        upstream.send_request(asking_first(lead=b"x")) as reply,
+        upstream.send_request(request_with_follow_up(lead=b"x")) as reply,
     ):
         assert (400, b"bad grammar") == (reply.status, await reply.read_error())
 
@@ -143,7 +143,7 @@ async def test_leaving_during_the_first_request_closes_the_connection():
 
 
 async def _replies(upstream):
-    async with upstream.send_request(asking_first()) as reply:
+    async with upstream.send_request(request_with_follow_up()) as reply:
         yield reply
 
 
@@ -246,7 +246,7 @@ async def test_a_connection_that_is_not_accepted_is_a_timeout():
 
 @contextlib.contextmanager
 def full_backlog():
-    """Listen without ever accepting, with the queue full: the system then lets further connections wait."""
+    """Listen without accepting, with a full queue: further connections then wait."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""The upstream's reply: documented streams, and streams as bad as they come."""
+"""The upstream's reply: documented streams, and malformed ones."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def event(kind: str, **fields: object) -> bytes:
 
 
 def short(events: list) -> list:
-    """Leave out what has its default value, zero counts included: vectors may write them or not."""
+    """Drop default values, zero counts included: vectors may have them or not."""
     return [
         [0, {name: value for name, value in each.items() if value not in (None, [], 0) or name == "index"}]
         for each in events

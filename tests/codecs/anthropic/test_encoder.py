@@ -1,4 +1,4 @@
-"""The client's stream: what it holds for every event, and law 9."""
+"""The client's stream for every event, and law 9."""
 
 import json
 
@@ -28,7 +28,7 @@ def written(*events, close=True, reads=1, **fields):
 
 
 def stream(*events, **fields):
-    """Give the events on the wire: the name in `event:` must be the type of the data."""
+    """Return the events on the wire; the name in `event:` must be the type of the data."""
     parts = written(*events, **fields).decode().split("\n\n")
 
     assert "" == parts.pop()
@@ -202,7 +202,7 @@ def signed(draw):
 
 @given(signed(), st.data())
 def test_what_is_encoded_decodes_to_the_same_events(events, data):
-    """Law 9, under random cuts of the bytes."""
+    """Law 9, with the bytes split at random."""
     *said, stop = events
     body = written(*said, Usage(7, 5, 3), stop)
     found = decode_body(cut(body, lambda: data.draw(st.integers(1, 300))), Anthropic)

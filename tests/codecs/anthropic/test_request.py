@@ -1,4 +1,4 @@
-"""The client's request: everything that clients send, and what is refused in which words."""
+"""The client's request: everything that clients send, and what is rejected with which message."""
 
 import json
 

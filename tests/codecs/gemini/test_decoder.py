@@ -1,4 +1,4 @@
-"""The upstream's reply: documented streams, and streams as bad as they come."""
+"""The upstream's reply: documented streams, and malformed ones."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ def body_of(case: dict) -> bytes:
 
 
 def short(events: list) -> list:
-    """Leave out what has its default value, zero counts included: vectors may write them or not."""
+    """Drop default values, zero counts included: vectors may have them or not."""
     return [
         {name: value for name, value in each.items() if value not in (None, [], 0) or name == "index"}
         for each in events

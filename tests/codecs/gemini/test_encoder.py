@@ -1,4 +1,4 @@
-"""The client's stream: what it holds for every event, and law 9."""
+"""The client's stream for every event, and law 9."""
 
 import json
 
@@ -160,7 +160,7 @@ def test_a_ping_is_white_space():
 
 
 def as_api_events(events):
-    """Give the events as this API can say them: calls whole and in JSON of its own."""
+    """Return the events as this API can express them: complete calls, with arguments as re-encoded JSON."""
     for event in events:
         match event:
             case ToolCallChunk():
@@ -178,7 +178,7 @@ def plain(arguments):
 
 @st.composite
 def signed(draw):
-    """Draw a reply in which a call may carry a signature, as the API gives them."""
+    """Draw a reply in which a call may have a signature, as in the API."""
     events = []
     for event in draw(replies()):
         if isinstance(event, ToolCallStart) and draw(st.booleans()):
@@ -189,7 +189,7 @@ def signed(draw):
 
 @given(signed(), st.booleans(), st.data())
 def test_what_is_encoded_decodes_to_the_same_events(events, array, data):
-    """Law 9, under random cuts of the bytes, as events and as an array. Signatures of others come wrapped."""
+    """Law 9, with the bytes split at random, as events and as an array. Foreign signatures arrive wrapped."""
     *said, stop = events
     body = written(*said, Usage(7, 5, 3, 2), stop, style="array thoughts" if array else "thoughts")
     found = decode_body(cut(body, lambda: data.draw(st.integers(1, 300))), Gemini)

@@ -1,4 +1,4 @@
-"""The client's request: everything that clients send, in both spellings, and what is refused."""
+"""The client's request: everything that clients send, in both spellings, and what is rejected."""
 
 import json
 import re
@@ -61,7 +61,7 @@ def answered(name="f", response=None, **fields):
 
 
 def snake(value):
-    """Spell every key the other way."""
+    """Convert every key to the other spelling."""
     if isinstance(value, list):
         return [snake(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Thought signatures travel as base64 and come back as they were."""
+"""Thought signatures are sent as base64 and returned as they were."""
 
 import base64
 

@@ -166,7 +166,7 @@ def test_generate_replies_have_no_calls():
 
 
 def as_read(events):
-    """Give events as this format can say them: calls whole, their arguments as what they mean."""
+    """Return events as this format can express them: complete calls, with decoded arguments."""
     found, good = [], False
     for event in events:
         match event:
@@ -192,7 +192,7 @@ def meant(event):
 
 @given(replies(), st.integers(0, 2**32))
 def test_what_is_encoded_decodes_to_the_same_events(events, seed):
-    """Law 9, under random cuts of the bytes."""
+    """Law 9, with the bytes split at random."""
     *said, stop = events
     random_ = random.Random(seed)
     encoder = OLLAMA.encoder(request(), IDENTITY)
