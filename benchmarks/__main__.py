@@ -1,7 +1,6 @@
-"""Run every benchmark: `python -m benchmarks [--quick]`.
+"""Runs every benchmark: `python -m benchmarks [--quick]`.
 
-Rule: each in a process of its own, so that none warms or burdens another; the status says whether a bar was missed.
-Neighbours: each can be run by itself, with more options.
+Rule: each benchmark runs in its own process, so that none affects another; the exit status is 1 if a bar was missed.
 """
 
 import subprocess
@@ -14,15 +13,15 @@ BENCHMARKS = (
     ("proxy",),
     ("apis",),
     ("servers",),
-    # These two want a llama-server, and find one as the tests do.
+    # These two need a llama-server, which they find in the same way as the tests.
     ("constrain", "--engine"),
     ("reliability",),
 )
-"""Each with the options that it always gets here."""
+"""The benchmarks, with the options that they get in a full run."""
 
 
 def main() -> int:
-    """Run them in turn with the options given."""
+    """Run the benchmarks one after the other, with the options of the command line."""
     commands = [[sys.executable, "-m", f"benchmarks.{name}", *own, *sys.argv[1:]] for name, *own in BENCHMARKS]
     return max(abs(subprocess.run(command, check=False).returncode) for command in commands)
 

@@ -1,8 +1,7 @@
-"""What each client API costs beside the Chat API, through the whole proxy, in one run.
+"""The cost of each client API, relative to the Chat API, through the whole proxy in one run.
 
-Rule: loopback only, every loop bounded; all APIs are measured in turns, so that what the machine does besides is the
-same for all.
-Neighbours: `proxy` has the endpoint, the proxy and the load.
+Rule: loopback only, every loop is bounded. The APIs are measured in turns, so that other load on the machine affects
+all of them equally.
 """
 
 import statistics
@@ -24,7 +23,7 @@ _STREAMS = 20
 _PAUSE = 0.005
 _ROUNDS = 5
 _SHORT_STREAMS = 150
-"""Streams of one chunk each, one after the other: what is between a request and the first chunk of its answer."""
+"""Streams of one chunk each, one after the other, for the time from a request to the first chunk of its reply."""
 _LIMIT = 1.3
 
 
@@ -37,7 +36,7 @@ class ApiCosts:
 
 
 def main() -> int:
-    """Measure and report."""
+    """Measure, report and return the exit status."""
     options = arguments(__doc__.partition("\n")[0]).parse_args()
     report = Report("apis")
     chunks = 300 if options.quick else 600
@@ -59,15 +58,15 @@ def _measure(process: Process, api: str, chunks: int) -> ApiCosts:
 
 def _first_chunk_milliseconds(process: Process) -> dict[str, float]:
     """Return the median milliseconds until the first chunk; the APIs take turns request by request."""
-    seen = {api: LoadResult() for api in CODECS}
+    results = {api: LoadResult() for api in CODECS}
 
     async def ask() -> None:
         for _ in range(_SHORT_STREAMS):
-            for api, found in seen.items():
-                await read_stream(process.port, f"{TEXT}:1:0", found, api)
+            for api, result in results.items():
+                await read_stream(process.port, f"{TEXT}:1:0", result, api)
 
     uvloop.run(ask())
-    return {api: found.median_first_chunk * 1e3 for api, found in seen.items()}
+    return {api: result.median_first_chunk * 1e3 for api, result in results.items()}
 
 
 def _cpu(process: Process, api: str, kind: str, chunks: int) -> float:
@@ -77,18 +76,18 @@ def _cpu(process: Process, api: str, kind: str, chunks: int) -> float:
 
 
 def _load(process: Process, api: str, script: str, count: int) -> LoadResult:
-    seen = uvloop.run(read_streams(process.port, count, script, api))
-    if seen.completed != count:
-        raise RuntimeError(f"{api}: {count - seen.completed} of {count} streams broke")
-    return seen
+    result = uvloop.run(read_streams(process.port, count, script, api))
+    if result.completed != count:
+        raise RuntimeError(f"{api}: {count - result.completed} of {count} streams broke")
+    return result
 
 
 def _report_costs(report: Report, rounds: Sequence[dict[str, ApiCosts]], firsts: dict[str, float]) -> None:
     kinds = ("CPU per chunk of text", "CPU per chunk of arguments", "time to the first chunk")
     medians = {
         api: (
-            statistics.median(found[api].text for found in rounds),
-            statistics.median(found[api].call for found in rounds),
+            statistics.median(costs[api].text for costs in rounds),
+            statistics.median(costs[api].call for costs in rounds),
             firsts[api],
         )
         for api in CODECS

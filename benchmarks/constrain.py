@@ -1,7 +1,6 @@
-"""What holding a model to a grammar costs, and how many demanded calls of a random model are valid under it.
+"""The cost of constraining a model with a grammar, and how many required calls of a random model are then valid.
 
-Rule: without `--engine` only times are measured; with it, the calls go through a real llama-server, streamed.
-Neighbours: `tests.engine` has the server, the model and the fifty schemas; `proxy` the endpoint and the load.
+Rule: without `--engine` only times are measured; with it, calls of random models are streamed from a real llama-server.
 
 Run `python -m benchmarks.constrain --engine`; it takes some minutes.
 """
@@ -43,16 +42,16 @@ TOOLS = 128
 ROUNDS = 7
 OFFERED_TOOLS = 10
 FIRST_CHUNK_DELAY = 0.02
-"""Seconds that the scripted endpoint takes to its first chunk: less than any model."""
+"""Seconds until the first chunk of the scripted endpoint: less than any model takes."""
 FIRST_CHUNK_REQUESTS = 200
-"""Requests of each kind, one after the other."""
+"""Requests for each tool choice, one after the other."""
 VOCABULARIES = {"SentencePiece": sentencepiece_vocabulary, "bytes": byte_level_vocabulary}
 
 
 def main() -> int:
-    """Measure and tell."""
+    """Measure, report and return the exit status."""
     parser = arguments(__doc__.partition("\n")[0])
-    parser.add_argument("--engine", action="store_true", help="also ask random models on a llama-server for calls")
+    parser.add_argument("--engine", action="store_true", help="also request calls of random models on a llama-server")
     options = parser.parse_args()
     report = Report("constrain")
     schemas = list(SCHEMAS.values())
@@ -81,45 +80,50 @@ def _ask_random_models(report: Report, calls: int) -> None:
             with running(program, model, Path(folder)) as server:
                 valid, seconds = asyncio.run(valid_calls(server.url, calls))
         rows.append((name, valid, calls, len(SCHEMAS), seconds))
-        report.bar(f"demanded calls that are not valid, {name}", calls - valid, 0)
-    report.table("demanded calls of random models", ("vocabulary", "valid", "asked", "schemas", "seconds"), rows)
+        report.bar(f"required calls that are not valid, {name}", calls - valid, 0)
+    report.table("required calls of random models", ("vocabulary", "valid", "asked", "schemas", "seconds"), rows)
 
 
 def _compare_first_chunks(report: Report, tools: list[Tool], count: int) -> None:
-    """Compare a proxy that holds calls to a grammar, made beforehand, with one that is told not to."""
+    """Compare the first chunk of a proxy that sends a grammar, which is cached by then, with `--constrain off`."""
     script = f"{CALL}:1:{FIRST_CHUNK_DELAY}"
     with (
         tempfile.TemporaryDirectory() as folder,
         scripted_upstream() as upstream,
-        proxy("fcshim", upstream, Path(folder), "--constrain", "off") as free,
-        proxy("fcshim", upstream, Path(folder), "--constrain", "llama-server") as holding,
+        proxy("fcshim", upstream, Path(folder), "--constrain", "off") as unconstrained,
+        proxy("fcshim", upstream, Path(folder), "--constrain", "llama-server") as constrained,
     ):
-        for what, choice in (("demanded", ToolChoice("required")), ("free", AUTO)):
-            asked = encode_request(script, CHAT, tools, choice)
-            without, held = (median * 1e3 for median in uvloop.run(_median_first_chunks((free, holding), asked, count)))
+        for what, choice in (("required", ToolChoice("required")), ("free", AUTO)):
+            request = encode_request(script, CHAT, tools, choice)
+            without, with_grammar = (
+                median * 1e3
+                for median in uvloop.run(_median_first_chunks((unconstrained, constrained), request, count))
+            )
             report.table(
                 f"a call that is {what}",
                 ("constrain", "ms to the first chunk"),
-                [("off", without), ("llama-server", held)],
+                [("off", without), ("llama-server", with_grammar)],
             )
-            report.bar(f"first chunk of a call that is {what}, beside `constrain: off`", held / without, 1.05, "x")
+            report.bar(
+                f"first chunk of a call that is {what}, beside `constrain: off`", with_grammar / without, 1.05, "x"
+            )
 
 
-async def _median_first_chunks(proxies: Sequence[Process], asked: bytes, count: int) -> list[float]:
-    """Return the median seconds until the first chunk; the proxies take turns, in changing order."""
+async def _median_first_chunks(proxies: Sequence[Process], request: bytes, count: int) -> list[float]:
+    """Return the median seconds until the first chunk; the proxies take turns, in alternating order."""
     for process in proxies:
-        await send_request(process.port, asked, LoadResult())
-    found = [LoadResult() for _ in proxies]
-    turns = list(zip(proxies, found, strict=True))
+        await send_request(process.port, request, LoadResult())
+    results = [LoadResult() for _ in proxies]
+    turns = list(zip(proxies, results, strict=True))
     for _ in range(count):
         turns.reverse()
-        for process, seen in turns:
-            await send_request(process.port, asked, seen)
-    return [seen.median_first_chunk for seen in found]
+        for process, result in turns:
+            await send_request(process.port, request, result)
+    return [result.median_first_chunk for result in results]
 
 
 def grammar_milliseconds(tools: list[Tool], dialect: Dialect) -> float:
-    """Return the best time of some, since the machine may be busy; each begins with nothing known of the dialect."""
+    """Return the best of several times, since the machine may be busy; caches are cleared before each."""
     times = []
     for _ in range(ROUNDS):
         for known in (call_template_of, text_excluding, compile_tags):
@@ -133,13 +137,13 @@ def grammar_milliseconds(tools: list[Tool], dialect: Dialect) -> float:
 
 
 async def valid_calls(url: str, calls: int) -> tuple[int, float]:
-    """Ask so many times; give how often a valid call came, and the seconds that it took."""
+    """Send `calls` requests; return the number of valid calls and the seconds."""
     names = list(SCHEMAS)
     slots = asyncio.Semaphore(SLOTS)
     async with Client(url) as client:
 
         async def valid(number: int) -> bool:
-            """Every other call is named, the others are required; of the named ones every other one is the only one."""
+            """Send one request: half of them name the tool, half require any; half of each forbid parallel calls."""
             name = names[number % len(names)]
             is_named, alone = number // len(names) % 2 == 0, number // len(names) % 4 < 2
             other = names[(number + 1) % len(names)]
@@ -150,14 +154,14 @@ async def valid_calls(url: str, calls: int) -> tuple[int, float]:
             fields = {"tool_choice": choice, "parallel_tool_calls": not alone, "max_tokens": TOKENS, "seed": number}
             async with slots, client.stream(f"Go {number}.", tools, temperature=1.0, **fields) as stream:
                 reply = fold([event async for event in stream])
-            right = is_valid(reply, [name] if is_named else [name, other], alone=alone)
-            if not right:
+            is_right = is_valid(reply, [name] if is_named else [name, other], alone=alone)
+            if not is_right:
                 print(number, name, reply.stop_reason, [call.tool_call_arguments_complete for call in reply.tool_calls])
-            return right
+            return is_right
 
         started = time.perf_counter()
-        found = await asyncio.gather(*map(valid, range(calls)))
-        return sum(found), time.perf_counter() - started
+        results = await asyncio.gather(*map(valid, range(calls)))
+        return sum(results), time.perf_counter() - started
 
 
 def is_valid(reply: Reply, names: list[str], *, alone: bool) -> bool:

@@ -1,7 +1,6 @@
-"""What each kind of dialect costs per chunk, and reading all dialects at once.
+"""The cost per chunk of parsing each kind of dialect, and of parsing all dialects at once.
 
 Rule: CPU time of this process, best of interleaved rounds; a bar compares numbers of one run.
-Neighbours: `parser` measures the default dialect and its rivals, `report` prints, the templates write what is read.
 """
 
 import functools
@@ -26,14 +25,14 @@ STRING_START = "§"
 ROUNDS = 5
 _VALUES = "small values"
 _SMALL_VALUES_LIMITS = {"pythonic": 3, "qwen3_xml": 3}
-"""Bars where values are transcoded, or read twice: first to see where they end, then as JSON."""
+"""Higher bars, in microseconds, for dialects whose values are transcoded, or scanned for their end before parsing."""
 MEASURED = ("function_call", "hermes", "qwen3_xml", "pythonic", "deepseek_v31", "kimi_k2")
 CODE_REPLY = "const a = {b: [1, 2]};\nif (a < b && c > d) { f(a[0], \"<div>\"); }\n  // [note] 'x' -> {y}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class ParserSetup:
-    """How a parser is set up, and the dialect in which the calls that it reads are written."""
+    """The options of a parser, and the dialect of the replies that it parses."""
 
     name: str
     reply_dialect: str
@@ -48,7 +47,7 @@ SETUPS = [
 
 
 def main() -> int:
-    """Run all measurements; 1 when a bar was missed."""
+    """Measure, report and return the exit status: 1 if a bar was missed."""
     options = options_parser("Measure the dialects.").parse_args()
     report = Report("dialects")
     sizes = SIZES[:-1] if options.quick else SIZES
@@ -90,7 +89,7 @@ def _measure(setup: ParserSetup, sizes: tuple[int, ...], rounds: int) -> dict[st
 
 @functools.cache
 def _string_stream(dialect: str, size: int) -> tuple[str, str]:
-    """Return a call up to the beginning of a long string, and the string."""
+    """Return the text of a call up to the start of a long string, and the string."""
     content = STRING_START + CODE * (size // len(CODE) + 1)
     text = render_calls(
         DIALECTS[dialect], [("f", json.dumps({"path": "a.py", "content": content}, ensure_ascii=False))]
@@ -101,7 +100,7 @@ def _string_stream(dialect: str, size: int) -> tuple[str, str]:
 
 @functools.cache
 def _values_stream(dialect: str) -> str:
-    """Return a call with many small values."""
+    """Return the text of a call with many small values."""
     rows = [
         {"id": number, "name": f"n{number}", "tags": ["x", None], "on": True}
         for number in range(SMALL_VALUES_SIZE // 56)

@@ -1,7 +1,6 @@
-"""What it costs to start: `import fcshim` and the commands, beside a Python that does nothing.
+"""The time to start: `import fcshim` and the commands, compared with an empty Python program.
 
-Rule: every start is a process of its own, in turns, with the files warm in the cache; the best of each counts.
-Neighbours: `report` prints.
+Rule: every start is a process of its own, in turns, with the files in the page cache; the best time of each counts.
 """
 
 import subprocess
@@ -24,7 +23,7 @@ _STARTS = {
 
 
 def main() -> int:
-    """Measure and report."""
+    """Measure, report and return the exit status."""
     options = arguments(__doc__.partition("\n")[0]).parse_args()
     best = measure(rounds=5 if options.quick else 20)
     report = Report("import_time")
@@ -36,7 +35,7 @@ def main() -> int:
 
 
 def measure(rounds: int) -> dict[str, float]:
-    """Return the shortest time of each start, in seconds; the first round only warms the cache."""
+    """Return the shortest time of each start in seconds; the first round only fills the page cache."""
     times: dict[str, list[float]] = {name: [] for name in _STARTS}
     for _ in range(rounds + 1):
         for name, start in _STARTS.items():

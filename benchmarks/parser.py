@@ -1,7 +1,6 @@
-"""What the parser costs: per chunk, beside re-parsing at each chunk, and on hostile replies.
+"""The cost of the parser: per chunk, compared with re-parsing at each chunk, and on hostile replies.
 
 Rule: CPU time of this process, best of interleaved rounds; a bar compares numbers of one run.
-Neighbours: `report` prints, `tests.parse.hostile` holds the hostile families, the design holds the bars.
 """
 
 import gc
@@ -31,26 +30,26 @@ REPARSERS: dict[str, tuple[Callable[[str], object], int]] = {
     "partial-json-parser": (partial_json_parser.loads, 100_000),
     "json-repair": (json_repair.loads, 10_000),
 }
-"""Each with the largest size that it is asked for: all of them read the whole text again at every chunk."""
+"""JSON parsers with the largest size to measure: all of them parse the whole text again at every chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParserInput:
-    """What a parser is fed before the clock starts, and what while it runs."""
+    """The text that a parser is fed before the measurement starts, and the text of the measurement."""
 
     before: str
     text: str
 
 
 class NoOpParser:
-    """The floor: a method that is called and does nothing."""
+    """The lower bound of a measurement: a method that does nothing."""
 
     def feed(self, text: str) -> None:
         """Do nothing."""
 
 
 def main() -> int:
-    """Run all measurements; 1 when a bar was missed."""
+    """Measure, report and return the exit status: 1 if a bar was missed."""
     options = arguments("Measure the parser.").parse_args()
     report = Report("parser")
     sizes = SIZES[:-1] if options.quick else SIZES
@@ -62,18 +61,18 @@ def main() -> int:
 
 
 def text_stream(size: int) -> ParserInput:
-    """Prose with Markdown in it."""
+    """Return prose with Markdown."""
     return ParserInput("", (PROSE * (size // len(PROSE) + 1))[:size])
 
 
 def string_stream(size: int) -> ParserInput:
-    """One long string of code, as when a file is written."""
+    """Return a call with one long string of code, like a call that writes a file."""
     escaped = json.dumps(CODE)[1:-1]
     return ParserInput(BODY + '{"path": "a.py", "content": "', escaped * (size // len(escaped) + 1))
 
 
 def values_stream(size: int) -> ParserInput:
-    """Many small members."""
+    """Return a call with many small values."""
     rows = [{"id": number, "name": f"n{number}", "tags": ["x", None], "on": True} for number in range(size // 56 + 1)]
     return ParserInput(BODY + '{"rows": [', json.dumps(rows)[1:-1])
 
@@ -104,7 +103,7 @@ def _empty_call_seconds() -> float:
 
 
 def _interleaved(streams: dict[int, ParserInput], rounds: int) -> dict[int, float]:
-    """Return seconds per chunk for each size, best of rounds that take the sizes in turn."""
+    """Return seconds per chunk for each size: the best of several rounds over all sizes."""
     best = dict.fromkeys(streams, float("inf"))
     for _ in range(rounds):
         for size, stream in streams.items():
@@ -128,7 +127,7 @@ def time_feed(feed: Callable[[str], object], pieces: Sequence[str]) -> float:
 
 
 def _compare_with_reparsing(report: Report, sizes: Sequence[int]) -> None:
-    """Compare with reading the arguments again at each chunk, at sampled places of the stream."""
+    """Compare with parsing the arguments again at each chunk, at sampled positions of the stream."""
     rows: list[list[str | float | None]] = []
     ours = {size: _interleaved({size: string_stream(size)}, 2)[size] * 1e6 for size in sizes}
     rows.append(["StreamParser", *(ours[size] for size in sizes)])
@@ -151,7 +150,7 @@ def _time_reparsing(read: Callable[[str], object], size: int) -> float:
 
 
 def _measure_hostile(report: Report, sizes: Sequence[int]) -> None:
-    """Measure every family whole and in pieces; sizes after one that took seconds are left out."""
+    """Measure every family in one chunk and in small chunks; sizes after one that takes seconds are skipped."""
     families = {name: ("function_call", make) for name, make in FAMILIES.items()} | IN_DIALECTS
     for dialect, make in families.values():
         _time_reply(dialect, make(1_000), 1_000)
@@ -171,7 +170,7 @@ def _measure_hostile(report: Report, sizes: Sequence[int]) -> None:
 
 
 def _report_worst(report: Report, title: str, found: dict[tuple[str, str], float], limit: float, unit: str) -> None:
-    """Report every family that misses its bar, and the worst one in any case."""
+    """Report every family that misses its bar, and always the worst one."""
     ordered = sorted(found, key=found.__getitem__, reverse=True)
     for at, key in enumerate(ordered):
         if at == 0 or found[key] > limit:

@@ -1,7 +1,6 @@
-"""How many calls are exactly right: by the prompt alone, and by each of the means that make them so.
+"""The share of exactly right calls: with the prompt alone, and with each mechanism that makes calls more reliable.
 
-Rule: a real llama-server, the same questions for every row; the trained model says what is likeliest.
-Neighbours: `fcshim.evaluate` asks and judges; `tests.engine` has the server, the random models, odd values and schemas.
+Rule: a real llama-server and the same requests for every row; the trained model decodes greedily.
 
 Run `python -m benchmarks.reliability --plot docs/images/reliability.svg`; it takes some minutes.
 """
@@ -46,13 +45,13 @@ RANDOM_MODELS = {
 }
 SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 400}
 RANDOM_TOKENS = 1_000
-"""A model that says anything says much; what it may say is the schemas' affair here, not the limit's."""
+"""A random model writes long values, so the limit is high: the schemas should decide what is valid, not the limit."""
 
 Row = dict[str, Rate]
 
 
 def main() -> int:
-    """Measure, tell, and draw where that is asked for."""
+    """Measure, report, draw the chart if requested, and return the exit status."""
     parser = arguments(__doc__.partition("\n")[0])
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the rates, as SVG or PNG")
     options = parser.parse_args()
@@ -67,14 +66,14 @@ def main() -> int:
         errors = _error_count(rows[GRAMMAR_RETRIES][name]) / max(_error_count(rows["the prompt alone"][name]), 1)
         report.bar(f"{name}: errors with second tries, beside those of the prompt alone", errors, 0.5, "x")
     for name in RANDOM_MODELS:
-        report.bar(f"{name}: demanded calls that are not valid", _error_count(rows[GRAMMAR_RETRIES][name]), 0)
+        report.bar(f"{name}: required calls that are not valid", _error_count(rows[GRAMMAR_RETRIES][name]), 0)
     if options.plot is not None:
         _draw(rows, columns, options.plot)
     return report.finish(options.json)
 
 
 def _measure(count: int) -> dict[str, Row]:
-    """Return the rates, by means and then by model and questions."""
+    """Return the rates by configuration, and then by model and kind of requests."""
     program = find_llama_server(patient=True)
     rows: dict[str, Row] = {means: {} for means in CONFIGURATIONS}
     with tempfile.TemporaryDirectory() as name:
@@ -104,7 +103,7 @@ async def _trained_model_rates(url: str, count: int, settings: Mapping[str, JSON
 
 
 async def _random_model_rate(url: str, count: int, settings: Mapping[str, JSON]) -> Rate:
-    """Ask a model that says anything for a call, and count the answers that are nothing but valid calls."""
+    """Require calls of a random model, and return the rate of replies with nothing but valid calls."""
     names = list(SCHEMAS)
     slots = asyncio.Semaphore(SLOTS)
     async with Client(url, **settings) as client:
@@ -119,12 +118,12 @@ async def _random_model_rate(url: str, count: int, settings: Mapping[str, JSON])
         return rate(sum(await asyncio.gather(*map(is_right, range(count)))), count)
 
 
-def _error_count(found: Rate) -> int:
-    return found.tried - found.right
+def _error_count(result: Rate) -> int:
+    return result.tried - result.right
 
 
 def _draw(rows: Mapping[str, Row], columns: Sequence[str], path: Path) -> None:
-    """Draw a group of bars for each model and questions, a bar for each of the means."""
+    """Draw a group of bars for each model and kind of requests, with a bar for each configuration."""
     from matplotlib import rc_context  # noqa: PLC0415 - optional, and slow to import
     from matplotlib.figure import Figure  # noqa: PLC0415 - as above
 
@@ -149,7 +148,7 @@ def _draw(rows: Mapping[str, Row], columns: Sequence[str], path: Path) -> None:
     axes.set_ylim(0, 102)
     axes.set_ylabel("exactly right, %, with 95 % intervals", fontsize=8)
     figure.legend(fontsize=8, ncols=3, loc="outside lower center", frameon=False)
-    # Text stays text, and the same rates give the same file.
+    # Text is written as text instead of outlines, and the same rates give the same file.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "fcshim"}):
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 

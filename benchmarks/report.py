@@ -1,7 +1,6 @@
-"""How benchmarks report: tables a person can read, bars that say ok or MISSED, and the same numbers as JSON.
+"""Reports of benchmarks: tables, bars that are ok or MISSED, and the same numbers as JSON.
 
-Rule: a speed is compared with something measured in the same run; a bar is a limit on such a number.
-Neighbours: `parser` and `proxy` measure, this module prints and writes.
+Rule: a time is compared with something measured in the same run; a bar is an upper limit for such a number.
 """
 
 import argparse
@@ -40,7 +39,7 @@ class Bar:
 
 @dataclass(slots=True)
 class Report:
-    """Everything one benchmark run found, in the order in which it was found."""
+    """The tables and bars of one benchmark run, in order."""
 
     name: str
     tables: list[dict[str, object]] = field(default_factory=list)
@@ -53,24 +52,24 @@ class Report:
 
     def bar(self, name: str, value: float, limit: float, unit: str = "") -> None:
         """Print a bar as ok or MISSED and keep it for the JSON."""
-        made = Bar(name, value, limit, unit)
-        self.bars.append(made)
-        print(made, flush=True)
+        bar = Bar(name, value, limit, unit)
+        self.bars.append(bar)
+        print(bar, flush=True)
 
     @property
     def missed(self) -> int:
-        """How many bars were missed."""
+        """The number of missed bars."""
         return sum(not bar.ok for bar in self.bars)
 
     def finish(self, json_path: Path | None = None) -> int:
-        """Print the verdict, write the JSON where asked, and give the exit status: 1 when a bar was missed."""
+        """Print the number of met bars, write the JSON to the path if given, and return the exit status."""
         print(f"\n{len(self.bars) - self.missed} of {len(self.bars)} bars met")
         if json_path is not None:
             json_path.write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
         return 1 if self.missed else 0
 
     def as_dict(self) -> dict[str, object]:
-        """Return the run as plain values, with the machine it ran on."""
+        """Return the report as plain values, with the machine."""
         bars = [
             {"name": bar.name, "value": bar.value, "limit": bar.limit, "unit": bar.unit, "ok": bar.ok}
             for bar in self.bars
@@ -79,15 +78,15 @@ class Report:
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """Return the options that every benchmark has: `--quick` and `--json FILE`."""
+    """Return a parser with the options of every benchmark: `--quick` and `--json FILE`."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, seconds instead of minutes")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes: seconds instead of minutes")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers as JSON")
     return parser
 
 
 def machine() -> dict[str, Cell]:
-    """Say what the numbers were measured on."""
+    """Return a description of the machine."""
     return {"python": sys.version.split()[0], "platform": platform.platform(), "cores": os.cpu_count()}
 
 
@@ -98,7 +97,7 @@ def slope(sizes: Sequence[float], times: Sequence[float]) -> float:
 
 
 def format_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """Lay a table out in plain text: the first column to the left, the others to the right."""
+    """Return a table in plain text, with the first column aligned to the left and the others to the right."""
     cells = [list(columns), *([number(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
     lines = [
@@ -110,7 +109,7 @@ def format_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def number(value: Cell) -> str:
-    """Write a cell: three significant digits, thousands apart, a dash for nothing."""
+    """Format a cell: three significant digits, a comma between thousands, a dash for None."""
     if value is None:
         return "-"
     if isinstance(value, str):

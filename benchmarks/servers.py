@@ -1,7 +1,6 @@
-"""What MCP servers cost: starting many at once beside the slowest of them, and a call beside the SDK's own.
+"""The cost of MCP servers: starting many compared with starting one, and a call compared with the SDK's client.
 
-Rule: one real server, two clients, calls in turns; every server of the start takes half a second to wake up.
-Neighbours: `report` prints, `tests.mcp.servers` has the programs.
+Rule: the two clients call one real server in turns; the servers that are started take half a second each.
 """
 
 import asyncio
@@ -23,7 +22,7 @@ _RESTART_LIMIT = 2.0
 
 
 def main() -> int:
-    """Measure and report."""
+    """Measure, report and return the exit status."""
     options = arguments(__doc__.partition("\n")[0]).parse_args()
     report = Report("servers")
     asyncio.run(_measure(report, calls=200 if options.quick else 2_000, rounds=2 if options.quick else 5))
@@ -61,7 +60,7 @@ async def _start_seconds(count: int) -> float:
 
 
 async def _call_seconds(count: int) -> tuple[float, float]:
-    """Call by both clients in turns; give the median seconds of each."""
+    """Call with both clients in turns; return the median seconds of each."""
     friendly = _command("friendly")
     parameters = StdioServerParameters(command=friendly.command, args=list(friendly.args))
     taken: tuple[list[float], list[float]] = ([], [])

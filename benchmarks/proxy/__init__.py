@@ -1,1 +1,1 @@
-"""The proxy beside a bare relay on the same stack and beside nginx: CPU, latency, memory."""
+"""Compares the proxy with a bare relay on the same stack and with nginx: CPU, latency, memory."""

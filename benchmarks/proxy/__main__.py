@@ -1,7 +1,6 @@
-"""The proxy with the shim on, beside a bare relay on the same stack and beside nginx, in one run.
+"""The proxy with the shim, compared with a bare relay on the same stack and with nginx, in one run.
 
-Rule: loopback only, every loop bounded; CPU is the proxy process's own, read before and after a paced load.
-Neighbours: `processes` runs what is measured, `load` reads the streams, `report` prints.
+Rule: loopback only, every loop is bounded; CPU is that of the proxy process, read before and after a paced load.
 """
 
 import asyncio
@@ -22,22 +21,22 @@ from benchmarks.proxy.upstream import CALL, TEXT
 from benchmarks.report import Report, arguments
 
 _RATES = {1_000: (5, 0.005), 4_000: (20, 0.005)}
-"""Chunks a second in all: how many streams, and the seconds between the chunks of each; streams are long, so that what
-a request costs does not count as cost of its chunks."""
+"""Total chunks per second: the number of streams, and the seconds between the chunks of each. Streams are long, so that
+the cost of a request does not count as the cost of its chunks."""
 _LIVE_STREAMS = 1_000
 _ROUNDS = 5
 
 
 @dataclass(frozen=True)
 class ProxyCosts:
-    """What one proxy costs: microseconds of CPU per chunk, and the median age of a chunk when the client has it."""
+    """The cost of one proxy: microseconds of CPU per chunk, and the median age of a chunk in seconds at the client."""
 
     cpu: float
     age: float
 
 
 def main() -> int:
-    """Measure and report."""
+    """Measure, report and return the exit status."""
     options = arguments(__doc__.partition("\n")[0]).parse_args()
     report = Report("proxy")
     seconds, live = (1.5, 200) if options.quick else (3, _LIVE_STREAMS)
@@ -52,7 +51,7 @@ def _measure_chunks(report: Report, upstream: Process, folder: Path, seconds: fl
     if shutil.which("nginx"):
         names.append("nginx")
     else:
-        print("nginx is not installed: it is left out", file=sys.stderr)
+        print("nginx is not installed and not measured", file=sys.stderr)
     cases = [(name, kind) for kind in (TEXT, CALL) for name in names if (name, kind) != ("nginx", CALL)]
     with contextlib.ExitStack() as stack:
         running = {name: stack.enter_context(proxy(name, upstream, folder)) for name in names}
@@ -70,13 +69,13 @@ def _report_costs(report: Report, rate: int, found: dict[tuple[str, str], ProxyC
     rows = [
         (
             f"{name}, {kind}",
-            it.cpu,
-            it.cpu / found["relay", kind].cpu,
-            it.cpu / nginx.cpu if nginx else None,
-            (it.age - direct) * 1e6,
-            (it.age - direct) / (nginx.age - direct) if nginx else None,
+            costs.cpu,
+            costs.cpu / found["relay", kind].cpu,
+            costs.cpu / nginx.cpu if nginx else None,
+            (costs.age - direct) * 1e6,
+            (costs.age - direct) / (nginx.age - direct) if nginx else None,
         )
-        for (name, kind), it in found.items()
+        for (name, kind), costs in found.items()
     ]
     columns = ("proxy, reply", "us CPU a chunk", "x relay", "x nginx", "added p50, us", "x nginx ")
     report.table(f"{rate:,} chunks a second, median of {_ROUNDS} rounds in turns", columns, rows)
@@ -92,21 +91,23 @@ def _report_costs(report: Report, rate: int, found: dict[tuple[str, str], ProxyC
 
 def _measure_costs(process: Process, kind: str, rate: int, seconds: float) -> ProxyCosts:
     before = process.cpu()
-    seen = _load(process.port, kind, rate, seconds)
-    return ProxyCosts((process.cpu() - before) / len(seen.ages) * 1e6, seen.median_age)
+    result = _load(process.port, kind, rate, seconds)
+    return ProxyCosts((process.cpu() - before) / len(result.ages) * 1e6, result.median_age)
 
 
 def _median(figures: list[ProxyCosts]) -> ProxyCosts:
-    return ProxyCosts(statistics.median(it.cpu for it in figures), statistics.median(it.age for it in figures))
+    return ProxyCosts(
+        statistics.median(costs.cpu for costs in figures), statistics.median(costs.age for costs in figures)
+    )
 
 
 def _load(port: int, kind: str, rate: int, seconds: float) -> LoadResult:
     count, pause = _RATES[rate]
     chunks = round(seconds / pause)
-    seen = uvloop.run(read_streams(port, count, f"{kind}:{chunks}:{pause}"))
-    if seen.completed != count or len(seen.ages) < 0.99 * count * chunks:
-        raise RuntimeError(f"{count - seen.completed} of {count} streams broke; {len(seen.ages)} stamps were seen")
-    return seen
+    result = uvloop.run(read_streams(port, count, f"{kind}:{chunks}:{pause}"))
+    if result.completed != count or len(result.ages) < 0.99 * count * chunks:
+        raise RuntimeError(f"{count - result.completed} of {count} streams broke; {len(result.ages)} stamps arrived")
+    return result
 
 
 def _measure_streams(report: Report, upstream: Process, folder: Path, live: int) -> None:
@@ -126,7 +127,7 @@ def _measure_streams(report: Report, upstream: Process, folder: Path, live: int)
 
 
 async def _measure_live_streams(process: Process, upstream: Process, count: int) -> tuple[int, float]:
-    """Open streams that go on for long, measure the memory, leave them all, and wait until the upstream is free."""
+    """Open long streams, measure the memory, close them all, and wait until the upstream has no stream left."""
     ask = encode_request(f"{TEXT}:1200:0.5")
     connections = []
     for at in range(count):

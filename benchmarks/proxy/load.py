@@ -1,7 +1,6 @@
-"""Clients: many streams at once, each counting its bytes and the age of every time stamp that it sees.
+"""The load: many concurrent streams, whose clients record the age of every time stamp in them.
 
-Rule: it is bounded by the streams that it was given, and ends by itself.
-Neighbours: `__main__` calls it; `upstream` writes the stamps.
+Rule: the load ends with its streams.
 """
 
 import asyncio
@@ -19,17 +18,17 @@ _STAMP = re.compile(rb"@(\d+\.\d{6}) ")
 _TOOL = Tool("write", "", {"type": "object", "properties": {}})
 _END_MARKERS = {
     CHAT: b"[DONE]",
-    "openai_responses": b".done\n",  # from here on it says everything once more
+    "openai_responses": b".done\n",  # the events after this one repeat the whole text
     "anthropic": b"message_stop",
     "gemini": b'"finishReason"',
     "ollama": b'"done":true',
 }
-"""What stands where a stream has said everything, by API."""
+"""The bytes that mark the end of the content of a stream, by API."""
 
 
 @dataclass
 class LoadResult:
-    """What all streams saw: ages of time stamps in seconds, and how many streams ended cleanly."""
+    """The results of all streams: ages of time stamps in seconds, times to first chunks, number of complete streams."""
 
     ages: list[float] = field(default_factory=list)
     first_chunk_seconds: list[float] = field(default_factory=list)
@@ -41,22 +40,22 @@ class LoadResult:
 
     @property
     def median_first_chunk(self) -> float:
-        """Seconds from a request to the first time stamp of its answer."""
+        """Median seconds from a request to the first time stamp of its reply."""
         return statistics.median(self.first_chunk_seconds)
 
 
 def encode_request(script: str, api: str = CHAT, tools: Sequence[Tool] = (), choice: ToolChoice = AUTO) -> bytes:
-    """Write one request whose answer is `script`, in the form of a client API; it offers one tool, and `tools`."""
-    said = UserMessage((TextPart(script),))
-    asked = Request(model="m", messages=(said,), tools=(_TOOL, *tools), tool_choice=choice)
-    outgoing = CODECS[api].encode_request(asked)
+    """Return an HTTP request in a client API, with `script` as its text; it offers one tool, and `tools`."""
+    message = UserMessage((TextPart(script),))
+    chat_request = Request(model="m", messages=(message,), tools=(_TOOL, *tools), tool_choice=choice)
+    outgoing = CODECS[api].encode_request(chat_request)
     path = outgoing.path[1:] if outgoing.path.startswith("//") else "/v1" + outgoing.path
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {len(outgoing.body)}\r\n\r\n".encode() + outgoing.body
 
 
 async def read_stream(port: int, script: str, result: LoadResult, api: str = CHAT) -> None:
-    """Ask for a script, and read its stream to the end."""
+    """Request a script, and read its stream to the end."""
     await send_request(port, encode_request(script, api), result, api)
 
 
@@ -65,18 +64,18 @@ async def send_request(port: int, request: bytes, result: LoadResult, api: str =
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     end = _END_MARKERS[api]
     try:
-        begun = time.monotonic()
+        started = time.monotonic()
         writer.write(request)
         tail = b""
         first = True
         while data := await reader.read(65536):
             now = time.monotonic()
             text, ended, _ = (tail + data).partition(end)
-            found = _STAMP.findall(text)
-            if found and first:
-                result.first_chunk_seconds.append(now - begun)
+            stamps = _STAMP.findall(text)
+            if stamps and first:
+                result.first_chunk_seconds.append(now - started)
                 first = False
-            result.ages.extend(now - float(stamp) for stamp in found)
+            result.ages.extend(now - float(stamp) for stamp in stamps)
             tail = text[text.rfind(b"@") :][:20] if b"@" in text[-20:] else text[-len(end) :]
             if ended:
                 result.completed += 1
@@ -86,12 +85,12 @@ async def send_request(port: int, request: bytes, result: LoadResult, api: str =
 
 
 async def read_streams(port: int, count: int, script: str, api: str = CHAT) -> LoadResult:
-    """Read that many streams at once, begun over a short while."""
-    seen = LoadResult()
+    """Read `count` streams concurrently, with their starts spread over 0.3 seconds."""
+    result = LoadResult()
 
     async def begin(number: int) -> None:
         await asyncio.sleep(number * 0.3 / count)
-        await read_stream(port, script, seen, api)
+        await read_stream(port, script, result, api)
 
     await asyncio.gather(*(begin(number) for number in range(count)))
-    return seen
+    return result

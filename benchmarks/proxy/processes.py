@@ -1,7 +1,6 @@
-"""What is measured, as processes of their own: started, read from /proc, ended by their ids.
+"""The measured processes: started here, measured through /proc, terminated by their ids.
 
-Rule: loopback and free ports; everything that was started here is ended here.
-Neighbours: `__main__` measures them.
+Rule: loopback and free ports; every process is terminated at the end of its context.
 """
 
 import shutil
@@ -20,11 +19,11 @@ events {{ worker_connections 8192; }}
 http {{
   access_log off; client_body_temp_path {folder}/body; proxy_temp_path {folder}/temp;
   fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
-  upstream behind {{ server {upstream}; keepalive 64; }}
+  upstream backend {{ server {upstream}; keepalive 64; }}
   server {{
     listen 127.0.0.1:{port};
     location / {{
-      proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;
+      proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;
     }}
   }}
 }}
@@ -33,17 +32,17 @@ http {{
 
 @dataclass(frozen=True)
 class Process:
-    """A process that listens on a port of loopback; nginx answers in a child of it."""
+    """A process that listens on a loopback port. nginx serves requests in a child process, so children count."""
 
     port: int
     pid: int
 
     def cpu(self) -> float:
-        """Seconds of CPU that it and its children have used."""
+        """Return the seconds of CPU that the process and its children have used."""
         return sum(map(_cpu_seconds, self._pids()))
 
     def memory(self) -> int:
-        """Resident bytes of it and its children."""
+        """Return the resident bytes of the process and its children."""
         return sum(map(_resident_bytes, self._pids()))
 
     def _pids(self) -> list[int]:
@@ -52,7 +51,7 @@ class Process:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return seconds by the scheduler's own clock: the ticks of `stat` mislead where the load itself is periodic."""
+    """Return seconds of CPU from `schedstat`: the ticks of `stat` are wrong where the load itself is periodic."""
     threads = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 

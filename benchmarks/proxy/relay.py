@@ -1,7 +1,6 @@
 """A bare relay on fcshim's own stack: uvicorn, uvloop, httptools, httpx on its aiohttp transport; bytes in, bytes out.
 
-Rule: the least that a proxy in Python can do; what fcshim costs more than this is what the shim costs.
-Neighbours: `__main__` starts it as a process of its own.
+Rule: it does the minimum of a proxy in Python; what fcshim costs beyond this is the cost of the shim.
 """
 
 import sys
@@ -21,7 +20,7 @@ def _session() -> aiohttp.ClientSession:
 
 
 def application(upstream: str) -> Callable[..., Awaitable[None]]:
-    """Make the ASGI application."""
+    """Return the ASGI application."""
     client = httpx.AsyncClient(transport=AiohttpTransport(client=_session, verify=False), timeout=600)
 
     async def app(scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Any]) -> None:
@@ -46,7 +45,7 @@ def application(upstream: str) -> Callable[..., Awaitable[None]]:
 
 
 if __name__ == "__main__":
-    listen, behind = sys.argv[1:]
+    port, upstream_url = sys.argv[1:]
     uvicorn.run(
-        application(behind), port=int(listen), log_level="warning", access_log=False, backlog=4096, lifespan="off"
+        application(upstream_url), port=int(port), log_level="warning", access_log=False, backlog=4096, lifespan="off"
     )

@@ -1,7 +1,6 @@
-"""A scripted endpoint: streams that were made beforehand, one event of about 190 bytes in each HTTP chunk, at a pace.
+"""A scripted endpoint: paced streams with one event of about 190 bytes in each HTTP chunk.
 
-Rule: it costs as little as possible, and knows how many streams are open (`GET /open`), so that others can be measured.
-Neighbours: `__main__` starts it as a process of its own; what it sends is what `load` waits for.
+Rule: it uses as little CPU as possible, so that others can be measured; `GET /open` returns the number of open streams.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ _open: set["PacedStream"] = set()
 
 
 def encode_event(content: str | None, finish: str | None = None) -> bytes:
-    """Write one HTTP chunk that holds one event."""
+    """Return one HTTP chunk with one event."""
     delta = {} if content is None else {"content": content}
     chunk = {
         "id": "chatcmpl-0123456789abcdef",
@@ -38,7 +37,7 @@ def http_chunk(data: bytes) -> bytes:
 
 
 class PacedStream(asyncio.Protocol):
-    """One connection; each request on it is answered by a paced stream, or by the number of open streams."""
+    """One connection. Each request is answered with a paced stream, or with the number of open streams."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport
@@ -66,7 +65,7 @@ class PacedStream(asyncio.Protocol):
             self.task.cancel()
 
     async def play(self, script: str) -> None:
-        """Play `kind:chunks:seconds between them`."""
+        """Send the stream of a script: `kind:chunks:seconds between them`."""
         kind, count, pause = script.split(":")
         _open.add(self)
         try:
@@ -86,7 +85,7 @@ class PacedStream(asyncio.Protocol):
 
 
 async def main(port: int) -> None:
-    """Serve on loopback until the process is ended."""
+    """Serve on loopback until the process is terminated."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(PacedStream, "127.0.0.1", port, backlog=4096)
     print("ready", flush=True)
