@@ -71,41 +71,41 @@ async def evaluate(proxy: str, count: int, seed: int = SEED, model: str = "fcshi
             rng = Random(seed + position)
             scores[kind] = Score()
             for _ in range(times):
-                scene = make_scenario(rng, plain=True)
-                messages, expected = probe(scene, make_exchange(rng, scene, calls))
-                scores[kind].add(expected, await _ask(client, model, scene, messages))
+                scenario = make_scenario(rng, plain=True)
+                messages, expected = probe(scenario, make_exchange(rng, scenario, calls))
+                scores[kind].add(expected, await _ask(client, model, scenario, messages))
     return scores
 
 
-def _calls(scene: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
-    return _first_messages(scene, exchange), [(call.name, call.arguments) for call in exchange.calls]
+def _calls(scenario: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
+    return _first_messages(scenario, exchange), [(call.name, call.arguments) for call in exchange.calls]
 
 
-def _echo(scene: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
-    return _first_messages(scene, exchange), exchange.echo
+def _echo(scenario: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
+    return _first_messages(scenario, exchange), exchange.echo
 
 
-def _conclusion(scene: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
+def _conclusion(scenario: Scenario, exchange: SyntheticExchange) -> tuple[list[JSON], JSON]:
     call = exchange.calls[0]
     past = {"id": "call_1", "type": "function", "function": {"name": call.name, "arguments": to_json(call.arguments)}}
     messages = [
-        *_first_messages(scene, exchange),
+        *_first_messages(scenario, exchange),
         {"role": "assistant", "content": None, "tool_calls": [past]},
         {"role": "tool", "tool_call_id": "call_1", "content": call.result},
     ]
     return messages, f"{call.name} returned {call.result}"
 
 
-def _first_messages(scene: Scenario, exchange: SyntheticExchange) -> list[JSON]:
-    system = [{"role": "system", "content": scene.instructions}] if scene.instructions else []
+def _first_messages(scenario: Scenario, exchange: SyntheticExchange) -> list[JSON]:
+    system = [{"role": "system", "content": scenario.instructions}] if scenario.instructions else []
     return [*system, {"role": "user", "content": exchange.command}]
 
 
-async def _ask(client: httpx.AsyncClient, model: str, scene: Scenario, messages: list[JSON]) -> JSON:
+async def _ask(client: httpx.AsyncClient, model: str, scenario: Scenario, messages: list[JSON]) -> JSON:
     body = {
         "model": model,
         "messages": messages,
-        "tools": [_openai_tool(tool) for tool in scene.tools],
+        "tools": [_openai_tool(tool) for tool in scenario.tools],
         "temperature": 0,
         "max_tokens": 400,
     }

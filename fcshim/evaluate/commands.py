@@ -18,17 +18,17 @@ def command_cases(category: str) -> Iterator[Case]:
     rng = Random(_SEED)
     for calls, times in ((1, _ONE_CALL), (2, _TWO_CALLS), (0, _NO_CALL)):
         for number in range(1, times + 1):
-            scene = make_scenario(rng, plain=True)
-            yield _case(f"{category}-{calls}-{number:03}", category, scene, make_exchange(rng, scene, calls))
+            scenario = make_scenario(rng, plain=True)
+            yield _case(f"{category}-{calls}-{number:03}", category, scenario, make_exchange(rng, scenario, calls))
 
 
-def _case(id_: str, category: str, scene: Scenario, exchange: SyntheticExchange) -> Case:
-    system = ({"role": "system", "content": scene.instructions},) if scene.instructions else ()
+def _case(id_: str, category: str, scenario: Scenario, exchange: SyntheticExchange) -> Case:
+    system = ({"role": "system", "content": scenario.instructions},) if scenario.instructions else ()
     return Case(
         id=id_,
         category=category,
         messages=(*system, {"role": "user", "content": exchange.command}),
-        tools=scene.tools,
+        tools=scenario.tools,
         expected=(tuple(_expected(call.name, call.arguments) for call in exchange.calls),),
     )
 

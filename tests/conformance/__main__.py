@@ -1,7 +1,6 @@
 """Prints the tables of docs/comparison.md: `python -m tests.conformance`. Each installed peer has a column.
 
 Rule: a verdict is measured, never written by hand.
-Neighbours: `readers` gives the columns, `suite` the verdicts.
 """
 
 from tests.conformance.readers import installed

@@ -1,7 +1,6 @@
-"""The readers that are compared: fcshim, and what people write around the libraries they would take instead.
+"""The readers to compare: fcshim, and the usual code around the libraries that one would use instead.
 
 Rule: a peer is used as its documentation says; one that is not installed is left out.
-Neighbours: `suite` judges their answers, `ai_sdk.mjs` runs the one that is written in JavaScript.
 """
 
 import importlib
@@ -21,12 +20,12 @@ from tests.conformance.suite import TOOLS, Call, ConformanceCase, Reader, Reader
 NODE_MODULES = Path(__file__).parents[2] / ".cache" / "conformance"
 """Where `npm install --prefix .cache/conformance @ai-sdk-tool/parser` puts the peer."""
 PYTHON_PEERS = {"partial-json-parser": "partial_json_parser", "json-repair": "json_repair"}
-"""JSON parsers for what models write, by their packages and modules; `make bench` installs them."""
+"""JSON parsers for the output of models: package and module. `make bench` installs them."""
 _BLOCK = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 
 
 def fcshim(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
-    """Read as the proxy does by default: Hermes' format asked for, every other one understood."""
+    """Read with the default of the proxy: the prompt asks for the dialect hermes, and other formats are rescued."""
     return [_fcshim(case) for case in cases]
 
 
@@ -44,7 +43,7 @@ def _fcshim(case: ConformanceCase) -> ReaderResult:
 
 
 def tag_search_reader(parse: Callable[[str], Any]) -> Reader:
-    """Make the reader that a JSON parser is usually put into: a search for the tags, and the parser between them."""
+    """Return a reader that searches for the tags and parses the text between them, the usual use of a JSON parser."""
 
     def read(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
         return [ReaderResult(_calls(case.input, parse), _BLOCK.sub("", case.input)) for case in cases]
@@ -65,7 +64,7 @@ def _calls(text: str, parse: Callable[[str], Any]) -> list[Call]:
 
 
 def ai_sdk(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
-    """Read with `@ai-sdk-tool/parser`, its Hermes protocol, streaming."""
+    """Read with the streaming Hermes protocol of `@ai-sdk-tool/parser`, through `ai_sdk.mjs`."""
     node = shutil.which("node")
     assert node is not None
     script = Path(__file__).with_name("ai_sdk.mjs")
@@ -73,11 +72,11 @@ def ai_sdk(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
     found = subprocess.run(
         [node, script, NODE_MODULES], input=given, capture_output=True, text=True, check=True, timeout=120
     )
-    return [ReaderResult(**answer) for answer in json.loads(found.stdout)]
+    return [ReaderResult(**result) for result in json.loads(found.stdout)]
 
 
 def installed() -> dict[str, Reader]:
-    """Return the readers that can run here, ours first."""
+    """Return the readers that are installed, fcshim first."""
     readers: dict[str, Reader] = {"fcshim": fcshim}
     for name, module in PYTHON_PEERS.items():
         if importlib.util.find_spec(module) is not None:

@@ -1,7 +1,6 @@
-"""The inputs on which other parsers were seen to fail, and the judgement of one reader's answers.
+"""The inputs on which other parsers fail, and the verdicts on the results of a reader.
 
-Rule: what a reader gives is compared as a client would see it: the calls that run, and the text that is shown.
-Neighbours: `cases.json` holds the inputs, `readers` read them, `__main__` makes the table.
+Rule: results are compared as a client sees them: the calls that would run, and the text.
 """
 
 import json
@@ -21,7 +20,10 @@ TOOLS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True, slots=True)
 class ConformanceCase:
-    """One input: the calls it means, and the text, where it was lost or changed elsewhere (white space apart)."""
+    """One input with the expected calls. `text` is the expected text, in cases where other parsers lose or change it.
+
+    White space at its ends is ignored.
+    """
 
     name: str
     origin: Literal["shims", "engines"]
@@ -31,7 +33,7 @@ class ConformanceCase:
     stop_reason: str = "complete"
 
     def pieces(self) -> list[str]:
-        """Return the input as it streams: one delta where that is the point, else four characters each."""
+        """Return the chunks of the stream: four characters each, or one chunk in the cases about large deltas."""
         if "one delta" in self.name:
             return [self.input]
         return [self.input[at : at + 4] for at in range(0, len(self.input), 4)]
@@ -39,35 +41,35 @@ class ConformanceCase:
 
 @dataclass(frozen=True, slots=True)
 class ReaderResult:
-    """What a reader made of an input: the calls that it would run, and the text."""
+    """The output of a reader: the calls that would run, and the text."""
 
     calls: list[Call]
     text: str
 
 
 Reader = Callable[[Sequence[ConformanceCase]], list[ReaderResult]]
-"""Reads all cases; an answer for each."""
+"""A function that reads all cases and returns a result for each."""
 
 
 def load() -> list[ConformanceCase]:
-    """Return the cases in the order of the table."""
+    """Return the cases of `cases.json` in the order of the table."""
     path = Path(__file__).with_name("cases.json")
     return [ConformanceCase(**case) for case in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def judge(case: ConformanceCase, answer: ReaderResult) -> Verdict:
-    """Say whether the answer is right, loses a call or text, or is wrong: runs what it should not, or differently."""
-    if any(call not in case.calls for call in answer.calls):
+def judge(case: ConformanceCase, result: ReaderResult) -> Verdict:
+    """Return `right`, `lost` if calls or text are missing, `wrong` if an unexpected call would run or text was added."""
+    if any(call not in case.calls for call in result.calls):
         return "wrong"
-    if answer.calls != case.calls:
+    if result.calls != case.calls:
         return "lost"
-    if case.text is not None and case.text.strip() != answer.text.strip():
-        return "lost" if len(answer.text.strip()) < len(case.text.strip()) else "wrong"
+    if case.text is not None and case.text.strip() != result.text.strip():
+        return "lost" if len(result.text.strip()) < len(case.text.strip()) else "wrong"
     return "right"
 
 
 def table(columns: dict[str, list[Verdict]], cases: Sequence[ConformanceCase]) -> str:
-    """Write the verdicts as a Markdown table, a column for each reader."""
+    """Return the verdicts as a Markdown table with a column for each reader."""
     lines = [f"| input | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
     for at, case in enumerate(cases):
         lines.append(f"| {case.name} | {' | '.join(SYMBOLS[verdicts[at]] for verdicts in columns.values())} |")

@@ -13,20 +13,20 @@ PAGE = Path(__file__).parents[2] / "docs" / "comparison.md"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_input_is_read_rightly(case: ConformanceCase) -> None:
-    assert [judge(case, answer) for answer in fcshim([case])] == ["right"]
+def test_fcshim_reads_every_input_right(case: ConformanceCase) -> None:
+    assert [judge(case, result) for result in fcshim([case])] == ["right"]
 
 
-def test_peers_answer_every_case() -> None:
+def test_peers_give_a_result_for_every_case() -> None:
     for read in installed().values():
         assert len(read(CASES)) == len(CASES)
 
 
-def test_a_verdict_tells_lost_from_wrong() -> None:
+def test_a_missing_call_is_lost_and_an_unexpected_one_is_wrong() -> None:
     case = CASES[0]
     right = fcshim([case])[0]
 
-    assert [judge(case, answer) for answer in (right, type(right)([], ""), type(right)([{"name": "x"}], ""))] == [
+    assert [judge(case, result) for result in (right, type(right)([], ""), type(right)([{"name": "x"}], ""))] == [
         "right",
         "lost",
         "wrong",
@@ -34,7 +34,7 @@ def test_a_verdict_tells_lost_from_wrong() -> None:
 
 
 @pytest.mark.parametrize("origin", ["shims", "engines"])
-def test_the_readme_has_every_input_in_its_table(origin: str) -> None:
+def test_every_input_is_in_the_table_of_the_documentation(origin: str) -> None:
     cases = [case for case in CASES if case.origin == origin]
     ours = table({"fcshim": ["right"] * len(cases)}, cases).splitlines()
     rows = [re.sub(r"^((?:\|[^|]*){2}\|).*", r"\1", line) for line in PAGE.read_text(encoding="utf-8").splitlines()]
