@@ -51,7 +51,7 @@ def main() -> int:
     options = options_parser("Measure the dialects.").parse_args()
     report = Report("dialects")
     sizes = SIZES[:-1] if options.quick else SIZES
-    rows = {way.name: _measure(way, sizes, 2 if options.quick else ROUNDS) for way in SETUPS}
+    rows = {setup.name: _measure(setup, sizes, 2 if options.quick else ROUNDS) for setup in SETUPS}
     titles = list(next(iter(rows.values())))
     report.table(
         f"StreamParser, us per chunk of {CHUNK}; `whole` is the largest reply in one piece",

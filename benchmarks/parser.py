@@ -169,12 +169,12 @@ def _measure_hostile(report: Report, sizes: Sequence[int]) -> None:
     _report_worst(report, "dearest character", dearest, 10, "us")
 
 
-def _report_worst(report: Report, title: str, found: dict[tuple[str, str], float], limit: float, unit: str) -> None:
+def _report_worst(report: Report, title: str, values: dict[tuple[str, str], float], limit: float, unit: str) -> None:
     """Report every family that misses its bar, and always the worst one."""
-    ordered = sorted(found, key=found.__getitem__, reverse=True)
+    ordered = sorted(values, key=values.__getitem__, reverse=True)
     for at, key in enumerate(ordered):
-        if at == 0 or found[key] > limit:
-            report.bar(f"{title}: {', '.join(key)}", found[key], limit, unit)
+        if at == 0 or values[key] > limit:
+            report.bar(f"{title}: {', '.join(key)}", values[key], limit, unit)
 
 
 def _time_by_size(dialect: str, make: Callable[[int], str], sizes: Sequence[int], chunk: int) -> dict[int, float]:

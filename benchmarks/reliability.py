@@ -60,8 +60,10 @@ def main() -> int:
     report = Report("reliability")
     rows = _measure(60 if options.quick else 300)
     columns = [*TRAINED_MODEL_COLUMNS, *RANDOM_MODELS]
-    shown = [(means, *(f"{row[name].right} of {row[name].tried}" for name in columns)) for means, row in rows.items()]
-    report.table("exactly right", ("", *columns), shown)
+    table_rows = [
+        (means, *(f"{row[name].right} of {row[name].tried}" for name in columns)) for means, row in rows.items()
+    ]
+    report.table("exactly right", ("", *columns), table_rows)
     for name in (ODD_VALUES, ODD_VALUES_STREAMED):
         errors = _error_count(rows[GRAMMAR_RETRIES][name]) / max(_error_count(rows["the prompt alone"][name]), 1)
         report.bar(f"{name}: errors with second tries, beside those of the prompt alone", errors, 0.5, "x")

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("the prompt is empty")
     if arguments.json and given["prompt"] is None:
         raise ConfigError("--json needs a prompt: -p PROMPT, or stdin")
-    for name in ("mcp", "fcshim.mcp", "fcshim.tools"):  # what they log is shown as it happens
+    for name in ("mcp", "fcshim.mcp", "fcshim.tools"):  # the chat shows these events itself
         logging.getLogger(name).addHandler(logging.NullHandler())
         logging.getLogger(name).propagate = False
     from fcshim.chat.runner import ChatSettings, run_chat  # noqa: PLC0415 - after the arguments are checked

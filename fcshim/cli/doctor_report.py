@@ -100,11 +100,11 @@ class TerminalReport(DoctorReport):
 
     def show_finding(self, finding: Finding) -> None:
         """Write a mark, the title and the evidence in columns."""
-        sign, colour = _MARKS[finding.verdict]
-        said = Text(finding.evidence)
+        mark, colour = _MARKS[finding.verdict]
+        text = Text(finding.evidence)
         if finding.means:
-            said.append(f"\n→ {finding.means}", style="dim")
-        self._print_row(Text(sign, style="red" if finding.fatal else colour), finding.title, said)
+            text.append(f"\n→ {finding.means}", style="dim")
+        self._print_row(Text(mark, style="red" if finding.fatal else colour), finding.title, text)
 
     def show_progress(self, dialect: str, done: int, total: int) -> None:
         """Show the number of finished cases in the status line."""
@@ -114,12 +114,12 @@ class TerminalReport(DoctorReport):
         """Write the outcome of a trial in columns."""
         self._print_row(Text("•", style="cyan"), _trial_title(trial), Text(_trial_outcome(trial)))
 
-    def _print_row(self, sign: Text, title: str, text: Text) -> None:
+    def _print_row(self, mark: Text, title: str, text: Text) -> None:
         row = Table.grid(padding=(0, 1))
         row.add_column(width=1)
         row.add_column(width=_TITLE_WIDTH)
         row.add_column(ratio=1)
-        row.add_row(sign, Text(title), text)
+        row.add_row(mark, Text(title), text)
         self._console.print(row)
 
     def finish(self, diagnosis: Diagnosis, file: Path | None) -> None:

@@ -113,6 +113,7 @@ def _open(path: str) -> BufferedReader:
 def _decoded_chunks(source: BufferedReader) -> Iterator[str]:
     """Yield the text as it arrives; the bytes of a character that a read has cut wait for the next read."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    # `read1` returns what the pipe has; `read` would wait for all the bytes.
     while data := source.read1(_READ_SIZE):
         yield decoder.decode(data)
     yield decoder.decode(b"", final=True)

@@ -34,7 +34,7 @@ def read_text(path: str) -> str:
     """Read a whole file (`-`: stdin). Raises `ConfigError`."""
     try:
         data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")  # editors on Windows may write a byte order mark, which is not JSON
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -117,8 +117,8 @@ async def _list(servers: Sequence[McpServerConfig], arguments: argparse.Namespac
 async def _convert(servers: Sequence[McpServerConfig], arguments: argparse.Namespace) -> int:
     async with _manager(servers, arguments) as manager:
         tools, code = manager.tools(), _report_problems(manager)
-    made = convert_tools([tool.definition for tool in tools], arguments.to)
-    write_line(json.dumps(made, ensure_ascii=False, indent=2))
+    converted = convert_tools([tool.definition for tool in tools], arguments.to)
+    write_line(json.dumps(converted, ensure_ascii=False, indent=2))
     return code
 
 

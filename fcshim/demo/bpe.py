@@ -42,7 +42,7 @@ class Tokenizer:
         return self._bytes[token]
 
     def _merge(self, word: str) -> tuple[int, ...]:
-        parts = [_ALPHABET[byte] for byte in word.encode(errors="replace")]
+        parts = [_ALPHABET[byte] for byte in word.encode(errors="replace")]  # a lone surrogate has no UTF-8
         while len(parts) > 1:
             ranks = [self._ranks.get(pair, len(self._ranks)) for pair in itertools.pairwise(parts)]
             best = min(ranks)

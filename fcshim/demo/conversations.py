@@ -109,9 +109,9 @@ def make_exchange(rng: Random, scenario: Scenario, calls: int | None = None) -> 
         text = random_values.phrase(rng, 1, 4)
         return SyntheticExchange(_echo_command(rng, text), echo=text)
     allowed = [tool for tool in scenario.tools if tool.name in scenario.choice.names] or scenario.tools
-    made = tuple(_call(rng, rng.choice(allowed)) for _ in range(calls))
+    calls_made = tuple(_call(rng, rng.choice(allowed)) for _ in range(calls))
     joint = rng.choice([" and then ", " then ", ", then ", "; "])
-    return SyntheticExchange(joint.join(_call_command(rng, call) for call in made), made)
+    return SyntheticExchange(joint.join(_call_command(rng, call) for call in calls_made), calls_made)
 
 
 def _tool(rng: Random) -> Tool:

@@ -89,7 +89,7 @@ class ChatEndpoint:
             prompt, outcome, max_tokens=request.max_tokens, stop_strings=request.stop_strings, sampling=request.sampling
         )
         while not leaving.done():
-            piece = await asyncio.to_thread(next, source, None)
+            piece = await asyncio.to_thread(next, source, None)  # None at the end: a future cannot raise StopIteration
             if piece is None:
                 return
             if piece:

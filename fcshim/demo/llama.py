@@ -72,10 +72,12 @@ class LlamaSession:
         self._keys[layer, :, past:now] = _rotate(heads[sizes.heads : -sizes.kv_heads], cos, sin)
         self._values[layer, :, past:now] = heads[-sizes.kv_heads :]
         keys, values = self._keys[layer, :, :now], self._values[layer, :, :now]
+        # Grouped-query attention: several query heads share one head of keys and values.
         if sizes.kv_heads != sizes.heads:
             shared = sizes.heads // sizes.kv_heads
             keys, values = keys.repeat(shared, axis=0), values.repeat(shared, axis=0)
         scores = queries @ keys.transpose(0, 2, 1) * (queries.shape[-1] ** -0.5)
+        # The causal mask. A single new token attends to all positions, so it needs none.
         if now - past > 1:
             scores += np.triu(np.full((now - past, now), -np.inf, np.float32), k=past + 1)
         return (_softmax(scores) @ values).transpose(1, 0, 2).reshape(now - past, -1)

@@ -86,8 +86,8 @@ def word(rng: Random) -> str:
     if style < 0.35:
         return rng.choice(COMMON_WORDS)
     if style < 0.75:
-        made = syllables(rng, 1, 4)
-        return made.capitalize() if rng.random() < 0.3 else made
+        invented = syllables(rng, 1, 4)
+        return invented.capitalize() if rng.random() < 0.3 else invented
     return rng.choice(_UNUSUAL_WORDS)(rng)
 
 

@@ -53,7 +53,7 @@ class RecordingRelay:
             await send_end(send)
 
     def _record(self, event: bytes) -> None:
-        if event.startswith(b"{"):
+        if event.startswith(b"{"):  # the last event is `[DONE]`
             for choice in msgspec.json.decode(event).get("choices", ()):
                 if piece := choice["delta"].get("content"):
                     self.records[-1].pieces.append(piece)

@@ -95,7 +95,7 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
     _print(layout.heading("3. The client gets a tool call and runs the function", width))
     _print("\n".join(map(_format_run, runs)) + "\n")
     answer = await client.ask()
-    shown = relay.records[-1].messages[-1][1]
+    prompt = relay.records[-1].messages[-1][1]
     _print(layout.heading("4. The result goes back, the model answers", width))
     left = [
         "THE CLIENT SENT",
@@ -104,7 +104,7 @@ async def _show(client: ToolCallingClient, relay: RecordingRelay) -> int:
         "THE CLIENT GOT",
         f"assistant: {answer.content}",
     ]
-    right = ["THE MODEL WAS SHOWN", shown, "", "THE MODEL WROTE", relay.records[-1].text]
+    right = ["THE MODEL WAS SHOWN", prompt, "", "THE MODEL WROTE", relay.records[-1].text]
     _print(layout.side_by_side(left, right, width) + "\n")
     return 0 if runs and (answer.content or "").endswith(runs[-1].result) else 1
 

@@ -168,12 +168,12 @@ class _TrialRunner:
         return "company" in self._findings and self._findings["company"].verdict == "no"
 
     def _has_short_context(self) -> bool:
-        room = self._context_length()
-        return room is not None and room < _LONG_CASE_CONTEXT
+        tokens = self._context_length()
+        return tokens is not None and tokens < _LONG_CASE_CONTEXT
 
     def _context_length(self) -> int | None:
-        room = self._findings["context"].value if "context" in self._findings else None
-        return room if isinstance(room, int) else None
+        tokens = self._findings["context"].value if "context" in self._findings else None
+        return tokens if isinstance(tokens, int) else None
 
     def _max_tokens(self) -> int:
         emits_reasoning = "reasoning" in self._findings and self._findings["reasoning"].verdict == "yes"

@@ -56,8 +56,8 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
         row = self._model_config()
         set_one = row.dialect if isinstance(row.dialect, str) else row.dialect.name
         chosen = self.dialects or (NATIVE if row.tools == NATIVE else set_one,)
-        found = dialect_for(row.upstream_model or self.model).name if row.tools == "prompt" else AUTO
-        return tuple(dict.fromkeys(found if dialect == AUTO else dialect for dialect in chosen))
+        detected = dialect_for(row.upstream_model or self.model).name if row.tools == "prompt" else AUTO
+        return tuple(dict.fromkeys(detected if dialect == AUTO else dialect for dialect in chosen))
 
     def client(self, dialect: str) -> Client:
         """Make the client for one of the dialects. Raises `ConfigError`."""

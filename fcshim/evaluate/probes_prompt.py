@@ -93,8 +93,8 @@ async def probe_developer_role(target: ProbeTarget) -> ProbeResult:
 async def probe_images(target: ProbeTarget) -> ProbeResult:
     """Send a small image."""
     picture = MediaPart("image/png", data=b64encode(_gray_png()).decode())
-    asked = target.make_request(UserMessage((TextPart(HELLO), picture)), max_tokens=1)
-    answer = await target.send(asked)
+    request = target.make_request(UserMessage((TextPart(HELLO), picture)), max_tokens=1)
+    answer = await target.send(request)
     if not answer.ok:
         means = "a line of text replaces each image (profile text-only)" if answer.rejected else ""
         return ProbeResult("no" if answer.rejected else "unclear", answer.error_summary(), means)

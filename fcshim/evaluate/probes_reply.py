@@ -31,8 +31,8 @@ async def probe_reply(target: ProbeTarget) -> ProbeResult:
     target.baseline, target.baseline_tokens = answer, answer.prompt_tokens
     if not answer.ok:
         return ProbeResult("no", answer.error_summary(), "without replies there are no tool calls", fatal=True)
-    said = excerpt(answer.text or answer.reply.reasoning)
-    return ProbeResult("yes", f"{said!r} in {answer.seconds:.2g} s")
+    text = excerpt(answer.text or answer.reply.reasoning)
+    return ProbeResult("yes", f"{text!r} in {answer.seconds:.2g} s")
 
 
 async def probe_usage(target: ProbeTarget) -> ProbeResult:

@@ -136,10 +136,10 @@ def _is_unsupported(finding: Finding) -> bool:
 
 
 def _recommend_budget(findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
-    room = findings.get("context")
-    if room is not None and isinstance(room.value, int):
-        why = f"a context of {room.evidence}; old results, then tools are shortened before the prompt fills it"
-        yield Recommendation(setting="prompt_budget", value=int(room.value * _PROMPT_SHARE), why=why, of_model=True)
+    context = findings.get("context")
+    if context is not None and isinstance(context.value, int):
+        why = f"a context of {context.evidence}; old results, then tools are shortened before the prompt fills it"
+        yield Recommendation(setting="prompt_budget", value=int(context.value * _PROMPT_SHARE), why=why, of_model=True)
 
 
 def _recommend_reasoning(findings: Mapping[str, Finding]) -> Iterable[Recommendation]:

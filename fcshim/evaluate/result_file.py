@@ -46,7 +46,7 @@ class ResultFile:
             self._file = path.open("ab")
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror}") from error
-        self._file.truncate(len(whole))
+        self._file.truncate(len(whole))  # removes an incomplete last line, so that the next result starts a line
         if not whole:
             self._write(ResultFileHeader(_FORMAT_VERSION, terms))
 

@@ -25,15 +25,15 @@ def calls_of(reply: Reply) -> tuple[ActualCall, ...]:
 
 def judge(case: Case, reply: Reply) -> Verdict:
     """Return the verdict for a reply to the case."""
-    made = calls_of(reply)
+    actual = calls_of(reply)
     if not any(case.expected):
-        return _judge_without_calls(made, reply.text)
-    if any(call.error for call in made):
+        return _judge_without_calls(actual, reply.text)
+    if any(call.error for call in actual):
         return "malformed"
-    if not made and () in case.expected and reply.text.strip():
+    if not actual and () in case.expected and reply.text.strip():
         return "right"
     schemas = {tool.name: tool.parameters for tool in case.tools}
-    return min((_compare(wanted, made, schemas) for wanted in case.expected if wanted), key=_SEVERITY.index)
+    return min((_compare(expected, actual, schemas) for expected in case.expected if expected), key=_SEVERITY.index)
 
 
 def _actual_call(end: ToolCallEnd) -> ActualCall:
@@ -42,36 +42,36 @@ def _actual_call(end: ToolCallEnd) -> ActualCall:
     return ActualCall(end.tool_call_name, json.loads(end.tool_call_arguments_complete))
 
 
-def _judge_without_calls(made: Sequence[ActualCall], text: str) -> Verdict:
-    if made:
+def _judge_without_calls(actual: Sequence[ActualCall], text: str) -> Verdict:
+    if actual:
         return "called_though_none_fits"
     return "right" if text.strip() else "no_answer"
 
 
-def _compare(wanted: Sequence[ExpectedCall], made: Sequence[ActualCall], schemas: Mapping[str, JSON]) -> Verdict:
-    wanted_names, made_names = _names(wanted), _names(made)
-    if wanted_names == made_names:
-        fitting = [[matches(each, call, schemas.get(call.name)) for call in made] for each in wanted]
-        return "right" if _has_perfect_matching(fitting) else "wrong_arguments"
-    if made_names < wanted_names:
+def _compare(expected: Sequence[ExpectedCall], actual: Sequence[ActualCall], schemas: Mapping[str, JSON]) -> Verdict:
+    expected_names, actual_names = _names(expected), _names(actual)
+    if expected_names == actual_names:
+        matching = [[matches(each, call, schemas.get(call.name)) for call in actual] for each in expected]
+        return "right" if _has_perfect_matching(matching) else "wrong_arguments"
+    if actual_names < expected_names:
         return "missing_call"
-    return "extra_call" if made_names > wanted_names else "wrong_tool"
+    return "extra_call" if actual_names > expected_names else "wrong_tool"
 
 
 def _names(calls: Iterable[ExpectedCall | ActualCall]) -> Counter[str]:
     return Counter(call.name for call in calls)
 
 
-def matches(wanted: ExpectedCall, call: ActualCall, schema: JSON) -> bool:
+def matches(expected: ExpectedCall, call: ActualCall, schema: JSON) -> bool:
     """Return whether a call matches the expected one. An argument that equals the schema's default may be omitted."""
-    if wanted.name != call.name:
+    if expected.name != call.name:
         return False
     # With defaults filled in, an expected argument may be omitted if it is the default, and an unexpected one is
     # accepted if it is the default.
-    made, defaults = fill_defaults(call.arguments, schema), fill_defaults({}, schema)
-    admitted = {key: [value] for key, value in defaults.items()} | wanted.arguments
-    return made.keys() == admitted.keys() and all(
-        canonical(made[key]) in {canonical(_fill_argument(value, key, schema)) for value in values}
+    actual, defaults = fill_defaults(call.arguments, schema), fill_defaults({}, schema)
+    admitted = {key: [value] for key, value in defaults.items()} | expected.arguments
+    return actual.keys() == admitted.keys() and all(
+        canonical(actual[key]) in {canonical(_fill_argument(value, key, schema)) for value in values}
         for key, values in admitted.items()
     )
 
@@ -82,20 +82,20 @@ def _fill_argument(value: JSON, key: str, schema: JSON) -> JSON:
     return completed[key]
 
 
-def _has_perfect_matching(fitting: list[list[bool]]) -> bool:
+def _has_perfect_matching(matching: list[list[bool]]) -> bool:
     """Return whether each expected call can be paired with a different actual call, which are equally many.
 
     Kuhn's algorithm: a greedy pairing fails where a call with several accepted values takes the only match of another.
     """
     taken: dict[int, int] = {}
 
-    def place(wanted: int, tried: set[int]) -> bool:
-        for made, fit in enumerate(fitting[wanted]):
-            if fit and made not in tried:
-                tried.add(made)
-                if made not in taken or place(taken[made], tried):
-                    taken[made] = wanted
+    def place(expected: int, visited: set[int]) -> bool:
+        for actual, match in enumerate(matching[expected]):
+            if match and actual not in visited:
+                visited.add(actual)
+                if actual not in taken or place(taken[actual], visited):
+                    taken[actual] = expected
                     return True
         return False
 
-    return all(place(wanted, set()) for wanted in range(len(fitting)))
+    return all(place(expected, set()) for expected in range(len(matching)))

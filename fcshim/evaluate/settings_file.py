@@ -17,10 +17,10 @@ _WIDTH = 110
 
 def render_settings(choices: Iterable[Recommendation], table: str, about: str) -> str:
     """Return the text of the file. `table` is the model's name or pattern, `about` the comment at the top."""
-    every = list(choices)
+    choices = list(choices)
     blocks = ["\n".join(_comment_lines(about))]
-    blocks += [_render_setting(choice) for choice in every if not choice.of_model]
-    own = [_render_setting(choice) for choice in every if choice.of_model]
+    blocks += [_render_setting(choice) for choice in choices if not choice.of_model]
+    own = [_render_setting(choice) for choice in choices if choice.of_model]
     if own:
         blocks.append(f"[models.{_toml_string(table)}]\n" + "\n\n".join(own))
     return "\n\n".join(blocks) + "\n"
@@ -60,7 +60,7 @@ def _render_setting(choice: Recommendation) -> str:
 
 def _comment_lines(text: str) -> list[str]:
     """Wrap a text into comment lines without breaking words, so that a URL stays in one piece."""
-    clean = "".join(sign if sign.isprintable() else " " for sign in text)
+    clean = "".join(char if char.isprintable() else " " for char in text)
     return [f"# {line}" for line in textwrap.wrap(clean, _WIDTH, break_long_words=False, break_on_hyphens=False)]
 
 

@@ -136,8 +136,8 @@ class ProbeTarget:
         """Return the prompt that the chat template makes of `messages`, or "". Only llama-server has a page for it."""
         if self.backend.api != "llamacpp":
             return ""
-        shown = await self.fetch_json("POST", "//apply-template", {"model": self.model, "messages": messages})
-        prompt = lookup(shown, "prompt")
+        document = await self.fetch_json("POST", "//apply-template", {"model": self.model, "messages": messages})
+        prompt = lookup(document, "prompt")
         return prompt if isinstance(prompt, str) else ""
 
     async def fetch_json(self, method: str, path: str, body: JSON = None) -> JSON:
@@ -152,7 +152,7 @@ class ProbeTarget:
 
 
 def _disable_streaming(body: JSON) -> JSON:
-    """Request a reply that is not streamed."""
+    """Request a reply that is not streamed; `stream_options` is valid only with `stream: true`."""
     return {name: value for name, value in body.items() if name != "stream_options"} | {"stream": False}
 
 

@@ -58,7 +58,7 @@ def load() -> list[ConformanceCase]:
 
 
 def judge(case: ConformanceCase, result: ReaderResult) -> Verdict:
-    """Return `right`, `lost` if calls or text are missing, `wrong` if an unexpected call would run or text was added."""
+    """Return `right`, `lost` if a call or text is missing, `wrong` if an unexpected call would run or text is added."""
     if any(call not in case.calls for call in result.calls):
         return "wrong"
     if result.calls != case.calls:

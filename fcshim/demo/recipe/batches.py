@@ -30,9 +30,9 @@ def make_batches(
             ids, mask = encode(tokenizer, turns, max_length)
             if any(mask):
                 pool.append((ids, mask))
-        made = list(_batches_by_length(pool, max_tokens))
-        rng.shuffle(made)
-        yield from map(_tensors, made)
+        shuffled = list(_batches_by_length(pool, max_tokens))
+        rng.shuffle(shuffled)
+        yield from map(_tensors, shuffled)
 
 
 def encode(tokenizer: Tokenizer, turns: list[PromptTurn], max_length: int) -> Sample:
