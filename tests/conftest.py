@@ -31,8 +31,8 @@ test-engine` runs them, `make test` leaves them out."""
 
 # No deadline: how long one example takes says more about the machine than about the code; benchmarks/ measures speed.
 # `make test` tries the same examples each time, so that it fails for a change and not by luck. `make fuzz` explores.
-settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=40)
-settings.register_profile("explore", deadline=None, print_blob=True, max_examples=400)
+settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=50)
+settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1_000)
 settings.load_profile("repeatable")
 
 # A shell that starts tests in the background has them ignore ctrl-C, and with them every program that they start.

@@ -200,14 +200,14 @@ async def test_closing_the_stream_cancels_the_upstream():
 
         assert Text("Once") == await anext(stream)
         await stream.aclose()
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
 
 async def test_leaving_the_block_cancels_the_upstream():
     async with scripted_upstream(Script((ROLE, text_chunk("Once"), HANG))) as upstream, client_of(upstream) as client:
         async with client.stream("A story, please.") as stream:
             await anext(stream)
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
 
 async def test_a_model_that_invents_the_result_is_cancelled():
@@ -215,7 +215,7 @@ async def test_a_model_that_invents_the_result_is_cancelled():
     script = Script((ROLE, text_chunk(CALL), text_chunk(invented), HANG))
     async with scripted_upstream(script) as upstream, client_of(upstream) as client:
         reply = await client.complete("1 + 2?", [ADD])
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
     assert "tool_use" == reply.stop_reason
     assert "" == reply.text
@@ -263,7 +263,7 @@ async def test_a_silent_upstream_is_an_error():
     async with scripted_upstream(Script((HANG,))) as upstream, client_of(upstream, timeouts=timeouts) as client:
         with pytest.raises(UpstreamError, match=r"nothing for 0\.05 s"):
             await client.complete("Hi")
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ async def upstream_and_chat(folder, *replies, servers=None):
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )
-            out, err = await asyncio.wait_for(process.communicate(stdin), 30)
+            out, err = await asyncio.wait_for(process.communicate(stdin), 60)
             return process.returncode, out.decode(), err.decode()
 
         yield chat, upstream

@@ -137,7 +137,6 @@ def test_a_marker_that_repeats_its_first_character_is_not_supported(marker: str)
 DOCUMENT = {"type": "object", "properties": {"city": {"type": "string"}, "to": {"type": "array"}}, "required": ["city"]}
 
 
-@settings(max_examples=60, deadline=None)
 @given(schema=schemas.values, seed=st.integers(0, 2**32))
 def test_sampled_documents_satisfy_their_schema(schema: JSON, seed: int) -> None:
     grammar = grammar_of_document(schema, FUNCTION_CALL)

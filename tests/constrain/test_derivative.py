@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.constrain.call_template import call_template_of, write_partial_calls
@@ -73,7 +73,6 @@ AMBIGUOUS = Grammar({ROOT: Repeat(choice([LiteralText("a"), LiteralText("aa")]),
 EMPTY_ROUNDS = Grammar({ROOT: series(Repeat(Repeat(chars("a"), 0, None), 2, None), LiteralText("b"))})
 
 
-@settings(max_examples=400, deadline=None)
 @given(grammar=grammars, prefix=st.text("abc", max_size=5), rest=st.text("abc", max_size=4))
 @example(AMBIGUOUS, "aaaa", "aaaa")
 @example(AMBIGUOUS, "a", "a")
@@ -84,7 +83,6 @@ def test_a_rest_is_admitted_if_and_only_if_the_whole_text_is(grammar: Grammar, p
     assert admits(grammar, prefix + rest) == (found is not None and admits(found, rest))
 
 
-@settings(max_examples=60, deadline=None)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
 def test_the_derivative_by_any_prefix_of_a_call_admits_its_rest_and_no_invalid_one(schema: JSON, seed: int) -> None:
     made = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), Tool("add")])

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.constrain.excluded_markers import _MAX_RESTARTS, text_excluding
@@ -27,7 +27,6 @@ def grammar_of(markers: tuple[str, ...]) -> Grammar:
 
 
 @pytest.mark.parametrize("markers", SETS.values(), ids=SETS)
-@settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_sampled_text_contains_a_marker(markers: tuple[str, ...], seed: int) -> None:
     text = sample(grammar_of(markers), seed)
@@ -35,7 +34,6 @@ def test_no_sampled_text_contains_a_marker(markers: tuple[str, ...], seed: int) 
     assert not any(marker in text for marker in markers), text
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     parts=st.lists(st.sampled_from(["</", "<", "parameter", ">", "function=", "a", " ", "<<<", "</par"]), max_size=7)
 )
@@ -55,7 +53,6 @@ def test_texts_without_a_marker_are_admitted_up_to_a_bound_and_others_never(part
     assert holds or admitted or not bounded, text
 
 
-@settings(max_examples=300, deadline=None)
 @given(parts=st.lists(st.sampled_from(["]<", "]", "<", "]minimax", ">[", "minimax[>", "a", "]<]m", "[>["]), max_size=7))
 def test_a_marker_prefix_may_contain_one_other_prefix(parts: list[str]) -> None:
     text = "".join(parts)

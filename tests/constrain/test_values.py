@@ -35,7 +35,6 @@ def member(schema: JSON, count: int = 60) -> list[JSON]:
     return [each["x"] for each in derived({"type": "object", "properties": {"x": schema}, "required": ["x"]}, count)]
 
 
-@settings(max_examples=200, deadline=None)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
 def test_sampled_values_satisfy_the_schema(schema: JSON, seed: int) -> None:
     grammar = grammar_of(schema)

@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.constrain.call_template import call_template_of
@@ -91,7 +91,6 @@ def spoilt(text: str, chance: random.Random) -> str:
 # Grammars.
 
 
-@settings(max_examples=150, deadline=None)
 @given(schema=schemas.arguments, seed=st.integers(0, 2**32))
 def test_a_grammar_admits_the_same_texts(schema: JSON, seed: int) -> None:
     made = grammar_of_calls(FUNCTION_CALL, [Tool("f", "", schema), NOW])
@@ -159,7 +158,6 @@ def test_a_tag_admits_the_calls_of_each_schema(name: str) -> None:
         assert at == len(text) + 1 or differs(SCHEMAS[name], text, at) in STRICTER, (text, text[at:])
 
 
-@settings(max_examples=150, deadline=None)
 @given(schema=schemas.arguments)
 def test_every_schema_compiles_or_fails_for_a_known_reason(schema: JSON) -> None:
     refused = refusal(tag_of(FUNCTION_CALL, [Tool("f", "", schema), NOW], request()))

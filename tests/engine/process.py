@@ -12,8 +12,8 @@ from pathlib import Path
 
 import httpx
 
-START_SECONDS = 30.0
-STOP_SECONDS = 5.0
+START_SECONDS = 120.0
+STOP_SECONDS = 30.0
 
 
 @contextmanager

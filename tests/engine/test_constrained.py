@@ -131,7 +131,7 @@ ODD: dict[str, JSON] = {
 @pytest.mark.parametrize("schema", ODD.values(), ids=ODD)
 async def test_unusual_schemas_make_a_grammar_that_the_server_accepts(random_server: LlamaServer, schema: JSON) -> None:
     tool = {"type": "function", "function": {"name": "odd", "parameters": {"properties": {"x": schema}}}}
-    async with Client(random_server.url) as client, asyncio.timeout(30):
+    async with Client(random_server.url) as client, asyncio.timeout(60):
         reply = await client.complete("Go.", [tool], tool_choice="required", max_tokens=300, seed=1)
 
     assert {"odd"} == {call.tool_call_name for call in reply.tool_calls}, reply

@@ -76,7 +76,7 @@ async def test_results_are_reported_at_once_and_returned_in_order():
 async def test_concurrency_limits_the_requests():
     async with scripted_upstream(*[HANGING] * 4) as upstream, Client(upstream.url, model="m") as client:
         running = asyncio.create_task(evaluate(client, timers(4), concurrency=2, timeout=0.5))
-        await asyncio.wait_for(upstream.hanging.wait(), 5)
+        await asyncio.wait_for(upstream.hanging.wait(), 60)
         await asyncio.sleep(0.1)
 
         assert 2 == len(upstream.requests)
@@ -89,7 +89,7 @@ async def test_a_cancelled_run_closes_its_requests():
     async with scripted_upstream(HANGING) as upstream, Client(upstream.url, model="m") as client:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(evaluate(client, timers(1)), 0.5)
-        await asyncio.wait_for(upstream.client_left.wait(), 5)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
 
 async def test_a_single_failure_costs_one_case():

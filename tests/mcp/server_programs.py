@@ -17,7 +17,7 @@ from fcshim.mcp.connection import ConnectionTimeouts
 from tests.engine.process import free_port
 
 SERVERS = Path(__file__).parent / "servers"
-START_SECONDS = 30.0
+START_SECONDS = 120.0
 TIMEOUTS = ConnectionTimeouts(connect=30.0, reconnect=10.0, ping=30.0)
 
 

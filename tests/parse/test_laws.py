@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.errors import ConfigError
@@ -23,7 +23,6 @@ from tests.parse.laws import Piece, check_reply, emitted_text, executable
 
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("f", "get_weather")]
 STOPS: list[StopReason] = ["complete", "stop_sequence", "max_tokens", "content_filter", "error"]
-SOME = settings(max_examples=60, deadline=None)
 
 stops = st.sampled_from(STOPS)
 options = st.fixed_dictionaries(
@@ -106,7 +105,6 @@ cuts = st.lists(st.integers(0, 10_000), max_size=8)
 EVERYWHERE = list(range(400))
 
 
-@SOME
 @given(replies(), cuts, stops, options)
 @example("a ` b <function_call", [3], "complete", {})
 @example("\ud83d\ude42", [1], "complete", {})
@@ -117,7 +115,6 @@ def test_law_1_any_split_gives_the_same_events(text: str, cuts: list[int], stop:
     assert whole == _read(text, EVERYWHERE, stop, **options)
 
 
-@SOME
 @given(st.lists(replies(), max_size=3))
 def test_law_2_ids_are_unique_in_a_conversation(texts: list[str]) -> None:
     events = [event for text in texts for event in parse(text)]
@@ -126,7 +123,6 @@ def test_law_2_ids_are_unique_in_a_conversation(texts: list[str]) -> None:
     assert len(set(ids)) == len(ids)
 
 
-@SOME
 @given(replies(), cuts, stops, options)
 def test_laws_2_3_and_4_calls_are_balanced_add_up_and_are_json(
     text: str, cuts: list[int], stop: StopReason, options: Any
@@ -134,7 +130,6 @@ def test_laws_2_3_and_4_calls_are_balanced_add_up_and_are_json(
     _read(text, cuts, stop, **options)
 
 
-@SOME
 @given(exact_replies(), cuts, st.sampled_from(["stream", "validated"]))
 def test_law_4_strict_arguments_are_forwarded_byte_for_byte(
     reply: tuple[str, list[Piece]], cuts: list[int], held: str
@@ -144,7 +139,6 @@ def test_law_4_strict_arguments_are_forwarded_byte_for_byte(
     assert executable(pieces) == executable(_read(text, cuts, arguments=held))
 
 
-@SOME
 @given(arguments, st.sampled_from(["True", "None", "'x'", "[1,]", '{"a": 1,}', "/**/1"]))
 def test_law_4_repaired_arguments_are_json(before: dict[str, object], lenient: str) -> None:
     strict = json.dumps({"k": 0, **before})
@@ -155,7 +149,6 @@ def test_law_4_repaired_arguments_are_json(before: dict[str, object], lenient: s
     assert {**json.loads(strict)} == {k: v for k, v in json.loads(call["arguments"]).items() if k != "zz\x01"}
 
 
-@SOME
 @given(exact_replies(), cuts)
 def test_law_5_text_outside_calls_survives(reply: tuple[str, list[Piece]], cuts: list[int]) -> None:
     text, pieces = reply
@@ -164,7 +157,6 @@ def test_law_5_text_outside_calls_survives(reply: tuple[str, list[Piece]], cuts:
     assert expected == _read(text, cuts)
 
 
-@SOME
 @given(replies(), cuts, stops)
 def test_law_5_without_tools_a_reply_is_its_text(text: str, cuts: list[int], stop: StopReason) -> None:
     prefaced = f"So: {text}"
@@ -174,7 +166,6 @@ def test_law_5_without_tools_a_reply_is_its_text(text: str, cuts: list[int], sto
     )
 
 
-@SOME
 @given(exact_replies(), st.sampled_from(["max_tokens", "content_filter", "error"]))
 def test_law_6_a_truncated_reply_runs_only_complete_calls(reply: tuple[str, list[Piece]], stop: StopReason) -> None:
     text, pieces = reply
@@ -208,7 +199,6 @@ QUOTES = [
 
 
 @pytest.mark.parametrize("quote", QUOTES)
-@SOME
 @given(json_text=st.dictionaries(st.sampled_from("abc"), st.integers() | st.booleans()).map(json.dumps), cuts=cuts)
 def test_law_6_a_quoted_call_never_runs(quote: str, json_text: str, cuts: list[int]) -> None:
     text = quote.replace("{}", f'{OPEN}{{"name": "f", "arguments": {json_text}}}{CLOSE}')
@@ -216,7 +206,6 @@ def test_law_6_a_quoted_call_never_runs(quote: str, json_text: str, cuts: list[i
     assert executable(_read(text, cuts)) == []
 
 
-@SOME
 @given(replies(), cuts, stops)
 def test_law_6_only_offered_tools_are_called(text: str, cuts: list[int], stop: StopReason) -> None:
     pieces = _read(text, cuts, stop, tools=TOOLS)
@@ -239,7 +228,6 @@ def test_law_7_work_is_linear_in_other_dialects(name: str) -> None:
     assert large < 4.8 * small
 
 
-@SOME
 @given(st.text(st.characters()) | replies(), cuts, stops, options)
 @example("\ud83d", [], "complete", {})
 @example("\x00\ufeff\ufffe" + CALL, [1], "complete", {})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.errors import RequestError
@@ -425,7 +425,6 @@ def normal(events: Iterable[Event]) -> list[Event]:
 @given(
     st.lists(st.sampled_from(PIECES), max_size=6).map("".join), st.booleans(), st.booleans(), st.booleans(), st.data()
 )
-@settings(max_examples=400)
 def test_the_events_are_the_same_for_any_split_of_the_text(
     text: str, stops: bool, parallel: bool, forged: bool, data: st.DataObject
 ) -> None:

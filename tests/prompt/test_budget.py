@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.messages import AUTO, AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage, text_of
@@ -106,7 +106,6 @@ def test_an_old_result_is_never_longer_than_the_result_limit() -> None:
 
 
 @given(st.lists(st.integers(0, 3_000), min_size=1, max_size=30), st.integers(1, 6_000))
-@settings(max_examples=150)
 def test_what_was_left_out_stays_left_out(sizes: list[int], budget: int) -> None:
     made = [fitted(rounds(*sizes[:count]), TOOLS, prompt_budget=budget) for count in range(1, len(sizes) + 1)]
 

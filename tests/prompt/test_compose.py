@@ -122,7 +122,6 @@ def test_each_prompt_is_a_prefix_of_the_next_in_every_dialect(dialect: Dialect, 
     check(conversation, dialect, PromptBudget(max_tools=2, max_result=150))
 
 
-@settings(max_examples=150, deadline=None)
 @given(conversation=conversations)
 def test_each_prompt_is_a_prefix_of_the_next_under_a_budget(conversation: Conversation) -> None:
     check(conversation, FUNCTION_CALL, PromptBudget(max_tools=4, prompt_budget=500, max_result=150))

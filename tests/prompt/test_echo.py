@@ -37,7 +37,6 @@ def pieces(dialect: Dialect) -> st.SearchStrategy[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-@settings(max_examples=60)
 @given(data=st.data())
 def test_an_echoed_marker_is_no_call_and_is_unescaped(dialect: Dialect, data: st.DataObject) -> None:
     text = data.draw(st.lists(pieces(dialect), min_size=1, max_size=8).map("".join))

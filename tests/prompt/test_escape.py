@@ -1,7 +1,7 @@
 """Escaping and unescaping of markers."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.parse.dialects import DIALECTS
@@ -176,14 +176,12 @@ def test_unescaping_keeps_text_that_was_not_escaped(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=1500)
 def test_unescaping_reverses_escaping(text: str) -> None:
     assert text == unescape(escape(text))
     assert text == unescape(unescape(escape(escape(text))))
 
 
 @given(TEXTS)
-@settings(max_examples=800)
 def test_escaped_text_contains_no_marker(text: str) -> None:
     safe = escape(text)
 
@@ -191,13 +189,11 @@ def test_escaped_text_contains_no_marker(text: str) -> None:
 
 
 @given(TEXTS, TEXTS)
-@settings(max_examples=300)
 def test_different_texts_stay_different(one: str, other: str) -> None:
     assert (one == other) == (escape(one) == escape(other))
 
 
 @given(TEXTS | TEXTS.map(escape), st.data())
-@settings(max_examples=1500)
 @example("<_foo&lt;_think>", None)
 @example("<_____think>x", None)
 @example("<_s&gt;<_think\\u003c_s>", None)

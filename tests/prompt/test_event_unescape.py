@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.events import (
@@ -79,7 +79,6 @@ WRITTEN = st.lists(
 
 
 @given(WRITTEN, st.data())
-@settings(max_examples=300)
 def test_the_chunks_of_an_unescaped_call_join_to_its_arguments(arguments: str, data: st.DataObject) -> None:
     written = escape(arguments)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(written) - 1))))

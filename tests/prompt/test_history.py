@@ -3,7 +3,7 @@
 import json
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.messages import (
@@ -185,7 +185,6 @@ def test_all_text_of_a_conversation_is_escaped() -> None:
 
 
 @given(st.lists(exchanges(), max_size=4), st.sampled_from(sorted(PROFILES)))
-@settings(max_examples=200)
 def test_roles_alternate_where_they_must(conversation: list[list[Message]], profile: str) -> None:
     written = write(*(message for part in conversation for message in part), profile=PROFILES[profile], preamble="T")
     roles = [type(message) for message in written if not isinstance(message, SystemMessage)]

@@ -40,7 +40,6 @@ def test_each_prompt_is_a_prefix_of_the_next_in_every_dialect(dialect: Dialect, 
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-@settings(max_examples=80, deadline=None)
 @given(conversation=conversations)
 def test_each_prompt_is_a_prefix_of_the_next_with_every_profile(profile: Profile, conversation: Conversation) -> None:
     check(conversation, FUNCTION_CALL, profile)

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.client import read_request
@@ -91,7 +91,6 @@ def test_only_the_two_ends_of_a_long_message_are_read() -> None:
 
 
 @given(conversations, st.integers(1, 4))
-@settings(max_examples=60)
 def test_the_selection_of_one_request_is_kept_in_the_next(
     conversation: tuple[list[Message], list[Message], list[list[Message]]], most: int
 ) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.schema.expect import compile_schema
@@ -18,7 +18,6 @@ def strict(text):
     return json.loads(text, parse_constant=refuse)
 
 
-@settings(max_examples=500)
 @given(schema=roots(), text=texts())
 def test_an_admitted_value_is_never_changed(schema, text):
     value = json.loads(text)
@@ -27,7 +26,6 @@ def test_an_admitted_value_is_never_changed(schema, text):
     assert found is None or validates(schema, value) is not True
 
 
-@settings(max_examples=300)
 @given(schema=roots(), text=texts())
 def test_a_coerced_value_is_strict_json_and_is_not_changed_again(schema, text):
     expectation = compile_schema(schema)
@@ -153,7 +151,6 @@ def valid(draw, schema):
             return draw(st.booleans())
 
 
-@settings(max_examples=500)
 @given(st.data(), PLAIN)
 def test_values_with_model_errors_are_restored(data, schema):
     meant = valid(data.draw, schema)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.schema.expect import ANY, Expectation, compile_schema
@@ -14,7 +14,6 @@ from tests.schema.generate import KEYS, roots, texts
 from tests.schema.streaming import streamed
 
 
-@settings(max_examples=500)
 @given(schema=roots(), text=texts())
 def test_streaming_coerces_as_the_complete_value_is_coerced(schema, text):
     expectation = compile_schema(schema)
@@ -25,7 +24,6 @@ def test_streaming_coerces_as_the_complete_value_is_coerced(schema, text):
     assert changes == ([] if whole is None else list(whole.changes))
 
 
-@settings(max_examples=300)
 @given(schema=roots(), text=texts().filter(lambda text: text[0] not in "{["))
 def test_a_scalar_whose_start_streams_is_never_changed(schema, text):
     expectation = compile_schema(schema)
@@ -33,7 +31,6 @@ def test_a_scalar_whose_start_streams_is_never_changed(schema, text):
     assert text[0] not in expectation.streaming_starts or expectation.coerce(json.loads(text), text) is None
 
 
-@settings(max_examples=300)
 @given(schema=roots(), number=st.integers(-9, 9))
 def test_an_expected_integer_is_never_changed(schema, number):
     expectation = compile_schema(schema)
@@ -41,7 +38,6 @@ def test_an_expected_integer_is_never_changed(schema, number):
     assert not expectation.streams_integers or expectation.coerce(number, str(number)) is None
 
 
-@settings(max_examples=300)
 @given(schema=roots(), key=KEYS)
 def test_a_null_that_is_removed_does_not_stream(schema, key):
     expectation = compile_schema(schema)
@@ -133,7 +129,6 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=500)
 @given(schema=JSON_VALUES, text=texts(), key=st.text(max_size=2))
 def test_compiling_never_raises(schema, text, key):
     expectation = compile_schema(schema)

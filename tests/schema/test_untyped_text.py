@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.schema.expect import ANY, compile_schema
@@ -24,7 +24,6 @@ def test_text_becomes_a_value(schema, text, expected):
     assert expected == compile_schema(schema).text_to_json(text)
 
 
-@settings(max_examples=300)
 @given(schema=roots(), text=TEXTS)
 def test_any_text_becomes_strict_json_that_needs_no_coercion(schema, text):
     expectation = compile_schema(schema)
@@ -33,13 +32,11 @@ def test_any_text_becomes_strict_json_that_needs_no_coercion(schema, text):
     assert expectation.coerce(json.loads(literal), literal) is None
 
 
-@settings(max_examples=300)
 @given(schema=roots(), text=texts().filter(lambda text: not text.startswith('"')))
 def test_json_that_the_schema_admits_is_kept_byte_for_byte(schema, text):
     assert validates(schema, json.loads(text)) is not True or text == compile_schema(schema).text_to_json(text)
 
 
-@settings(max_examples=300)
 @given(schema=roots(), text=st.sampled_from(["a", "A", "b", "", "[", "Null", "é\n"]))
 def test_text_that_the_schema_admits_as_a_string_and_that_is_no_json_is_that_string(schema, text):
     literal = compile_schema(schema).text_to_json(text)

@@ -18,7 +18,7 @@ from fcshim.server.run import ProxyServer, listen
 TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
 CALL = '<function_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</function_call>'
 CHAT = "/v1/chat/completions"
-LIMIT = 10.0
+LIMIT = 60.0
 """Seconds that a test may use one server: a stream that never ends fails its test instead of blocking the run."""
 
 
@@ -114,4 +114,4 @@ async def send_raw(url: str, request: bytes) -> bytes:
     """Send raw bytes; return everything that arrives until the proxy closes the connection, which it must."""
     async with raw_connection(url) as (reader, writer):
         writer.write(request)
-        return await asyncio.wait_for(reader.read(), 10)
+        return await asyncio.wait_for(reader.read(), 60)

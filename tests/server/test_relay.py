@@ -47,7 +47,7 @@ async def test_a_stream_is_relayed_byte_for_byte_and_each_chunk_at_once():
         await peer.send(SSE_HEAD)
         for piece in pieces:
             await peer.chunk(piece)
-            assert piece == await asyncio.wait_for(seen.get(), 2)
+            assert piece == await asyncio.wait_for(seen.get(), 60)
         await peer.send(LAST_CHUNK)
 
     async with raw_upstream(in_step) as upstream, running_proxy(upstream.url) as url, http_client(url) as client:

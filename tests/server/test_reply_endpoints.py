@@ -246,7 +246,7 @@ async def test_a_stream_that_breaks_inside_a_call_leaves_no_executable_call():
 async def test_silence_before_the_first_text_is_a_timeout(play, stream):
     async with raw_upstream(play) as upstream, running_proxy(upstream.url, **SHORT) as url:
         response = await post_chat(url, stream=stream)
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
     assert (504, "timeout") == (response.status_code, problem(response)["type"])
     assert "sent nothing for 0.2 s" in problem(response)["message"]
@@ -258,7 +258,7 @@ async def test_a_stream_that_falls_silent_ends_with_a_timeout_event():
         running_proxy(upstream.url, **SHORT) as url,
     ):
         text, error = broken(await post_chat(url))
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
     assert ("Once", "timeout") == (text, error["type"])
 
@@ -383,7 +383,7 @@ async def test_a_model_that_invents_a_tool_result_is_cancelled_and_the_call_kept
         running_proxy(upstream.url) as url,
     ):
         reply = (await post_chat(url, stream=False)).json()
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
     assert "tool_calls" == reply["choices"][0]["finish_reason"]
 
@@ -422,7 +422,7 @@ async def test_a_reply_above_the_limit_is_an_error_and_cancels_the_upstream():
 
     async with raw_upstream(endless) as upstream, running_proxy(upstream.url, max_reply=100_000) as url:
         response = await post_chat(url, stream=False)
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
     assert 502 == response.status_code
     assert "longer than the limit" in problem(response)["message"]

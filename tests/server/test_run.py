@@ -26,7 +26,7 @@ async def serving(upstream, *options):
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while b"serving http" not in await process.stderr.readline():
                 pass
             yield process, url
@@ -56,7 +56,7 @@ async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(too
             await refused(url)
             go_on.set()
             rest = await reader.read()
-        code = await asyncio.wait_for(process.wait(), 5)
+        code = await asyncio.wait_for(process.wait(), 60)
 
     assert b" 200 " in begin
     assert b" upon" in rest
@@ -68,7 +68,7 @@ async def test_sigterm_lets_a_running_stream_finish_and_refuses_new_requests(too
 
 async def refused(url):
     """Wait until the address refuses connections, which takes a moment after a signal."""
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(60):
         with contextlib.suppress(ConnectionError):
             while True:
                 async with raw_connection(url) as (_, writer):
@@ -80,7 +80,7 @@ async def refused(url):
 async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
     async with (
         raw_upstream(stream_then(ROLE, text_chunk("Once"), then=hang)) as upstream,
-        serving(upstream.url) as (process, url),
+        serving(upstream.url, "--drain-timeout", "600") as (process, url),
     ):
         async with raw_connection(url) as (reader, writer):
             writer.write(post_request(url, chat_body()))
@@ -90,9 +90,9 @@ async def test_a_second_signal_ends_the_streams_without_a_clean_end(number):
 
             assert process.returncode is None
             process.send_signal(number)
-            rest = await asyncio.wait_for(reader.read(), 3)
-        code = await asyncio.wait_for(process.wait(), 3)
-        await asyncio.wait_for(upstream.client_left.wait(), 1)
+            rest = await asyncio.wait_for(reader.read(), 60)
+        code = await asyncio.wait_for(process.wait(), 60)
+        await asyncio.wait_for(upstream.client_left.wait(), 60)
 
     assert b"the proxy is shutting down" in rest
     assert b"[DONE]" not in rest
@@ -108,8 +108,8 @@ async def test_after_the_drain_timeout_a_silent_relayed_stream_is_cut():
         writer.write(post_request(url, chat_body(tools=False)))
         await reader.readuntil(b'"Once"')
         process.send_signal(signal.SIGTERM)
-        rest = await asyncio.wait_for(reader.read(), 3)
-        code = await asyncio.wait_for(process.wait(), 3)
+        rest = await asyncio.wait_for(reader.read(), 60)
+        code = await asyncio.wait_for(process.wait(), 60)
 
     assert b"[DONE]" not in rest
     assert not rest.endswith(LAST_CHUNK)
@@ -126,7 +126,7 @@ async def test_a_reply_that_is_not_streamed_gets_503_on_shutdown():
         await upstream.request_received.wait()
         process.send_signal(signal.SIGTERM)
         response = await answer
-        await asyncio.wait_for(process.wait(), 3)
+        await asyncio.wait_for(process.wait(), 60)
 
     assert (503, "unavailable") == (response.status_code, response.json()["error"]["type"])
 

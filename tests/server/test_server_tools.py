@@ -342,7 +342,7 @@ async def test_changed_tool_lists_apply_to_the_next_request(tool, offered, tmp_p
     async with proxy_with_servers(tmp_path, servers, call, "Ok.", *["Again."] * 100) as (url, upstream):
         await ask(url)
 
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(60):
             while True:
                 await ask(url)
                 latest = prompts(upstream)[-1]

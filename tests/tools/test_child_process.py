@@ -28,7 +28,7 @@ async def outcome(program, data=b""):
     child = await start_child(python(program))
     child.process.stdin.write(data)
     child.process.stdin.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         output = await child.process.stdout.read()
     ended = await child.wait_exit(5)
     child.close()

@@ -30,7 +30,7 @@ async def replying(play, **timeouts):
         raw_upstream(play) as server,
         Upstream(server.url, timeouts=Timeouts(**timeouts)) as upstream,
         upstream.send("GET", "/stream") as reply,
-        asyncio.timeout(5),
+        asyncio.timeout(60),
     ):
         yield server, upstream, reply
 
@@ -197,4 +197,4 @@ async def test_cancelling_read_into_closes_the_connection():
             pouring = asyncio.create_task(reply.read_into(Bucket().take))
             await asyncio.sleep(0.05)
             pouring.cancel()
-        await asyncio.wait_for(server.client_left.wait(), 0.5)
+        await asyncio.wait_for(server.client_left.wait(), 60)

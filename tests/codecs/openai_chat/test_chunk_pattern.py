@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.codecs.openai_chat import OpenAIChat
@@ -70,7 +70,6 @@ def decoded(reads: list[bytes], *, use_pattern: bool) -> list:
     return [to_vector(decoder.feed(each)) for each in reads] + [to_vector(decoder.close())]
 
 
-@settings(max_examples=400)
 @given(READS)
 @example([chunk(LLAMA, "a")] * 3 + [chunk(LLAMA, '"}}],"choices":[{"delta":{"content":"b')])
 @example([chunk(LLAMA, "a")] * 3 + [chunk(LLAMA, "a")[:-2], b"\n\n"])

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.events import ToolCallChunk, ToolCallEnd
@@ -41,7 +41,6 @@ def read(schema, arguments, size, *, name_first):
     return events + parser.close()
 
 
-@settings(max_examples=500)
 @given(
     schema=parameters(),
     value=st.dictionaries(KEYS, VALUES, max_size=3),
@@ -82,7 +81,6 @@ def test_any_number_of_members_may_be_dropped():
     assert 2_000 == len(end.coerced)
 
 
-@settings(max_examples=200)
 @given(
     schema=parameters(), branches=st.lists(parameters(), min_size=2, max_size=2), value=st.dictionaries(KEYS, VALUES)
 )

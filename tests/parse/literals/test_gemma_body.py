@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.parse.arguments.repair import load_grammar
@@ -12,7 +12,6 @@ from tests.parse.cases import Case, check
 from tests.parse.laws import Piece, check_reply, executable
 from tests.parse.literals.strategies import WrittenValue, calls_of, gemma_objects
 
-SOME = settings(max_examples=150, deadline=None)
 OPEN, CLOSE = "<|tool_call>", "<tool_call|>"
 
 
@@ -30,7 +29,6 @@ def _read(body: str) -> list[WrittenValue]:
     return [(piece["call"], json.loads(piece["arguments"])) for piece in pieces]
 
 
-@SOME
 @given(calls())
 def test_any_split_gives_the_written_calls(written: tuple[str, list[WrittenValue]]) -> None:
     text, expected = written
@@ -39,7 +37,6 @@ def test_any_split_gives_the_written_calls(written: tuple[str, list[WrittenValue
     check(Case("written", OPEN + text + CLOSE, [*pieces, {"stop": "tool_use"}], options={"dialect": "gemma4"}))
 
 
-@SOME
 @given(calls())
 def test_the_grammar_and_the_reader_agree(written: tuple[str, list[WrittenValue]]) -> None:
     text, expected = written

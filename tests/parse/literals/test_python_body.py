@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.parse.arguments.repair import load_grammar
@@ -16,7 +16,6 @@ from tests.parse.cases import Case, check
 from tests.parse.laws import Piece, check_reply, executable
 from tests.parse.literals.strategies import WrittenValue, calls_of, python_values, spaces
 
-SOME = settings(max_examples=150, deadline=None)
 OPEN, CLOSE = "<|python_start|>", "<|python_end|>"
 names = st.sampled_from(["a", "city", "größe", "x1"])
 
@@ -40,7 +39,6 @@ def _read(body: str, dialect: str = "llama4") -> list[WrittenValue]:
     return [(piece["call"], json.loads(piece["arguments"])) for piece in pieces]
 
 
-@SOME
 @given(calls())
 def test_calls_have_the_written_values(written: tuple[str, list[WrittenValue]]) -> None:
     text, expected = written
@@ -49,7 +47,6 @@ def test_calls_have_the_written_values(written: tuple[str, list[WrittenValue]]) 
     assert expected == _read(text, "pythonic")
 
 
-@SOME
 @given(calls())
 def test_any_split_gives_the_same_calls(written: tuple[str, list[WrittenValue]]) -> None:
     text, expected = written
@@ -58,7 +55,6 @@ def test_any_split_gives_the_same_calls(written: tuple[str, list[WrittenValue]])
     check(Case("written", OPEN + text + CLOSE, [*pieces, {"stop": "tool_use"}], options={"dialect": "llama4"}))
 
 
-@SOME
 @given(calls())
 def test_the_grammar_and_the_reader_agree(written: tuple[str, list[WrittenValue]]) -> None:
     text, expected = written
@@ -167,7 +163,6 @@ def test_an_expression_that_needs_evaluation_ends_the_call(payload: str, form: s
     check(Case("payload", text, [*calls, {"text": "."}, {"stop": "complete"}], options={"dialect": "llama4"}))
 
 
-@SOME
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=12).map("".join), st.sampled_from(["complete", "max_tokens"]))
 @example("'it' if 'x", "complete")
 def test_any_split_of_arbitrary_text_gives_the_same_events(argument: str, stop: Any) -> None:

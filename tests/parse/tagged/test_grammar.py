@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lark import Token, Tree
 
@@ -62,7 +62,6 @@ def _parameters(draw: st.DrawFn, key: str, *, must_close: bool) -> str:
     return f"<parameter={key}>" + draw(st.sampled_from(["\n", ""])) + "v" + draw(values) + closing + draw(spaces)
 
 
-@settings(max_examples=300, deadline=None)
 @given(bodies())
 @example("<tool_call>\n<function=f>\n<parameter=a>\n</parameter>\n</function>\n</tool_call>")
 @example("<function=f></function>")
