@@ -5,7 +5,7 @@ have no name here.
 """
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import msgspec
 
@@ -94,6 +94,16 @@ class ToolChoice(msgspec.Struct, frozen=True):
 AUTO = ToolChoice()
 
 
+class ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The variant of its API that a client uses. Each codec has a subclass, and reads no other."""
+
+    @classmethod
+    def of(cls, request: "Request") -> Self:
+        """Return the options of a request; the defaults if the client speaks another API."""
+        options = request.client_options
+        return options if isinstance(options, cls) else cls()
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One request for a reply."""
 
@@ -115,8 +125,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     `reasoning_effort`, ...; the codec of another API translates those that it knows."""
     verbatim: dict[str, dict[str, JSON]] = {}
     """Fields that only one API has, by the name of its codec; an upstream of that API gets them unchanged."""
-    style: str = ""
-    """The variant of its API that the client speaks (`functions` for OpenAI's legacy form); only its codec reads it."""
+    client_options: ClientOptions | None = None
     notes: tuple[str, ...] = ()
     """Parts of the request that were left out, as lines for the log."""
 

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from fcshim import Client, ConfigError, UpstreamError
+from fcshim.codecs.anthropic.options import AnthropicClientOptions
+from fcshim.codecs.gemini.options import GeminiClientOptions
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.config import Secret
 from fcshim.events import Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
@@ -79,8 +81,11 @@ async def test_signatures_are_sent_back_to_the_provider(kind, word):
 
 def thinking(codec, events):
     """Write a stream with a codec, for a client that asked for reasoning."""
-    style = {"anthropic": "thinking", "gemini": "thoughts"}[codec.name]
-    encoder = codec.encoder(Request(model="m", messages=(), stream=True, style=style), IDENTITY)
+    options = {
+        "anthropic": AnthropicClientOptions(thinking=True),
+        "gemini": GeminiClientOptions(thoughts=True),
+    }[codec.name]
+    encoder = codec.encoder(Request(model="m", messages=(), stream=True, client_options=options), IDENTITY)
     return encoder.encode(0, events) + encoder.close()
 
 

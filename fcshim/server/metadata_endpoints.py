@@ -54,7 +54,7 @@ class MetadataEndpoints:
             counter.decode_count(body, self._target(connection, route)), connection
         )
         model = self._config.for_model(request.model)
-        named = msgspec.structs.replace(request, model=model.upstream_model or request.model, style="")
+        named = msgspec.structs.replace(request, model=model.upstream_model or request.model)
         upstream_request = make_shim(named, model).prepare() if uses_tools(named) and model.tools != "native" else named
         tokens, exact = await count_tokens(upstream_request, self._upstream)
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))

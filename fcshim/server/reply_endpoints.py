@@ -150,9 +150,7 @@ class ReplyEndpoints:
 
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:
         model = context.model_config
-        style = "" if context.codec is not self._codec else request.style
-        upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model, style=style)
-
+        upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
         make_exchange = ExchangeFactory(
             upstream_request,
             model,

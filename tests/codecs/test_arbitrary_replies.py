@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.routes import CODECS
 from fcshim.events import (
@@ -24,7 +25,13 @@ from tests.codecs.helpers import cut
 from tests.codecs.test_arbitrary_requests import ARBITRARY_JSON, value_paths, with_value_at
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
-REQUEST = Request(model="m", messages=(UserMessage(()),), stream=True, include_usage=True, style="thinking")
+REQUEST = Request(
+    model="m",
+    messages=(UserMessage(()),),
+    stream=True,
+    include_usage=True,
+    client_options=AnthropicClientOptions(thinking=True),
+)
 EVENTS = [
     Reasoning("hm", "c2ln"),
     Text("hello "),

@@ -24,6 +24,7 @@ from fcshim.events import (
 from fcshim.messages import (
     AUTO,
     AssistantMessage,
+    ClientOptions,
     MediaPart,
     Message,
     Request,
@@ -97,14 +98,15 @@ def test_options_of_tools_do_not_reach_the_upstream() -> None:
 
 
 def test_everything_else_reaches_the_upstream_unchanged() -> None:
-    prepared = Shim(request(n=3, temperature=0.5, max_tokens=7, extra={"top_k": 1}, style="functions")).prepare()
+    options = ClientOptions()
+    prepared = Shim(request(n=3, temperature=0.5, max_tokens=7, extra={"top_k": 1}, client_options=options)).prepare()
 
-    assert (3, 0.5, 7, {"top_k": 1}, "functions") == (
+    assert (3, 0.5, 7, {"top_k": 1}, options) == (
         prepared.n,
         prepared.temperature,
         prepared.max_tokens,
         prepared.extra,
-        prepared.style,
+        prepared.client_options,
     )
 
 

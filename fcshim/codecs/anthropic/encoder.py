@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
-from fcshim.codecs.anthropic.client_options import read_client_options
 from fcshim.codecs.anthropic.errors import write_error
+from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.anthropic.reply import message_dict, stop_fields, usage_dict
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_writer import write_json
@@ -45,7 +45,7 @@ class MessagesEncoder:
     def __init__(self, request: Request, identity: ReplyIdentity) -> None:
         self._request = request
         self._identity = identity
-        self._thinking = read_client_options(request.style).thinking
+        self._thinking = AnthropicClientOptions.of(request).thinking
         self._usage = Usage()
         self._block_index = -1
         self._block_kind = ""  # of the open block

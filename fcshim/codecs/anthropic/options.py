@@ -5,7 +5,7 @@ stored as well, for an upstream of this API.
 """
 
 from fcshim.events import JSON
-from fcshim.messages import Request
+from fcshim.messages import ClientOptions, Request
 
 API = "anthropic"
 
@@ -15,6 +15,13 @@ _KNOWN_FIELDS = frozenset(
         *("tools", "tool_choice", "thread"),
     ]
 )
+
+
+class AnthropicClientOptions(ClientOptions, frozen=True, kw_only=True):
+    """What the client wants to see."""
+
+    thinking: bool = False
+    """Thinking blocks. A client that did not request them takes the first block of a reply for its text."""
 
 
 def read_extra(source: dict[str, JSON]) -> dict[str, JSON]:

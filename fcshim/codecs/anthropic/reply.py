@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
-from fcshim.codecs.anthropic.client_options import read_client_options
+from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
@@ -62,7 +62,7 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
         raise UpstreamError(reply.error.message, kind=reply.error.kind)
     valid_calls = [call for call in reply.tool_calls if call.error is None]
     content: list[JSON] = []
-    if read_client_options(request.style).thinking:
+    if AnthropicClientOptions.of(request).thinking:
         content += _thinking(reply)
     text = reply.text
     if not text and not valid_calls:

@@ -4,9 +4,8 @@ Rule: fields that `Request` knows are validated; `options` takes the others. An 
 error. Error messages are worded as the API documents them.
 """
 
-from fcshim.codecs.anthropic.client_options import AnthropicClientOptions
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
-from fcshim.codecs.anthropic.options import read_extra, read_verbatim
+from fcshim.codecs.anthropic.options import AnthropicClientOptions, read_extra, read_verbatim
 from fcshim.codecs.anthropic.request_messages import read_messages
 from fcshim.codecs.anthropic.request_tools import read_tool_choice, read_tools
 from fcshim.codecs.fields import expect, read_field, read_integer, read_number, read_object
@@ -42,7 +41,7 @@ def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = 
         top_p=read_number(source, "top_p"),
         extra=read_extra(source),
         verbatim=read_verbatim(source),
-        style=AnthropicClientOptions(thinking=_is_thinking_enabled(source.get("thinking"))).to_text(),
+        client_options=AnthropicClientOptions(thinking=_is_thinking_enabled(source.get("thinking"))),
         notes=notes,
     )
 

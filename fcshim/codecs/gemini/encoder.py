@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.gemini.client_options import read_client_options
 from fcshim.codecs.gemini.errors import write_error
+from fcshim.codecs.gemini.options import GeminiClientOptions
 from fcshim.codecs.gemini.reply import CallOutcomes, call_part, finish_fields, usage_dict, with_signature
 from fcshim.codecs.json_writer import write_json
 from fcshim.codecs.sse import EVENT_STREAM, write_data
@@ -48,10 +48,10 @@ class GeminiEncoder:
     """Writes one streamed reply for the client."""
 
     def __init__(self, request: Request, identity: ReplyIdentity) -> None:
-        style = read_client_options(request.style)
-        self.content_type = "application/json; charset=UTF-8" if style.array else EVENT_STREAM
-        self._array = style.array
-        self._thoughts = style.thoughts
+        options = GeminiClientOptions.of(request)
+        self.content_type = "application/json; charset=UTF-8" if options.array else EVENT_STREAM
+        self._array = options.array
+        self._thoughts = options.thoughts
         self._reply_fields = {"modelVersion": identity.model, "responseId": identity.id}
         self._chunk_suffix = b"," + write_json(self._reply_fields)[1:]
         self._candidates: dict[int, _CandidateState] = {}

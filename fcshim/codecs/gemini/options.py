@@ -11,7 +11,7 @@ from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
 from fcshim.codecs.limits import DEFAULT_LIMITS
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import Request
+from fcshim.messages import ClientOptions, Request
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.openapi import from_openapi
 
@@ -21,6 +21,15 @@ _CONFIG = "generationConfig"
 _KNOWN_FIELDS = ("contents", "systemInstruction", "tools", "toolConfig", "model", _CONFIG)
 _KNOWN_CONFIG_FIELDS = ("temperature", "topP", "seed", "maxOutputTokens", "stopSequences", "candidateCount")
 _CHAT_API_NAMES = {"topK": "top_k", "presencePenalty": "presence_penalty", "frequencyPenalty": "frequency_penalty"}
+
+
+class GeminiClientOptions(ClientOptions, frozen=True, kw_only=True):
+    """What the client wants to see."""
+
+    array: bool = False
+    """The stream is one JSON array instead of server-sent events."""
+    thoughts: bool = False
+    """The reply includes thoughts."""
 
 
 class GeminiSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.gemini.client_options import read_client_options
+from fcshim.codecs.gemini.options import GeminiClientOptions
 from fcshim.codecs.gemini.signatures import wrap
 from fcshim.codecs.json_writer import write_json
 from fcshim.errors import UpstreamError
@@ -81,7 +81,7 @@ def with_signature(part: dict[str, JSON], signature: str) -> dict[str, JSON]:
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply, one candidate per `Reply`. Raises `UpstreamError` if one of them has an error."""
-    thoughts = read_client_options(request.style).thoughts
+    thoughts = GeminiClientOptions.of(request).thoughts
     body: dict[str, JSON] = {
         "candidates": [_candidate(index, reply, thoughts=thoughts) for index, reply in enumerate(replies)],
         "modelVersion": identity.model,

@@ -8,9 +8,8 @@ from urllib.parse import parse_qs
 
 from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.fields import expect, read_object
-from fcshim.codecs.gemini.client_options import GeminiClientOptions
 from fcshim.codecs.gemini.field_names import get_field, take_field
-from fcshim.codecs.gemini.options import read_settings
+from fcshim.codecs.gemini.options import GeminiClientOptions, read_settings
 from fcshim.codecs.gemini.request_contents import read_contents
 from fcshim.codecs.gemini.request_tools import read_tool_choice, read_tools
 from fcshim.codecs.limits import RequestLimits
@@ -36,7 +35,7 @@ def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimi
     tools, notes = read_tools(source, limits)
     settings = read_settings(source)
     stream = target.path.endswith(STREAM)
-    style = GeminiClientOptions(
+    client_options = GeminiClientOptions(
         array=stream and "sse" not in parse_qs(target.query).get("alt", ()),
         thoughts=_wants_thoughts(source),
     )
@@ -55,7 +54,7 @@ def _request(source: dict[str, JSON], target: RequestTarget, limits: RequestLimi
         seed=settings.seed,
         extra=settings.extra,
         verbatim=settings.verbatim,
-        style=style.to_text(),
+        client_options=client_options,
         notes=notes,
     )
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, ReplyIdentity, RequestTarget
 from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
 from fcshim.codecs.ndjson import write_line
-from fcshim.codecs.ollama.client_options import read_client_options
 from fcshim.codecs.ollama.decoder import OllamaDecoder
 from fcshim.codecs.ollama.encoder import OllamaEncoder
 from fcshim.codecs.ollama.errors import write_error
@@ -34,6 +33,7 @@ from fcshim.codecs.ollama.models import (
     write_tags,
     write_version,
 )
+from fcshim.codecs.ollama.options import OllamaClientOptions
 from fcshim.codecs.ollama.reply import write_reply
 from fcshim.codecs.ollama.request import read_request
 from fcshim.codecs.ollama.upstream_request import write_request
@@ -82,14 +82,14 @@ class Ollama:
 
     def encoder(self, request: Request, identity: ReplyIdentity) -> Encoder:
         """Make an encoder for one streamed reply to this request."""
-        return OllamaEncoder(read_client_options(request.style), identity)
+        return OllamaEncoder(OllamaClientOptions.of(request), identity)
 
     def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
         """Write a whole reply; with no replies, report that the model is loaded.
 
         Raises `UpstreamError` if the reply has an error.
         """
-        return write_reply(read_client_options(request.style), identity, replies)
+        return write_reply(OllamaClientOptions.of(request), identity, replies)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a running stream."""

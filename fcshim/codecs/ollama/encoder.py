@@ -12,8 +12,8 @@ import msgspec
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_writer import repair_surrogates
 from fcshim.codecs.ndjson import NDJSON, PING, write_line
-from fcshim.codecs.ollama.client_options import OllamaClientOptions
 from fcshim.codecs.ollama.errors import write_error
+from fcshim.codecs.ollama.options import OllamaClientOptions
 from fcshim.codecs.ollama.reply import Elapsed, common_fields, final_fields, write_call
 from fcshim.errors import UpstreamError
 from fcshim.events import (

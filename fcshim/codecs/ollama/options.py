@@ -9,7 +9,7 @@ import msgspec
 from fcshim.codecs.fields import expect, field_error, read_field, read_number
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import Request
+from fcshim.messages import ClientOptions, Request
 
 KNOWN_OPTIONS = frozenset(["num_predict", "temperature", "top_p", "seed", "stop"])
 """Options with a field of their own in `Request`."""
@@ -23,6 +23,17 @@ ENGINE_OPTIONS = frozenset(
 
 _EFFORTS = ("low", "medium", "high")
 _THINK_LEVELS: dict[str, JSON] = {"none": False, "minimal": "low", "xhigh": "high", "max": "high"}
+
+
+class OllamaClientOptions(ClientOptions, frozen=True, kw_only=True):
+    """What the client requested. It changes only how the reply is written, never the upstream request."""
+
+    generate: bool = False
+    """`/api/generate`: one prompt, and a reply in `response` instead of a message."""
+    thinking: bool = True
+    """Whether reasoning is written; a client turns it off with `think: false`."""
+    unload: bool = False
+    """A request without a prompt that asks to unload the model."""
 
 
 class OllamaSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_writer import repair_surrogates_in
-from fcshim.codecs.ollama.client_options import OllamaClientOptions
+from fcshim.codecs.ollama.options import OllamaClientOptions
 from fcshim.codecs.ollama.times import timestamp
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage

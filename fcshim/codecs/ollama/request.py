@@ -6,8 +6,7 @@ load or unload the model, and for no reply.
 
 from fcshim.codecs.fields import expect, read_field, read_object
 from fcshim.codecs.limits import RequestLimits
-from fcshim.codecs.ollama.client_options import OllamaClientOptions
-from fcshim.codecs.ollama.options import read_settings, refuse_unsupported
+from fcshim.codecs.ollama.options import OllamaClientOptions, read_settings, refuse_unsupported
 from fcshim.codecs.ollama.request_messages import read_messages, read_prompt
 from fcshim.codecs.openai_chat.request_tools import read_tools
 from fcshim.events import JSON
@@ -25,7 +24,7 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
     messages = read_prompt(source) if generate else read_messages(source)
     settings = read_settings(source)
     verbatim = {name: source[name] for name in _VERBATIM_FIELDS if source.get(name) is not None}
-    style = OllamaClientOptions(
+    client_options = OllamaClientOptions(
         generate=generate, thinking=source.get("think") is not False, unload=_is_unloading(source)
     )
     return Request(
@@ -41,7 +40,7 @@ def read_request(body: bytes, limits: RequestLimits, *, generate: bool) -> Reque
         seed=settings.seed,
         extra=settings.extra,
         verbatim={"ollama": {**verbatim, **({"options": settings.ollama_options} if settings.ollama_options else {})}},
-        style=style.to_text(),
+        client_options=client_options,
     )
 
 

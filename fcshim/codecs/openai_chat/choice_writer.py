@@ -13,8 +13,8 @@ import msgspec
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.buffered_arguments import BufferedArguments
 from fcshim.codecs.json_writer import repair_surrogates, repair_surrogates_in
-from fcshim.codecs.openai_chat.client_options import read_client_options
 from fcshim.codecs.openai_chat.reply import finish_reason
+from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.events import (
     JSON,
     CallError,
@@ -37,7 +37,7 @@ class ChunkTemplates:
     """The constant bytes around the variable part of each chunk."""
 
     def __init__(self, request: Request, identity: ReplyIdentity) -> None:
-        self.legacy = read_client_options(request.style).functions
+        self.legacy = ChatClientOptions.of(request).functions
         metadata = _to_json(
             {
                 "id": identity.id,

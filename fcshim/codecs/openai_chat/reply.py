@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT, ChatClientOptions, read_client_options
+from fcshim.codecs.openai_chat.request import ChatClientOptions
+from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
@@ -52,7 +53,7 @@ def usage_dict(usage: Usage) -> dict[str, JSON]:
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply, one choice per `Reply`. Raises `UpstreamError` where one of them ended with an error."""
-    client_options = read_client_options(request.style)
+    client_options = ChatClientOptions.of(request)
     body: dict[str, JSON] = {
         "id": identity.id,
         "object": "chat.completion",

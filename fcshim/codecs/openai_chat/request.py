@@ -6,11 +6,10 @@ error.
 
 from fcshim.codecs.fields import expect, field_error, read_field, read_integer, read_number, read_object
 from fcshim.codecs.limits import RequestLimits
-from fcshim.codecs.openai_chat.client_options import ChatClientOptions
 from fcshim.codecs.openai_chat.request_messages import read_messages
 from fcshim.codecs.openai_chat.request_tools import read_tool_choice, read_tools
 from fcshim.events import JSON
-from fcshim.messages import Request
+from fcshim.messages import ClientOptions, Request
 
 _KNOWN_FIELDS = frozenset(
     [
@@ -19,6 +18,17 @@ _KNOWN_FIELDS = frozenset(
         *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
     ]
 )
+
+
+class ChatClientOptions(ClientOptions, frozen=True, kw_only=True):
+    """The forms that the client used. They affect the form of requests and replies, never their meaning."""
+
+    functions: bool = False
+    """The legacy `functions` and `function_call` instead of `tools` and `tool_calls`."""
+    max_completion_tokens: bool = False
+    """The newer name of `max_tokens`."""
+    custom: frozenset[str] = frozenset()
+    """Names of the tools that were offered as custom tools."""
 
 
 def read_request(body: bytes, limits: RequestLimits) -> Request:
@@ -47,7 +57,7 @@ def read_request(body: bytes, limits: RequestLimits) -> Request:
         top_p=read_number(source, "top_p"),
         seed=read_integer(source, "seed", minimum=-(2**63)),
         extra=_collect_extra(source, options),
-        style=client_options.to_text(),
+        client_options=client_options,
     )
 
 

@@ -7,7 +7,7 @@ gives the same prompt. A tool result without a matching call is kept, because it
 import msgspec
 
 from fcshim.codecs.fields import expect, field_error, read_field
-from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
+from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (

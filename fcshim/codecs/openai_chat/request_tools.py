@@ -9,10 +9,12 @@ import msgspec
 
 from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.codecs.limits import RequestLimits, check_tools
-from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
+
+CUSTOM_ARGUMENT = "input"
+"""The single string argument of a function that stands for a custom tool, which takes one text."""
 
 _VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
 """Wider than OpenAI's `[a-zA-Z0-9_-]{1,64}`, to accept names of MCP and Gemini; no character needs escaping."""

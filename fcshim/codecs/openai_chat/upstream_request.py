@@ -7,7 +7,7 @@ fields with default values are omitted, because small servers reject fields that
 import msgspec
 
 from fcshim.codecs.base import UpstreamRequest
-from fcshim.codecs.openai_chat.client_options import read_client_options
+from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.events import JSON
 from fcshim.messages import (
     AssistantMessage,
@@ -58,7 +58,7 @@ def build_body(request: Request) -> dict[str, JSON]:
 
 
 def _max_tokens_name(request: Request) -> str:
-    return "max_completion_tokens" if read_client_options(request.style).max_completion_tokens else "max_tokens"
+    return "max_completion_tokens" if ChatClientOptions.of(request).max_completion_tokens else "max_tokens"
 
 
 def _write_tools(request: Request) -> dict[str, JSON]:

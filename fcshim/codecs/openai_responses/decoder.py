@@ -10,9 +10,9 @@ from collections.abc import Callable
 import msgspec
 
 from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
-from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
+from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
 from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
-from fcshim.codecs.openai_responses.client_options import flat_name
+from fcshim.codecs.openai_responses.request_tools import flat_name
 from fcshim.codecs.openai_responses.wire import (
     ResponseObject,
     ResponsesEvent,

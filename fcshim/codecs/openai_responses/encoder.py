@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.openai_responses.client_options import read_client_options
 from fcshim.codecs.openai_responses.emitter import Emitter
 from fcshim.codecs.openai_responses.errors import error_event_fields
 from fcshim.codecs.openai_responses.items import FunctionItem, MessageItem, ReasoningItem, write_custom_call
+from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.codecs.openai_responses.response import begin_response, end_response, fail_response
 from fcshim.codecs.openai_responses.stored_responses import store_response
 from fcshim.codecs.sse import EVENT_STREAM, PING
@@ -47,7 +47,7 @@ class ResponsesEncoder:
     def __init__(self, request: Request, identity: ReplyIdentity, *, max_chars: int = DEFAULT_MAX_CHARS) -> None:
         self._request = request
         self._identity = identity
-        self._client_options = read_client_options(request.style)
+        self._client_options = ResponsesClientOptions.of(request)
         self._emitter = Emitter()
         self._response: dict[str, JSON] = {}
         self._output: list[JSON] = []

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_writer import write_json
-from fcshim.codecs.openai_responses.client_options import read_client_options
 from fcshim.codecs.openai_responses.encoder import make_item_id
 from fcshim.codecs.openai_responses.items import call_item, call_item_prefix, message_item, reasoning_item
+from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.codecs.openai_responses.response import begin_response, end_response
 from fcshim.codecs.openai_responses.stored_responses import store_response
 from fcshim.errors import UpstreamError
@@ -38,7 +38,7 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
 
 
 def _write_output(request: Request, identity: ReplyIdentity, reply: Reply, *, any_valid: bool) -> list[dict[str, JSON]]:
-    client_options = read_client_options(request.style)
+    client_options = ResponsesClientOptions.of(request)
     text = reply.text or ("" if any_valid else "".join(call.error.raw for call in reply.tool_calls if call.error))
     items: list[dict[str, JSON]] = []
     if reply.reasoning:

@@ -41,7 +41,7 @@ def read_request(body: bytes, resolver: InputResolver, limits: RequestLimits) ->
         top_p=read_number(source, "top_p"),
         extra=_read_extra(source),
         verbatim={API: source},
-        style=offered.client_options().to_text(),
+        client_options=offered.client_options(),
         notes=_make_notes(offered),
     )
 

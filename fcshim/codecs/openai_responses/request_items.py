@@ -8,9 +8,9 @@ documented error, unless a skipped item may have been the call.
 import msgspec
 
 from fcshim.codecs.fields import expect, field_error, read_field
-from fcshim.codecs.openai_chat.client_options import CUSTOM_ARGUMENT
 from fcshim.codecs.openai_chat.request_messages import parse_media_url
-from fcshim.codecs.openai_responses.client_options import flat_name
+from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
+from fcshim.codecs.openai_responses.request_tools import flat_name
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (

@@ -9,10 +9,28 @@ import msgspec
 from fcshim.codecs.fields import expect, field_error
 from fcshim.codecs.limits import RequestLimits, check_tools
 from fcshim.codecs.openai_chat.request_tools import read_custom, read_function
-from fcshim.codecs.openai_responses.client_options import ResponsesClientOptions, flat_name
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
+from fcshim.messages import AUTO, ClientOptions, Tool, ToolChoice, as_tools
+
+
+class ResponsesClientOptions(ClientOptions, frozen=True, kw_only=True):
+    """The client's own form of its tools, by the names that the model sees."""
+
+    custom: frozenset[str] = frozenset()
+    """Names of custom tools, which take free text."""
+    namespaces: dict[str, str] = {}
+    """The namespaces of the tools that have one."""
+
+    def client_name(self, name: str) -> dict[str, str]:
+        """Return the client's own `name` of a tool, and its `namespace` if it has one."""
+        space = self.namespaces.get(name)
+        return {"name": name} if space is None else {"name": name[len(flat_name(space, "")) :], "namespace": space}
+
+
+def flat_name(namespace: str, name: str) -> str:
+    """Return the name under which the model sees a tool, with the namespace if there is one."""
+    return f"{namespace}__{name}" if namespace else name
 
 
 class ResponsesTools(msgspec.Struct):
@@ -67,7 +85,7 @@ def _read_tool(
 def _read_namespace(offered: ResponsesTools, tool: dict[str, JSON], path: str, *, allow_repeat: bool) -> None:
     """Read the tools of a namespace; its description is prepended to that of its first tool."""
     name = expect(tool.get("name"), str, f"{path}.name")
-    # `ResponsesClientOptions` stores `name=namespace` in words separated by blanks.
+    # It becomes part of the tools' names.
     if "=" in name or name.split() != [name]:
         raise field_error(name, "a name without blanks", f"{path}.name")
     description = tool.get("description")

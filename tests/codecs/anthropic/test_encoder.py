@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.codecs.anthropic import ANTHROPIC, Anthropic
+from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import Request, UserMessage
@@ -17,7 +18,8 @@ IDENTITY = ReplyIdentity("msg_1", 1700000000, "the model")
 
 
 def request(*, thinking=True, **fields):
-    return Request(model="m", messages=(UserMessage(()),), stream=True, style="thinking" if thinking else "", **fields)
+    options = AnthropicClientOptions(thinking=thinking)
+    return Request(model="m", messages=(UserMessage(()),), stream=True, client_options=options, **fields)
 
 
 def written(*events, close=True, reads=1, **fields):

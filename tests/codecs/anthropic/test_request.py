@@ -211,16 +211,16 @@ def test_engine_settings_go_to_extra_and_other_fields_stay_verbatim():
 
 
 @pytest.mark.parametrize(
-    ("thinking", "style"),
+    ("thinking", "visible"),
     [
-        (None, ""),
-        ({"type": "disabled"}, ""),
-        ({"type": "enabled", "budget_tokens": 1024}, "thinking"),
-        ({"type": "adaptive"}, "thinking"),
+        (None, False),
+        ({"type": "disabled"}, False),
+        ({"type": "enabled", "budget_tokens": 1024}, True),
+        ({"type": "adaptive"}, True),
     ],
 )
-def test_thinking_is_visible_if_the_client_requested_it(thinking, style):
-    assert style == read(thinking=thinking).style
+def test_thinking_is_visible_if_the_client_requested_it(thinking, visible):
+    assert visible == read(thinking=thinking).client_options.thinking
 
 
 def test_threads_are_rejected_with_the_code_that_makes_sdks_send_everything():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini import GEMINI, Gemini
+from fcshim.codecs.gemini.options import GeminiClientOptions
 from fcshim.codecs.gemini.signatures import unwrap
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
@@ -18,8 +19,9 @@ IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")
 KNOWN = {"modelVersion": "the model", "responseId": "resp_1"}
 
 
-def request(style="thoughts", **fields):
-    return Request(model="m", messages=(UserMessage(()),), stream=True, style=style, **fields)
+def request(*, array=False, thoughts=True, **fields):
+    options = GeminiClientOptions(array=array, thoughts=thoughts)
+    return Request(model="m", messages=(UserMessage(()),), stream=True, client_options=options, **fields)
 
 
 def written(*events, close=True, **fields):
@@ -90,7 +92,7 @@ def test_a_signature_is_attached_to_the_next_part():
 
 
 def test_thoughts_are_dropped_unless_requested_but_signatures_are_kept():
-    chunks = stream(Reasoning("hm", "c2ln"), *call(), Stop("tool_use"), style="")
+    chunks = stream(Reasoning("hm", "c2ln"), *call(), Stop("tool_use"), thoughts=False)
 
     assert ["c2ln", None] == [part.get("thoughtSignature") for part in parts(chunks)]
 
@@ -123,7 +125,7 @@ def test_several_choices_have_their_indexes():
 
 
 def test_without_sse_the_stream_is_one_array():
-    encoder = GEMINI.encoder(request("array"), IDENTITY)
+    encoder = GEMINI.encoder(request(array=True), IDENTITY)
     body = encoder.encode(0, [Text("a"), *call(), Usage(), Stop("tool_use")]) + encoder.ping() + encoder.close()
 
     assert "application/json; charset=UTF-8" == encoder.content_type
@@ -131,7 +133,7 @@ def test_without_sse_the_stream_is_one_array():
 
 
 def test_a_broken_array_stream_ends_with_an_error_and_is_valid_json():
-    chunks = json.loads(written(Text("a"), Error("upstream_error", "lost"), Text("b"), style="array"))
+    chunks = json.loads(written(Text("a"), Error("upstream_error", "lost"), Text("b"), array=True))
 
     assert "lost" == chunks[-1]["error"]["message"]
     assert 2 == len(chunks)
@@ -191,7 +193,7 @@ def signed(draw):
 def test_what_is_encoded_decodes_to_the_same_events(events, array, data):
     """Law 9, with the bytes split at random, as events and as an array. Foreign signatures arrive wrapped."""
     *said, stop = events
-    body = written(*said, Usage(7, 5, 3, 2), stop, style="array thoughts" if array else "thoughts")
+    body = written(*said, Usage(7, 5, 3, 2), stop, array=array)
     found = decode_body(cut(body, lambda: data.draw(st.integers(1, 300))), Gemini)
 
     assert merge_events((0, event) for event in as_api_events([*said, Usage(7, 5, 3, 2), stop])) == [

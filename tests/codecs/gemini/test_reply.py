@@ -54,12 +54,12 @@ def test_a_reply_with_every_kind_of_part():
 
 def test_a_signature_without_a_call_goes_to_the_text():
     assert [{"text": "a", "thoughtSignature": "c2ln"}] == parts(
-        Text("a"), Reasoning("", "c2ln"), Stop("complete"), style=""
+        Text("a"), Reasoning("", "c2ln"), Stop("complete"), thoughts=False
     )
 
 
 def test_an_empty_reply_has_an_empty_text():
-    assert [{"text": ""}] == parts(Reasoning("hm"), Stop("complete"), style="")
+    assert [{"text": ""}] == parts(Reasoning("hm"), Stop("complete"), thoughts=False)
 
 
 def test_several_choices_are_candidates():

@@ -70,19 +70,19 @@ def snake(value):
 
 
 @pytest.mark.parametrize(
-    ("verb", "query", "stream", "style"),
+    ("verb", "query", "stream", "array"),
     [
-        ("generateContent", "", False, ""),
-        ("streamGenerateContent", "alt=sse", True, ""),
-        ("streamGenerateContent", "key=x&alt=sse&prettyPrint=false", True, ""),
-        ("streamGenerateContent", "", True, "array"),
-        ("streamGenerateContent", "alt=json", True, "array"),
+        ("generateContent", "", False, False),
+        ("streamGenerateContent", "alt=sse", True, False),
+        ("streamGenerateContent", "key=x&alt=sse&prettyPrint=false", True, False),
+        ("streamGenerateContent", "", True, True),
+        ("streamGenerateContent", "alt=json", True, True),
     ],
 )
-def test_the_path_tells_the_model_and_whether_to_stream(verb, query, stream, style):
+def test_the_path_tells_the_model_and_whether_to_stream(verb, query, stream, array):
     request = read(target(verb, query))
 
-    assert ("a/b", stream, style) == (request.model, request.stream, request.style)
+    assert ("a/b", stream, array) == (request.model, request.stream, request.client_options.array)
 
 
 FULL = {
@@ -138,7 +138,7 @@ def test_both_spellings_are_equivalent(spelled):
     )
     assert (40, 0.1) == (request.extra["top_k"], request.extra["presence_penalty"])
     assert {"type": "object"} == request.extra["response_format"]["json_schema"]["schema"]
-    assert "thoughts" == request.style
+    assert request.client_options.thoughts
     assert "left out" in request.notes[0]
 
 

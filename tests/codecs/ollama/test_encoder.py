@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.ollama import OLLAMA, Ollama
-from fcshim.codecs.ollama.client_options import OllamaClientOptions
+from fcshim.codecs.ollama.options import OllamaClientOptions
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
 from tests.codecs.helpers import cut, decode_body, merge_events
@@ -17,14 +17,13 @@ IDENTITY = ReplyIdentity("ollama-1", 1700000000, "llama3.2")
 KNOWN = {"model": "llama3.2", "created_at": "2023-11-14T22:13:20Z"}
 
 
-def request(**style):
-    return Request(
-        model="llama3.2", messages=(UserMessage(()),), stream=True, style=OllamaClientOptions(**style).to_text()
-    )
+def request(**options):
+    client_options = OllamaClientOptions(**options)
+    return Request(model="llama3.2", messages=(UserMessage(()),), stream=True, client_options=client_options)
 
 
-def stream(*events, close=True, identity=IDENTITY, **style):
-    encoder = OLLAMA.encoder(request(**style), identity)
+def stream(*events, close=True, identity=IDENTITY, **options):
+    encoder = OLLAMA.encoder(request(**options), identity)
     body = encoder.encode(0, events) + (encoder.close() if close else b"")
 
     assert not body or body.endswith(b"\n")

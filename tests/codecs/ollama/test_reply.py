@@ -12,8 +12,8 @@ from tests.codecs.ollama.test_encoder import IDENTITY, KNOWN, request
 from tests.codecs.openai_chat.test_encoder import bad, call
 
 
-def written(*events, identity=IDENTITY, **style):
-    return json.loads(OLLAMA.encode_reply(request(**style), identity, [fold(events)]))
+def written(*events, identity=IDENTITY, **options):
+    return json.loads(OLLAMA.encode_reply(request(**options), identity, [fold(events)]))
 
 
 def test_a_chat_reply_is_one_object():

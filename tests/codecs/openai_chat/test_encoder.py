@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.events import (
     CallError,
     Error,
@@ -153,7 +154,9 @@ def test_reasoning_is_reasoning_content():
 
 
 def test_legacy_functions_get_one_function_call():
-    chunks = stream(*call('{"a":1}'), *call("{}", index=1), Stop("tool_use"), style="functions")
+    chunks = stream(
+        *call('{"a":1}'), *call("{}", index=1), Stop("tool_use"), client_options=ChatClientOptions(functions=True)
+    )
     expected = [
         {"function_call": {"name": "f", "arguments": ""}},
         {"function_call": {"arguments": '{"a":1'}},

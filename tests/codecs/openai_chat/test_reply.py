@@ -3,6 +3,7 @@ import json
 import pytest
 
 from fcshim.codecs.openai_chat import OPENAI_CHAT
+from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, Usage
 from fcshim.reply import fold
@@ -44,8 +45,9 @@ def test_calls_without_text_have_content_null():
 
 
 def test_legacy_and_custom_calls_have_their_own_forms():
-    legacy = written([*call('{"a":1}'), Stop("tool_use")], style="functions")["choices"][0]
-    custom = written([*call('{"input":"ls"}'), Stop("tool_use")], style="custom:f")["choices"][0]
+    functions, custom_f = ChatClientOptions(functions=True), ChatClientOptions(custom=frozenset(["f"]))
+    legacy = written([*call('{"a":1}'), Stop("tool_use")], client_options=functions)["choices"][0]
+    custom = written([*call('{"input":"ls"}'), Stop("tool_use")], client_options=custom_f)["choices"][0]
 
     assert ("function_call", {"name": "f", "arguments": '{"a":1}'}) == (
         legacy["finish_reason"],

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.openai_chat import OPENAI_CHAT, OpenAIChat
-from fcshim.codecs.openai_chat.client_options import read_client_options
+from fcshim.codecs.openai_chat.request import ChatClientOptions
+from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.errors import RequestError
 from fcshim.messages import (
     AssistantMessage,
@@ -37,7 +38,7 @@ def test_the_smallest_request_has_the_defaults():
     request = OPENAI_CHAT.decode_request(b'{"messages":[{"role":"user","content":"hi"}]}')
 
     assert (UserMessage((TextPart("hi"),)),) == request.messages
-    assert ("", (), ToolChoice(), False, 1, (), {}, "") == (
+    assert ("", (), ToolChoice(), False, 1, (), {}, ChatClientOptions()) == (
         request.model,
         request.tools,
         request.tool_choice,
@@ -45,8 +46,15 @@ def test_the_smallest_request_has_the_defaults():
         request.n,
         request.stop,
         request.extra,
-        request.style,
+        request.client_options,
     )
+
+
+def test_the_options_of_another_apis_client_are_ignored():
+    request = decode(max_completion_tokens=5)
+
+    assert ChatClientOptions(max_completion_tokens=True) == ChatClientOptions.of(request)
+    assert ResponsesClientOptions() == ResponsesClientOptions.of(request)
 
 
 def test_known_fields_are_read_and_all_others_are_kept():
@@ -152,7 +160,7 @@ def test_legacy_calls_and_results_share_a_made_id():
     assert AssistantMessage((), (ToolCall("call_1", "f", "{}"),)) == request.messages[1]
     assert ToolMessage("call_1", (TextPart("1"),), "f") == request.messages[2]
     assert not request.parallel_tool_calls
-    assert read_client_options(request.style).functions
+    assert request.client_options.functions
 
 
 PARTS = [
@@ -218,7 +226,7 @@ def test_a_custom_tool_becomes_a_function_with_one_string_and_is_marked():
         "runs\nThe whole text is the one argument `input`.\nThe input must match this lark grammar:\nstart: /a+/"
         == request.tools[0].description
     )
-    assert frozenset({"sh"}) == read_client_options(request.style).custom
+    assert frozenset({"sh"}) == request.client_options.custom
 
 
 @pytest.mark.parametrize(

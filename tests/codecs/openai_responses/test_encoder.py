@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses, ResponsesEncoder
-from fcshim.codecs.openai_responses.client_options import ResponsesClientOptions
+from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.events import CallError, Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
@@ -15,15 +15,15 @@ from tests.codecs.helpers import cut, decode_body, merge_events
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
 IDENTITY = ReplyIdentity("resp_1", 1700000000, "the model")
-STYLE = ResponsesClientOptions(custom=frozenset(["patch"]), namespaces={"calc__f": "calc"})
+OPTIONS = ResponsesClientOptions(custom=frozenset(["patch"]), namespaces={"calc__f": "calc"})
 
 
-def request(style=STYLE, **fields):
+def request(options=OPTIONS, **fields):
     return Request(
         model="m",
         messages=(UserMessage(()),),
         stream=True,
-        style=style.to_text(),
+        client_options=options,
         verbatim={"openai_responses": fields},
     )
 

@@ -93,7 +93,7 @@ def test_a_custom_tool_is_a_function_with_one_string(form):
     assert ["input"] == tool.parameters["required"]
     assert tool.description.startswith("Patch.")
     assert ("a+" in tool.description) == (form is not None and form["type"] == "grammar")
-    assert "custom:patch" == request.style
+    assert {"patch"} == request.client_options.custom
 
 
 def test_tools_in_a_namespace_get_both_names():
@@ -101,8 +101,10 @@ def test_tools_in_a_namespace_get_both_names():
 
     assert ["calc__f", "calc__g", "f"] == [tool.name for tool in request.tools]
     assert "Sums." == request.tools[0].description
-    assert "within:calc__f=calc" in request.style
-    assert "custom:calc__g" in request.style
+    assert {"calc__f": "calc", "calc__g": "calc"} == request.client_options.namespaces
+    assert {"calc__g"} == request.client_options.custom
+    assert {"name": "f", "namespace": "calc"} == request.client_options.client_name("calc__f")
+    assert {"name": "f"} == request.client_options.client_name("f")
 
 
 def test_hosted_tools_are_left_out_and_noted():
