@@ -43,6 +43,10 @@ class Framing:
             raise UpstreamError(f"the upstream answered with {excerpt(body)} instead of a reply")
         return [body] if body else []
 
+    def is_plain_event(self, data: bytes) -> bool:
+        """Tell whether the body is a stream, and these last bytes were one event of one line and nothing else."""
+        return self._streaming and self._sse.is_plain_event(data)
+
     def excerpt(self) -> str:
         """Return the beginning of a body that held no document, for an error message."""
         return excerpt(bytes(self._body[:_HEAD_BYTES]))

@@ -9,9 +9,9 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
 from fcshim.codecs.json_writer import repair_surrogates_in
-from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event

@@ -8,19 +8,17 @@ from collections.abc import Callable
 
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.wire import ContentBlock, MessagesDelta, MessagesEvent, read_event
-from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
-from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
+from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
-from fcshim.events import JSON, Event, Reasoning, Usage
+from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage
 
-_FINISH_REASONS = {
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
+_STOP_REASONS: dict[str, StopReason] = {
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
     "refusal": "content_filter",
 }
-"""The API's stop reasons as the Chat API's finish reasons, for `ChoiceReader`; any other means a complete reply."""
+"""The API's stop reasons; any other means a complete reply."""
 
 
 class MessagesDecoder:
@@ -64,35 +62,32 @@ class MessagesDecoder:
     def _read_block(self, index: int, block: ContentBlock, out: list[Event]) -> None:
         match block.type:
             case "text":
-                self.choice.read(ChatDelta(content=block.text), out)
+                self.choice.emit_text(Text(block.text or ""), out)
             case "thinking":
                 self.choice.emit_text(Reasoning(block.thinking or "", block.signature or None), out)
             case "redacted_thinking":
                 self.choice.emit_text(Reasoning("", REDACTED_PREFIX + (block.data or "")), out)
             case "tool_use":
-                self._read_call(index, block.id or "", FunctionDelta(block.name, block.input or None), out)
+                self.choice.read_call(index, out, call_id=block.id, name=block.name, arguments=block.input or None)
 
     def _read_delta(self, index: int, delta: MessagesDelta, out: list[Event]) -> None:
         match delta.type:
             case "text_delta":
-                self.choice.read(ChatDelta(content=delta.text), out)
+                self.choice.emit_text(Text(delta.text or ""), out)
             case "input_json_delta":
-                self._read_call(index, "", FunctionDelta(None, delta.partial_json), out)
+                self.choice.read_call(index, out, arguments=delta.partial_json)
             case "thinking_delta":
                 self.choice.emit_text(Reasoning(delta.thinking or ""), out)
             case "signature_delta":
                 self.choice.emit_text(Reasoning("", delta.signature or None), out)
 
-    def _read_call(self, index: int, call_id: str, function: FunctionDelta, out: list[Event]) -> None:
-        self.choice.read(ChatDelta(tool_calls=[ToolCallDelta(index, call_id, function)]), out)
-
     def _finish(self, reason: str | None, matched: str | None, out: list[Event]) -> None:
         if reason is None or self.choice.finished:
             return
-        events: list[Event] = []
-        self.choice.finish(_FINISH_REASONS.get(reason, "stop"), matched if reason == "stop_sequence" else None, events)
-        stop = events.pop()
-        out += [*events, read_usage(self._usage), stop]
+        stop = _STOP_REASONS.get(reason, "complete")
+        if reason == "stop_sequence" and matched is not None:
+            stop = "stop_sequence"
+        self.choice.finish(stop, out, read_usage(self._usage))
 
 
 def read_usage(usage: dict[str, JSON]) -> Usage:

@@ -6,6 +6,7 @@ becomes `tool_use` if there were calls.
 
 from collections.abc import Callable
 
+from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.gemini.partial_arguments import PartialArguments
 from fcshim.codecs.gemini.wire import (
     GeminiCandidate,
@@ -16,14 +17,12 @@ from fcshim.codecs.gemini.wire import (
     read_chunks,
 )
 from fcshim.codecs.json_writer import write_json
-from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
-from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
-from fcshim.events import JSON, Event, Reasoning, Usage
+from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage
 
-_FINISH_REASONS = {
-    "MAX_TOKENS": "length",
+_STOP_REASONS: dict[str, StopReason] = {
+    "MAX_TOKENS": "max_tokens",
     **dict.fromkeys(
         (
             *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE"),
@@ -32,7 +31,7 @@ _FINISH_REASONS = {
         "content_filter",
     ),
 }
-"""The API's finish reasons as the Chat API's, for `ChoiceReader`; STOP and unknown ones mean a complete reply."""
+"""The API's finish reasons; STOP and unknown ones mean a complete reply."""
 
 _FAILURES = frozenset(
     {
@@ -90,7 +89,7 @@ class GeminiDecoder:
         if part.thought_signature:
             self.choice.emit_text(Reasoning("", part.thought_signature), out)
         if part.text:
-            self.choice.read(ChatDelta(content=part.text), out)
+            self.choice.emit_text(Text(part.text), out)
         if part.function_call is not None:
             self._read_call(part.function_call, out)
 
@@ -117,16 +116,12 @@ class GeminiDecoder:
         self._add_call(first_piece.id, first_piece.name, text[:-1] if truncated or arguments.invalid else text, out)
 
     def _add_call(self, call_id: str | None, name: str | None, arguments: str, out: list[Event]) -> None:
-        delta = ToolCallDelta(self._call_count, call_id, FunctionDelta(name, arguments))
+        self.choice.read_call(self._call_count, out, call_id=call_id, name=name, arguments=arguments)
         self._call_count += 1
-        self.choice.read(ChatDelta(tool_calls=[delta]), out)
 
     def _finish(self, reason: str, out: list[Event]) -> None:
         self._end_partial_call(out, truncated=True)
-        events: list[Event] = []
-        self.choice.finish(_FINISH_REASONS.get(reason, "stop"), None, events)
-        stop = events.pop()
-        out += [*events, *([read_usage(self._usage)] if self._usage else ()), stop]
+        self.choice.finish(_STOP_REASONS.get(reason, "complete"), out, read_usage(self._usage) if self._usage else None)
 
 
 def read_usage(usage: dict[str, JSON]) -> Usage:

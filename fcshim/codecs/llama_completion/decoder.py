@@ -5,10 +5,10 @@ Rule: all content is text; the parser finds reasoning and calls in it.
 
 import msgspec
 
-from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
-from fcshim.events import JSON, Event, Text, Usage
+from fcshim.events import JSON, Event, StopReason, Text, Usage
 
 
 class Timings(msgspec.Struct, gc=False):
@@ -54,14 +54,11 @@ class CompletionDecoder:
             self._end(event, out)
 
     def _end(self, event: CompletionEvent, out: list[Event]) -> None:
-        ended: list[Event] = []
-        self.choice.finish("length" if event.stop_type == "limit" else "stop", event.stopping_word or None, ended)
         cached = 0 if event.timings is None else event.timings.cache_n
-        out += [
-            Usage(
-                input_tokens=max(event.tokens_evaluated, 0),
-                output_tokens=max(event.tokens_predicted, 0),
-                cached_tokens=max(cached, 0),
-            ),
-            *ended,
-        ]
+        usage = Usage(
+            input_tokens=max(event.tokens_evaluated, 0),
+            output_tokens=max(event.tokens_predicted, 0),
+            cached_tokens=max(cached, 0),
+        )
+        complete: StopReason = "stop_sequence" if event.stopping_word else "complete"
+        self.choice.finish("max_tokens" if event.stop_type == "limit" else complete, out, usage)

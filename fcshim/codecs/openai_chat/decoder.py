@@ -5,18 +5,28 @@ the format: `{` or `[` is JSON (some upstreams ignore `stream: true`), `<` a web
 """
 
 from collections.abc import Callable
+from typing import NoReturn
 
 import msgspec
 
-from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.choice_reader import ChoiceReader
+from fcshim.codecs.framing import Framing
 from fcshim.codecs.openai_chat.chunk_pattern import ChunkPattern, ChunkPatternFinder, read_string
-from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, read_chunk
-from fcshim.codecs.sse import LINE_BYTES, SSESplitter
+from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, FunctionDelta, read_chunk
+from fcshim.codecs.single_choice import is_json, upstream_failure
+from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
-from fcshim.events import JSON, Error, Event, Text, Usage
+from fcshim.events import JSON, Error, Event, Reasoning, StopReason, Text, Usage
 
-_HEAD_BYTES = 4096
+_STOP_REASONS: dict[str, StopReason] = {
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "content_filter": "content_filter",
+    "error": "error",
+    "abort": "error",
+}
+"""Finish reasons of OpenAI and compatible servers; any other means that the reply is complete."""
 
 
 class DecoderLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,27 +43,13 @@ class DecoderLimits(msgspec.Struct, frozen=True, kw_only=True):
 class ChatDecoder:
     """Decodes one upstream reply; its bytes may be split anywhere."""
 
-    __slots__ = (
-        "_body",
-        "_choices",
-        "_done",
-        "_head",
-        "_limits",
-        "_new_id",
-        "_pattern",
-        "_pattern_finder",
-        "_sse",
-        "_streaming",
-    )
+    __slots__ = ("_choices", "_done", "_framing", "_limits", "_new_id", "_pattern", "_pattern_finder")
 
     def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
         self._new_id = new_id
         self._limits = limits
-        self._sse = SSESplitter(line_bytes=limits.line_bytes)
+        self._framing = Framing(line_bytes=limits.line_bytes)
         self._choices: dict[int, ChoiceReader] = {}
-        self._head = bytearray()
-        self._body: bytearray | None = None
-        self._streaming = False
         self._done = False
         self._pattern_finder = ChunkPatternFinder()
         self._pattern: ChunkPattern | None = None
@@ -73,171 +69,103 @@ class ChatDecoder:
 
     def _feed(self, data: bytes) -> list[tuple[int, Event]]:
         out: list[tuple[int, Event]] = []
-        if self._done:
-            return out
-        if self._streaming:
-            self._feed_stream(data, out)
-            self._pattern = self._find_pattern(data)
-        elif self._body is not None:
-            self._buffer_body(data, out)
-        else:
-            self._detect_format(data, out)
+        if not self._done:
+            try:
+                for document in self._framing.feed(data):
+                    self._read_document(document, out)
+                self._pattern = self._find_pattern(data)
+            except UpstreamError as error:
+                self._fail(error, out)
         return out
 
     def close(self) -> list[tuple[int, Event]]:
         """Handle the end of the body; return the remaining events, an `Error` for each unfinished choice."""
         out: list[tuple[int, Event]] = []
-        if self._done:
-            return out
-        if self._body is not None:
-            self._read_body(bytes(self._body), out)
-        else:
-            self._close_stream(out)
+        if not self._done:
+            try:
+                self._read_end(out)
+            except UpstreamError as error:
+                self._fail(error, out)
         return out
 
     def _find_pattern(self, data: bytes) -> ChunkPattern | None:
         """Return the pattern by which `feed` may recognise the next read as text alone, judging by this read."""
-        if self._done or not self._sse.is_plain_event(data):
+        if not self._framing.is_plain_event(data):
             return None
         pattern = self._pattern_finder.find(data)
         reader = None if pattern is None else self._choices.get(pattern.choice)
         return pattern if reader is not None and reader.accepts_text else None
 
-    def _detect_format(self, data: bytes, out: list[tuple[int, Event]]) -> None:
-        """Decide the format by the first significant byte, once it has come."""
-        self._head += data
-        start = bytes(self._head[:_HEAD_BYTES]).removeprefix(b"\xef\xbb\xbf").lstrip()
-        if not start and len(self._head) < _HEAD_BYTES:
-            return
-        data, self._head = bytes(self._head), self._head[:_HEAD_BYTES]
-        if start[:1] in (b"{", b"[", b"<"):
-            self._body = bytearray()
-            self._buffer_body(data, out)
-        elif start not in (b"\xef", b"\xef\xbb"):
-            self._streaming = True
-            self._head.clear()
-            self._feed_stream(data, out)
-        else:  # a byte order mark that is split between two reads
-            self._head = bytearray(data)
-
-    def _buffer_body(self, data: bytes, out: list[tuple[int, Event]]) -> None:
-        assert self._body is not None
-        self._body += data
-        if len(self._body) > self._limits.line_bytes:
-            self._fail(f"the upstream's reply is longer than {self._limits.line_bytes} bytes", out)
-
-    def _feed_stream(self, data: bytes, out: list[tuple[int, Event]]) -> None:
-        if len(self._head) < _HEAD_BYTES and not self._choices:
-            self._head += data[:_HEAD_BYTES]
-        try:
-            payloads = self._sse.feed(data)
-        except UpstreamError as error:
-            self._fail(error.message, out)
-            return
-        for payload in payloads:
-            self._read_payload(payload, out)
-            if self._done:
+    def _read_end(self, out: list[tuple[int, Event]]) -> None:
+        """Read a whole body, or a last event whose closing blank line is missing; an incomplete event is dropped."""
+        for document in self._framing.close():
+            if self._framing.whole:
+                self._read_whole(document, out)
                 return
+            if document.startswith(b"[DONE]") or read_chunk(document) is not None:
+                self._read_document(document, out)
+        self._end()
 
-    def _read_payload(self, payload: bytes, out: list[tuple[int, Event]]) -> None:
-        if payload.startswith(b"[DONE]"):
-            self._end(out)
-            return
-        chunk = read_chunk(payload)
+    def _read_document(self, document: bytes, out: list[tuple[int, Event]]) -> None:
+        """Read one document of a stream. Raises `UpstreamError`, also for the end of the reply."""
+        if document.startswith(b"[DONE]"):
+            self._end()
+        chunk = read_chunk(document)
         if chunk is None:
-            self._fail(f"the upstream sent malformed JSON: {excerpt(payload)}", out)
-        elif chunk.error is not None or chunk.choices is None:
-            self._read_without_choices(chunk, payload, out)
-        else:
-            self._read_chunk(chunk, out)
+            raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}")
+        if (chunk.error is not None or chunk.choices is None) and (problem := _find_problem(chunk, document)):
+            raise upstream_failure(problem)
+        self._read_choices(chunk, out, whole=False)
 
-    def _read_without_choices(self, chunk: ChatChunk, payload: bytes, out: list[tuple[int, Event]]) -> None:
-        """Read a chunk without choices: an error, a usage report, or an extension that is ignored."""
-        problem = (
-            find_error_message(msgspec.json.decode(payload))
-            if _is_json(payload)
-            else find_error_message({"error": chunk.error})
-        )
-        if problem:
-            self._fail(f"the upstream failed: {problem}", out, error_kind(problem))
-        else:
-            self._read_chunk(chunk, out)
+    def _read_whole(self, body: bytes, out: list[tuple[int, Event]]) -> None:
+        """Read the body of an upstream that did not stream."""
+        chunk = read_chunk(body)
+        if chunk is None:
+            raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(body)}")
+        if not chunk.choices or chunk.error is not None:
+            problem = find_error_message(msgspec.json.decode(body)) if is_json(body) else ""
+            raise UpstreamError(f"the upstream failed: {problem or excerpt(body)}", kind=error_kind(problem))
+        self._read_choices(chunk, out, whole=True)
+        self._done = True
 
-    def _read_chunk(self, chunk: ChatChunk, out: list[tuple[int, Event]]) -> None:
+    def _read_choices(self, chunk: ChatChunk, out: list[tuple[int, Event]], *, whole: bool) -> None:
         for choice in chunk.choices or ():
-            self._read_choice(choice, choice.delta, out, whole=False)
-            if self._done:
-                return
+            self._read_choice(choice, out, whole=whole)
         if chunk.usage:
             out.append((0, read_usage(chunk.usage)))
 
-    def _read_choice(
-        self, choice: ChatChoice, delta: ChatDelta | None, out: list[tuple[int, Event]], *, whole: bool
-    ) -> None:
-        index = choice.index
-        reader = self._choices.get(index)
-        if reader is None:
-            if not 0 <= index < self._limits.choices:
-                self._fail(f"the upstream sent a choice with index {index}", out)
-                return
-            reader = self._choices[index] = ChoiceReader(self._new_id, self._limits.call_chars)
+    def _read_choice(self, choice: ChatChoice, out: list[tuple[int, Event]], *, whole: bool) -> None:
+        reader = self._choices.get(choice.index) or self._begin_choice(choice.index)
         if reader.finished:
             return
+        delta = (choice.message or choice.delta) if whole else choice.delta
         events: list[Event] = []
         if delta is not None:
-            reader.read(delta, events, whole=whole)
+            _read_delta(reader, delta, events, whole=whole)
         if choice.finish_reason or whole:
-            reader.finish(choice.finish_reason or "stop", choice.stop_reason, events)
-        out.extend([(index, event) for event in events])
+            reader.finish(_stop_reason(choice), events)
+        out.extend([(choice.index, event) for event in events])
 
-    def _read_body(self, body: bytes, out: list[tuple[int, Event]]) -> None:
-        """Read the body of an upstream that did not stream."""
-        body = body.removeprefix(b"\xef\xbb\xbf")
-        if body.lstrip()[:1] == b"<":
-            self._fail(f"the upstream answered with {excerpt(body)} instead of a reply", out)
-            return
-        chunk = read_chunk(body)
-        if chunk is None:
-            self._fail(f"the upstream sent malformed JSON: {excerpt(body)}", out)
-        elif not chunk.choices or chunk.error is not None:
-            problem = find_error_message(msgspec.json.decode(body)) if _is_json(body) else ""
-            self._fail(f"the upstream failed: {problem or excerpt(body)}", out, error_kind(problem))
-        else:
-            self._read_messages(chunk, out)
+    def _begin_choice(self, index: int) -> ChoiceReader:
+        if not 0 <= index < self._limits.choices:
+            raise UpstreamError(f"the upstream sent a choice with index {index}")
+        reader = self._choices[index] = ChoiceReader(self._new_id, self._limits.call_chars)
+        return reader
 
-    def _read_messages(self, chunk: ChatChunk, out: list[tuple[int, Event]]) -> None:
-        for choice in chunk.choices or ():
-            self._read_choice(choice, choice.message or choice.delta, out, whole=True)
-        if chunk.usage and not self._done:
-            out.append((0, read_usage(chunk.usage)))
-        self._done = True
+    def _end(self) -> NoReturn:
+        """End the reply. Raises the error of the choices that are unfinished, or of a reply without choices."""
+        if self._choices:
+            raise UpstreamError("the upstream's reply broke off: it ended without a finish_reason")
+        head = self._framing.excerpt()
+        raise UpstreamError(
+            f"the upstream's reply holds no answer: {head}" if head else "the upstream's reply is empty"
+        )
 
-    def _close_stream(self, out: list[tuple[int, Event]]) -> None:
-        """Read a last event whose closing blank line is missing; an incomplete event is dropped."""
-        try:
-            payloads = self._sse.close()
-        except UpstreamError as error:
-            self._fail(error.message, out)
-            return
-        for payload in payloads:
-            if payload.startswith(b"[DONE]") or read_chunk(payload) is not None:
-                self._read_payload(payload, out)
-        if not self._done:
-            self._end(out)
-
-    def _end(self, out: list[tuple[int, Event]]) -> None:
-        if not self._choices:
-            head = excerpt(bytes(self._head))
-            self._fail(
-                f"the upstream's reply holds no answer: {head}" if head else "the upstream's reply is empty", out
-            )
-        else:
-            self._fail("the upstream's reply broke off: it ended without a finish_reason", out)
-
-    def _fail(self, message: str, out: list[tuple[int, Event]], kind: str = UpstreamError.kind) -> None:
+    def _fail(self, failure: UpstreamError, out: list[tuple[int, Event]]) -> None:
         """End the reply: every unfinished choice ends with an error."""
         self._done = True
-        error = Error(kind, message)
+        self._pattern = None
+        error = Error(failure.kind, failure.message)
         if not self._choices:
             out.append((0, error))
         for index, reader in self._choices.items():
@@ -245,6 +173,45 @@ class ChatDecoder:
                 events: list[Event] = []
                 reader.fail(error, events)
                 out.extend([(index, event) for event in events])
+
+
+def _read_delta(reader: ChoiceReader, delta: ChatDelta, out: list[Event], *, whole: bool) -> None:
+    """Read one delta, or the message of a `whole` reply, whose calls have no indexes."""
+    reasoning = delta.reasoning_content or delta.reasoning
+    if reasoning and isinstance(reasoning, str):
+        reader.emit_text(Reasoning(reasoning), out)
+    if delta.content or delta.refusal:
+        reader.emit_text(Text(_content_text(delta.content) + (delta.refusal or "")), out)
+    if delta.tool_calls:
+        for position, call in enumerate(delta.tool_calls):
+            key = position if whole and call.index is None else call.index
+            function = call.function or FunctionDelta()
+            reader.read_call(key, out, call_id=call.id, name=function.name, arguments=function.arguments)
+    # llama-cpp-python repeats the call as a legacy `function_call`, which is ignored once another call has begun.
+    elif delta.function_call and not reader.has_calls_beside("function_call"):
+        function = delta.function_call
+        reader.read_call("function_call", out, name=function.name, arguments=function.arguments)
+
+
+def _content_text(content: str | list[JSON] | None) -> str:
+    """Return the text of a message's content, which some upstreams send as a list of parts."""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        return "".join(text for text in texts if isinstance(text, str))
+    return content or ""
+
+
+def _stop_reason(choice: ChatChoice) -> StopReason:
+    """Return the stop reason; `choice.stop_reason` is the stop string that matched, or null."""
+    finish = choice.finish_reason or "stop"
+    if finish == "stop" and isinstance(choice.stop_reason, str):
+        return "stop_sequence"
+    return _STOP_REASONS.get(finish, "complete")
+
+
+def _find_problem(chunk: ChatChunk, document: bytes) -> str:
+    """Return what a chunk without choices reports: an error, or nothing for usage and unknown extensions."""
+    return find_error_message(msgspec.json.decode(document) if is_json(document) else {"error": chunk.error})
 
 
 def read_usage(usage: dict[str, JSON]) -> Usage:
@@ -261,11 +228,3 @@ def read_usage(usage: dict[str, JSON]) -> Usage:
 def _token_count(counts: JSON, name: str) -> int:
     value = counts.get(name) if isinstance(counts, dict) else None
     return value if isinstance(value, int) and value > 0 else 0
-
-
-def _is_json(payload: bytes) -> bool:
-    try:
-        msgspec.json.decode(payload)
-    except (ValueError, RecursionError):
-        return False
-    return True

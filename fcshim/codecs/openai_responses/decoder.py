@@ -6,12 +6,12 @@ status of the response object ends the choice.
 """
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 
-from fcshim.codecs.openai_chat.choice_reader import ChoiceReader
+from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
-from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta, ToolCallDelta
 from fcshim.codecs.openai_responses.request_tools import flat_name
 from fcshim.codecs.openai_responses.wire import (
     ResponseObject,
@@ -22,12 +22,12 @@ from fcshim.codecs.openai_responses.wire import (
 )
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
-from fcshim.events import JSON, Event, Reasoning, Usage
+from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage
 
 _TEXT_EVENTS = frozenset(["response.output_text.delta", "response.refusal.delta"])
 _REASONING_EVENTS = frozenset(["response.reasoning_text.delta", "response.reasoning_summary_text.delta"])
 _END_EVENTS = frozenset(["response.completed", "response.incomplete"])
-_FINISH_REASONS: dict[JSON, str] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_Arguments: TypeAlias = str | dict[str, JSON] | None
 
 
 class ResponsesDecoder:
@@ -57,11 +57,11 @@ class ResponsesDecoder:
     def _read_event(self, kind: str, event: ResponsesEvent, out: list[Event]) -> None:
         if kind in _TEXT_EVENTS:
             self._with_content.add(self._item_number(event))
-            self.choice.read(ChatDelta(content=_delta_text(event.delta)), out)
+            self.choice.emit_text(Text(_delta_text(event.delta)), out)
         elif kind in _REASONING_EVENTS:
             self._read_reasoning(event, out)
         elif kind == "response.function_call_arguments.delta":
-            self._read_arguments(self._item_number(event), FunctionDelta(None, _delta_text(event.delta)), out)
+            self._read_arguments(self._item_number(event), _delta_text(event.delta), out)
         elif kind == "response.output_item.added" and event.item is not None:
             self._begin_item(self._item_number(event), event.item, out)
         elif kind == "response.output_item.done" and event.item is not None:
@@ -89,7 +89,7 @@ class ResponsesDecoder:
         """Begin a call; its arguments come in deltas, or whole in the `done` event."""
         if item.type == "function_call":
             self._begun_calls.add(index)
-            self.choice.read(_call_delta(index, item, None), out)
+            self._read_call(index, item, None, out)
 
     def _end_item(self, index: int, item: ResponsesItem, out: list[Event]) -> None:
         if index not in self._with_content:
@@ -101,17 +101,17 @@ class ResponsesDecoder:
         self._with_content.add(index)
         match item.type:
             case "message":
-                self.choice.read(ChatDelta(content=_join_parts(item.content, "")), out)
+                self.choice.emit_text(Text(_join_parts(item.content, "")), out)
             case "reasoning":
                 text = _join_parts(item.content, "") or _join_parts(item.summary, "\n\n")
                 self.choice.emit_text(Reasoning(text, item.encrypted_content), out)
             case "function_call" if index in self._begun_calls:
-                self._read_arguments(index, FunctionDelta(None, item.arguments), out)
+                self._read_arguments(index, item.arguments, out)
             case "function_call":
-                self.choice.read(_call_delta(index, item, item.arguments), out)
+                self._read_call(index, item, item.arguments, out)
             case "custom_tool_call":
                 arguments = msgspec.json.encode({CUSTOM_ARGUMENT: item.input or ""}).decode()
-                self.choice.read(_call_delta(index, item, arguments), out)
+                self._read_call(index, item, arguments, out)
 
     def _read_reasoning(self, event: ResponsesEvent, out: list[Event]) -> None:
         """Read reasoning; each part of a summary after the first begins a new paragraph."""
@@ -122,9 +122,13 @@ class ResponsesDecoder:
         self._with_content.add(number)
         self.choice.emit_text(Reasoning(gap + _delta_text(event.delta)), out)
 
-    def _read_arguments(self, index: int, function: FunctionDelta, out: list[Event]) -> None:
+    def _read_call(self, index: int, item: ResponsesItem, arguments: _Arguments, out: list[Event]) -> None:
+        name = flat_name(item.namespace or "", item.name or "")
+        self.choice.read_call(index, out, call_id=item.call_id, name=name, arguments=arguments)
+
+    def _read_arguments(self, index: int, arguments: _Arguments, out: list[Event]) -> None:
         self._with_content.add(index)
-        self.choice.read(ChatDelta(tool_calls=[ToolCallDelta(index, None, function)]), out)
+        self.choice.read_call(index, out, arguments=arguments)
 
     def _read_response(self, response: ResponseObject, out: list[Event]) -> None:
         """End the choice with the response object; its items are read if no item came in an event of its own."""
@@ -138,17 +142,14 @@ class ResponsesDecoder:
             for index, item in enumerate(response.output or ()):
                 self._read_whole_item(index, item, out)
         self.done = True
-        reason = (response.incomplete_details or {}).get("reason")
-        finish = _FINISH_REASONS.get(reason, "length") if response.status == "incomplete" else "stop"
-        events: list[Event] = []
-        self.choice.finish(finish, None, events)
-        stop = events.pop()
-        out += [*events, *([read_usage(response.usage)] if response.usage else []), stop]
+        self.choice.finish(_stop_reason(response), out, read_usage(response.usage) if response.usage else None)
 
 
-def _call_delta(index: int, item: ResponsesItem, arguments: str | dict[str, JSON] | None) -> ChatDelta:
-    name = flat_name(item.namespace or "", item.name or "")
-    return ChatDelta(tool_calls=[ToolCallDelta(index, item.call_id, FunctionDelta(name, arguments))])
+def _stop_reason(response: ResponseObject) -> StopReason:
+    if response.status != "incomplete":
+        return "complete"
+    filtered = (response.incomplete_details or {}).get("reason") == "content_filter"
+    return "content_filter" if filtered else "max_tokens"
 
 
 def _failure_message(event: ResponsesEvent) -> str:

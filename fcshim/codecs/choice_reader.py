@@ -1,8 +1,7 @@
-"""Converting the deltas of one choice of an upstream's reply to events.
+"""The events of one choice of an upstream's reply, whatever its API.
 
 Rule: only one call is open at a time. A call that the upstream interleaves with another, or text that it sends inside a
-call, is queued until the open call is complete or the choice ends. Deltas after the end of a choice or of a call are
-dropped.
+call, is queued until the open call is complete or the choice ends. Fragments after the end of a call are dropped.
 """
 
 from collections import deque
@@ -10,7 +9,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.codecs.openai_chat.wire import ChatDelta, FunctionDelta
 from fcshim.events import (
     JSON,
     CallError,
@@ -24,20 +22,9 @@ from fcshim.events import (
     ToolCallChunk,
     ToolCallEnd,
     ToolCallStart,
+    Usage,
 )
 from fcshim.schema.strict_json import parse_strict_json
-
-STOP_REASONS: dict[str, StopReason] = {
-    "stop": "complete",
-    "length": "max_tokens",
-    "max_tokens": "max_tokens",
-    "tool_calls": "complete",  # becomes `tool_use` if the choice has a valid call
-    "function_call": "complete",
-    "content_filter": "content_filter",
-    "error": "error",
-    "abort": "error",
-}
-"""Finish reasons of OpenAI and compatible servers; an unknown one means that the reply is complete."""
 
 _UNFINISHED_MESSAGES: dict[CallErrorKind, str] = {
     "truncated": "the reply was cut off inside the arguments",
@@ -48,7 +35,7 @@ _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class _NativeCall:
-    """A native call while its deltas arrive. `index` is -1 until its start event is emitted."""
+    """A native call while its fragments arrive. `index` is -1 until its start event is emitted."""
 
     def __init__(self, call_id: str) -> None:
         self.id = call_id
@@ -72,7 +59,7 @@ class _NativeCall:
 
 
 class ChoiceReader:
-    """Converts the deltas of one choice to events; each method appends to `out`."""
+    """Takes the text and the native calls of one choice; each method appends events to `out`."""
 
     def __init__(self, new_id: Callable[[], str], call_chars: int) -> None:
         self.started = False
@@ -92,30 +79,17 @@ class ChoiceReader:
         """Whether text is emitted at once: the choice has not ended, and no native call is open."""
         return not self.finished and self._open is None
 
-    def read(self, delta: ChatDelta, out: list[Event], *, whole: bool = False) -> None:
-        """Read one delta, or the message of a `whole` reply, whose calls have no indexes."""
-        reasoning = delta.reasoning_content or delta.reasoning
-        if reasoning and isinstance(reasoning, str):
-            self.emit_text(Reasoning(reasoning), out)
-        if delta.content or delta.refusal:
-            self.emit_text(Text(_content_text(delta.content) + (delta.refusal or "")), out)
-        if delta.tool_calls:
-            for position, call_delta in enumerate(delta.tool_calls):
-                key = position if whole and call_delta.index is None else call_delta.index
-                self._read_call_delta(key, call_delta.id or "", call_delta.function or FunctionDelta(), out)
-        # llama-cpp-python repeats the call as a legacy `function_call`, which is ignored once a call has an id.
-        elif delta.function_call and not self._ids - {"function_call"}:
-            self._read_call_delta("function_call", "", delta.function_call, out)
+    def has_calls_beside(self, key: str) -> bool:
+        """Tell whether a call with another key has begun."""
+        return any(begun != key for begun in self._calls)
 
-    def finish(self, reason: str, stop_reason: JSON, out: list[Event]) -> None:
-        """End the choice with the upstream's finish reason; `stop_reason` is the stop string that matched, or null."""
-        stop = STOP_REASONS.get(reason, "complete")
-        self._end_all("malformed" if stop == "complete" else "truncated", out)
-        if stop == "complete" and self._valid_calls:
-            stop = "tool_use"
-        elif reason == "stop" and isinstance(stop_reason, str):
-            stop = "stop_sequence"
-        out.append(Stop(stop))
+    def finish(self, reason: StopReason, out: list[Event], usage: Usage | None = None) -> None:
+        """End the choice; a complete one that has a valid call ends with `tool_use`."""
+        complete = reason in ("complete", "stop_sequence")
+        self._end_all("malformed" if complete else "truncated", out)
+        if usage is not None:
+            out.append(usage)
+        out.append(Stop("tool_use" if complete and self._valid_calls else reason))
 
     def fail(self, error: Error, out: list[Event]) -> None:
         """End the choice with an error."""
@@ -133,15 +107,27 @@ class ChoiceReader:
         else:
             self._queue.append(event)
 
-    def _read_call_delta(self, key: int | str | None, call_id: str, function: FunctionDelta, out: list[Event]) -> None:
-        name = function.name or ""
+    def read_call(
+        self,
+        key: int | str | None,
+        out: list[Event],
+        *,
+        call_id: str | None = None,
+        name: str | None = None,
+        arguments: str | dict[str, JSON] | None = None,
+    ) -> None:
+        """Read a fragment of the call with that key. A fragment without a key belongs to the last call, or begins one.
+
+        `arguments` is an object where the upstream did not encode it as a string.
+        """
+        call_id, name = call_id or "", name or ""
         call = self._find_call(key, call_id, name)
         if call is None:
             call = self._begin_call(key, call_id, out)
         if call.ended:
             return
         call.name = call.name or name
-        fragment = _arguments_text(function.arguments)
+        fragment = _arguments_text(arguments)
         call.size += len(fragment)
         if call.size > self._call_chars:  # dropped; `_check_arguments` reports the limit at the end of the call
             return
@@ -171,7 +157,7 @@ class ChoiceReader:
             call_id = self._new_id()
         self.started = True
         call = self._last = _NativeCall(call_id)
-        self._ids.add("function_call" if key == "function_call" else call_id)
+        self._ids.add(call_id)
         self._calls[call_id if key is None else key] = call
         self._end_call_if_complete(out)
         if self._open is None:
@@ -238,14 +224,6 @@ class ChoiceReader:
             else:
                 out.append(item)
         self._queue.clear()
-
-
-def _content_text(content: str | list[JSON] | None) -> str:
-    """Return the text of a message's content, which some upstreams send as a list of parts."""
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(text for text in texts if isinstance(text, str))
-    return content or ""
 
 
 def _arguments_text(value: str | dict[str, JSON] | None) -> str:
