@@ -4,14 +4,19 @@ Rule: a codec is stateless; each exchange creates its own decoder (upstream byte
 client bytes). Every event is paired with the index of its choice, which is 0 unless the client asked for several.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from fcshim.codecs.limits import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
 from fcshim.codecs.reply_store import ReplyStore
+from fcshim.codecs.sse import write_data
+from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.events import Event
+from fcshim.ids import id_source
 from fcshim.messages import Request
 from fcshim.reply import Reply
 
@@ -114,44 +119,60 @@ class UpstreamCodec(Protocol):
         ...
 
 
-class Codec(UpstreamCodec, Protocol):
-    """One provider's wire format: the client half and the upstream half."""
+class Codec(ABC):
+    """One provider's wire format: the client half and the upstream half.
+
+    A subclass assigns the functions of its package to the members that are only declared here. `new_id` creates ids
+    for native calls that come without one.
+    """
 
     name: str
     reply_prefix: str
     """The prefix of reply ids."""
-    call_prefix: str
+    call_prefix = "call_"
     """The prefix of call ids."""
-    models_path: str
+    models_path = "/models"
     """The path at which an upstream of this API lists its models."""
 
+    encode_request: Callable[[Request], UpstreamRequest]
+    """Writes a request for the upstream; see `UpstreamCodec`."""
+    encoder: Callable[[Request, ReplyIdentity], Encoder]
+    """Creates an encoder for one streamed reply to a request."""
+    encode_reply: Callable[[Request, ReplyIdentity, Sequence[Reply]], bytes]
+    """Writes a reply that is not streamed, from one `Reply` per choice. Raises the error with which one ended."""
+    encode_error: Callable[[FcshimError], bytes]
+    """Writes an error body in this API's form (its HTTP status is `error.status`)."""
+    decode_error: Callable[[int, Mapping[str, str], bytes], FcshimError] = staticmethod(read_error)
+    """Reads an upstream's error response, whatever its body is (this API's form, HTML, nothing)."""
+    decode_models: Callable[[bytes], list[str]]
+    """Reads the names in an upstream's list of models; empty where the body is no such list."""
+
+    def __init__(
+        self,
+        *,
+        request_limits: RequestLimits = DEFAULT_LIMITS,
+        decoder_limits: DecoderLimits = DEFAULT_DECODER_LIMITS,
+        new_id: Callable[[], str] | None = None,
+    ) -> None:
+        self._request_limits = request_limits
+        self._decoder_limits = decoder_limits
+        self._new_id = new_id or id_source(self.call_prefix)
+
+    @abstractmethod
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
-        ...
 
-    def encoder(self, request: Request, identity: ReplyIdentity) -> Encoder:
-        """Create an encoder for one streamed reply to this request."""
-        ...
-
-    def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-        """Write a reply that is not streamed, from one `Reply` per choice."""
-        ...
-
-    def encode_error(self, error: FcshimError) -> bytes:
-        """Write an error body in this API's form (its HTTP status is `error.status`)."""
-        ...
+    @abstractmethod
+    def decoder(self) -> Decoder:
+        """Create a decoder for one upstream reply, which is a stream or one JSON body."""
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error that is inserted between two events of a running stream of this API."""
-        ...
+        return write_data(self.encode_error(error))
 
-    def decode_error(self, status: int, headers: Mapping[str, str], body: bytes) -> FcshimError:
-        """Read an upstream's error response, whatever its body is (this API's form, HTML, nothing)."""
-        ...
-
-    def decode_models(self, body: bytes) -> list[str]:
-        """Read the names in an upstream's list of models; empty where the body is no such list."""
-        ...
+    def decode_count(self, body: bytes, target: RequestTarget) -> Request:
+        """Read a request to count tokens. Raises `RequestError`."""
+        return self.decode_request(body, target)
 
 
 class TokenCounter(Protocol):
@@ -173,7 +194,7 @@ class ModelCatalogue(Protocol):
         """Write the list of all models."""
         ...
 
-    def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:
+    def encode_model(self, name: str, created: int) -> bytes:
         """Write the description of one model."""
         ...
 

@@ -1,13 +1,14 @@
-"""Limits on what a request may contain, shared by all codecs.
+"""Limits on what a request and a reply may contain, shared by all codecs.
 
-Rule: whatever a client can make grow has a limit here, with a default and its reason. The server limits the size of the
-body itself.
+Rule: whatever a client or an upstream can make grow has a limit here, with a default and its reason. The server limits
+the size of a request's body.
 """
 
 from collections.abc import Sequence
 
 import msgspec
 
+from fcshim.codecs.sse import LINE_BYTES
 from fcshim.errors import RequestError
 from fcshim.messages import Tool
 from fcshim.schema.limits import exceeds_depth
@@ -25,11 +26,25 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """All tool definitions of a request together: about 64,000 tokens of prompt. Schema bombs are larger."""
     schema_depth: int = 32
     """Levels of nesting in one schema; real ones stay under 15. Deeper ones attack recursive readers."""
+    recalled_bytes: int = 64 * 2**20
+    """Stored items that one request may load: as many as the store of replies holds by default."""
     choices: int = 128
     """The limit of OpenAI's own API for `n`; each choice has a parser of its own."""
 
 
+class DecoderLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one upstream reply."""
+
+    line_bytes: int = LINE_BYTES
+    """Bytes of one event of the stream, or of one whole JSON body."""
+    call_chars: int = LINE_BYTES
+    """Characters of the arguments of one native call: as many as one event may have."""
+    choices: int = 128
+    """The limit of OpenAI's own API for `n`."""
+
+
 DEFAULT_LIMITS = RequestLimits()
+DEFAULT_DECODER_LIMITS = DecoderLimits()
 
 
 def check_tools(tools: Sequence[Tool], limits: RequestLimits) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
 from fcshim.codecs.json_writer import repair_surrogates_in
+from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event
@@ -34,9 +35,9 @@ class DocumentDecoder(Protocol):
 class SingleChoiceDecoder:
     """Decodes one upstream reply; its bytes may be split anywhere."""
 
-    def __init__(self, document_decoder: DocumentDecoder, *, line_bytes: int) -> None:
+    def __init__(self, document_decoder: DocumentDecoder, limits: DecoderLimits) -> None:
         self._document_decoder = document_decoder
-        self._framing = Framing(line_bytes=line_bytes)
+        self._framing = Framing(line_bytes=limits.line_bytes)
         self._done = False
 
     def feed(self, data: bytes) -> list[tuple[int, Event]]:

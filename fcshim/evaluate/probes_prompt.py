@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fcshim.codecs.openai_chat.models import MODELS_PATH
+from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.evaluate.finding import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeTarget, assistant_message, excerpt, system_message, user_message
 from fcshim.events import JSON
@@ -145,7 +145,7 @@ async def probe_context_length(target: ProbeTarget) -> ProbeResult:
 
 
 async def _fetch_document(target: ProbeTarget, path: str) -> JSON:
-    if path == MODELS_PATH:
+    if path == OPENAI_CHAT.models_path:
         return target.model_list
     if path == _SHOW_PATH:
         return await target.fetch_json("POST", path, {"model": target.model})
@@ -199,10 +199,10 @@ _CONTEXT_LENGTH_SOURCES = (
     _ContextLengthSource("ollama", _SHOW_PATH, _from_ollama_parameters),
     _ContextLengthSource("lmstudio", "//api/v0/models", _from_model_row("loaded_context_length")),
     _ContextLengthSource(
-        "", MODELS_PATH, _from_model_row("meta.n_ctx", "max_model_len", "context_length", "context_window")
+        "", OPENAI_CHAT.models_path, _from_model_row("meta.n_ctx", "max_model_len", "context_length", "context_window")
     ),
     _ContextLengthSource("lmstudio", "//api/v0/models", _from_model_row("max_context_length"), at_most=True),
-    _ContextLengthSource("", MODELS_PATH, _from_model_row("meta.n_ctx_train"), at_most=True),
+    _ContextLengthSource("", OPENAI_CHAT.models_path, _from_model_row("meta.n_ctx_train"), at_most=True),
 )
 
 

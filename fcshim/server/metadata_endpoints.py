@@ -68,7 +68,7 @@ class MetadataEndpoints:
         name = route.path_params["model"]
         if name not in names and self._config.for_model(name).upstream_model not in names:
             raise RequestError(f"there is no model {name!r:.200}", status=404, kind="not_found")
-        await connection.respond(200, catalogue.encode_model(name, now, self._target(connection, route)))
+        await connection.respond(200, catalogue.encode_model(name, now))
 
     async def _describe(
         self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes

@@ -10,8 +10,6 @@ import msgspec
 from fcshim.codecs.json_writer import write_json
 from fcshim.events import JSON
 
-MODELS_PATH = "/models"
-
 _PREFIX = "models/"
 
 
@@ -23,12 +21,12 @@ class _GeminiModelList(msgspec.Struct):
     models: list[_GeminiModel]
 
 
-def write_models(names: Sequence[str]) -> bytes:
+def write_models(names: Sequence[str], created: int) -> bytes:  # noqa: ARG001  # contract
     """Write the list, always as one page."""
     return write_json({"models": [_model(name) for name in names]})
 
 
-def write_model(name: str) -> bytes:
+def write_model(name: str, created: int) -> bytes:  # noqa: ARG001  # contract
     """Write one model."""
     return write_json(_model(name))
 

@@ -11,10 +11,10 @@ template has already opened reasoning, the opening tag is prepended to the reply
 from dataclasses import dataclass
 
 from fcshim.codecs.base import Decoder, UpstreamRequest
+from fcshim.codecs.limits import DEFAULT_DECODER_LIMITS, DecoderLimits
 from fcshim.codecs.llama_completion.decoder import CompletionDecoder
 from fcshim.codecs.llama_completion.upstream_request import write_request
 from fcshim.codecs.single_choice import SingleChoiceDecoder
-from fcshim.codecs.sse import LINE_BYTES
 from fcshim.messages import Request, has_media
 
 __all__ = ["LlamaCompletion"]
@@ -25,7 +25,7 @@ class LlamaCompletion:
     """The codec. `starts_in_reasoning`: the parser already expects a reply that begins inside reasoning."""
 
     starts_in_reasoning: bool = False
-    line_bytes: int = LINE_BYTES
+    limits: DecoderLimits = DEFAULT_DECODER_LIMITS
 
     @staticmethod
     def supports(request: Request) -> bool:
@@ -38,4 +38,4 @@ class LlamaCompletion:
 
     def decoder(self) -> Decoder:
         """Create a decoder for one reply."""
-        return SingleChoiceDecoder(CompletionDecoder(), line_bytes=self.line_bytes)
+        return SingleChoiceDecoder(CompletionDecoder(), self.limits)

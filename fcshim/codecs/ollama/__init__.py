@@ -14,10 +14,9 @@ This format cannot express: streamed arguments, stop reasons other than `stop` a
 tokens. White space between the tokens of arguments may change, because every reader gets an object anyway.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from fcshim.codecs.base import NO_TARGET, Decoder, Encoder, ReplyIdentity, RequestTarget
-from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
+from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
 from fcshim.codecs.ndjson import write_line
 from fcshim.codecs.ollama.decoder import OllamaDecoder
 from fcshim.codecs.ollama.encoder import OllamaEncoder
@@ -33,71 +32,44 @@ from fcshim.codecs.ollama.models import (
     write_tags,
     write_version,
 )
-from fcshim.codecs.ollama.options import OllamaClientOptions
 from fcshim.codecs.ollama.reply import write_reply
 from fcshim.codecs.ollama.request import read_request
 from fcshim.codecs.ollama.upstream_request import write_request
-from fcshim.codecs.sse import LINE_BYTES
-from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
-from fcshim.ids import id_source
 from fcshim.messages import Request
-from fcshim.reply import Reply
 
 __all__ = ["OLLAMA", "Ollama", "OllamaDecoder", "OllamaEncoder"]
 
 _GENERATE_PATH = "/api/generate"
 
 
-class Ollama:
-    """The codec. `new_id` makes ids for native calls that arrive without one."""
+def _read_names(body: bytes) -> list[str]:
+    return [model.name for model in read_models(body)]
+
+
+class Ollama(Codec):
+    """The codec."""
 
     name = "ollama"
     reply_prefix = "ollama-"
-    call_prefix = "call_"
     models_path = MODELS_PATH
-    # Methods of `Codec` that are plain functions.
     encode_request = staticmethod(write_request)
+    encoder = OllamaEncoder
+    encode_reply = staticmethod(write_reply)
     encode_error = staticmethod(write_error)
-    decode_error = staticmethod(read_error)
-
-    def __init__(
-        self,
-        *,
-        request_limits: RequestLimits = DEFAULT_LIMITS,
-        line_bytes: int = LINE_BYTES,
-        new_id: Callable[[], str] | None = None,
-    ) -> None:
-        self._request_limits = request_limits
-        self._line_bytes = line_bytes
-        self._new_id = new_id or id_source()
+    decode_models = staticmethod(_read_names)
 
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request; one that only loads the model has no messages. Raises `RequestError`."""
         return read_request(body, self._request_limits, generate=target.path == _GENERATE_PATH)
 
     def decoder(self) -> Decoder:
-        """Make a decoder for one upstream reply (streamed, or one JSON body)."""
-        return OllamaDecoder(self._new_id, line_bytes=self._line_bytes)
-
-    def encoder(self, request: Request, identity: ReplyIdentity) -> Encoder:
-        """Make an encoder for one streamed reply to this request."""
-        return OllamaEncoder(OllamaClientOptions.of(request), identity)
-
-    def encode_reply(self, request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-        """Write a whole reply; with no replies, report that the model is loaded.
-
-        Raises `UpstreamError` if the reply has an error.
-        """
-        return write_reply(OllamaClientOptions.of(request), identity, replies)
+        """Create a decoder for one upstream reply, which is a stream or one JSON body."""
+        return OllamaDecoder(self._new_id, self._decoder_limits)
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error into a running stream."""
         return write_line(write_error(error))
-
-    def decode_models(self, body: bytes) -> list[str]:
-        """Return the names in an upstream's list of models; none if the body is something else."""
-        return [model.name for model in read_models(body)]
 
     def respond(self, method: str, target: RequestTarget, body: bytes) -> bytes:  # noqa: ARG002  # contract
         """Return the version."""

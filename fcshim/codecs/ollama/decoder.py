@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.ndjson import NDJSONSplitter
 from fcshim.codecs.ollama.wire import OllamaFunction, OllamaReplyLine, OllamaToolCall, read_line
-from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import (
@@ -34,9 +34,9 @@ _EXCERPT = 200
 class OllamaDecoder:
     """Decodes one upstream reply, in chunks split anywhere."""
 
-    def __init__(self, new_id: Callable[[], str], *, line_bytes: int = LINE_BYTES) -> None:
+    def __init__(self, new_id: Callable[[], str], limits: DecoderLimits) -> None:
         self._new_id = new_id
-        self._lines = NDJSONSplitter(line_bytes=line_bytes)
+        self._lines = NDJSONSplitter(line_bytes=limits.line_bytes)
         self._ids: set[str] = set()
         self._call_count = 0
         self._valid_calls = 0

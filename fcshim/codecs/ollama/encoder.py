@@ -28,6 +28,7 @@ from fcshim.events import (
     ToolCallStart,
     Usage,
 )
+from fcshim.messages import Request
 
 _to_json = msgspec.json.encode
 _COMPLETE_REASONS = frozenset(["complete", "stop_sequence"])
@@ -39,12 +40,12 @@ class OllamaEncoder:
 
     content_type = NDJSON
 
-    def __init__(self, options: OllamaClientOptions, identity: ReplyIdentity) -> None:
-        self._options = options
+    def __init__(self, request: Request, identity: ReplyIdentity) -> None:
+        self._options = OllamaClientOptions.of(request)
         self._identity = identity
         self._line_prefix = _to_json(common_fields(identity))[:-1] + b","
         prefix, suffix = (
-            (b'"response":', b"") if options.generate else (b'"message":{"role":"assistant","content":', b"}")
+            (b'"response":', b"") if self._options.generate else (b'"message":{"role":"assistant","content":', b"}")
         )
         self._text_prefix = self._line_prefix + prefix
         self._text_suffix = suffix + b',"done":false}'

@@ -14,6 +14,7 @@ from fcshim.codecs.ollama.options import OllamaClientOptions
 from fcshim.codecs.ollama.times import timestamp
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
+from fcshim.messages import Request
 from fcshim.reply import Reply
 
 
@@ -57,8 +58,12 @@ def to_utf8(text: str) -> bytes:
     return text.encode("utf-8", "replace") if not text.isascii() else text.encode()
 
 
-def write_reply(options: OllamaClientOptions, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
-    """Write a whole reply. The API has one choice. Raises `UpstreamError` if the reply has an error."""
+def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
+    """Write a whole reply of one choice; with no replies, report that the model is loaded.
+
+    Raises `UpstreamError` if the reply has an error.
+    """
+    options = OllamaClientOptions.of(request)
     if not replies:
         return _write_loaded(options, identity)
     reply = replies[0]

@@ -17,51 +17,31 @@ The model sees a custom tool (free text instead of JSON) as a function with one 
 its calls back to custom calls; a stream has function calls, because the official client crashes on custom deltas.
 """
 
-from collections.abc import Callable, Sequence
-
-from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
-from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
-from fcshim.codecs.openai_chat.decoder import ChatDecoder, DecoderLimits
+from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
+from fcshim.codecs.openai_chat.decoder import ChatDecoder
 from fcshim.codecs.openai_chat.encoder import ChatEncoder
 from fcshim.codecs.openai_chat.errors import write_error
-from fcshim.codecs.openai_chat.models import MODELS_PATH, read_models, write_model, write_models
+from fcshim.codecs.openai_chat.models import read_models, write_model, write_models
 from fcshim.codecs.openai_chat.reply import write_reply
 from fcshim.codecs.openai_chat.request import read_request
 from fcshim.codecs.openai_chat.upstream_request import write_request
-from fcshim.codecs.sse import write_data
-from fcshim.codecs.upstream_errors import read_error
-from fcshim.errors import FcshimError
-from fcshim.ids import id_source
 from fcshim.messages import Request
 
-__all__ = ["OPENAI_CHAT", "ChatDecoder", "ChatEncoder", "DecoderLimits", "OpenAIChat", "RequestLimits"]
+__all__ = ["OPENAI_CHAT", "ChatDecoder", "ChatEncoder", "OpenAIChat"]
 
 
-class OpenAIChat:
-    """The codec; `new_id` creates ids for native calls that come without one."""
+class OpenAIChat(Codec):
+    """The codec."""
 
     name = "openai_chat"
     reply_prefix = "chatcmpl-"
-    call_prefix = "call_"
-    models_path = MODELS_PATH
-    # Members of `Codec` that a function or class implements as it is.
-    encoder = staticmethod(ChatEncoder)
     encode_request = staticmethod(write_request)
+    encoder = ChatEncoder
     encode_reply = staticmethod(write_reply)
     encode_error = staticmethod(write_error)
-    decode_error = staticmethod(read_error)
     decode_models = staticmethod(read_models)
-
-    def __init__(
-        self,
-        *,
-        request_limits: RequestLimits = DEFAULT_LIMITS,
-        decoder_limits: DecoderLimits = DecoderLimits(),  # noqa: B008  # frozen
-        new_id: Callable[[], str] | None = None,
-    ) -> None:
-        self._request_limits = request_limits
-        self._decoder_limits = decoder_limits
-        self._new_id = new_id or id_source()
+    encode_models = staticmethod(write_models)
+    encode_model = staticmethod(write_model)
 
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:  # noqa: ARG002  # contract
         """Read a client's request. Raises `RequestError`."""
@@ -70,18 +50,6 @@ class OpenAIChat:
     def decoder(self) -> Decoder:
         """Create a decoder for one upstream reply, which is a stream or one JSON body."""
         return ChatDecoder(self._new_id, self._decoder_limits)
-
-    def encode_stream_error(self, error: FcshimError) -> bytes:
-        """Write an error as an event of a running stream."""
-        return write_data(write_error(error))
-
-    def encode_models(self, names: Sequence[str], created: int) -> bytes:
-        """Write the list of all models."""
-        return write_models(names, created)
-
-    def encode_model(self, name: str, created: int, target: RequestTarget) -> bytes:  # noqa: ARG002  # contract
-        """Write the description of one model."""
-        return write_model(name, created)
 
 
 OPENAI_CHAT = OpenAIChat()

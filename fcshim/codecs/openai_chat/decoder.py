@@ -11,10 +11,10 @@ import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
+from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.openai_chat.chunk_pattern import ChunkPattern, ChunkPatternFinder, read_string
 from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, FunctionDelta, read_chunk
 from fcshim.codecs.single_choice import is_json, upstream_failure
-from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Reasoning, StopReason, Text, Usage
@@ -27,17 +27,6 @@ _STOP_REASONS: dict[str, StopReason] = {
     "abort": "error",
 }
 """Finish reasons of OpenAI and compatible servers; any other means that the reply is complete."""
-
-
-class DecoderLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one upstream reply."""
-
-    line_bytes: int = LINE_BYTES
-    """Bytes of one event of the stream, or of one whole JSON body."""
-    call_chars: int = LINE_BYTES
-    """Characters of the arguments of one native call: as many as one event may have."""
-    choices: int = 128
-    """The limit of OpenAI's own API for `n`."""
 
 
 class ChatDecoder:

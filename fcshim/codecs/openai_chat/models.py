@@ -10,8 +10,6 @@ import msgspec
 from fcshim.codecs.json_writer import write_json
 from fcshim.events import JSON
 
-MODELS_PATH = "/models"
-
 
 class _ChatModel(msgspec.Struct):
     id: str

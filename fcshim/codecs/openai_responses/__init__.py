@@ -19,14 +19,10 @@ custom calls once they are complete. The model sees tools in a namespace as `nam
 and the like) are not offered. The format has no stop reason for a stop sequence.
 """
 
-from collections.abc import Callable
-
-from fcshim.codecs.base import NO_TARGET, Decoder, RequestTarget
+from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
 from fcshim.codecs.json_writer import write_json
-from fcshim.codecs.limits import DEFAULT_LIMITS, RequestLimits
-from fcshim.codecs.openai_chat.decoder import DecoderLimits
 from fcshim.codecs.openai_chat.errors import write_error
-from fcshim.codecs.openai_chat.models import MODELS_PATH, read_models
+from fcshim.codecs.openai_chat.models import read_models
 from fcshim.codecs.openai_responses import stored_responses
 from fcshim.codecs.openai_responses.decoder import ResponsesDecoder
 from fcshim.codecs.openai_responses.encoder import ResponsesEncoder
@@ -36,66 +32,39 @@ from fcshim.codecs.openai_responses.reply import write_reply
 from fcshim.codecs.openai_responses.request import read_request
 from fcshim.codecs.openai_responses.upstream_request import write_request
 from fcshim.codecs.single_choice import SingleChoiceDecoder
-from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.events import Error
-from fcshim.ids import id_source
 from fcshim.messages import Request
 
 __all__ = ["OPENAI_RESPONSES", "OpenAIResponses", "ResponsesEncoder"]
 
-_MAX_RECALLED_BYTES = 64 * 2**20
-"""Bytes of stored items that one request may load: the default size of the store."""
 
-
-class OpenAIResponses:
-    """The codec; `new_id` creates ids for native calls that come without one."""
+class OpenAIResponses(Codec):
+    """The codec."""
 
     name = "openai_responses"
     reply_prefix = "resp_"
-    call_prefix = "call_"
-    models_path = MODELS_PATH
-    # Members of `Codec` that a function or class implements as it is.
-    encoder = staticmethod(ResponsesEncoder)
     encode_request = staticmethod(write_request)
+    encoder = ResponsesEncoder
     encode_reply = staticmethod(write_reply)
     encode_error = staticmethod(write_error)
-    decode_error = staticmethod(read_error)
     decode_models = staticmethod(read_models)
-
-    def __init__(
-        self,
-        *,
-        request_limits: RequestLimits = DEFAULT_LIMITS,
-        decoder_limits: DecoderLimits = DecoderLimits(),  # noqa: B008  # frozen
-        max_recalled_bytes: int = _MAX_RECALLED_BYTES,
-        new_id: Callable[[], str] | None = None,
-    ) -> None:
-        self._request_limits = request_limits
-        self._decoder_limits = decoder_limits
-        self._max_recalled_bytes = max_recalled_bytes
-        self._new_id = new_id or id_source()
 
     def decode_request(self, body: bytes, target: RequestTarget = NO_TARGET) -> Request:
         """Read a client's request. Raises `RequestError`."""
-        conversation = InputResolver(
-            target.reply_store, max_bytes=self._max_recalled_bytes, stored_upstream=target.stored_upstream
-        )
-        return read_request(body, conversation, self._request_limits)
+        resolver = InputResolver(target.reply_store, self._request_limits, stored_upstream=target.stored_upstream)
+        return read_request(body, resolver, self._request_limits)
 
     def decoder(self) -> Decoder:
         """Create a decoder for one upstream reply, which is a stream or one JSON body."""
-        interpreter = ResponsesDecoder(self._new_id, self._decoder_limits.call_chars)
-        return SingleChoiceDecoder(interpreter, line_bytes=self._decoder_limits.line_bytes)
+        return SingleChoiceDecoder(
+            ResponsesDecoder(self._new_id, self._decoder_limits.call_chars), self._decoder_limits
+        )
 
     def encode_stream_error(self, error: FcshimError) -> bytes:
         """Write an error as an event of a running stream; its sequence number is not known here."""
         fields = error_event_fields(Error(error.kind, error.message))
         return b"event: error\ndata: " + write_json({"type": "error", "sequence_number": 0, **fields}) + b"\n\n"
-
-    def decode_count(self, body: bytes, target: RequestTarget) -> Request:
-        """Read a request to count tokens. Raises `RequestError`."""
-        return self.decode_request(body, target)
 
     def encode_count(self, tokens: int) -> bytes:
         """Write the number of tokens as a response body."""

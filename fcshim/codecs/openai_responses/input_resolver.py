@@ -9,6 +9,7 @@ limited, so that a small request cannot load any amount of stored data.
 import msgspec
 
 from fcshim.codecs.fields import field_error
+from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -54,12 +55,12 @@ class InputResolver:
     `stored_upstream`: the upstream stores earlier responses, and reports the unknown ones.
     """
 
-    def __init__(self, reply_store: ReplyStore | None, *, max_bytes: int, stored_upstream: bool = False) -> None:
+    def __init__(self, reply_store: ReplyStore | None, limits: RequestLimits, *, stored_upstream: bool = False) -> None:
         self.has_unresolved = False
         self._stored_upstream = stored_upstream
         self._reply_store = reply_store
-        self._max_bytes = max_bytes
-        self._bytes_left = max_bytes
+        self._max_bytes = limits.recalled_bytes
+        self._bytes_left = limits.recalled_bytes
         self._loaded: dict[str, StoredResponse] = {}
         self._items_by_id: dict[str, JSON] = {}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fcshim.codecs.anthropic import ANTHROPIC, Anthropic
+from fcshim.codecs.limits import DecoderLimits
 from fcshim.events import Error, Text
 from tests.codecs.helpers import cut_variants, decode_body, to_vector
 
@@ -57,7 +58,7 @@ def test_bytes_after_the_end_are_ignored():
 
 @pytest.mark.parametrize("start", [b"data: ", b"{", b"<html>"])
 def test_an_endless_body_ends_with_one_error(start):
-    decoder = Anthropic(line_bytes=1000).decoder()
+    decoder = Anthropic(decoder_limits=DecoderLimits(line_bytes=1000)).decoder()
     found = decoder.feed(start)
     for _ in range(50):
         found += decoder.feed(b"x" * 100)

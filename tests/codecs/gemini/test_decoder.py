@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fcshim.codecs.gemini import GEMINI, Gemini
+from fcshim.codecs.limits import DecoderLimits
 from fcshim.events import Error, Text
 from tests.codecs.helpers import cut_variants, decode_body, to_vector
 
@@ -40,7 +41,7 @@ def test_events_are_emitted_as_soon_as_their_bytes_arrive():
 
 @pytest.mark.parametrize("start", [b"data: ", b"{", b"[", b"<html>"])
 def test_an_endless_body_ends_with_one_error(start):
-    decoder = Gemini(line_bytes=1000).decoder()
+    decoder = Gemini(decoder_limits=DecoderLimits(line_bytes=1000)).decoder()
     found = decoder.feed(start)
     for _ in range(50):
         found += decoder.feed(b"x" * 100)

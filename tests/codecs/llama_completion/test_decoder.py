@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.codecs.sse import write_data
 from fcshim.events import Error, Stop, Text, Usage
@@ -79,7 +80,7 @@ def test_negative_token_counts_become_zero():
 
 
 def test_an_endless_line_ends_with_one_error():
-    decoder = LlamaCompletion(line_bytes=1000).decoder()
+    decoder = LlamaCompletion(limits=DecoderLimits(line_bytes=1000)).decoder()
     found = [item for _ in range(50) for item in decoder.feed(b"x" * 100)] + decoder.close()
 
     assert 1 == len(found)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.ollama import OLLAMA, Ollama
 from fcshim.events import Error, Stop, Text
 from tests.codecs.helpers import cut_variants, decode_body, to_vector
@@ -38,7 +39,7 @@ def test_bytes_after_the_end_are_ignored():
 
 
 def test_an_endless_line_ends_with_one_error():
-    decoder = Ollama(line_bytes=1000).decoder()
+    decoder = Ollama(decoder_limits=DecoderLimits(line_bytes=1000)).decoder()
     found = [item for _ in range(50) for item in decoder.feed(b"x" * 100)] + decoder.close()
 
     assert 1 == len(found)
@@ -46,7 +47,7 @@ def test_an_endless_line_ends_with_one_error():
 
 
 def test_a_too_long_last_line_ends_with_one_error():
-    decoder = Ollama(line_bytes=10).decoder()
+    decoder = Ollama(decoder_limits=DecoderLimits(line_bytes=10)).decoder()
     found = decoder.feed(b'{"done":') + decoder.feed(b" " * 2) + decoder.close()
 
     assert 1 == len(found)

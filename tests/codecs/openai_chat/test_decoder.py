@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.openai_chat import DecoderLimits, OpenAIChat
+from fcshim.codecs.limits import DecoderLimits
+from fcshim.codecs.openai_chat import OpenAIChat
 from fcshim.codecs.sse import write_data
 from fcshim.events import JSON, Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from tests.codecs.helpers import cut_variants, decode_body, to_vector

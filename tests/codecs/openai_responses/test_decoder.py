@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.openai_chat import DecoderLimits
+from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
 from fcshim.codecs.sse import write_data
 from fcshim.events import Error, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart

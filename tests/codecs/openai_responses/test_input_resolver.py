@@ -3,6 +3,7 @@ import json
 import pytest
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
+from fcshim.codecs.limits import RequestLimits
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES, OpenAIResponses
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.errors import RequestError
@@ -108,7 +109,7 @@ def test_a_reference_inside_stored_items_is_resolved():
 
 
 def test_the_size_of_resolved_items_is_limited():
-    session = ResponsesSession(OpenAIResponses(max_recalled_bytes=10_000))
+    session = ResponsesSession(OpenAIResponses(request_limits=RequestLimits(recalled_bytes=10_000)))
     item = session.reply_to("x" * 1000)["output"][0]["id"]
     with pytest.raises(RequestError) as caught:
         session.read(input=[{"type": "item_reference", "id": item}] * 100)
