@@ -26,7 +26,7 @@ from fcshim.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
 from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
-from fcshim.prompt.escape import Escaper, map_strings
+from fcshim.prompt.escape import Escaper, escaper_for, map_strings
 from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.signature import ToolsStyle
 
@@ -62,7 +62,7 @@ class Shim:
         Raises `RequestError` if `tool_choice` names a tool that is not offered, or a schema is too deep.
         """
         row = find_dialect(dialect)
-        self.escape = escape = Escaper()
+        self.escape = escape = Escaper(escaper_for(row))
         tools = _escaped_tools(request, escape)
         self.tools = _callable_tools(request, tools)
         """The tools that may be called, with the escaped names and schemas that the model sees."""
@@ -146,7 +146,7 @@ class Shim:
                 marked=on_text is not None,
                 held=self.schema_enforced if schema_enforced is None else schema_enforced,
             ),
-            unescape=EventUnescaper() if self.escape.changed else None,
+            unescape=EventUnescaper(self.escape.markers) if self.escape.changed else None,
             stops=self.request.stop,
             parallel=self.request.parallel_tool_calls,
             on_text=on_text,

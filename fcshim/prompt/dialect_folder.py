@@ -24,7 +24,6 @@ from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
-from fcshim.prompt.escape import register_markers
 from fcshim.prompt.render import render_samples
 
 FILE = "dialect.toml"
@@ -69,7 +68,6 @@ def _load(folder: Path) -> Dialect:
     if not (dialect.open or dialect.starts):
         raise ConfigError(f"{path}: expected `open`, the marker that opens a call, or `starts`")
     _check_templates(dialect, folder)
-    register_markers(dialect)
     return dialect
 
 

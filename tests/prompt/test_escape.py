@@ -5,8 +5,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.parse.dialects import DIALECTS
-from fcshim.prompt.escape import StreamUnescaper, escape, markers, unescape
+from fcshim.prompt.escape import BUNDLED, StreamUnescaper, markers
 
+escape, unescape = BUNDLED.escape, BUNDLED.unescape
 DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
 FOREIGN = [
     "<tool_call>",
@@ -199,7 +200,7 @@ def test_different_texts_stay_different(one: str, other: str) -> None:
 @example("<_s&gt;<_think\\u003c_s>", None)
 def test_unescaping_does_not_depend_on_the_chunks(text: str, data: st.DataObject | None) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text))))) if data else range(1, len(text))
-    unescaper = StreamUnescaper()
+    unescaper = StreamUnescaper(BUNDLED)
     pieces = [unescaper.feed(text[a:b]) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
     assert unescape(text) == "".join(pieces) + unescaper.close()
@@ -207,13 +208,13 @@ def test_unescaping_does_not_depend_on_the_chunks(text: str, data: st.DataObject
 
 @pytest.mark.parametrize("text", ["plain words", "<b>", "a < b", "[1]", "x_y", "<_foo>"])
 def test_only_a_possible_marker_is_held_back(text: str) -> None:
-    unescaper = StreamUnescaper()
+    unescaper = StreamUnescaper(BUNDLED)
 
     assert text == unescaper.feed(text)
 
 
 def test_the_held_back_tail_is_short_for_any_number_of_underscores() -> None:
-    unescaper = StreamUnescaper()
+    unescaper = StreamUnescaper(BUNDLED)
     emitted = unescaper.feed("<")
     for _ in range(5000):
         emitted += unescaper.feed("_")
@@ -256,7 +257,7 @@ def test_long_hostile_text_is_unescaped(unit: str) -> None:
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_long_hostile_text_is_unescaped_in_chunks(unit: str) -> None:
-    unescaper = StreamUnescaper()
+    unescaper = StreamUnescaper(BUNDLED)
     text = "<_" + unit * (40_000 // len(unit))
     pieces = [unescaper.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
 

@@ -100,6 +100,12 @@ class Tags:
             if not marker:
                 raise ConfigError(f"parameter tags: {name} must not be empty")
 
+    def markers(self) -> tuple[str, ...]:
+        """Return every fixed part of a tag."""
+        ends = (self.call.end, self.parameter.end, self.call_close, self.parameter_close)
+        values = (self.type_open, self.type_close, self.value_open, self.quote_open, self.quote_close)
+        return tuple(filter(None, (self.call.head, self.parameter.head, *ends, *values)))
+
     def call_opening(self, name: str, number: int) -> str:
         """Write the opening tag of the `number`th call of a turn."""
         counter = f' {self.counter}="{number}"' if self.counter else ""
