@@ -116,7 +116,7 @@ class MarkerEscaper:
     """Escapes the markers of the bundled dialects, and those of a custom dialect."""
 
     def __init__(self, custom: Dialect | None = None) -> None:
-        own = () if custom is None else tuple(_custom_markers(custom))
+        own = () if custom is None else tuple(_escapable(custom))
         keys = frozenset(filter(None, (_name_key(marker.strip("<[/]>")) for marker in own if marker[0] in "<＜[")))
         self._open_keys = _OPEN_KEYS | keys
         self._bracket_keys = _BRACKET_KEYS | keys
@@ -179,14 +179,21 @@ class MarkerEscaper:
         return _name_key(pending["name"]) in keys
 
 
-def _custom_markers(dialect: Dialect) -> Iterator[str]:
-    """Yield the markers of a custom dialect that are escaped, without white space around them; not code fences."""
-    outer = (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), dialect.result_open)
-    closing = dialect.result_close if dialect.result_close[:1] in {"<", "＜", "["} else ""
+def own_markers(dialect: Dialect) -> tuple[str, ...]:
+    """Return every marker of a dialect, with the tags inside its calls."""
+    outer = (*dialect.openers(), *dialect.closers(), *dialect.section_openers())
     inner = dialect.body.tags.markers() if isinstance(dialect.body, TaggedCalls) else ()
-    for marker in (*outer, closing, *inner):
-        if marker.strip() and marker.strip()[0] != "`":
-            yield marker.strip()
+    return tuple(dict.fromkeys(filter(None, (*outer, dialect.result_open, dialect.result_close, *inner))))
+
+
+def _escapable(dialect: Dialect) -> Iterator[str]:
+    """Yield the markers of a custom dialect that are escaped, without white space around them.
+
+    A code fence is not, and of the ends of results only tags are: words that end one are common in all text.
+    """
+    for marker in map(str.strip, own_markers(dialect)):
+        if marker and marker[0] != "`" and (marker[0] in "<＜[" or marker != dialect.result_close.strip()):
+            yield marker
 
 
 BUNDLED = MarkerEscaper()

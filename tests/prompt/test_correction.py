@@ -44,8 +44,10 @@ def test_a_dialect_may_have_its_own_correction_template(tmp_path: Path):
     (tmp_path / "dialect.toml").write_text(
         'open = "<own_call>"\nclose = "</own_call>"\nresult_open = "<r"\nresult_close = "</r>"\n[json]\n'
     )
+    call = '{{ open }}{"name": {{ name | json }}, "arguments": {{ arguments }}}{{ close }}'
     for name in ("system", "call", "result"):
-        (tmp_path / f"{name}.jinja").write_text("{{ open }}")
+        (tmp_path / f"{name}.jinja").write_text(call if name == "call" else "{{ open }}")
     (tmp_path / "correction.jinja").write_text("Again, like {{ form }}!")
 
-    assert "Again, like <own_call>!" == write_correction(find_dialect(str(tmp_path)), [MISSING], Escaper(BUNDLED))
+    written = write_correction(find_dialect(str(tmp_path)), [MISSING], Escaper(BUNDLED))
+    assert written.startswith('Again, like <own_call>{"name": "<function name>", ')

@@ -44,9 +44,16 @@ CALLS = {
     "python": "f(a=1)",
     "tagged": '<use tool="f"><arg name="a">1</arg></use>',
 }
+WRITTEN = {
+    "json": '{{ open }}{"fn": {{ name | json }}, "with": {{ arguments }}}{{ close }}',
+    "header": "{{ open }}{{ name }} {{ arguments }}{{ close }}",
+    "python": "{{ open }}{{ name }}({{ arguments | python_arguments }}){{ close }}",
+    "tagged": '{% from "tagged/parts.jinja" import body_of %}\n'
+    '{{ body_of(body.tags, open, close, [{"name": name, "arguments": arguments}]) }}',
+}
 TEMPLATES = {
     "system.jinja": "{% for tool in tools %}\n{{ tool | json }}\n{% endfor %}\nWrite {{ open }} and {{ close }}.\n",
-    "call.jinja": '{{ open }}{"fn": {{ name | json }}, "with": {{ arguments }}}{{ close }}\n',
+    "call.jinja": WRITTEN["json"],
     "result.jinja": "{{ result_open }}>{{ content }}{{ result_close }}\n",
 }
 
@@ -62,7 +69,7 @@ def make(folder: Path, row: str = ROW, body: str = BODIES["json"], **templates: 
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_calls_of_a_user_dialect_are_parsed(tmp_path: Path, kind: str) -> None:
-    dialect = load_dialect(make(tmp_path / f"mine_{kind}", body=BODIES[kind]))
+    dialect = load_dialect(make(tmp_path / f"mine_{kind}", body=BODIES[kind], call=WRITTEN[kind]))
     text = f"So: <my_call>{CALLS[kind]}</my_call>"
 
     check(
@@ -152,6 +159,7 @@ def test_a_name_without_a_slash_is_looked_up_in_the_table() -> None:
         (ROW, "[json]\nname_key = 'fn'\n", {}, r"\[json\]: unknown key 'name_key'; expected one of name_keys"),
         (ROW, "[json]\nname_keys = 'fn'\n", {}, r"\[json\]: Expected `array`, got `str`"),
         (ROW, "[header]\n", {}, r"\[header\]: expected 'header'"),
+        (ROW, "[header]\nheader = '('\n", {}, r"\[header\]: not a regular expression: missing \)"),
         (ROW + "opens = 1\n", BODIES["json"], {}, r"dialect\.toml: Expected `array`, got `int`"),
         (ROW, BODIES["json"], {"system": "a\n{% for %}\n"}, r"system\.jinja:2: "),
         (ROW, BODIES["json"], {"call": "a\nb\n{{ nonsense }}\n"}, r"call\.jinja:3: 'nonsense' is undefined"),

@@ -180,10 +180,10 @@ class CompiledTags:
         """The markers that may stand between parameters or after the last one."""
         value = {marker: kind for marker, kind in kinds.items() if kind != "open" or not call_head}
         value[tags.parameter_close] = "value_close"
-        self.value_marker_kinds = value
-        broken = [marker for marker in value if tags.lines or value[marker] != "value_close"]
-        self.value_markers = MarkerSet([*value, *("\n" + marker for marker in broken)])
+        broken = {"\n" + marker: kind for marker, kind in value.items() if tags.lines or kind != "value_close"}
+        self.value_marker_kinds = broken | value
         """The markers that may end a value, also with the line break before them."""
+        self.value_markers = MarkerSet(self.value_marker_kinds)
         self.quote_markers = MarkerSet([tags.quote_close] if tags.quote_close else [])
         leads = re.escape("".join(sorted({"\n", *tags.quote_close[:1], *(marker[0] for marker in value)})))
         self.plain_text = re.compile(f"[^{leads}]*+")
