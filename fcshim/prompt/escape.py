@@ -179,21 +179,29 @@ class MarkerEscaper:
         return _name_key(pending["name"]) in keys
 
 
+_OPENING_BRACKETS = frozenset("<＜[")
+
+
 def own_markers(dialect: Dialect) -> tuple[str, ...]:
     """Return every marker of a dialect, with the tags inside its calls."""
-    outer = (*dialect.openers(), *dialect.closers(), *dialect.section_openers())
     inner = dialect.body.tags.markers() if isinstance(dialect.body, TaggedCalls) else ()
-    return tuple(dict.fromkeys(filter(None, (*outer, dialect.result_open, dialect.result_close, *inner))))
+    return tuple(dict.fromkeys(filter(None, (*_outer_markers(dialect), dialect.result_close, *inner))))
+
+
+def _outer_markers(dialect: Dialect) -> tuple[str, ...]:
+    return (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), dialect.result_open)
 
 
 def _escapable(dialect: Dialect) -> Iterator[str]:
     """Yield the markers of a custom dialect that are escaped, without white space around them.
 
-    A code fence is not, and of the ends of results only tags are: words that end one are common in all text.
+    A code fence is not. Inside a call and at the end of a result only tags are: words there are common in all text.
     """
-    for marker in map(str.strip, own_markers(dialect)):
-        if marker and marker[0] != "`" and (marker[0] in "<＜[" or marker != dialect.result_close.strip()):
-            yield marker
+    outer = _outer_markers(dialect)
+    for marker in own_markers(dialect):
+        text = marker.strip()
+        if text and text[0] != "`" and (marker in outer or not _OPENING_BRACKETS.isdisjoint(text)):
+            yield text
 
 
 BUNDLED = MarkerEscaper()

@@ -4,8 +4,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
-from fcshim.prompt.escape import BUNDLED, StreamUnescaper, markers
+from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.parse.tagged.tags import Tag, Tags
+from fcshim.prompt.escape import BUNDLED, StreamUnescaper, escaper_for, markers
 
 escape, unescape = BUNDLED.escape, BUNDLED.unescape
 DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
@@ -169,6 +172,14 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
 )
 def test_an_underscore_is_inserted_after_the_opening_character(text: str, safe: str) -> None:
     assert safe == escape(text)
+
+
+def test_of_a_custom_dialect_words_are_escaped_only_if_they_open_or_end_calls() -> None:
+    tags = Tags(Tag("run "), "stop", Tag("[with ", "]"), "</with>", value_open="=>")
+    escaper = escaper_for(Dialect("mine", "", "CALL", "DONE", TaggedCalls(tags), "RESULT", "END"))
+
+    assert "run stop => END" == escaper.escape("run stop => END")
+    assert "C_ALL D_ONE R_ESULT [_with <_/with>" == escaper.escape("CALL DONE RESULT [with </with>")
 
 
 @pytest.mark.parametrize("text", ["<_foo>", "<__init__>", "[_x]", "<_ s", "<__", "[_", "a <_| b", "_<"])
