@@ -41,21 +41,30 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
 )
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.writer import ArgumentWriter
+from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialects import DIALECTS, Dialect, get_dialect
 from fcshim.parse.limits import Limits
+from fcshim.parse.sink import CallSink
 from fcshim.parse.stream import StreamParser, parse
 from fcshim.reply import Reply, fold
 
 if TYPE_CHECKING:
     from fcshim.client import Client
+    from fcshim.prompt.dialect_check import check_dialect
     from fcshim.prompt.dialect_folder import load_dialect
     from fcshim.tools import FunctionTool, ToolResult
     from fcshim.upstream import Timeouts
 
 __all__ = [
     "DIALECTS",
+    "ArgumentWriter",
     "AssistantMessage",
+    "BodyReader",
+    "BodyStatus",
     "CallError",
+    "CallSink",
     "Client",
     "Coercion",
     "ConfigError",
@@ -64,10 +73,12 @@ __all__ = [
     "Event",
     "FcshimError",
     "FunctionTool",
+    "LimitError",
     "Limits",
     "MediaPart",
     "Message",
     "ModelOutputError",
+    "NotStrictError",
     "Reasoning",
     "Reply",
     "RequestError",
@@ -90,6 +101,7 @@ __all__ = [
     "UpstreamError",
     "Usage",
     "UserMessage",
+    "check_dialect",
     "event_to_dict",
     "fold",
     "get_dialect",
@@ -102,6 +114,7 @@ _LAZY_IMPORTS = {
     "FunctionTool": "fcshim.tools",
     "Timeouts": "fcshim.upstream",
     "ToolResult": "fcshim.tools",
+    "check_dialect": "fcshim.prompt.dialect_check",
     "load_dialect": "fcshim.prompt.dialect_folder",
 }
 

@@ -34,7 +34,9 @@ _TIMEOUT = 30.0
 def configure_parser(parser: argparse.ArgumentParser) -> None:
     """Set the description and add the arguments of the command."""
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
-    parser.add_argument("--json", action="store_true", help="write a JSON array of {model, tools, dialect, profile}")
+    parser.add_argument(
+        "--json", action="store_true", help="write a JSON array of {model, tools, dialect, profile, note?}"
+    )
     parser.add_argument("--of", metavar="URL", help="ask a running proxy (with the first --api-key) instead")
     add_settings(parser)
 
@@ -48,11 +50,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_line(msgspec.json.format(listed, indent=2).decode())
         return 0
-    rows = [msgspec.structs.astuple(row) for row in msgspec.json.decode(listed, type=list[ModelReport])]
-    table = [("model", "tools", "dialect", "profile"), *rows]
+    reports = msgspec.json.decode(listed, type=list[ModelReport])
+    table = [
+        ("model", "tools", "dialect", "profile"),
+        *((row.model, row.tools, row.dialect, row.profile) for row in reports),
+    ]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         write_line("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
+    for note in dict.fromkeys(row.note for row in reports if row.note):
+        write_line(f"\nnote: {note}")
     return 0
 
 

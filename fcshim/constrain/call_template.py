@@ -14,8 +14,6 @@ from fcshim.constrain.literals import GemmaSyntax, PythonSyntax
 from fcshim.constrain.tagged import KEY_PLACEHOLDER, ElementSyntax, TaggedSyntax
 from fcshim.constrain.value_syntax import JSON_SYNTAX, ValueSyntax, json_text
 from fcshim.parse.dialect import Body, Dialect
-from fcshim.parse.json.body import JsonShape
-from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
@@ -117,16 +115,14 @@ def _value_syntax(dialect: Dialect) -> tuple[ValueSyntax, str] | None:
     """Return the syntax of a dialect's arguments, and how it writes the sample arguments."""
     body: Body = dialect.body.bodies[0] if isinstance(dialect.body, UnionBody) else dialect.body
     match body:
-        case JsonShape() | HeaderShape():
-            return JSON_SYNTAX, _SAMPLE_ARGUMENTS
         case PythonCalls():
             return PythonSyntax(), python_arguments(_SAMPLE_ARGUMENTS)
         case GemmaCalls():
             return GemmaSyntax(dialect.quote), gemma_literal(json.loads(_SAMPLE_ARGUMENTS), dialect.quote)
         case TaggedCalls():
             return _tagged_syntax(dialect, body.tags)
-        case _:
-            return None
+        case _:  # JSON, also in a body of another package; `_fixed_parts` finds it only if the templates write it
+            return JSON_SYNTAX, _SAMPLE_ARGUMENTS
 
 
 def _tagged_syntax(dialect: Dialect, tags: Tags) -> tuple[ValueSyntax, str] | None:

@@ -112,12 +112,35 @@ def constraint_for(
     spec = _ConstraintSpec(form, dialect, _encoded_tools(tools), request.parallel_tool_calls, reasoning=reasoning)
     if document is not None:
         return _document_constraint(dataclasses.replace(spec, document=msgspec.json.encode(document)), request)
-    if not tools or not (required or eager or any(tool.strict for tool in tools)):
+    if not _needs_constraint(tools, request, eager=eager):
         return None
     if required:
         return _build(dataclasses.replace(spec, tokens=_token_limit(request)))
     is_lazy = lazy and form == "gbnf" and is_unambiguous_marker(call_marker(dialect))
     return _build(dataclasses.replace(spec, text=True, lazy=is_lazy))
+
+
+def _needs_constraint(tools: Sequence[Tool], request: Request, *, eager: bool) -> bool:
+    """Return whether a constraint of the calls has something to enforce."""
+    required = request.tool_choice.mode == "required"
+    return bool(tools) and (required or eager or any(tool.strict for tool in tools))
+
+
+def dialect_note(dialect: Dialect) -> str:
+    """Return the note that no grammar describes the calls of a dialect; empty if one does."""
+    if call_template_of(dialect) is not None:
+        return ""
+    return (
+        f"calls in the dialect {dialect.name!r} cannot be constrained: its templates do not show how values are written"
+    )
+
+
+def unconstrained_note(
+    form: Form, dialect: Dialect, tools: Sequence[Tool], request: Request, *, eager: bool = False
+) -> str:
+    """Return why `constraint_for` gives None although a constraint of the calls is wanted; empty if it is not."""
+    wanted = _needs_constraint(tools, request, eager=eager) and not has_client_constraint(request)
+    return dialect_note(dialect) if wanted and form != "json_schema" else ""
 
 
 def has_client_constraint(request: Request) -> bool:

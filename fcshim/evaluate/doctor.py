@@ -10,6 +10,7 @@ import msgspec
 
 from fcshim.client import Client
 from fcshim.config import Config
+from fcshim.constrain.constraint import dialect_note
 from fcshim.evaluate.case import Case
 from fcshim.evaluate.comparison import Trial, best_trial, candidate_dialects, run_trial, select_cases
 from fcshim.evaluate.connect import EndpointInfo, connect
@@ -22,6 +23,7 @@ from fcshim.evaluate.settings_file import render_settings
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
 from fcshim.evaluate.target import ProbeTarget
 from fcshim.profiles import AUTO
+from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.upstream import Timeouts, Upstream
 
 DEFAULT_CASES = 24
@@ -93,6 +95,8 @@ async def diagnose(config: Config, options: DoctorOptions, callbacks: DoctorCall
     runner = _TrialRunner(config, timeouts, endpoint, findings)
     trials = [trial async for trial in runner.run_trials(cases, callbacks)] if replies and cases else []
     best = best_trial(trials)
+    measured = () if best is None else recommend_dialect(best, trials)
+    dialect = chosen_dialect(config.for_model(endpoint.model).dialect, endpoint.model)
     return Diagnosis(
         upstream=endpoint.url,
         upstream_api=endpoint.kind.name,
@@ -106,7 +110,7 @@ async def diagnose(config: Config, options: DoctorOptions, callbacks: DoctorCall
         findings=tuple(findings),
         trials=tuple(trials),
         way="" if best is None else best.way,
-        choices=recommend(endpoint, findings, () if best is None else recommend_dialect(best, trials)),
+        choices=recommend(endpoint, findings, measured, "" if measured else dialect_note(dialect)),
     )
 
 

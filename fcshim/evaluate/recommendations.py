@@ -38,9 +38,12 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recommend(
-    endpoint: EndpointInfo, findings: Sequence[Finding], measured: Iterable[Recommendation] = ()
+    endpoint: EndpointInfo, findings: Sequence[Finding], measured: Iterable[Recommendation] = (), note: str = ""
 ) -> tuple[Recommendation, ...]:
-    """Return the settings that follow from the findings; `measured` are those of the model that follow from trials."""
+    """Return the settings that follow from the findings; `measured` are those of the model that follow from trials.
+
+    `note` says why the calls of the configured dialect cannot be constrained.
+    """
     by_probe = {finding.probe: finding for finding in findings}
     own = [*measured]
     if not any(choice.setting == "tools" for choice in own):
@@ -48,7 +51,7 @@ def recommend(
     general = [
         Recommendation(setting="upstream", value=endpoint.url, why="the endpoint that was examined"),
         Recommendation(setting="upstream_api", value=endpoint.kind.name, why=endpoint.detection.evidence),
-        *_recommend_constrain(endpoint, by_probe),
+        *_recommend_constrain(endpoint, by_probe, f"; but {note}" if note else ""),
     ]
     return (
         *general,
@@ -78,7 +81,9 @@ def model_pattern(endpoint: EndpointInfo) -> str:
     return ANY_MODEL if len(endpoint.model_names) == 1 else endpoint.model
 
 
-def _recommend_constrain(endpoint: EndpointInfo, findings: Mapping[str, Finding]) -> Iterable[Recommendation]:
+def _recommend_constrain(
+    endpoint: EndpointInfo, findings: Mapping[str, Finding], note: str
+) -> Iterable[Recommendation]:
     works = [
         (form, findings[probe])
         for probe, form in _FORMS_BY_PROBE
@@ -86,11 +91,11 @@ def _recommend_constrain(endpoint: EndpointInfo, findings: Mapping[str, Finding]
     ]
     own = [(form, finding) for form, finding in works if form == endpoint.detection.backend.form]
     if own:
-        yield Recommendation(setting="constrain", value=endpoint.detection.backend.name, why=own[0][1].evidence)
+        yield Recommendation(setting="constrain", value=endpoint.detection.backend.name, why=own[0][1].evidence + note)
     elif works:
         form, finding = works[0]
         yield Recommendation(
-            setting="constrain", value=backend_name_for(form), why=f"{finding.title}: {finding.evidence}"
+            setting="constrain", value=backend_name_for(form), why=f"{finding.title}: {finding.evidence}{note}"
         )
     elif {findings[probe].verdict for probe, _ in _FORMS_BY_PROBE if probe in findings} == {"no"}:
         yield Recommendation(setting="constrain", value="off", why="no constraint made a difference")

@@ -49,6 +49,8 @@ class Backend:
     rewrites_response_format: bool = True
     api: UpstreamApi = "openai"
     prefill: Prefill | None = None
+    demanded: bool = False
+    """Whether the settings name this backend: a required call that cannot be constrained is then an error."""
 
 
 GENERIC = Backend(

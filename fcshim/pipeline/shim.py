@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from fcshim.codecs.llama_completion import LlamaCompletion
-from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for
+from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, unconstrained_note
 from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
@@ -26,7 +26,7 @@ from fcshim.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
 from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
-from fcshim.prompt.escape import Escaper, map_strings
+from fcshim.prompt.escape import Escaper, escaper_for, map_strings
 from fcshim.prompt.event_unescape import EventUnescaper
 from fcshim.prompt.signature import ToolsStyle
 
@@ -59,10 +59,11 @@ class Shim:
     ) -> None:
         """Write the prompt, and build the constraint if the request needs one that `backend` accepts.
 
-        Raises `RequestError` if `tool_choice` names a tool that is not offered, or a schema is too deep.
+        Raises `RequestError` if `tool_choice` names a tool that is not offered or requires a call that cannot be
+        constrained although the settings demand it, or a schema is too deep.
         """
         row = find_dialect(dialect)
-        self.escape = escape = Escaper()
+        self.escape = escape = Escaper(escaper_for(row))
         tools = _escaped_tools(request, escape)
         self.tools = _callable_tools(request, tools)
         """The tools that may be called, with the escaped names and schemas that the model sees."""
@@ -94,7 +95,8 @@ class Shim:
             else None
         )
         """The codec to use instead of that of the upstream's API; None for the API's own."""
-        self.notes = (*(() if constraint is None else constraint.notes), *prompt.notes)
+        notes = _unconstrained_notes(request, self.tools, row, backend) if constraint is None else constraint.notes
+        self.notes = (*notes, *prompt.notes)
         """What of the tools' schemas the constraint does not enforce, and what the prompt budget left out."""
         self.schema_enforced = constraint is not None and constraint.covers_all_calls
         """Whether the constraint lets the model write only calls that are valid against their schemas."""
@@ -146,7 +148,7 @@ class Shim:
                 marked=on_text is not None,
                 held=self.schema_enforced if schema_enforced is None else schema_enforced,
             ),
-            unescape=EventUnescaper() if self.escape.changed else None,
+            unescape=EventUnescaper(self.escape.markers) if self.escape.changed else None,
             stops=self.request.stop,
             parallel=self.request.parallel_tool_calls,
             on_text=on_text,
@@ -198,6 +200,18 @@ def _choose_constraint(
     # A server that supports `response_format` accepts one that also admits calls as well as the client's own.
     needs_format = backend.rewrites_response_format and requested_schema(request) is not None
     return constraint_for("json_schema", dialect, tools, request) if needs_format else None
+
+
+def _unconstrained_notes(
+    request: Request, tools: Sequence[Tool], dialect: Dialect, backend: Backend
+) -> tuple[str, ...]:
+    """Return the reason why calls are not constrained although they should be, if there is one."""
+    if backend.form is None:
+        return ()
+    note = unconstrained_note(backend.form, dialect, tools, request, eager=backend.constrains_auto_choice)
+    if note and backend.demanded and request.tool_choice.mode == "required":
+        raise RequestError(f"tool_choice: {note}", param="tool_choice")
+    return (note,) if note else ()
 
 
 def _escaped_choice(request: Request, escape: Escaper) -> ToolChoice:

@@ -42,7 +42,7 @@ def compose(
     system, steps = messages[:count], split_steps(messages[count:])
     parallel = request.parallel_tool_calls
     listings = Listings(
-        dialect, tools, steps, choice=choice, parallel=parallel, style=style, max_tools=budget.max_tools
+        dialect, tools, steps, escape, choice=choice, parallel=parallel, style=style, max_tools=budget.max_tools
     )
     plan = plan_budget(steps, listings, budget, sum(len(text_of(message.content)) for message in system))
     listing = listings.at(plan.level)

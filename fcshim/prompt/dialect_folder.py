@@ -1,10 +1,12 @@
 """Loads a user-defined dialect: a folder with `dialect.toml`, templates and an optional grammar.
 
-Rule: every error in a folder is found when it is loaded, and reported with file and line.
+Rule: every error in a folder is found when it is loaded, and reported with file and line. Calls that its templates
+write and its parser does not read are such an error.
 """
 
 import dataclasses
 import functools
+import re
 import tomllib
 import traceback
 from collections.abc import Iterable, Mapping
@@ -24,7 +26,7 @@ from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
-from fcshim.prompt.escape import register_markers
+from fcshim.prompt.dialect_check import check_dialect
 from fcshim.prompt.render import render_samples
 
 FILE = "dialect.toml"
@@ -69,7 +71,6 @@ def _load(folder: Path) -> Dialect:
     if not (dialect.open or dialect.starts):
         raise ConfigError(f"{path}: expected `open`, the marker that opens a call, or `starts`")
     _check_templates(dialect, folder)
-    register_markers(dialect)
     return dialect
 
 
@@ -87,9 +88,21 @@ def _body(table: dict[str, Any], folder: Path, path: Path) -> Body:
         row = TaggedCalls(row)
     if grammar is not None:
         row = dataclasses.replace(row, grammar=str(folder / str(grammar)).removesuffix(".lark"))
+    if isinstance(row, HeaderShape):
+        _check_header(row, f"{path}: [{kinds[0]}]")
     load_grammar(row.grammar)
     body: Body = row
     return body
+
+
+def _check_header(shape: HeaderShape, location: str) -> None:
+    try:
+        groups = re.compile(shape.header).groupindex
+        re.compile(shape.never)
+    except re.error as error:
+        raise ConfigError(f"{location}: not a regular expression: {error}") from error
+    if "name" not in groups:
+        raise ConfigError(f"{location}: header: expected a group for the tool's name, (?P<name>...)")
 
 
 def _build_row(kind: type[_Row], values: Mapping[str, Any], location: str, body: Body | None = None) -> _Row:
@@ -120,6 +133,7 @@ def _check_templates(dialect: Dialect, folder: Path) -> None:
             raise ConfigError(f"{folder / name}: this template is missing; expected {_comma_separated(_TEMPLATES)}")
     try:
         render_samples(dialect)
+        check_dialect(dialect)
     except TemplateSyntaxError as error:
         raise ConfigError(f"{error.filename or folder}:{error.lineno}: {error.message}") from error
     except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:

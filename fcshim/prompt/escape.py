@@ -10,14 +10,19 @@ places before and after; afterwards each of them has at least one underscore.
 Not escaped: a bracket at the start of a line, and code fences without a language or with JSON or Python. Some dialects
 mark calls by nothing else, but they are common in all text; the parser accepts such calls only if nothing but calls
 follows them.
+
+The markers of all bundled dialects are escaped in every request, since the parser of any dialect may read the text. The
+markers of a custom dialect are escaped only in its own requests.
 """
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
-from fcshim.prompt.plain_markers import PLAIN_MARKERS
+from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.prompt.plain_markers import PlainMarkers
 from fcshim.prompt.stream_unescape import PendingTail, UnescapePass
 
 # Tags that are markers by their name alone, whatever follows it. Case, hyphens, underscores, a namespace
@@ -102,34 +107,111 @@ _IGNORED = re.compile(rf"[_\-{_INVISIBLE}]+")
 
 
 _NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
-_OPEN_KEYS = set(map(_name_key, (*_TAGS, *_NAMES)))
+_OPEN_KEYS = frozenset(map(_name_key, (*_TAGS, *_NAMES)))
 _CLOSED_KEYS = frozenset(map(_name_key, _CLOSED_TAGS))
-_BRACKET_KEYS = set(map(_name_key, (*_BRACKETS, *_NAMES)))
+_BRACKET_KEYS = frozenset(map(_name_key, (*_BRACKETS, *_NAMES)))
 
 
-def register_markers(dialect: Dialect) -> None:
-    """Also escape the markers of a dialect that is not in the dialect table, from now on."""
-    keys = [_name_key(marker.strip("<[/]>")) for marker in markers(dialect) if marker[0] in "<＜["]
-    _OPEN_KEYS.update(filter(None, keys))
-    _BRACKET_KEYS.update(filter(None, keys))
-    others = (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), dialect.result_open)
-    for marker in filter(None, (marker.strip() for marker in others)):
-        if marker[0] != "`" and marker in escape(marker):
-            PLAIN_MARKERS.add(marker)
+class MarkerEscaper:
+    """Escapes the markers of the bundled dialects, and those of a custom dialect."""
+
+    def __init__(self, custom: Dialect | None = None) -> None:
+        own = () if custom is None else tuple(_escapable(custom))
+        keys = frozenset(filter(None, (_name_key(marker.strip("<[/]>")) for marker in own if marker[0] in "<＜[")))
+        self._open_keys = _OPEN_KEYS | keys
+        self._bracket_keys = _BRACKET_KEYS | keys
+        self._plain_markers = PlainMarkers()
+        added: list[str] = []
+        for marker in sorted(own, key=len):  # one that contains another one must not be escaped twice
+            if marker in self.escape(marker):
+                added.append(marker)
+                self._plain_markers = PlainMarkers(added)
+
+    def escape(self, text: str) -> str:
+        """Escape every marker and chat-template token in a text, in linear time."""
+        return self._plain_markers.escape(_CANDIDATE.sub(self._escape_match, text))
+
+    def unescape(self, text: str) -> str:
+        """Undo `escape`."""
+        return self._unescape_tags(self._plain_markers.unescape(text), len(text))
+
+    def unescape_passes(self) -> tuple[UnescapePass, UnescapePass]:
+        """Return new passes that undo `escape` in a text that arrives in chunks, in this order."""
+        plain_markers = UnescapePass(self._plain_markers.unescape, self._plain_markers.pending)
+        return plain_markers, UnescapePass(self._unescape_tags, self._pending_tail)
+
+    def _unescape_tags(self, text: str, end: int) -> str:
+        return _CANDIDATE.sub(self._unescape_match, text[:end])
+
+    def _escape_match(self, match: re.Match[str]) -> str:
+        if not self._is_marker(match):
+            return match[0]
+        start = len(match["open"])
+        return f"{match['open']}_{match[0][start:]}"
+
+    def _unescape_match(self, match: re.Match[str]) -> str:
+        if not match["under"] or not self._is_marker(match):
+            return match[0]
+        start = len(match["open"])
+        return match["open"] + match[0][start + 1 :]
+
+    def _is_marker(self, match: re.Match[str]) -> bool:
+        if match["open"] == "[":
+            return match["name"] is not None and match["end"] == "]" and _name_key(match["name"]) in self._bracket_keys
+        if match["name"] is None:  # full-width bar, barred token, unfinished marker
+            return True
+        key = _name_key(match["name"])
+        return key in self._open_keys or (key in _CLOSED_KEYS and match["end"] not in (None, "]"))
+
+    def _pending_tail(self, text: str) -> PendingTail | None:
+        """Return the tail that may still become an escaped marker."""
+        pending = _PENDING.search(text)
+        while pending is not None and not self._may_be_marker(pending):
+            pending = _PENDING.search(text, pending.start() + 1)
+        if pending is None:
+            return None
+        return PendingTail(pending.start(), len(pending["open"] or ""), len(pending["under"] or ""))
+
+    def _may_be_marker(self, pending: re.Match[str]) -> bool:
+        if not pending["after"]:
+            return True
+        keys = self._bracket_keys if pending["open"] == "[" else _CLOSED_KEYS
+        return _name_key(pending["name"]) in keys
 
 
-def escape(text: str) -> str:
-    """Escape every marker and chat-template token in a text, in linear time."""
-    return PLAIN_MARKERS.escape(_CANDIDATE.sub(_escape_match, text))
+_OPENING_BRACKETS = frozenset("<＜[")
 
 
-def unescape(text: str) -> str:
-    """Undo `escape`."""
-    return _unescape_tags(PLAIN_MARKERS.unescape(text), None)
+def own_markers(dialect: Dialect) -> tuple[str, ...]:
+    """Return every marker of a dialect, with the tags inside its calls."""
+    inner = dialect.body.tags.markers() if isinstance(dialect.body, TaggedCalls) else ()
+    return tuple(dict.fromkeys(filter(None, (*_outer_markers(dialect), dialect.result_close, *inner))))
 
 
-def _unescape_tags(text: str, end: int | None) -> str:
-    return _CANDIDATE.sub(_unescape_match, text[:end])
+def _outer_markers(dialect: Dialect) -> tuple[str, ...]:
+    return (*dialect.openers(), *dialect.closers(), *dialect.section_openers(), dialect.result_open)
+
+
+def _escapable(dialect: Dialect) -> Iterator[str]:
+    """Yield the markers of a custom dialect that are escaped, without white space around them.
+
+    A code fence is not. Inside a call and at the end of a result only tags are: words there are common in all text.
+    """
+    outer = _outer_markers(dialect)
+    for marker in own_markers(dialect):
+        text = marker.strip()
+        if text and text[0] != "`" and (marker in outer or not _OPENING_BRACKETS.isdisjoint(text)):
+            yield text
+
+
+BUNDLED = MarkerEscaper()
+"""Escapes the markers of the bundled dialects only."""
+
+
+@functools.lru_cache(maxsize=256)
+def escaper_for(dialect: Dialect) -> MarkerEscaper:
+    """Return the escaper of requests in a dialect."""
+    return BUNDLED if dialect in DIALECTS.values() else MarkerEscaper(dialect)
 
 
 def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
@@ -146,12 +228,13 @@ def map_strings(value: JSON, change: Callable[[str], str]) -> JSON:
 class Escaper:
     """Escapes the texts of one request and records whether any of them changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, markers: MarkerEscaper) -> None:
+        self.markers = markers
         self.changed = False
 
     def __call__(self, text: str) -> str:
-        """Return `escape(text)`."""
-        escaped = escape(text)
+        """Return the escaped text."""
+        escaped = self.markers.escape(text)
         self.changed = self.changed or escaped != text
         return escaped
 
@@ -161,9 +244,8 @@ class StreamUnescaper:
 
     __slots__ = ("_plain_markers", "_tags")
 
-    def __init__(self) -> None:
-        self._plain_markers = UnescapePass(PLAIN_MARKERS.unescape, PLAIN_MARKERS.pending)
-        self._tags = UnescapePass(_unescape_tags, _pending_tail)
+    def __init__(self, markers: MarkerEscaper) -> None:
+        self._plain_markers, self._tags = markers.unescape_passes()
 
     def feed(self, text: str) -> str:
         """Take the next chunk and return the text that cannot change any more."""
@@ -172,43 +254,3 @@ class StreamUnescaper:
     def close(self) -> str:
         """End the text and return what was held back."""
         return self._tags.feed(self._plain_markers.close()) + self._tags.close()
-
-
-def _escape_match(match: re.Match[str]) -> str:
-    if not _is_marker(match):
-        return match[0]
-    start = len(match["open"])
-    return f"{match['open']}_{match[0][start:]}"
-
-
-def _unescape_match(match: re.Match[str]) -> str:
-    if not match["under"] or not _is_marker(match):
-        return match[0]
-    start = len(match["open"])
-    return match["open"] + match[0][start + 1 :]
-
-
-def _is_marker(match: re.Match[str]) -> bool:
-    if match["open"] == "[":
-        return match["name"] is not None and match["end"] == "]" and _name_key(match["name"]) in _BRACKET_KEYS
-    if match["name"] is None:  # full-width bar, barred token, unfinished marker
-        return True
-    key = _name_key(match["name"])
-    return key in _OPEN_KEYS or (key in _CLOSED_KEYS and match["end"] not in (None, "]"))
-
-
-def _pending_tail(text: str) -> PendingTail | None:
-    """Return the tail that may still become an escaped marker."""
-    pending = _PENDING.search(text)
-    while pending is not None and not _may_be_marker(pending):
-        pending = _PENDING.search(text, pending.start() + 1)
-    if pending is None:
-        return None
-    return PendingTail(pending.start(), len(pending["open"] or ""), len(pending["under"] or ""))
-
-
-def _may_be_marker(pending: re.Match[str]) -> bool:
-    if not pending["after"]:
-        return True
-    keys = _BRACKET_KEYS if pending["open"] == "[" else _CLOSED_KEYS
-    return _name_key(pending["name"]) in keys

@@ -10,16 +10,17 @@ import msgspec
 
 from fcshim.events import Coercion, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.parse.defect import CallDefect
-from fcshim.prompt.escape import StreamUnescaper, map_strings, unescape
+from fcshim.prompt.escape import MarkerEscaper, StreamUnescaper, map_strings
 
 
 class EventUnescaper:
     """Unescapes the events of one choice; a few characters may be held back until the next event."""
 
-    def __init__(self) -> None:
-        self._text = StreamUnescaper()
-        self._reasoning = StreamUnescaper()
-        self._arguments = StreamUnescaper()
+    def __init__(self, markers: MarkerEscaper) -> None:
+        self._unescape = markers.unescape
+        self._text = StreamUnescaper(markers)
+        self._reasoning = StreamUnescaper(markers)
+        self._arguments = StreamUnescaper(markers)
 
     def apply(self, events: Iterable[Event]) -> list[Event]:
         """Return the unescaped events."""
@@ -32,12 +33,12 @@ class EventUnescaper:
             case Reasoning(signature=None):
                 return [*_texts(self._text.close()), *_reasonings(self._reasoning.feed(event.text))]
             case ToolCallStart():
-                name = unescape(event.tool_call_name)
+                name = self._unescape(event.tool_call_name)
                 return [*self._pending_events(), msgspec.structs.replace(event, tool_call_name=name)]
             case ToolCallChunk():
                 return self._chunk(event, self._arguments.feed(event.tool_call_arguments_chunk))
             case ToolCallEnd():
-                return [*self._chunk(event, self._arguments.close()), _unescaped_end(event)]
+                return [*self._chunk(event, self._arguments.close()), self._unescaped_end(event)]
             case _:  # marks, signed reasoning, which must not change, and what ends the reply
                 return [*self._pending_events(), event]
 
@@ -50,6 +51,26 @@ class EventUnescaper:
     def _chunk(self, event: ToolCallChunk | ToolCallEnd, text: str) -> list[Event]:
         return [ToolCallChunk(event.tool_call_id, text, event.index)] if text else []
 
+    def _unescaped_end(self, event: ToolCallEnd) -> ToolCallEnd:
+        unescape, error = self._unescape, event.error
+        if error is not None:
+            error = msgspec.structs.replace(error, message=unescape(error.message), raw=unescape(error.raw))
+        return msgspec.structs.replace(
+            event,
+            tool_call_name=unescape(event.tool_call_name),
+            tool_call_arguments_complete=unescape(event.tool_call_arguments_complete),
+            coerced=[self._unescaped_coercion(coercion) for coercion in event.coerced],
+            error=error,
+        )
+
+    def _unescaped_coercion(self, coercion: Coercion) -> Coercion:
+        unescape = self._unescape
+        return Coercion(
+            path=unescape(coercion.path),
+            from_=map_strings(coercion.from_, unescape),
+            to=map_strings(coercion.to, unescape),
+        )
+
 
 def _texts(text: str) -> list[Event]:
     return [Text(text)] if text else []
@@ -57,22 +78,3 @@ def _texts(text: str) -> list[Event]:
 
 def _reasonings(text: str) -> list[Event]:
     return [Reasoning(text)] if text else []
-
-
-def _unescaped_end(event: ToolCallEnd) -> ToolCallEnd:
-    error = event.error
-    if error is not None:
-        error = msgspec.structs.replace(error, message=unescape(error.message), raw=unescape(error.raw))
-    return msgspec.structs.replace(
-        event,
-        tool_call_name=unescape(event.tool_call_name),
-        tool_call_arguments_complete=unescape(event.tool_call_arguments_complete),
-        coerced=[_unescaped_coercion(coercion) for coercion in event.coerced],
-        error=error,
-    )
-
-
-def _unescaped_coercion(coercion: Coercion) -> Coercion:
-    return Coercion(
-        path=unescape(coercion.path), from_=map_strings(coercion.from_, unescape), to=map_strings(coercion.to, unescape)
-    )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialect import Dialect
+from fcshim.prompt.escape import Escaper
 from fcshim.prompt.render import render_system, render_tools
 from fcshim.prompt.signature import ToolsStyle, outline
 from fcshim.prompt.steps import Step
@@ -44,6 +45,7 @@ class Listings:
         dialect: Dialect,
         tools: Sequence[Tool],
         steps: Sequence[Step],
+        escape: Escaper,
         *,
         choice: ToolChoice,
         parallel: bool,
@@ -53,6 +55,7 @@ class Listings:
         self._dialect = dialect
         self._tools = tools
         self._steps = steps
+        self._escape = escape
         self._choice = choice
         self._parallel = parallel
         self._levels = _levels(len(tools), style, max_tools)
@@ -72,7 +75,7 @@ class Listings:
     def _make(self, style: ToolsStyle, most: int) -> Listing:
         if not self._tools:
             return Listing("")
-        selection = select_tools(self._tools, self._steps, most, self._choice.names)
+        selection = select_tools(self._tools, self._steps, most, self._escape, self._choice.names)
         preamble = render_system(self._dialect, selection.described, self._choice, parallel=self._parallel, style=style)
         if selection.name_only:
             names = "\n".join(outline(tool.name, tool.parameters) for tool in selection.name_only)

@@ -8,6 +8,7 @@ contains one. So the markers are at the same places before and after, and afterw
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fcshim.prompt.stream_unescape import PendingTail
@@ -52,7 +53,13 @@ def _if_json_follows(head: str, tail: str) -> PlainMarker:
     return PlainMarker(head, tail, rf"{_SPACE}[\[{{`]", rf"{_SPACE}\\?")
 
 
-_BUILTIN = (
+def _literal_marker(marker: str) -> PlainMarker:
+    """Return a marker that is escaped wherever it stands."""
+    head = marker[: len(marker) - len(marker.lstrip("_")) + 1]
+    return PlainMarker(re.escape(head), re.escape(marker[len(head) :]))
+
+
+_BUNDLED = (
     # ReAct and Command R: `Action:` begins a call only with `Action Input:` or an array.
     PlainMarker("A", "ction[ _]Input:"),
     _if_json_follows("A", "ction:"),
@@ -71,24 +78,16 @@ _BUILTIN = (
 
 
 class PlainMarkers:
-    """The known markers, and their escaping in a text."""
+    """The plain markers of all bundled dialects and those in `added`, and their escaping in a text.
 
-    def __init__(self) -> None:
-        self._markers = list(_BUILTIN)
-        self._compile()
+    A single character cannot be escaped and is ignored.
+    """
 
-    def add(self, marker: str) -> None:
-        """Also escape this marker, from now on. A single character cannot be escaped and is ignored."""
-        head = marker[: len(marker) - len(marker.lstrip("_")) + 1]
-        added = PlainMarker(re.escape(head), re.escape(marker[len(head) :]))
-        if added.tail and added not in self._markers:
-            self._markers.append(added)
-            self._compile()
-
-    def _compile(self) -> None:
-        self._marker_re = re.compile("|".join(marker.pattern() for marker in self._markers))
-        self._pending_re = re.compile("|".join(marker.pending_pattern() for marker in self._markers))
-        self._head_re = re.compile(f"({'|'.join(word.head for word in self._markers)})(_*)")
+    def __init__(self, added: Iterable[str] = ()) -> None:
+        markers = tuple(dict.fromkeys((*_BUNDLED, *(marker for marker in map(_literal_marker, added) if marker.tail))))
+        self._marker_re = re.compile("|".join(marker.pattern() for marker in markers))
+        self._pending_re = re.compile("|".join(marker.pending_pattern() for marker in markers))
+        self._head_re = re.compile(f"({'|'.join(marker.head for marker in markers)})(_*)")
 
     def escape(self, text: str) -> str:
         """Escape every marker in a text."""
@@ -109,7 +108,3 @@ class PlainMarkers:
         if head is None:  # the head is not complete yet
             return PendingTail(found.start(), len(found[0]), 0)
         return PendingTail(found.start(), len(head[1]), len(head[2]))
-
-
-PLAIN_MARKERS = PlainMarkers()
-"""The plain markers of all dialects in one table, since the parser of any dialect may read an escaped text."""

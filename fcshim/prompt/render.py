@@ -13,7 +13,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice
-from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.json.body import JsonShape
 from fcshim.prompt.notation import gemma_literal, gemma_schema, python_arguments, python_literal
 from fcshim.prompt.signature import ToolsStyle, signature
 from fcshim.resources import resource_dir
@@ -118,7 +119,15 @@ def _dialect_variables(dialect: Dialect) -> dict[str, object]:
         "section_close": dialect.section_close,
         "result_open": dialect.result_open,
         "result_close": dialect.result_close,
+        **_key_variables(dialect.body),
     }
+
+
+def _key_variables(body: Body) -> dict[str, object]:
+    """Return the keys of a call that the prompt requests, where calls are JSON."""
+    if not isinstance(body, JsonShape):
+        return {}
+    return {"name_key": next(iter(body.name_keys), ""), "arguments_key": next(iter(body.argument_keys), "")}
 
 
 def _folder(dialect: Dialect) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fcshim.messages import Tool, UserMessage, text_of
-from fcshim.prompt.escape import escape
+from fcshim.prompt.escape import Escaper
 from fcshim.prompt.relevance import Relevance, words_of
 from fcshim.prompt.steps import Step
 
@@ -33,9 +33,12 @@ class ToolSelection:
 
 
 def select_tools(
-    tools: Sequence[Tool], steps: Sequence[Step], most: int, demanded: Collection[str] = ()
+    tools: Sequence[Tool], steps: Sequence[Step], most: int, escape: Escaper, demanded: Collection[str] = ()
 ) -> ToolSelection:
-    """Select at most `most` tools for the system prompt (0: all), but all `demanded` ones."""
+    """Select at most `most` tools for the system prompt (0: all), but all `demanded` ones.
+
+    `escape` makes the names of past calls those of `tools`, which are already escaped.
+    """
     if not most or len(tools) <= most:
         return ToolSelection(tuple(tools))
     relevance = Relevance(tools)
@@ -46,11 +49,17 @@ def select_tools(
     described = set(ranked[:count])
     described_tools = tuple(tool for at, tool in enumerate(tools) if at in described)
     name_only = tuple(tool for at, tool in enumerate(tools) if at not in described)
-    return ToolSelection(described_tools, name_only, _described_later(tools, steps, relevance, described, first))
+    later = _described_later(tools, steps, escape, relevance, described, first)
+    return ToolSelection(described_tools, name_only, later)
 
 
 def _described_later(
-    tools: Sequence[Tool], steps: Sequence[Step], relevance: Relevance, described: set[int], first: Step | None
+    tools: Sequence[Tool],
+    steps: Sequence[Step],
+    escape: Escaper,
+    relevance: Relevance,
+    described: set[int],
+    first: Step | None,
 ) -> dict[int, tuple[Tool, ...]]:
     positions = {tool.name: at for at, tool in enumerate(tools)}
     described_later: dict[int, tuple[Tool, ...]] = {}

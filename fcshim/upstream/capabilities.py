@@ -11,6 +11,7 @@ import msgspec
 
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.config import Config, ModelConfig
+from fcshim.constrain.constraint import dialect_note
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
 from fcshim.profiles import chosen_profile
@@ -92,27 +93,36 @@ class ToolSupport:
         return value if isinstance(value, dict) else {}
 
 
-class ModelReport(msgspec.Struct, frozen=True):
-    """The tool calling (`native` or `prompt`), dialect and profile that requests for one model get."""
+class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The tool calling (`native` or `prompt`), dialect and profile that requests for one model get.
+
+    `note`: why its calls cannot be constrained, if they cannot.
+    """
 
     model: str
     tools: str
     dialect: str
     profile: str
+    note: str = ""
 
 
 async def model_reports(config: Config, tool_support: ToolSupport) -> list[ModelReport]:
     """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
     names, _ = await list_models(tool_support.upstream)
     named = [name for name, row in config.models.items() if row.upstream_model]
-    return [await _model_report(name, config.for_model(name), tool_support) for name in dict.fromkeys([*names, *named])]
+    constrains = config.constrain != "off"
+    return [
+        await _model_report(name, config.for_model(name), tool_support, constrains=constrains)
+        for name in dict.fromkeys([*names, *named])
+    ]
 
 
-async def _model_report(name: str, model: ModelConfig, tool_support: ToolSupport) -> ModelReport:
+async def _model_report(name: str, model: ModelConfig, tool_support: ToolSupport, *, constrains: bool) -> ModelReport:
     upstream_name = model.upstream_model or name
     native = model.tools == "native" or (model.tools == "auto" and await tool_support.is_native(upstream_name))
     profile, dialect = chosen_profile(model.profile, upstream_name), chosen_dialect(model.dialect, upstream_name)
-    return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name)
+    note = dialect_note(dialect) if constrains and not native else ""
+    return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name, note)
 
 
 def _template_has_tools(props: dict[str, JSON]) -> bool:

@@ -4,6 +4,8 @@ Rule: the backend is detected once, and only when a request needs a constraint. 
 after three refusals and no success, no constraint is sent at all.
 """
 
+from dataclasses import replace
+
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.constrain.response_format import requested_schema
 from fcshim.errors import FcshimError, UpstreamError
@@ -84,7 +86,7 @@ def _configured_backend(setting: str, upstream: Upstream) -> Backend | None:
     """Return the backend that the setting names, or the only one with the upstream's API; None to detect it."""
     if setting == AUTO:
         return backend_of_api(upstream.kind.name)
-    return OFF if setting == OFF.name else get_backend(setting)
+    return OFF if setting == OFF.name else replace(get_backend(setting), demanded=True)
 
 
 def _needs_constraint(request: Request) -> bool:

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from tests.cli.command import fcshim
+from tests.prompt.custom_dialects import SOUND, make_folder
 from tests.scripted import Script, model_list, scripted_upstream, text_reply
 from tests.server.proxy import CALL, CHAT, chat_body, http_client, running_proxy
 
@@ -41,6 +42,19 @@ async def test_auto_asks_for_the_capabilities_of_each_model(tmp_path):
 
     assert {"a": "native", "b": "prompt", "c": "native", "d*": "native"} == {row["model"]: row["tools"] for row in rows}
     assert "hermes" == rows[2]["dialect"]
+
+
+async def test_a_dialect_that_cannot_be_constrained_is_noted(tmp_path):
+    folder = make_folder(tmp_path / "mine", SOUND["json_encoded_arguments"])
+    async with scripted_upstream(*[model_list("a", "b")] * 3) as upstream:
+        options = ("--upstream", upstream.url, "--dialect", str(folder))
+        table = await run_models(*options)
+        rows = json.loads((await run_models(*options, "--json")).out)
+        unconstrained = json.loads((await run_models(*options, "--json", "--constrain", "off")).out)
+
+    assert table.out.splitlines()[-1].startswith("note: calls in the dialect 'mine' cannot be constrained")
+    assert {"model", "tools", "dialect", "profile", "note"} == set(rows[0])
+    assert {"model", "tools", "dialect", "profile"} == set(unconstrained[0])
 
 
 async def test_a_running_proxy_reports_what_it_has_learned():

@@ -56,6 +56,11 @@ def test_every_dialect_has_a_grammar() -> None:
 @settings(max_examples=8, deadline=None)
 @given(drawn=st.dictionaries(schemas.names, schemas.arguments, min_size=1, max_size=3), seed=st.integers(0, 2**32))
 def test_sampled_replies_are_parsed_as_valid_calls(dialect: Dialect, drawn: dict[str, JSON], seed: int) -> None:
+    check_sampled_reply(dialect, drawn, seed)
+
+
+def check_sampled_reply(dialect: Dialect, drawn: dict[str, JSON], seed: int) -> None:
+    """Sample a reply from the grammar of tools with these schemas, and parse it."""
     tools = [ODD, *(Tool(name, "", schema) for name, schema in drawn.items() if name != "say")]
     by_name = {tool.name: tool.parameters for tool in tools}
     grammar = grammar_of_calls(dialect, tools)

@@ -47,6 +47,17 @@ def test_an_enforced_constraint_is_recommended_the_backends_own_form_first(serve
     assert expected == recommended_settings(*found, server=server)["constrain"]
 
 
+def test_a_dialect_that_cannot_be_constrained_is_noted_at_the_recommendation():
+    found = [make_finding("grammar", "yes")]
+    (constrain,) = [
+        choice
+        for choice in recommend(make_endpoint("llama-server"), found, note="it cannot be constrained")
+        if choice.setting == "constrain"
+    ]
+
+    assert "grammar seen; but it cannot be constrained" == constrain.why
+
+
 def test_unclear_constraints_are_left_to_the_detection_by_serve():
     unclear = [make_finding(probe, "unclear") for probe in ("grammar", "schema", "structural_tag")]
 

@@ -75,7 +75,13 @@ def turns(draw: st.DrawFn) -> tuple[list[dict[str, JSON]], list[tuple[str, dict[
 def test_rendered_calls_parse_to_the_same_calls(
     dialect: Dialect, turn: tuple[list[dict[str, JSON]], list[tuple[str, dict[str, JSON]]]], seed: int
 ) -> None:
-    tools, calls = turn
+    check_round_trip(dialect, *turn, seed)
+
+
+def check_round_trip(
+    dialect: Dialect, tools: list[dict[str, JSON]], calls: list[tuple[str, dict[str, JSON]]], seed: int
+) -> None:
+    """Render calls and read them whole, by character and at random splits."""
     text = render_calls(dialect, [(name, json.dumps(arguments, ensure_ascii=False)) for name, arguments in calls])
 
     assert calls == _read(dialect, tools, [text])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fcshim.messages import AUTO, AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.prompt.budget import MIN_RESULT, BudgetPlan, PromptBudget, plan_budget, shortened_steps
+from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.listing import Listings
 from fcshim.prompt.steps import Step, split_steps
 from tests.prompt.conversations import text
@@ -26,9 +27,8 @@ def rounds(*sizes: int) -> list[Step]:
 
 
 def fitted(steps: list[Step], tools: tuple[Tool, ...] = (), fixed: int = 0, **budget: Any) -> BudgetPlan:
-    listings = Listings(
-        FUNCTION_CALL, tools, steps, choice=AUTO, parallel=True, style="schema", max_tools=budget.get("max_tools", 0)
-    )
+    options = {"choice": AUTO, "parallel": True, "style": "schema", "max_tools": budget.get("max_tools", 0)}
+    listings = Listings(FUNCTION_CALL, tools, steps, Escaper(BUNDLED), **options)
     return plan_budget(steps, listings, PromptBudget(**budget), fixed)
 
 

@@ -23,7 +23,7 @@ from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.profiles import DEFAULT
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.compose import Prompt, compose
-from fcshim.prompt.escape import Escaper
+from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.listing import LATER_HEADING
 from fcshim.prompt.render import render_system
 from tests.prompt.conversations import chatml, conversations, text
@@ -38,7 +38,7 @@ def prompt(
     request = Request(model="m", messages=messages)
     fields = {"choice": AUTO, "budget": PromptBudget(), "style": "schema", **options}
     choice = fields.pop("choice")
-    return compose(request, tools, choice, Escaper(), dialect=dialect, profile=DEFAULT, **fields)
+    return compose(request, tools, choice, Escaper(BUNDLED), dialect=dialect, profile=DEFAULT, **fields)
 
 
 def round_of(size: int, name: str = "tool_5") -> list[Message]:

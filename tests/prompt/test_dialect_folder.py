@@ -1,17 +1,22 @@
 """User-defined dialects are loaded from folders, and errors name file and line."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from fcshim.errors import ConfigError
-from fcshim.events import Stop
-from fcshim.messages import Tool
+from fcshim.events import Stop, Text
+from fcshim.messages import Request, TextPart, Tool, UserMessage, text_of
+from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import get_dialect
 from fcshim.parse.stream import parse
+from fcshim.pipeline.shim import Shim
 from fcshim.prompt.dialect_folder import find_dialect, load_dialect
-from fcshim.prompt.escape import escape, unescape
+from fcshim.prompt.escape import escaper_for
 from fcshim.prompt.render import render_calls, render_system
+from fcshim.reply import fold
 from tests.parse.cases import Case, check
 
 ROW = """
@@ -39,9 +44,16 @@ CALLS = {
     "python": "f(a=1)",
     "tagged": '<use tool="f"><arg name="a">1</arg></use>',
 }
+WRITTEN = {
+    "json": '{{ open }}{"fn": {{ name | json }}, "with": {{ arguments }}}{{ close }}',
+    "header": "{{ open }}{{ name }} {{ arguments }}{{ close }}",
+    "python": "{{ open }}{{ name }}({{ arguments | python_arguments }}){{ close }}",
+    "tagged": '{% from "tagged/parts.jinja" import body_of %}\n'
+    '{{ body_of(body.tags, open, close, [{"name": name, "arguments": arguments}]) }}',
+}
 TEMPLATES = {
     "system.jinja": "{% for tool in tools %}\n{{ tool | json }}\n{% endfor %}\nWrite {{ open }} and {{ close }}.\n",
-    "call.jinja": '{{ open }}{"fn": {{ name | json }}, "with": {{ arguments }}}{{ close }}\n',
+    "call.jinja": WRITTEN["json"],
     "result.jinja": "{{ result_open }}>{{ content }}{{ result_close }}\n",
 }
 
@@ -57,7 +69,7 @@ def make(folder: Path, row: str = ROW, body: str = BODIES["json"], **templates: 
 
 @pytest.mark.parametrize("kind", BODIES)
 def test_calls_of_a_user_dialect_are_parsed(tmp_path: Path, kind: str) -> None:
-    dialect = load_dialect(make(tmp_path / f"mine_{kind}", body=BODIES[kind]))
+    dialect = load_dialect(make(tmp_path / f"mine_{kind}", body=BODIES[kind], call=WRITTEN[kind]))
     text = f"So: <my_call>{CALLS[kind]}</my_call>"
 
     check(
@@ -81,11 +93,48 @@ def test_a_user_dialect_renders_its_own_templates(tmp_path: Path) -> None:
     assert Stop("tool_use") == parse(written, dialect)[-1]
 
 
-def test_loading_a_dialect_adds_its_markers_to_the_escaped_ones(tmp_path: Path) -> None:
-    load_dialect(make(tmp_path / "mine", ROW.replace("my_call", "call_of_mine")))
+def system_text(dialect: Dialect, words: str) -> str:
+    request = Request(model="m", messages=(UserMessage((TextPart(words),)),), tools=(Tool("f"),))
+    return text_of(Shim(request, dialect=dialect).prepare().messages[-1].content)
 
-    assert "<_call_of_mine>" == escape("<call_of_mine>")
-    assert "<call_of_mine>" == unescape("<_call_of_mine>")
+
+def test_the_markers_of_a_custom_dialect_are_escaped_only_in_its_own_requests(tmp_path: Path) -> None:
+    own = load_dialect(make(tmp_path / "own", ROW.replace("my_call", "one_call")))
+    other = load_dialect(make(tmp_path / "other", ROW.replace("my_call", "other_call").replace("<other", "[other")))
+    words = "<one_call> [other_call> </other_call> <tool_call>"
+
+    assert "<_one_call> [other_call> </other_call> <_tool_call>" == system_text(own, words)
+    assert "<one_call> [_other_call> <_/other_call> <_tool_call>" == system_text(other, words)
+    assert "<one_call> [other_call> </other_call> <_tool_call>" == system_text(get_dialect("hermes"), words)
+
+
+def test_a_reply_is_unescaped_for_the_dialect_of_its_request(tmp_path: Path) -> None:
+    own = load_dialect(make(tmp_path / "own", ROW.replace("my_call", "one_call")))
+    request = Request(model="m", messages=(UserMessage((TextPart("say <one_call> <tool_call>"),)),), tools=(Tool("f"),))
+    replies = []
+    for dialect in (own, get_dialect("hermes")):
+        stream = Shim(request, dialect=dialect).stream()
+        replies.append(fold([*stream.feed(Text("<_one_call>, <_tool_call>")), *stream.close()]).text)
+
+    assert ["<one_call>, <tool_call>", "<_one_call>, <tool_call>"] == replies
+
+
+def test_dialects_can_be_loaded_at_the_same_time(tmp_path: Path) -> None:
+    folders = [make(tmp_path / f"mine{at}", ROW.replace("my_call", f"call_{at}")) for at in range(4)] * 4
+    start = threading.Barrier(len(folders))
+
+    def load(folder: Path) -> tuple[Dialect, str]:
+        start.wait()
+        dialect = load_dialect(folder)
+        return dialect, escaper_for(dialect).escape("<call_0> <call_1> <call_2> <call_3>")
+
+    with ThreadPoolExecutor(len(folders)) as pool:
+        loaded = list(pool.map(load, folders))
+
+    for at, (dialect, text) in enumerate(loaded):
+        number = at % 4
+        assert load_dialect(folders[at]) == dialect
+        assert "<call_0> <call_1> <call_2> <call_3>".replace(f"<call_{number}", f"<_call_{number}") == text
 
 
 def test_a_folder_is_loaded_once(tmp_path: Path) -> None:
@@ -110,6 +159,7 @@ def test_a_name_without_a_slash_is_looked_up_in_the_table() -> None:
         (ROW, "[json]\nname_key = 'fn'\n", {}, r"\[json\]: unknown key 'name_key'; expected one of name_keys"),
         (ROW, "[json]\nname_keys = 'fn'\n", {}, r"\[json\]: Expected `array`, got `str`"),
         (ROW, "[header]\n", {}, r"\[header\]: expected 'header'"),
+        (ROW, "[header]\nheader = '('\n", {}, r"\[header\]: not a regular expression: missing \)"),
         (ROW + "opens = 1\n", BODIES["json"], {}, r"dialect\.toml: Expected `array`, got `int`"),
         (ROW, BODIES["json"], {"system": "a\n{% for %}\n"}, r"system\.jinja:2: "),
         (ROW, BODIES["json"], {"call": "a\nb\n{{ nonsense }}\n"}, r"call\.jinja:3: 'nonsense' is undefined"),

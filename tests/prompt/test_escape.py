@@ -4,9 +4,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
-from fcshim.prompt.escape import StreamUnescaper, escape, markers, unescape
+from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.parse.tagged.tags import Tag, Tags
+from fcshim.prompt.escape import BUNDLED, StreamUnescaper, escaper_for, markers
 
+escape, unescape = BUNDLED.escape, BUNDLED.unescape
 DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
 FOREIGN = [
     "<tool_call>",
@@ -170,6 +174,14 @@ def test_an_underscore_is_inserted_after_the_opening_character(text: str, safe: 
     assert safe == escape(text)
 
 
+def test_of_a_custom_dialect_words_are_escaped_only_if_they_open_or_end_calls() -> None:
+    tags = Tags(Tag("run "), "stop", Tag("[with ", "]"), "</with>", value_open="=>")
+    escaper = escaper_for(Dialect("mine", "", "CALL", "DONE", TaggedCalls(tags), "RESULT", "END"))
+
+    assert "run stop => END" == escaper.escape("run stop => END")
+    assert "C_ALL D_ONE R_ESULT [_with <_/with>" == escaper.escape("CALL DONE RESULT [with </with>")
+
+
 @pytest.mark.parametrize("text", ["<_foo>", "<__init__>", "[_x]", "<_ s", "<__", "[_", "a <_| b", "_<"])
 def test_unescaping_keeps_text_that_was_not_escaped(text: str) -> None:
     assert text == unescape(text)
@@ -199,7 +211,7 @@ def test_different_texts_stay_different(one: str, other: str) -> None:
 @example("<_s&gt;<_think\\u003c_s>", None)
 def test_unescaping_does_not_depend_on_the_chunks(text: str, data: st.DataObject | None) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text))))) if data else range(1, len(text))
-    unescaper = StreamUnescaper()
+    unescaper = StreamUnescaper(BUNDLED)
     pieces = [unescaper.feed(text[a:b]) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
     assert unescape(text) == "".join(pieces) + unescaper.close()
@@ -207,13 +219,13 @@ def test_unescaping_does_not_depend_on_the_chunks(text: str, data: st.DataObject
 
 @pytest.mark.parametrize("text", ["plain words", "<b>", "a < b", "[1]", "x_y", "<_foo>"])
 def test_only_a_possible_marker_is_held_back(text: str) -> None:
-    unescaper = StreamUnescaper()
+    unescaper = StreamUnescaper(BUNDLED)
 
     assert text == unescaper.feed(text)
 
 
 def test_the_held_back_tail_is_short_for_any_number_of_underscores() -> None:
-    unescaper = StreamUnescaper()
+    unescaper = StreamUnescaper(BUNDLED)
     emitted = unescaper.feed("<")
     for _ in range(5000):
         emitted += unescaper.feed("_")
@@ -256,7 +268,7 @@ def test_long_hostile_text_is_unescaped(unit: str) -> None:
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_long_hostile_text_is_unescaped_in_chunks(unit: str) -> None:
-    unescaper = StreamUnescaper()
+    unescaper = StreamUnescaper(BUNDLED)
     text = "<_" + unit * (40_000 // len(unit))
     pieces = [unescaper.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
 

@@ -18,12 +18,12 @@ from fcshim.events import (
     ToolCallStart,
     Usage,
 )
-from fcshim.prompt.escape import escape
+from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.event_unescape import EventUnescaper
 
 
 def unescaped(*events: Event) -> list[Event]:
-    unescaper = EventUnescaper()
+    unescaper = EventUnescaper(BUNDLED)
     return [made for event in events for made in unescaper.apply([event])]
 
 
@@ -80,7 +80,7 @@ WRITTEN = st.lists(
 
 @given(WRITTEN, st.data())
 def test_the_chunks_of_an_unescaped_call_join_to_its_arguments(arguments: str, data: st.DataObject) -> None:
-    written = escape(arguments)
+    written = BUNDLED.escape(arguments)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(written) - 1))))
     chunks = [written[a:b] for a, b in zip([0, *cuts], [*cuts, len(written)], strict=True)]
     events = unescaped(*(ToolCallChunk("1", chunk, 0) for chunk in chunks), ToolCallEnd("1", "f", written, 0))

@@ -18,7 +18,7 @@ from fcshim.messages import (
 )
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.profiles import DEFAULT, PROFILES, Profile
-from fcshim.prompt.escape import Escaper, markers
+from fcshim.prompt.escape import BUNDLED, Escaper, markers
 from fcshim.prompt.history import OPENING, write_history
 from fcshim.prompt.render import render_call, render_result
 from tests.prompt.conversations import IMAGE, exchanges, text
@@ -30,7 +30,7 @@ CALL = AssistantMessage((), (ToolCall("1", "f", "{}"),))
 
 
 def write(*messages: Message, profile: Profile = DEFAULT, preamble: str = "") -> list[Message]:
-    return list(write_history(messages, Escaper(), dialect=FUNCTION_CALL, profile=profile, preamble=preamble))
+    return list(write_history(messages, Escaper(BUNDLED), dialect=FUNCTION_CALL, profile=profile, preamble=preamble))
 
 
 def call(name: str, arguments: str = "{}") -> str:

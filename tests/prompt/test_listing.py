@@ -6,6 +6,7 @@ import pytest
 
 from fcshim.messages import AUTO, AssistantMessage, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
+from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.listing import LATER_HEADING, Listing, Listings
 from fcshim.prompt.render import render_system, render_tools
 from fcshim.prompt.steps import split_steps
@@ -22,7 +23,7 @@ CALLED = [
 
 def listings(dialect: Dialect = FUNCTION_CALL, tools: list[Tool] = TOOLS, **options: Any) -> Listings:
     fields = {"choice": AUTO, "parallel": True, "style": "schema", "max_tools": 0, **options}
-    return Listings(dialect, tools, split_steps(CALLED), **fields)
+    return Listings(dialect, tools, split_steps(CALLED), Escaper(BUNDLED), **fields)
 
 
 def test_level_0_is_the_configured_style() -> None:

@@ -6,11 +6,9 @@ from fcshim.prompt.plain_markers import PlainMarkers
 
 
 def test_an_added_marker_is_escaped() -> None:
-    words = PlainMarkers()
-    before = words.escape("CALL: f")
-    words.add("CALL:")
+    words = PlainMarkers(["CALL:"])
 
-    assert before == "CALL: f"
+    assert PlainMarkers().escape("CALL: f") == "CALL: f"
     assert words.escape("CALL: f") == "C_ALL: f"
     assert words.unescape("C_ALL: f") == "CALL: f"
 
@@ -18,8 +16,7 @@ def test_an_added_marker_is_escaped() -> None:
 @pytest.mark.parametrize("marker", ["@@", "__call__", "a_b", "call", "((", "\\o/", "∎∎"])
 @pytest.mark.parametrize("text", ["{0}", "x{0}y", "{0}{0}", "{0} _{0}_", "_{0}__{0}", "{0}_{0}"])
 def test_escaping_of_any_added_marker_is_reversible(marker: str, text: str) -> None:
-    words = PlainMarkers()
-    words.add(marker)
+    words = PlainMarkers([marker])
     text = text.format(marker)
     safe = words.escape(text)
 
@@ -35,7 +32,4 @@ def test_text_after_the_end_still_serves_as_lookahead() -> None:
 
 
 def test_a_single_character_is_not_escaped() -> None:
-    words = PlainMarkers()
-    words.add("§")
-
-    assert words.escape("§") == "§"
+    assert PlainMarkers(["§"]).escape("§") == "§"

@@ -7,7 +7,7 @@ from fcshim.messages import Message, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from fcshim.profiles import PROFILES, Profile
-from fcshim.prompt.escape import Escaper
+from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.history import write_history
 from tests.prompt.conversations import chatml, conversations
 
@@ -18,7 +18,7 @@ REMINDED = Profile(name="", summary="", reminder=100, reasoning_tag="<think>")
 
 def prompt(conversation: list[Message], dialect: Dialect, profile: Profile) -> str:
     options = {"dialect": dialect, "profile": profile, "preamble": "TOOLS"}
-    return chatml(write_history(conversation, Escaper(), **options))
+    return chatml(write_history(conversation, Escaper(BUNDLED), **options))
 
 
 def check(conversation: Conversation, dialect: Dialect, profile: Profile) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from fcshim.client import read_request
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES, load_cases, tool_sets
 from fcshim.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage
+from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.steps import split_steps
 from fcshim.prompt.tool_selection import ToolSelection, select_tools
 from tests.prompt.conversations import conversations, text
@@ -29,7 +30,7 @@ def call(name: str) -> AssistantMessage:
 
 
 def select(*messages: Message, most: int = 2, demanded: Sequence[str] = ()) -> ToolSelection:
-    return select_tools(TOOLS, split_steps(messages), most, demanded)
+    return select_tools(TOOLS, split_steps(messages), most, Escaper(BUNDLED), demanded)
 
 
 def test_without_a_limit_all_tools_are_described() -> None:
@@ -81,7 +82,7 @@ def test_at_most_three_tools_are_added_at_a_time() -> None:
     tools = [Tool("one"), *(Tool(f"mail_{at}") for at in range(9))]
     steps = split_steps([user("one"), AssistantMessage(), user("mail")])
 
-    assert {1: tuple(tools[1:4])} == select_tools(tools, steps, 1).described_later
+    assert {1: tuple(tools[1:4])} == select_tools(tools, steps, 1, Escaper(BUNDLED)).described_later
 
 
 def test_only_the_two_ends_of_a_long_message_are_read() -> None:
@@ -96,10 +97,10 @@ def test_the_selection_of_one_request_is_kept_in_the_next(
 ) -> None:
     _, said, later = conversation
     tools = [Tool(f"tool_{at}", "long") for at in range(4)]
-    made = select_tools(tools, split_steps(said), most)
+    made = select_tools(tools, split_steps(said), most, Escaper(BUNDLED))
     for exchange in later:
         before, said = made, [*said, *exchange]
-        made = select_tools(tools, split_steps(said), most)
+        made = select_tools(tools, split_steps(said), most, Escaper(BUNDLED))
 
         assert (before.described, before.name_only) == (made.described, made.name_only)
         assert before.described_later.items() <= made.described_later.items()
@@ -112,7 +113,9 @@ def test_eight_of_the_suites_hundred_tools_include_those_that_an_english_request
     for case in load_cases([name for name in DEFAULT_CATEGORIES if name != "languages"]):
         wanted = {call.name for call in case.expected[0]} if case.expected else set()
         if wanted and wanted <= {tool.name for tool in tools}:
-            made = select_tools(tools, split_steps(read_request(list(case.messages), (), {}).messages), 8)
+            made = select_tools(
+                tools, split_steps(read_request(list(case.messages), (), {}).messages), 8, Escaper(BUNDLED)
+            )
             shown = itertools.chain(made.described, *made.described_later.values())
             found.append(wanted <= {tool.name for tool in shown})
 

@@ -8,7 +8,7 @@ from fcshim.messages import AssistantMessage, Message, ToolCall, ToolMessage, Us
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.parse.stream import parse
 from fcshim.profiles import Profile
-from fcshim.prompt.escape import Escaper
+from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.past_arguments import MALFORMED
 from fcshim.prompt.render import render_reminder, render_result
 from fcshim.prompt.result_matching import NO_CALL, NO_RESULT
@@ -25,7 +25,7 @@ def thought(words: str) -> AssistantMessage:
 
 def write(*messages: Message, dialect: Dialect = FUNCTION_CALL, **options: Any) -> list[TextTurn]:
     profile = Profile(name="", summary="", **options)
-    return TurnWriter(Escaper(), dialect, profile, has_tools=True).write(split_steps(messages))
+    return TurnWriter(Escaper(BUNDLED), dialect, profile, has_tools=True).write(split_steps(messages))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,9 @@ def test_the_call_format_is_repeated_after_enough_characters() -> None:
 
 
 def test_without_tools_there_is_no_reminder() -> None:
-    turns = TurnWriter(Escaper(), FUNCTION_CALL, Profile(name="", summary="", reminder=1)).write(split_steps([ASK]))
+    turns = TurnWriter(Escaper(BUNDLED), FUNCTION_CALL, Profile(name="", summary="", reminder=1)).write(
+        split_steps([ASK])
+    )
 
     assert [ASK] == turns
 
@@ -95,7 +97,7 @@ def test_calls_at_the_end_wait_for_their_results() -> None:
 
 def test_tool_descriptions_come_between_results_and_user_text() -> None:
     calls = AssistantMessage((), (ToolCall("1", "f", "{}"),))
-    turns = TurnWriter(Escaper(), FUNCTION_CALL, Profile(name="", summary=""), later_descriptions={1: "TOOLS"})
+    turns = TurnWriter(Escaper(BUNDLED), FUNCTION_CALL, Profile(name="", summary=""), later_descriptions={1: "TOOLS"})
     written = turns.write(split_steps([ASK, calls, ToolMessage("1", text("x")), ASK]))
 
     assert [

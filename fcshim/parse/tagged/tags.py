@@ -100,6 +100,12 @@ class Tags:
             if not marker:
                 raise ConfigError(f"parameter tags: {name} must not be empty")
 
+    def markers(self) -> tuple[str, ...]:
+        """Return every fixed part of a tag."""
+        ends = (self.call.end, self.parameter.end, self.call_close, self.parameter_close)
+        values = (self.type_open, self.type_close, self.value_open, self.quote_open, self.quote_close)
+        return tuple(filter(None, (self.call.head, self.parameter.head, *ends, *values)))
+
     def call_opening(self, name: str, number: int) -> str:
         """Write the opening tag of the `number`th call of a turn."""
         counter = f' {self.counter}="{number}"' if self.counter else ""
@@ -174,10 +180,10 @@ class CompiledTags:
         """The markers that may stand between parameters or after the last one."""
         value = {marker: kind for marker, kind in kinds.items() if kind != "open" or not call_head}
         value[tags.parameter_close] = "value_close"
-        self.value_marker_kinds = value
-        broken = [marker for marker in value if tags.lines or value[marker] != "value_close"]
-        self.value_markers = MarkerSet([*value, *("\n" + marker for marker in broken)])
+        broken = {"\n" + marker: kind for marker, kind in value.items() if tags.lines or kind != "value_close"}
+        self.value_marker_kinds = broken | value
         """The markers that may end a value, also with the line break before them."""
+        self.value_markers = MarkerSet(self.value_marker_kinds)
         self.quote_markers = MarkerSet([tags.quote_close] if tags.quote_close else [])
         leads = re.escape("".join(sorted({"\n", *tags.quote_close[:1], *(marker[0] for marker in value)})))
         self.plain_text = re.compile(f"[^{leads}]*+")

@@ -130,7 +130,7 @@ class TaggedValue:
         found = self._compiled.value_markers.match(tail)
         if found is not None and not self._quoted_depth:
             next_kind = self._compiled.kind_after_space(tail, found.end())
-            kind = self._compiled.value_marker_kinds[found[0].lstrip("\n")]
+            kind = self._compiled.value_marker_kinds[found[0]]
             unmistakable = kind == "value_close" or (kind in {"call_close", "close"} and not self._quotes_call)
             if next_kind is None and unmistakable:
                 self._end_value()
@@ -160,7 +160,7 @@ class TaggedValue:
         if self._compiled.value_markers.is_partial(text, start):
             return None
         at = start + (marker[0] == "\n")
-        kind = self._compiled.value_marker_kinds[marker[at - start :]]
+        kind = self._compiled.value_marker_kinds[marker]
         if kind in {"call", "open"}:
             return self._classify_opening(text, at if kind == "call" else end)
         if self._quoted_depth:

@@ -1,0 +1,98 @@
+"""Checks a custom dialect: its parser must read the calls that its templates write.
+
+Rule: a call is written as a prompt repeats it, with escaped markers, and read whole and character by character. Only an
+equal call, with nothing but white space around it, passes.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from fcshim.errors import ConfigError
+from fcshim.events import JSON, ToolCallEnd
+from fcshim.messages import Tool
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.stream import StreamParser
+from fcshim.prompt.escape import escaper_for, own_markers
+from fcshim.prompt.event_unescape import EventUnescaper
+from fcshim.prompt.render import render_calls
+from fcshim.reply import fold
+
+SampleCall = tuple[str, dict[str, JSON]]
+"""A tool's name and its arguments."""
+
+_NESTED: dict[str, JSON] = {
+    "text": 'two\nlines, "quotes", \\ and ünïcode',
+    "count": -3,
+    "ratio": 0.5,
+    "flag": True,
+    "list": [1, {"deep": ["x", None]}],
+    "object": {"empty": [], "key": "d"},
+}
+_SCHEMA: JSON = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "count": {"type": "integer"},
+        "ratio": {"type": "number"},
+        "flag": {"type": "boolean"},
+        "list": {"type": "array"},
+        "object": {"type": "object", "properties": {"empty": {"type": "array"}, "key": {"type": "string"}}},
+    },
+}
+_TOOLS = (Tool("get_weather", "", _SCHEMA), Tool("send_mail", "", _SCHEMA))
+_EXCERPT = 600
+"""Characters of what was written and of what was read in the message."""
+
+
+def check_dialect(dialect: Dialect) -> None:
+    """Raise `ConfigError` with the difference if the dialect's parser does not read what its templates write."""
+    for calls in _samples(dialect):
+        escape = escaper_for(dialect).escape
+        encoded = [(name, escape(json.dumps(arguments, ensure_ascii=False))) for name, arguments in calls]
+        written = render_calls(dialect, encoded)
+        for way, pieces in (("in one piece", [written]), ("character by character", list(written))):
+            found = _read(dialect, pieces)
+            if found != _shown(calls):
+                raise ConfigError(
+                    f"{dialect.templates or dialect.name}: the parser does not read what the templates write\n"
+                    f"  call:    {_shown(calls):.{_EXCERPT}}\n"
+                    f"  written: {written!r:.{_EXCERPT}}\n"
+                    f"  read {way}: {found:.{_EXCERPT}}"
+                )
+
+
+def _samples(dialect: Dialect) -> Iterator[list[SampleCall]]:
+    """Yield the calls of one turn each, the simplest first, so that an error shows the smallest difference."""
+    first, second = (tool.name for tool in _TOOLS)
+    yield [(first, {})]
+    yield [(first, {"text": "x"})]
+    yield [(first, _NESTED)]
+    yield [(first, {"text": " x \n"})]
+    yield [(first, {"text": "x", "count": 1}), (second, {"list": ["y"]})]
+    yield [(first, {}), (second, {})]
+    markers = list(own_markers(dialect))
+    for text in (*(f"a {marker} b" for marker in markers), " ".join(markers), "".join(markers)):
+        yield [(first, {"text": text, "count": 1}), (second, {"object": {"key": text}})]
+
+
+def _read(dialect: Dialect, pieces: Sequence[str]) -> str:
+    """Return what is read of a text, in the form of `_shown`."""
+    parser = StreamParser(dialect, _TOOLS)
+    try:
+        events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        return f"the parser raised {error!r}"
+    reply = fold(EventUnescaper(escaper_for(dialect)).apply(events))
+    text = f"the text {reply.text!r}" if reply.text.strip() else ""
+    return ", ".join(filter(None, [*map(_shown_end, reply.tool_calls), text])) or "nothing"
+
+
+def _shown_end(end: ToolCallEnd) -> str:
+    if end.error is not None:
+        return f"{end.tool_call_name} with an error ({end.error.message})"
+    shown = _shown([(end.tool_call_name, json.loads(end.tool_call_arguments_complete))])
+    return f"{shown} with other types" if end.coerced else shown
+
+
+def _shown(calls: Sequence[SampleCall]) -> str:
+    return ", ".join(f"{name}({json.dumps(arguments, ensure_ascii=False)})" for name, arguments in calls)
