@@ -29,6 +29,9 @@ class BodyStatus(enum.Enum):
 READING = BodyStatus.READING
 """A module constant, because looking up an enum member costs a large share of the time that a small piece takes."""
 
+NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
+"""Stop reasons of a reply that ended by itself. After any other, a call without its end marker is truncated."""
+
 
 class BodyReader(ABC):
     """Reads one body.
@@ -36,8 +39,8 @@ class BodyReader(ABC):
     `unread` is text to parse again after the body has ended.
     """
 
-    status: BodyStatus
-    unread: str
+    status = BodyStatus.READING
+    unread = ""
     in_content = False
     """True while the next piece may be passed to `send_string_piece`."""
 

@@ -45,8 +45,6 @@ class UnionBodyReader(BodyReader):
     """Buffers nothing: consumes no text until the syntax is known, then delegates to that syntax's reader."""
 
     def __init__(self, union: UnionBody, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
-        self.status = BodyStatus.READING
-        self.unread = ""
         self._union = union
         self._dialect = dialect
         self._start_marker = start_marker

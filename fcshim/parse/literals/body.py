@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
-from fcshim.parse.body import READING, BodyReader, BodyStatus, disposed_state
+from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
 from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.end_markers import compile_end_markers
@@ -37,8 +37,6 @@ ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValue
 
 _MAX_NAME_LENGTH = 256
 """Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
-_NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
-"""Stop reasons of a reply that ended by itself. After any other, a call without its end marker is truncated."""
 _BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
 _PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
 
@@ -47,9 +45,6 @@ class LiteralBody(BodyReader):
     """Reads one body; a subclass adds the syntax around the calls."""
 
     def __init__(self, make_values: ValuesFactory, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
-        self.status = BodyStatus.READING
-        self.unread = ""
-        self.in_content = False
         self._dialect = dialect
         self._sink = sink
         self._end_markers = compile_end_markers(dialect.closers())
@@ -237,7 +232,7 @@ class LiteralBody(BodyReader):
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
-        natural = stop_reason in _NATURAL_STOPS
+        natural = stop_reason in NATURAL_STOPS
         self._progress.final = True
         self._was_truncated = not natural
         if not (self._in_call or self._has_trailing_text()) and len(tail) > 1 and self._end_markers.is_partial(tail, 0):

@@ -1,7 +1,8 @@
 """Send one call with literal arguments after the other: its start, its arguments token by token, its end.
 
-Rule: a call's start is sent with its first argument, because until then the body may turn out to be text. Nothing of a
-discarded call is sent.
+Rule: a call's start is sent with its first argument, because until then the body may turn out to be text. Possible
+keys, and items of brackets that may still be a set, a dict, a tuple or plain parentheses, are buffered; everything else
+is written at once.
 """
 
 from collections.abc import Callable
@@ -11,12 +12,44 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.container_buffer import ContainerBuffer
 from fcshim.parse.sink import CallSink
 
 OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.write_key, TokenWriter.write_atom
 BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
 """The methods that write a token."""
+_KEY_TOKENS = frozenset({ATOM, CONTENT})
+
+
+class ContainerBuffer:
+    """Buffers tokens whose container is not decided yet: a stack of lists, `push` opens one, `pop` closes it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._max_size = limits.mend
+        self.levels: list[list[Token]] = []
+        """One list of tokens for each `push` without its `pop`."""
+        self._size = 0
+
+    def clear(self) -> None:
+        """Drop all tokens."""
+        self.levels.clear()
+        self._size = 0
+
+    def add(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
+        """Buffer a token. Raises `LimitError` where the buffer is full."""
+        self.levels[-1].append((write, text))
+        self._size += len(text)
+        if self._size > self._max_size:
+            raise LimitError(f"more than {self._max_size} characters in a container of unknown kind")
+
+    def push(self) -> None:
+        """Begin a list of tokens, which ends with `pop`."""
+        self.levels.append([])
+
+    def pop(self) -> list[Token]:
+        """Return and remove the tokens since the last `push`."""
+        tokens = self.levels.pop()
+        self._size -= sum(len(text) for _, text in tokens)
+        return tokens
 
 
 class LiteralCall:
@@ -180,3 +213,10 @@ class LiteralCall:
     def _stop_writing(self) -> None:
         self.in_content = False
         self._buffer.clear()
+
+
+def tokens_to_key(tokens: list[Token]) -> str | None:
+    """Return the key that these tokens write, without quotes; None where they are not a string, number or literal."""
+    if tokens[0][0] is OPEN:
+        return None
+    return "".join(text for write, text in tokens if write in _KEY_TOKENS)

@@ -12,11 +12,9 @@ Rule: a Python literal has its Python value; every tolerance beyond Python is na
 import re
 
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
-from fcshim.parse.dialect import Dialect
-from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, OpenBracket
-from fcshim.parse.literals.call import ATOM, KEY, LiteralCall
+from fcshim.parse.literals.call import ATOM, KEY
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, PythonString, python_string_syntax
 from fcshim.parse.literals.quoted_strings import json_escape
@@ -41,10 +39,8 @@ class PythonValues(LiteralValues):
     _next_member_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
     _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
 
-    def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
-        super().__init__(call, dialect, limits)
-        self._seen_keyword = False
-        """True after a keyword argument: no positional argument may follow."""
+    _seen_keyword = False
+    """True after a keyword argument: no positional argument may follow."""
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""

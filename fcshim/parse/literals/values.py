@@ -26,8 +26,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
-from fcshim.parse.literals.call import ATOM, BEGIN, CLOSE, END, KEY, OPEN, LiteralCall
-from fcshim.parse.literals.container_buffer import tokens_to_key
+from fcshim.parse.literals.call import ATOM, BEGIN, CLOSE, END, KEY, OPEN, LiteralCall, tokens_to_key
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 
 

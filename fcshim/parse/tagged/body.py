@@ -17,7 +17,7 @@ Rule: text that turns out not to be a call is still read to its end, so that a c
 from collections.abc import Callable
 
 from fcshim.events import StopReason
-from fcshim.parse.body import READING, BodyStatus, disposed_state
+from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -28,8 +28,6 @@ _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
 _MAX_ESCAPE_LENGTH = 6
 """Characters of one JSON escape (`\\u001f`): a piece of text may grow by this factor."""
-_NATURAL_STOPS = frozenset({"complete", "stop_sequence", "tool_use"})
-"""Stop reasons of a reply that ended by itself. After any other, a call without its end marker is truncated."""
 
 
 class TaggedBody(CallContentReader):
@@ -78,7 +76,7 @@ class TaggedBody(CallContentReader):
         if end is None:
             return pos
         if end < 0:
-            self._progress.status = BodyStatus.NO_BODY
+            self._progress.reject_body()
             return pos
         self._state = self._before_first_call
         return end
@@ -93,7 +91,7 @@ class TaggedBody(CallContentReader):
         )
         found = read(prefix + text[pos : pos + _MAX_OPENING_LENGTH], 0)
         if found is False:
-            self._progress.status = BodyStatus.NO_BODY
+            self._progress.reject_body()
         return self._begin_call(found, pos - len(prefix), pos)
 
     def _between_calls(self, text: str, pos: int) -> int:
@@ -137,14 +135,14 @@ class TaggedBody(CallContentReader):
         kind = self._marker_kind(text, at)
         if kind is None:
             return pos
-        self._progress.status = BodyStatus.ENDED
+        self._progress.end_body()
         return self._compiled.end_of_marker(text, at) if kind == "close" else pos
 
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
-        natural = stop_reason in _NATURAL_STOPS
+        natural = stop_reason in NATURAL_STOPS
         if self._state == self._in_value:
             self._close_value(tail, natural=natural)
         elif self._state == self._in_object:

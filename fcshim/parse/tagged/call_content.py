@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.body import BodyReader, BodyStatus
+from fcshim.parse.body import BodyReader
 from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
@@ -34,8 +34,6 @@ class CallContentReader(BodyReader):
     _state: Callable[[str, int], int]
 
     def __init__(self, tags: Tags, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
-        self.status = BodyStatus.READING
-        self.unread = ""
         self._tags = tags
         self._compiled = compile_tags(tags, dialect.openers(), dialect.closers())
         self._start_marker = start_marker
@@ -133,7 +131,7 @@ class CallContentReader(BodyReader):
     def _yield_to_next_body(self, pos: int) -> int:
         """Discard a call after whose name another body starts, and end this body before that one."""
         if self._progress.discarding:
-            self._progress.status = BodyStatus.ENDED
+            self._progress.end_body()
         else:
             self._discard_call()
         return pos
