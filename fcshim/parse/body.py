@@ -29,16 +29,18 @@ class BodyStatus(enum.Enum):
 READING = BodyStatus.READING
 """A module constant, because looking up an enum member costs a large share of the time that a small piece takes."""
 
+NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
+"""Stop reasons of a reply that ended by itself. After any other, a call without its end marker is truncated."""
+
 
 class BodyReader(ABC):
     """Reads one body.
 
-    `call_count` is the number of calls that were started; `unread` is text to parse again after the body has ended.
+    `unread` is text to parse again after the body has ended.
     """
 
-    status: BodyStatus
-    unread: str
-    call_count: int
+    status = BodyStatus.READING
+    unread = ""
     in_content = False
     """True while the next piece may be passed to `send_string_piece`."""
 
@@ -68,3 +70,8 @@ class BodyReader(ABC):
     def send_string_piece(self, _piece: str) -> bool:
         """Send the piece and return True if all of it is content of a string in the arguments; else change nothing."""
         return False
+
+
+def disposed_state(_text: str, _pos: int) -> int:
+    """Take the place of the bound state method in a reader that was disposed of."""
+    raise AssertionError

@@ -45,9 +45,6 @@ class UnionBodyReader(BodyReader):
     """Buffers nothing: consumes no text until the syntax is known, then delegates to that syntax's reader."""
 
     def __init__(self, union: UnionBody, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
-        self.status = BodyStatus.READING
-        self.unread = ""
-        self.call_count = 0
         self._union = union
         self._dialect = dialect
         self._start_marker = start_marker
@@ -75,7 +72,7 @@ class UnionBodyReader(BodyReader):
             self._copy_state(self._reader)
 
     def _copy_state(self, reader: BodyReader) -> None:
-        self.status, self.unread, self.call_count = reader.status, reader.unread, reader.call_count
+        self.status, self.unread = reader.status, reader.unread
         self.in_content = reader.in_content
 
     def refuse(self) -> None:

@@ -1,275 +1,274 @@
-"""Read arguments written as literals (Python's or Gemma's): keys and values in nested brackets.
+"""Read a body of one or more calls whose arguments are literals.
 
-Theory of operation. `_brackets` is the stack of open brackets.
+Theory of operation. A subclass reads what is around the calls: names, brackets, separators. `values` reads the
+arguments of a call, `call` sends them, `trailer` collects the text after a call. The states:
 
-    _before_item --word or string--> (states of the syntax) --> _after_item
-                 --bracket--> _before_item
-    _after_item  --,--> _before_item
-                 --:--> _before_item (the key was read)
-                 --closing bracket--> _after_item, or the end of the call
+    state                  position                                   what follows
+    _before_first_call     after the start marker                     the states of the syntax, up to a call's arguments
+    values.feed            in the arguments of a call                 _between_calls
+    _between_calls         between calls, or after the last one       the states of the syntax, or _after_calls
+    _after_calls           after the last call                        the end marker, else _in_trailing_text
+    _in_trailing_text      in unexpected text after the last call     the end marker; else the text is emitted
+    _skip_to_end_marker    after an error                             the end marker
+    _skip_brackets         after an error, where no marker closes     the last closing bracket, or an empty line
 
-An expression that is not a literal is never evaluated: the call ends with `error: malformed`.
-
-Rule: a bracket or key is written only when its role is known (dict or set? key or value?); until then it is buffered.
+Rule: after the last call only short trailing text may precede the end marker.
 """
 
 import re
 from abc import abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from typing import TypeAlias
 
-from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
-from fcshim.parse.arguments.tokens import Token
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
-from fcshim.parse.literals.calls import ATOM, CLOSE, KEY, OPEN, MalformedError
-from fcshim.parse.literals.container_buffer import tokens_to_key
+from fcshim.events import CallErrorKind, StopReason
+from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
+from fcshim.parse.body_progress import BodyProgress
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.end_markers import compile_end_markers
+from fcshim.parse.limits import Limits
+from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
-from fcshim.parse.literals.scalars import LiteralScalars
+from fcshim.parse.literals.trailer import LiteralTrailer
+from fcshim.parse.literals.values import LiteralError, LiteralValues, PartialMarkerError, Word
+from fcshim.parse.sink import CallSink
+from fcshim.parse.trailing_text import TrailingStatus
+
+ValuesFactory: TypeAlias = Callable[[LiteralCall, Dialect, Limits], LiteralValues]
+
+_MAX_NAME_LENGTH = 256
+"""Characters of a tool name. Bounds the text that is held back before it turns out not to be a call."""
+_BRACKET_OR_EMPTY_LINE = re.compile(r"[()\[\]{}]|\n[ \t\r]{0,64}\n")
+_PARTIAL_EMPTY_LINE = re.compile(r"\n[ \t\r]{0,64}\Z")
 
 
-class LiteralBody(LiteralScalars):
-    """Base of the readers of calls whose arguments are literals; a subclass adds the syntax of one language."""
+class LiteralBody(BodyReader):
+    """Reads one body; a subclass adds the syntax around the calls."""
 
-    _next_value_pattern: ClassVar[re.Pattern[str]]
-    """Fast pattern for what follows a value in an array: a comma and the next value (see `fast_patterns`)."""
-    _next_member_pattern: ClassVar[re.Pattern[str]]
-    """The same in a dict; the group `key` is the next key."""
-    _next_argument_pattern: ClassVar[re.Pattern[str]]
-    """The same in the argument list."""
-    _in_comment = False
-    """True inside a comment whose end has not been read yet, in a language that has comments."""
+    def __init__(self, make_values: ValuesFactory, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
+        self._dialect = dialect
+        self._sink = sink
+        self._end_markers = compile_end_markers(dialect.closers())
+        self._progress = BodyProgress(sink)
+        self._call = LiteralCall(self._progress, sink, limits)
+        self._values = make_values(self._call, dialect, limits)
+        self._trailer = LiteralTrailer(self._end_markers, dialect.body_markers())
+        self._name = Word()
+        self._state: Callable[[str, int], int] = self._before_first_call
+        self._in_call = False
+        self._was_truncated = False
+        """True when the reply was cut off (a token limit, an error) instead of ending by itself."""
+        self._skip_depth = 0
+        """Number of open brackets in the text that is skipped."""
 
-    def _reset_call(self) -> None:
-        super()._reset_call()
-        self._brackets: list[OpenBracket] = []
-        self._argument_name: str | None = None
+    def feed(self, text: str, pos: int) -> int:
+        """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
+        progress, trailer = self._progress, self._trailer
+        if progress.end_pending:
+            progress.report_pending_end()
+            self.status = progress.status
+            return pos
+        progress.status, progress.wait = READING, False
+        trailer.start = pos
+        size = len(text)
+        while pos < size and not progress.wait and progress.status is READING:
+            try:
+                pos = self._state(text, pos)
+            except PartialMarkerError as error:
+                progress.wait, pos = True, error.pos
+            except LiteralError as error:
+                self._fail(error)
+                pos = error.pos
+        if trailer.collecting:
+            trailer.collect(text, pos)
+        self._call.flush()
+        self.in_content = self._call.in_content
+        self.status = progress.status
+        if progress.status is not READING and self._in_call and not self._values.brackets:
+            self._leave_call(pos)
+        return pos
 
-    # The syntax.
+    def send_string_piece(self, text: str) -> bool:
+        """Send `text` if it lies wholly inside a string of the arguments (the fast path); else return False."""
+        string = self._values.string
+        assert string is not None
+        if string.syntax.fullmatch_json_content(text) is None:
+            if string.syntax.fullmatch_content(text) is None:
+                return False
+            text = json_escape(text)
+        return self._sink.fits(len(text)) and self._sink.add_chunk(text)
+
+    def refuse(self) -> None:
+        """Treat the current call, and all that follow it in this body, as text."""
+        self._trailer.collecting = False
+        self._call.refuse()
+        self.in_content = False
+
+    def dispose(self) -> None:
+        """Break the reference cycles through the bound state methods, so that the body's memory is freed at once."""
+        self._state = disposed_state
+        self._values.dispose()
+
+    # Calls.
 
     @abstractmethod
-    def _read_item(self, text: str, pos: int) -> int:
-        """Read the start of a value, a key or an argument."""
+    def _before_first_call(self, text: str, pos: int) -> int:
+        """Read the text before the first call."""
 
     @abstractmethod
-    def _set_fast_key(self, bracket: OpenBracket, key: str) -> None:
-        """Record a key that a fast pattern matched."""
-
-    def _fast_atom_to_json(self, atom: str) -> str:
-        """Convert an atom that a fast pattern matched."""
-        return atom
-
-    def _positional_name(self, _frame: OpenBracket, pos: int) -> str:
-        """Return the parameter name of a positional argument. Raises `MalformedError`."""
-        raise MalformedError("an argument without a name", pos)
-
-    # Position in the call.
-
-    def _in_call(self) -> bool:
-        return bool(self._brackets)
-
-    def _open_depth(self) -> int:
-        return len(self._brackets)
+    def _between_calls(self, text: str, pos: int) -> int:
+        """Read the text between two calls or after the last one."""
 
     def _begin_call(self, name: str, closer: str, enclosing: str = "") -> None:
         """Enter a call after its name and opening bracket; `enclosing` closes the brackets around the call."""
-        self._brackets = [OpenBracket(ARGUMENTS, closer, enclosing)]
-        self._state = self._before_item
-        self._select_tool(name)
+        self._trailer.collecting = False
+        self._call.begin(name, is_certain=not self._dialect.bare)
+        self._values.begin(closer, enclosing)
+        self._state = self._values.feed
+        self._in_call = True
 
-    # Items.
+    def _leave_call(self, pos: int) -> None:
+        """Continue after a call that ended at `pos`."""
+        self._in_call = False
+        self._state = self._between_calls
+        if not self._progress.refused:
+            self._trailer.begin(pos)
 
-    def _before_item(self, text: str, pos: int) -> int:
-        """Before a value, a key or an argument, or before the closing bracket."""
-        pos = self._skip_space(text, pos)
-        if pos == len(text):
-            return pos
-        bracket = self._brackets[-1]
-        if text[pos] == bracket.closer and not bracket.expects_value:
-            return self._close_bracket(pos)
-        return self._read_item(text, pos)
+    @property
+    def _fits_name(self) -> bool:
+        """Whether the collected word is short enough for a tool name; a longer one is not a call."""
+        return self._name.size <= _MAX_NAME_LENGTH
 
-    def _after_item(self, text: str, pos: int) -> int:
-        """After a value or a key."""
-        bracket = self._brackets[-1]
-        if not (bracket.expects_key or self._in_comment):
-            if text[pos] == bracket.closer:
-                return self._close_bracket(pos)
-            kind = bracket.kind
-            if kind is ARRAY:
-                found = self._next_value_pattern.match(text, pos)
-            elif kind is DICT:
-                found = self._next_member_pattern.match(text, pos)
-            else:
-                found = self._next_argument_pattern.match(text, pos) if kind is ARGUMENTS else None
-            if found is not None:
-                if found.lastgroup in COMPLETE_GROUPS:
-                    return self._read_fast_item(bracket, found)
-                if not self._final:
-                    self._wait = True
-                    return pos
-        return self._after_item_slow(text, pos)
-
-    def _read_fast_item(self, bracket: OpenBracket, found: re.Match[str]) -> int:
-        """Read the key and the value that a fast pattern matched."""
-        if bracket.kind is not ARRAY:
-            self._set_fast_key(bracket, found["key"])
-        end = found.end()
-        if found.lastgroup == "value":
-            self._state = self._before_item
-            return self._read_item(found.string, end)
-        self._put_item_start(end)
-        self._put(ATOM, self._fast_atom_to_json(found["atom"]))
-        self._state = self._after_item
-        return end
-
-    def _open_brace(self, fallback_kind: BracketKind, first_member: re.Pattern[str], text: str, pos: int) -> int:
-        """Open a dict if a fast pattern matches its first member, else a bracket of `fallback_kind`."""
-        found = first_member.match(text, pos)
-        if found is None or found.lastgroup not in COMPLETE_GROUPS:
-            self._wait = found is not None and not self._final
-            return pos if self._wait else self._open_bracket(fallback_kind, "}", pos)
-        enclosing = self._brackets[-1]
-        end = self._open_bracket(DICT, "}", pos)
-        bracket = self._brackets[-1]
-        return end if bracket is enclosing else self._read_fast_item(bracket, found)
-
-    def _after_item_slow(self, text: str, pos: int) -> int:
-        """After a value or a key that no fast pattern follows."""
-        pos = self._skip_space(text, pos)
-        if pos == len(text):
-            return pos
-        bracket = self._brackets[-1]
-        char = text[pos]
-        if bracket.expects_key:
-            if char == ":":
-                self._end_key(bracket, pos)
-                return pos + 1
-            if bracket.kind is not BRACE:
-                return self._handle_unexpected(text, pos)
-        if char == ",":
-            self._begin_next_item(bracket)
-            self._state = self._before_item
-            return pos + 1
-        return self._close_bracket(pos) if char == bracket.closer else self._handle_unexpected(text, pos)
-
-    def _handle_unexpected(self, text: str, pos: int) -> int:
-        """Close the call at an end marker. Raises `MalformedError` for any other unexpected text."""
-        if self._end_markers.marker_at(text, pos):
-            return self._close_at_end_marker(pos)
-        if self._end_markers.is_partial(text, pos) and not self._final:
-            self._wait = True
-            return pos
-        raise MalformedError(f"expected a literal, found {text[pos]!r}", pos)
-
-    def _close_at_end_marker(self, pos: int) -> int:
-        """Close the open brackets at an end marker, if the last item is complete. Raises `MalformedError`."""
-        bracket = self._brackets[-1]
-        if bracket.expects_value if self._state == self._before_item else bracket.expects_key:
-            raise MalformedError("a value is missing", pos)
-        while self._brackets:
-            self._close_bracket(pos)
-            if self._brackets and self._brackets[-1].expects_key and self._brackets[-1].kind is not BRACE:
-                raise MalformedError("expected a key", pos)
+    def _reject_or_wait(self, pos: int, partial: object) -> int:
+        """Report that no body starts at `pos`, or wait where a partial match may become one."""
+        if partial and not self._progress.final:
+            self._progress.wait = True
+        else:
+            self._progress.reject_body()
         return pos
 
-    # Brackets.
+    # Errors.
 
-    def _open_bracket(self, kind: BracketKind, closer: str, pos: int) -> int:
-        if len(self._brackets) > self._limits.depth:
-            self._fail_and_skip("limit", f"nested more than {self._limits.depth} deep")
-            return pos + 1
-        self._put_item_start(pos)
-        if kind is DICT:
-            self._put(OPEN, "{")
-        elif kind is ARRAY:
-            self._put(OPEN, "[")
+    def _fail(self, error: LiteralError) -> None:
+        """Abandon the call, and skip the rest of the body unless an end marker has ended it."""
+        # At a truncated end a partial token is an error only because the rest of it is missing.
+        truncated = self._was_truncated and error.kind == "malformed" and error.after_marker is None
+        kind: CallErrorKind = "truncated" if truncated else error.kind
+        self._call.abandon(kind, str(error))
+        if error.after_marker is not None:
+            self.unread = "" if self._call.is_text else error.after_marker
+            self._state = self._end_at_next_feed
+            if self._progress.status is READING:
+                self._progress.end_body()
+            return
+        self._skip_depth = self._values.depth
+        self._state = self._skip_to_end_marker if self._dialect.closes_bodies else self._skip_brackets
+
+    def _end_at_next_feed(self, _text: str, pos: int) -> int:
+        self._progress.end_body()
+        return pos
+
+    def _skip_to_end_marker(self, text: str, pos: int) -> int:
+        """Skip the rest of a malformed body, to its end marker."""
+        found = self._end_markers.search(text, pos)
+        if found is not None:
+            self._progress.end_body()
+            return found.end()
+        end = self._end_markers.partial_start(text, pos)
+        self._progress.wait = end < len(text)
+        return end
+
+    def _skip_brackets(self, text: str, pos: int) -> int:
+        """Skip the rest of a malformed body that no marker ends, to its last closing bracket or an empty line."""
+        if not self._call.is_certain:
+            self._progress.end_body()
+            return pos
+        found = _BRACKET_OR_EMPTY_LINE.search(text, pos)
+        if found is None:
+            # The last 66 characters suffice: `_PARTIAL_EMPTY_LINE` matches at most 65.
+            partial = None if self._progress.final else _PARTIAL_EMPTY_LINE.search(text, max(pos, len(text) - 66))
+            self._progress.wait = partial is not None
+            return partial.start() if partial else len(text)
+        self._skip_depth += 1 if found[0] in "[({" else -1
+        if self._skip_depth == 0 or found[0][0] == "\n":
+            self._progress.end_body()
+        return found.end()
+
+    # After the calls.
+
+    def _after_calls(self, text: str, pos: int) -> int:
+        """After the last call."""
+        pos = self._values.skip_space(text, pos)
+        if pos == len(text):
+            return pos
+        end = self._end_markers.end_of_marker(text, pos)
+        if end is None:
+            self._progress.wait = True
+        elif end > pos:
+            self._progress.end_body()
         else:
-            self._push_buffer()
-        self._push_bracket(kind, closer)
-        return pos + 1
+            self._state = self._in_trailing_text
+        return end or pos
 
-    def _push_bracket(self, kind: BracketKind, closer: str) -> None:
-        self._brackets.append(OpenBracket(kind, closer, self._brackets[-1].closing_brackets))
-        self._state = self._before_item
+    def _in_trailing_text(self, text: str, pos: int) -> int:
+        """Look for the end marker after unexpected text."""
+        status, end = self._trailer.read(text, pos)
+        if status is TrailingStatus.OPEN:
+            self._progress.wait = end < len(text)
+            return end
+        if status is TrailingStatus.TEXT:
+            self.unread = self._trailer.text
+        self._progress.end_body()
+        return end
 
-    def _begin_next_item(self, bracket: OpenBracket) -> None:
-        """Read a comma: a key may follow, and `(` or `{` with two values is a tuple or a set."""
-        if bracket.expects_value:
-            bracket.expects_value, bracket.expects_key = False, True
-        elif bracket.kind is PAREN or bracket.kind is BRACE:
-            tokens = self._pop_buffer()
-            self._put(OPEN, "[")
-            self._put_all(tokens)
-            bracket.kind, bracket.expects_key = ARRAY, False
+    def _has_trailing_text(self) -> bool:
+        """Say whether unexpected text follows the last call."""
+        return self._state == self._in_trailing_text
 
-    def _close_bracket(self, pos: int) -> int:
-        bracket = self._brackets.pop()
-        kind = bracket.kind
-        if kind is ARGUMENTS:
-            self._end_call()
-            return pos + 1
-        if kind is DICT:
-            self._put(CLOSE, "}")
-        elif kind is ARRAY:
-            self._put(CLOSE, "]")
-        elif kind is not SPREAD:
-            self._close_undecided(bracket, self._pop_buffer())
-        self._state = self._after_item
-        return pos + 1
+    def _is_complete(self) -> bool:
+        """Say whether the body is complete by its own syntax, without an end marker."""
+        return False
 
-    def _close_undecided(self, bracket: OpenBracket, tokens: list[Token]) -> None:
-        """Write a `(` or `{` bracket with one item or none: a parenthesised value, a set, an empty tuple or dict."""
-        array = bracket.kind is BRACE if bracket.count else bracket.kind is PAREN
-        if array:
-            self._put(OPEN, "[")
-        elif not bracket.count:
-            self._put(OPEN, "{")
-        self._put_all(tokens)
-        if array:
-            self._put(CLOSE, "]")
-        elif not bracket.count:
-            self._put(CLOSE, "}")
+    # The end of the reply.
 
-    # Keys.
-
-    def _put_item_start(self, pos: int) -> None:
-        """Write what precedes an item (an argument name), or buffer the item where it may be a key.
-
-        `pos` is the position that an error reports.
-        """
-        bracket = self._brackets[-1]
-        kind = bracket.kind
-        if kind is ARGUMENTS:
-            key = self._positional_name(bracket, pos) if self._argument_name is None else self._argument_name
-            self._argument_name = None
-            self._put_argument_name(json_escape(key))
-            bracket.expects_value = False
-        elif kind is DICT or kind is SPREAD:
-            if bracket.expects_key:
-                self._push_buffer()
-        elif kind is not ARRAY:
-            bracket.count += 1
-
-    def _end_key(self, bracket: OpenBracket, pos: int) -> None:
-        """Write the buffered item as a key. Raises `MalformedError` where it is a container."""
-        key = "" if self._discarding else tokens_to_key(self._pop_buffer())
-        if key is None:
-            raise MalformedError("expected a key", pos)
-        if bracket.kind is BRACE:
-            bracket.kind = DICT
-            self._put(OPEN, "{")
-        if bracket.kind is DICT:
-            self._put(KEY, key)
+    def close(self, tail: str, stop_reason: StopReason) -> None:
+        """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
+        natural = stop_reason in NATURAL_STOPS
+        self._progress.final = True
+        self._was_truncated = not natural
+        if not (self._in_call or self._has_trailing_text()) and len(tail) > 1 and self._end_markers.is_partial(tail, 0):
+            tail = ""
+        pos = self._read_tail(tail)
+        if self.status is BodyStatus.ENDED or self.status is BodyStatus.NO_BODY:
+            self.unread += tail[pos:]
+            return
+        self._progress.status = READING
+        if self._in_call:
+            self._close_incomplete()
         else:
-            self._put_argument_name(key)
-        bracket.expects_value, bracket.expects_key = True, False
-        self._state = self._before_item
+            self._close_complete(tail[pos:], natural=natural)
+        self.status = BodyStatus.ENDED if self._progress.status is READING else self._progress.status
 
-    def _put_argument_name(self, key: str) -> None:
-        """Write the name of an argument; the first one starts the call."""
-        bracket = self._brackets[0]
-        self._is_call = True
-        self._start_call()
-        if not bracket.count:
-            self._put(OPEN, "{")
-        self._put(KEY, key)
-        bracket.count += 1
+    def _read_tail(self, tail: str) -> int:
+        """Read the tail, after which no more text follows; return where reading stopped."""
+        pos, self._progress.wait = 0, False
+        while pos < len(tail) and not self._progress.wait and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
+            pos = self.feed(tail, pos)
+        return pos
+
+    def _close_incomplete(self) -> None:
+        """The reply ended inside a call: end it with an error, or treat it as text if it may not be a call."""
+        string = self._values.string
+        after_marker = None if string is None else string.text_after_marker()
+        if after_marker is not None:
+            self._call.abandon("malformed", "a string is not closed")
+            self.unread = "" if self._call.is_text else after_marker
+        else:
+            self._call.abandon("truncated", "the reply ended inside the call")
+
+    def _close_complete(self, tail: str, *, natural: bool) -> None:
+        has_trailing = self._has_trailing_text()
+        self.unread = (self._trailer.text if has_trailing else "") + tail
+        if natural or has_trailing or self._is_complete():
+            self._sink.finish()
+        else:
+            self._sink.fail_truncated("the reply ended before the closing marker")

@@ -1,44 +1,25 @@
 """Read calls in Gemma's syntax: `call:f{key:<|"|>text<|"|>,n:5,list:[true,{a:1}]}`.
 
-Theory of operation. Keys are bare words, strings are enclosed in quote tokens and have no escapes, everything else is
-as in JSON. Also accepted: keys and strings in ordinary quotes, and unquoted strings up to the next comma or bracket.
+    _before_first_call --call:--> _read_name --{--> _in_arguments (`gemma_values`)
+    _between_calls     --call:--> _before_first_call    --otherwise--> _after_calls
 
-    _before_first_call --call:--> _read_name --{--> _before_item
-    _before_item       --word--> _read_word --> _after_item
-                       --quote token--> _in_string --> _after_item
-    _after_item        --: or ,--> _before_item    --}--> _between_calls
-
-Rule: every tolerance is named in `gemma_call.lark`.
+Rule: this module reads names and the brace after a name; `gemma_values` reads the arguments.
 """
 
 import re
 from dataclasses import dataclass
 
-from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
-from fcshim.parse.body import BodyReader, BodyStatus
+from fcshim.parse.body import BodyReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.atoms import atom_to_json
 from fcshim.parse.literals.body import LiteralBody
-from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, DICT, OpenBracket
-from fcshim.parse.literals.calls import ATOM, KEY, MalformedError
-from fcshim.parse.literals.gemma_strings import GemmaString
-from fcshim.parse.literals.python_strings import PythonString, python_string_syntax
-from fcshim.parse.literals.quoted_strings import json_escape
+from fcshim.parse.literals.gemma_values import GemmaValues
 from fcshim.parse.sink import CallSink
 
-_SPACE = re.compile(r"[ \t\r\n\f]*+")
 # White space is bounded here because `begins` must look at a bounded number of characters.
 _CALL = re.compile(r"[ \t\r\n]{0,64}call[ \t]{0,16}:")
 _PARTIAL_CALL = re.compile(r"[ \t\r\n]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
 _NAME = re.compile(r"[^{<\n]*+")
-_KEY = re.compile(r"[^:,{}\[\]<\n]*+")
-_VALUE = re.compile(r"[^,{}\[\]<\n]*+")
-_LESS_THAN = re.compile("<")
-_FAST_VALUE = value_pattern(("true", "false", "null"), value_starts=r"<\"'\[{", after_atom=r",}\]")
-_MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)"
-_FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
-_NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +42,8 @@ class GemmaCalls:
 class GemmaBody(LiteralBody):
     """Reads one body."""
 
-    _next_value_pattern = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}")
-    _next_member_pattern = _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
-
-    # Around the calls.
+    def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
+        super().__init__(GemmaValues, dialect, sink, limits)
 
     def _before_first_call(self, text: str, pos: int) -> int:
         found = _CALL.match(text, pos)
@@ -75,117 +54,26 @@ class GemmaBody(LiteralBody):
 
     def _read_name(self, text: str, pos: int) -> int:
         """The name of the tool, up to the brace."""
-        end = self._gather(_NAME, text, pos)
+        end = self._name.gather(_NAME, text, pos)
         if end == len(text) and self._fits_name:
             return end
         if not self._fits_name or text[end] != "{":
-            self._sink.finish()
-            self.status = BodyStatus.NO_BODY
+            self._progress.reject_body()
             return end
-        self._begin_call(self._take_token().strip(), "}")
-        if self._brackets:
-            self._brackets[0].expects_key = True
+        self._begin_call(self._name.take().strip(), "}")
         return end + 1
 
     def _between_calls(self, text: str, pos: int) -> int:
         """Between two calls or after the last one; surplus closing braces are skipped."""
-        pos = self._skip_space(text, pos)
+        pos = self._values.skip_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] in ",;}":
-            return self._continue_at(pos + 1)
+            return self._trailer.skip_to(pos + 1)
         if _CALL.match(text, pos):
             self._state = self._before_first_call
-        elif _PARTIAL_CALL.match(text, pos) and not self._final:
-            self._wait = True
+        elif _PARTIAL_CALL.match(text, pos) and not self._progress.final:
+            self._progress.wait = True
         else:
             self._state = self._after_calls
         return pos
-
-    def _skip_space(self, text: str, pos: int) -> int:
-        found = _SPACE.match(text, pos)
-        assert found is not None
-        return found.end()
-
-    # Items.
-
-    def _set_fast_key(self, bracket: OpenBracket, key: str) -> None:
-        if bracket.kind is ARGUMENTS:
-            self._put_argument_name(key)
-        else:
-            self._put(KEY, key)
-        bracket.expects_value, bracket.expects_key = True, False
-
-    def _put_item_start(self, pos: int) -> None:
-        bracket = self._brackets[-1]
-        if bracket.kind is not ARGUMENTS:
-            super()._put_item_start(pos)
-        elif bracket.expects_key:
-            self._push_buffer()
-
-    def _read_item(self, text: str, pos: int) -> int:
-        """Read the start of a value or a key."""
-        char, quote = text[pos], self._dialect.quote
-        if text.startswith(quote, pos):
-            self._begin_string(GemmaString(quote, self._end_markers, self._limits), pos)
-            return pos + len(quote)
-        if quote.startswith(text[pos : pos + len(quote)]) and not self._final:
-            self._wait = True
-            return pos
-        if char in "\"'":
-            self._begin_string(self._make_quoted_string(char), pos)
-            return pos + 1
-        if char in "[{":
-            return self._read_bracket(text, pos)
-        if char in ",:}]<":
-            return self._handle_unexpected(text, pos)
-        self._state = self._read_word
-        return pos
-
-    def _read_bracket(self, text: str, pos: int) -> int:
-        if text[pos] == "{":
-            return self._open_brace(DICT, _FIRST_MEMBER, text, pos)
-        return self._open_bracket(ARRAY, "]", pos)
-
-    def _make_quoted_string(self, quote: str) -> PythonString:
-        """Make the reader of a string in ordinary quotes."""
-        bracket = self._brackets[-1]
-        syntax = python_string_syntax("", quote, self._end_markers, self._dialect.quote)
-        return PythonString(syntax, bracket.closing_brackets, self._limits, may_be_key=bracket.expects_key)
-
-    # Words.
-
-    def _read_word(self, text: str, pos: int) -> int:
-        """A key, a number, a literal or an unquoted string."""
-        bracket = self._brackets[-1]
-        end, ended = self._gather_word(_KEY if bracket.expects_key else _VALUE, text, pos)
-        if not ended:
-            return end
-        if text[end] == "<" and not self._is_end_of_word(text, end):
-            return self._read_less_than(text, end)
-        self._end_word(bracket, end)
-        return end
-
-    def _is_end_of_word(self, text: str, pos: int) -> bool:
-        return text.startswith(self._dialect.quote, pos) or bool(self._end_markers.marker_at(text, pos))
-
-    def _read_less_than(self, text: str, pos: int) -> int:
-        """Read a `<` that starts no token as part of the word."""
-        quote = self._dialect.quote
-        partial = quote.startswith(text[pos : pos + len(quote)]) or self._end_markers.is_partial(text, pos)
-        if partial and not self._final:
-            self._wait = True
-            return pos
-        return self._gather(_LESS_THAN, text, pos)
-
-    def _end_word(self, bracket: OpenBracket, pos: int) -> None:
-        word = self._take_token().strip()
-        atom = None if bracket.expects_key else atom_to_json(word)
-        if atom is None and not bracket.expects_key and word.lstrip("+-").lower() in _NOT_A_NUMBER:
-            raise MalformedError("expected a literal", pos)
-        self._put_item_start(pos)
-        if atom is not None:
-            self._put(ATOM, atom)
-        else:
-            self._put_string(json_escape(word))
-        self._state = self._after_item

@@ -4,15 +4,16 @@
     the arguments      --)--> _between_calls
     _between_calls     --word--> _read_name    --] or an end marker--> _after_calls or _after_list
 
-Rule: this module reads lists, names and parentheses; `python_values` reads the arguments.
+Rule: this module reads lists, names and the parenthesis after a name; `python_values` reads the arguments.
 """
 
 import re
 from dataclasses import dataclass
 
-from fcshim.parse.body import BodyReader, BodyStatus
+from fcshim.parse.body import BodyReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
+from fcshim.parse.literals.body import LiteralBody
 from fcshim.parse.literals.python_values import PythonValues
 from fcshim.parse.sink import CallSink
 
@@ -50,17 +51,17 @@ class PythonCalls:
         return PythonBody(self, dialect, sink, limits)
 
 
-class PythonBody(PythonValues):
+class PythonBody(LiteralBody):
     """Reads one body."""
 
     def __init__(self, syntax: PythonCalls, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
-        super().__init__(dialect, sink, limits)
+        super().__init__(PythonValues, dialect, sink, limits)
         self._bare = syntax.bare
         self._list_depth = 0
         """Number of open list brackets around the calls."""
 
     def _before_first_call(self, text: str, pos: int) -> int:
-        pos = self._skip_space(text, pos)
+        pos = self._values.skip_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] == "`":
@@ -69,7 +70,7 @@ class PythonBody(PythonValues):
             self._list_depth += 1
             return pos + 1
         if not _NAME_START.match(text, pos):
-            self.status = BodyStatus.NO_BODY
+            self._progress.reject_body()
             return pos
         self._state = self._read_name
         return pos
@@ -83,7 +84,7 @@ class PythonBody(PythonValues):
 
     def _read_name(self, text: str, pos: int) -> int:
         """The name of the tool."""
-        end = self._gather(_NAME, text, pos)
+        end = self._name.gather(_NAME, text, pos)
         if not self._fits_name:
             return self._end_or_reject(end)
         if end < len(text):
@@ -96,27 +97,25 @@ class PythonBody(PythonValues):
             return pos + 1
         if text[pos] != "(":
             return self._end_or_reject(pos)
-        name = self._take_token()
+        name = self._name.take()
         if name == "print" and not self._bare and self._sink.resolve(name) is None:
             self._state = self._between_calls  # models write `print(f(a=1))` to show a call's result
             return pos + 1
-        self._seen_keyword = False
         self._begin_call(name, ")", "]" * self._list_depth)
         return pos + 1
 
     def _end_or_reject(self, pos: int) -> int:
         """Read a word that starts no call: trailing text after a call, else the body is not one."""
-        if self.call_count and not self._bare:
-            self._take_token()
-            self._state = self._skip_trailing_text
+        if self._call.call_count and not self._bare:
+            self._name.take()
+            self._state = self._in_trailing_text
         else:
-            self._sink.finish()
-            self.status = BodyStatus.NO_BODY
+            self._progress.reject_body()
         return pos
 
     def _between_calls(self, text: str, pos: int) -> int:
         """Between two calls or after the last one."""
-        pos = self._skip_space(text, pos)
+        pos = self._values.skip_space(text, pos)
         if pos == len(text):
             return pos
         char = text[pos]
@@ -124,9 +123,9 @@ class PythonBody(PythonValues):
             self._list_depth -= 1
             if not self._list_depth:
                 self._state = self._after_list if self._bare else self._after_calls
-            return self._continue_at(pos + 1)
+            return self._trailer.skip_to(pos + 1)
         if char in ",;" or (char in ")]" and not self._bare):
-            return self._continue_at(pos + 1)
+            return self._trailer.skip_to(pos + 1)
         if _NAME_START.match(text, pos):
             self._state = self._read_name
             return pos
@@ -139,27 +138,18 @@ class PythonBody(PythonValues):
         """After a list without markers: `(` shows that the list was the text of a Markdown link."""
         if text[pos] == "(":
             self._sink.fail_truncated("a link, not a call")
-        self._end_body()
+        self._progress.end_body()
         return pos
 
     def _after_calls(self, text: str, pos: int) -> int:
         """After the last call: surplus closing brackets, a code fence, then the end marker."""
-        pos = self._skip_space(text, pos)
+        pos = self._values.skip_space(text, pos)
         if pos < len(text) and text[pos] in ")]":
-            return self._continue_at(pos + 1)
+            return self._trailer.skip_to(pos + 1)
         return super()._after_calls(text, pos)
 
-    def _open_depth(self) -> int:
-        return self._list_depth + len(self._brackets)
-
-    def _handle_unexpected(self, text: str, pos: int) -> int:
-        """Close the call at the `]` of its list where its `)` is missing, or handle other unexpected text."""
-        if text[pos] == "]" and self._list_depth and len(self._brackets) == 1 and not self._brackets[0].expects_value:
-            return self._close_bracket(pos) - 1
-        return super()._handle_unexpected(text, pos)
-
     def _has_trailing_text(self) -> bool:
-        return super()._has_trailing_text() or (self.call_count > 0 and bool(self._token))
+        return super()._has_trailing_text() or (self._call.call_count > 0 and self._name.size > 0)
 
     def _is_complete(self) -> bool:
         return self._state == self._after_list

@@ -12,16 +12,13 @@ Rule: a Python literal has its Python value; every tolerance beyond Python is na
 import re
 
 from fcshim.parse.arguments.fast_patterns import SPACE, value_pattern
-from fcshim.parse.dialect import Dialect
-from fcshim.parse.limits import Limits
 from fcshim.parse.literals.atoms import atom_to_json
-from fcshim.parse.literals.body import LiteralBody
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, PAREN, SPREAD, OpenBracket
-from fcshim.parse.literals.calls import ATOM, KEY, MalformedError, PartialMarkerError
+from fcshim.parse.literals.call import ATOM, KEY
 from fcshim.parse.literals.python_quotes import PREFIXES
 from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, PythonString, python_string_syntax
 from fcshim.parse.literals.quoted_strings import json_escape
-from fcshim.parse.sink import CallSink
+from fcshim.parse.literals.values import LiteralError, LiteralValues, PartialMarkerError
 
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
 _COMMENT = re.compile(r"[^\n]*+")
@@ -35,21 +32,24 @@ _ARGUMENT = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+) ?(?:=(?!=){SPACE}{_FAST_VALUE}|
 _FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
 
 
-class PythonValues(LiteralBody):
-    """Reads calls whose arguments are Python literals."""
+class PythonValues(LiteralValues):
+    """Reads the arguments of one call."""
 
     _next_value_pattern = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}")
     _next_member_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
     _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
 
-    def __init__(self, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
-        super().__init__(dialect, sink, limits)
+    _seen_keyword = False
+    """True after a keyword argument: no positional argument may follow."""
+
+    def begin(self, closer: str, enclosing: str) -> None:
+        """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
+        super().begin(closer, enclosing)
         self._seen_keyword = False
-        """True after a keyword argument: no positional argument may follow."""
 
     # White space.
 
-    def _skip_space(self, text: str, pos: int) -> int:
+    def skip_space(self, text: str, pos: int) -> int:
         """Skip white space and comments; an end marker, too, ends a comment."""
         if pos < len(text) and text[pos] > "#" and not self._in_comment:
             return pos
@@ -71,7 +71,7 @@ class PythonValues(LiteralBody):
         end = found.end()
         marker = self._end_markers.search(text, pos, end)
         self._in_comment = marker is None and end == len(text)
-        if self._in_comment and not self._final and self._end_markers.partial_start(text, pos) < end:
+        if self._in_comment and not self._progress.final and self._end_markers.partial_start(text, pos) < end:
             raise PartialMarkerError(self._end_markers.partial_start(text, pos))
         return end if marker is None else marker.start()
 
@@ -83,7 +83,7 @@ class PythonValues(LiteralBody):
             bracket.expects_key = False
         else:
             self._argument_name = key
-            self._seen_keyword = self._is_call = True
+            self._seen_keyword = self._call.is_certain = True
         bracket.expects_value = True
 
     def _fast_atom_to_json(self, atom: str) -> str:
@@ -107,29 +107,28 @@ class PythonValues(LiteralBody):
 
     def _read_brace(self, text: str, pos: int) -> int:
         """A dict or a set; as a positional argument where no object fits, it is read as a dict of the arguments."""
-        bracket = self._brackets[-1]
+        bracket = self.brackets[-1]
         if bracket.kind is ARGUMENTS and self._argument_name is None and not self._admits_object(bracket):
             return self._open_spread(pos + 1)
         return self._open_brace(BRACE, _FIRST_MEMBER, text, pos)
 
     def _admits_object(self, bracket: OpenBracket) -> bool:
-        if self._discarding or self._name is None:
+        names = self._call.parameter_names
+        if names is None:
             return True
-        names = self._sink.parameter_names(self._name)
         if bracket.count >= len(names):
             return bool(bracket.count)
-        expectation = self._sink.expectation_of(self._name).member(names[bracket.count])
-        return expectation.admits("object", {})
+        return self._call.admits_object(names[bracket.count])
 
     def _read_star(self, text: str, pos: int) -> int:
         """`**{...}`: arguments whose names are no identifiers."""
         rest = text[pos : pos + 3]
-        if rest == "**{" and self._brackets[-1].kind is ARGUMENTS and self._argument_name is None:
+        if rest == "**{" and self.brackets[-1].kind is ARGUMENTS and self._argument_name is None:
             return self._open_spread(pos + 3)
-        if "**{".startswith(rest) and not self._final:
-            self._wait = True
+        if "**{".startswith(rest) and not self._progress.final:
+            self._progress.wait = True
             return pos
-        raise MalformedError("expected a literal, found '*'", pos)
+        raise LiteralError("expected a literal, found '*'", pos)
 
     def _open_spread(self, pos: int) -> int:
         self._seen_keyword = True
@@ -138,38 +137,46 @@ class PythonValues(LiteralBody):
 
     def _positional_name(self, bracket: OpenBracket, pos: int) -> str:
         """Return the parameter name at this position in the tool's schema."""
-        if self._discarding or self._name is None:
+        names = self._call.parameter_names
+        if names is None:
             return ""
-        names = self._sink.parameter_names(self._name)
         if self._seen_keyword or bracket.count >= len(names):
-            raise MalformedError("an argument without a name", pos)
+            raise LiteralError("an argument without a name", pos)
         return names[bracket.count]
+
+    def _handle_unexpected(self, text: str, pos: int) -> int:
+        """Close the call at the `]` of its list where its `)` is missing, or handle other unexpected text."""
+        bracket = self.brackets[-1]
+        in_list = bracket.kind is ARGUMENTS and bracket.closing_brackets.startswith(")]")
+        if text[pos] == "]" and in_list and not bracket.expects_value:
+            return self._close_bracket(pos) - 1
+        return super()._handle_unexpected(text, pos)
 
     # Words.
 
     def _read_word(self, text: str, pos: int) -> int:
         """A number, a name, or the prefix of a string."""
-        end, ended = self._gather_word(_WORD, text, pos)
-        if not ended:
+        end = self._gather_word(_WORD, text, pos)
+        if end == len(text):
             return end
-        if text[end] in "\"'" and "".join(self._token).lower() in PREFIXES:
-            return self._open_string(text, end, self._take_token())
+        if text[end] in "\"'" and self._word.text.lower() in PREFIXES:
+            return self._open_string(text, end, self._word.take())
         self._state = self._after_word
         return end
 
     def _after_word(self, text: str, pos: int) -> int:
-        pos = self._skip_space(text, pos)
+        pos = self.skip_space(text, pos)
         if pos == len(text):
             return pos
-        bracket = self._brackets[-1]
+        bracket = self.brackets[-1]
         if text[pos] in "=:" and bracket.kind is ARGUMENTS and self._argument_name is None:
             return self._read_argument_name(text, pos)
-        token = self._take_token()
+        token = self._word.take()
         atom = atom_to_json(token)
         if text[pos] == ":" and bracket.expects_key and atom is None and _KEY.fullmatch(token):
             return self._end_bare_key(json_escape(token), pos)
         if atom is None:
-            raise MalformedError("expected a literal, found a name or an expression", pos)
+            raise LiteralError("expected a literal, found a name or an expression", pos)
         return self._end_atom(atom, pos)
 
     def _end_atom(self, atom: str, pos: int) -> int:
@@ -182,20 +189,20 @@ class PythonValues(LiteralBody):
     def _end_bare_key(self, key: str, pos: int) -> int:
         """Write an unquoted key, which ends at `pos`."""
         self._put_item_start(pos)
-        self._put_string(key)
+        self._call.put_string(key)
         self._state = self._after_item
         return pos
 
     def _read_argument_name(self, text: str, pos: int) -> int:
-        if pos + 1 == len(text) and text[pos] == "=" and not self._final:
-            self._wait = True
+        if pos + 1 == len(text) and text[pos] == "=" and not self._progress.final:
+            self._progress.wait = True
             return pos
-        token = self._take_token()
+        token = self._word.take()
         if not _KEY.fullmatch(token) or text[pos : pos + 2] in {"==", ":="}:
-            raise MalformedError("expected the name of an argument", pos)
+            raise LiteralError("expected the name of an argument", pos)
         self._argument_name = token
-        self._seen_keyword = self._is_call = True
-        self._brackets[-1].expects_value = True
+        self._seen_keyword = self._call.is_certain = True
+        self.brackets[-1].expects_value = True
         self._state = self._before_item
         return pos + 1
 
@@ -206,9 +213,8 @@ class PythonValues(LiteralBody):
         string, end = self._make_string(text, pos, prefix)
         if string is None:
             if prefix:
-                self._token.append(prefix)
-                self._token_size = len(prefix)
-            self._wait = True
+                self._word.add(prefix)
+            self._progress.wait = True
             return pos
         self._begin_string(string, pos)
         return end
@@ -218,10 +224,10 @@ class PythonValues(LiteralBody):
         quotes, following = text[pos], text[pos + 1 : pos + 2]
         if following == quotes or not following:
             rest = text[pos : pos + 3]
-            if len(rest) < 3 and pos + len(rest) == len(text) and not self._final:
+            if len(rest) < 3 and pos + len(rest) == len(text) and not self._progress.final:
                 return None, pos
             quotes = rest if rest == quotes * 3 else quotes
-        bracket = self._brackets[-1]
+        bracket = self.brackets[-1]
         syntax = python_string_syntax(prefix, quotes, self._end_markers)
         return PythonString(syntax, bracket.closing_brackets, self._limits, may_be_key=bracket.expects_key), pos + len(
             quotes
@@ -235,20 +241,20 @@ class PythonValues(LiteralBody):
 
     def _after_string(self, text: str, pos: int) -> int:
         """After a string: an adjacent string literal continues it."""
-        pos = self._skip_space(text, pos)
+        pos = self.skip_space(text, pos)
         if pos == len(text):
             return pos
         found = PREFIX.match(text, pos)
-        if found is None and PARTIAL_PREFIX.match(text, pos) and not self._final:
-            self._wait = True
+        if found is None and PARTIAL_PREFIX.match(text, pos) and not self._progress.final:
+            self._progress.wait = True
             return pos
         at = found.end() if found else pos
         if text[at] not in "\"'":
             return super()._end_string(text, pos)
         string, end = self._make_string(text, at, text[pos:at])
         if string is None:
-            self._wait = True
+            self._progress.wait = True
             return pos
-        self._string = string
+        self.string = string
         self._state = self._in_string
         return end

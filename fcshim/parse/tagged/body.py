@@ -17,7 +17,7 @@ Rule: text that turns out not to be a call is still read to its end, so that a c
 from collections.abc import Callable
 
 from fcshim.events import StopReason
-from fcshim.parse.body import BodyStatus
+from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -28,8 +28,6 @@ _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
 _MAX_ESCAPE_LENGTH = 6
 """Characters of one JSON escape (`\\u001f`): a piece of text may grow by this factor."""
-_NATURAL_STOPS = frozenset({"complete", "stop_sequence", "tool_use"})
-"""Stop reasons of a reply that ended by itself. After any other, a call without its end marker is truncated."""
 
 
 class TaggedBody(CallContentReader):
@@ -46,13 +44,11 @@ class TaggedBody(CallContentReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
-        reading = self.status = BodyStatus.READING
-        self._wait = False
-        size = len(text)
-        while pos < size:
+        progress, size = self._progress, len(text)
+        progress.status, progress.wait = READING, False
+        while pos < size and not progress.wait and progress.status is READING:
             pos = self._state(text, pos)
-            if self._wait or self.status is not reading:
-                break
+        self.status = progress.status
         return pos
 
     def send_string_piece(self, text: str) -> bool:
@@ -64,23 +60,23 @@ class TaggedBody(CallContentReader):
 
     def refuse(self) -> None:
         """Treat the current call, and all that follow it in this body, as text."""
-        self._refused = True
+        self._progress.refused = True
         self._discard_call()
 
     def dispose(self) -> None:
         """Break the reference cycle through the bound state method, so that the body's memory is freed at once."""
-        self._state = _disposed_state
+        self._state = disposed_state
 
     # Between calls.
 
     def _before_header(self, text: str, pos: int) -> int:
         assert self._header is not None
         end = self._header.find_end(text, pos)
-        self._wait = end is None
+        self._progress.wait = end is None
         if end is None:
             return pos
         if end < 0:
-            self.status = BodyStatus.NO_BODY
+            self._progress.reject_body()
             return pos
         self._state = self._before_first_call
         return end
@@ -95,7 +91,7 @@ class TaggedBody(CallContentReader):
         )
         found = read(prefix + text[pos : pos + _MAX_OPENING_LENGTH], 0)
         if found is False:
-            self.status = BodyStatus.NO_BODY
+            self._progress.reject_body()
         return self._begin_call(found, pos - len(prefix), pos)
 
     def _between_calls(self, text: str, pos: int) -> int:
@@ -106,7 +102,7 @@ class TaggedBody(CallContentReader):
         if kind == "call" and (found := self._compiled.read_call(text, pos)) is not False:
             return self._begin_call(found, 0, pos)
         if kind in {"close", "open"}:
-            self._end_body()
+            self._progress.end_body()
         if kind in {"close", "call_close"}:  # models write the call's closing tag twice
             return self._compiled.end_of_marker(text, pos)
         if kind is None or kind == "open":
@@ -122,9 +118,9 @@ class TaggedBody(CallContentReader):
         self._stray_text.append(text[pos:end])
         if sum(map(len, self._stray_text)) > MAX_STRAY_TEXT:
             self.unread = "".join(self._stray_text)
-            self._end_body()
+            self._progress.end_body()
         elif found is None or self._compiled.markers.is_partial(text, end):
-            self._wait = end < len(text)
+            self._progress.wait = end < len(text)
         elif self._compiled.marker_kinds[found[0]] == "parameter":
             self._stray_text.append(found[0])
             return found.end()
@@ -139,14 +135,14 @@ class TaggedBody(CallContentReader):
         kind = self._marker_kind(text, at)
         if kind is None:
             return pos
-        self.status = BodyStatus.ENDED
+        self._progress.end_body()
         return self._compiled.end_of_marker(text, at) if kind == "close" else pos
 
     # The end of the reply.
 
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
-        natural = stop_reason in _NATURAL_STOPS
+        natural = stop_reason in NATURAL_STOPS
         if self._state == self._in_value:
             self._close_value(tail, natural=natural)
         elif self._state == self._in_object:
@@ -163,7 +159,7 @@ class TaggedBody(CallContentReader):
 
     def _close_value(self, tail: str, *, natural: bool) -> None:
         assert self._value is not None
-        rest = self._value.close(tail) if natural and not self._call.discarding else None
+        rest = self._value.close(tail) if natural and not self._progress.discarding else None
         if self._value.error is not None:
             self._call.fail_with(self._value.error)
         elif rest is not None:
@@ -173,7 +169,7 @@ class TaggedBody(CallContentReader):
             self._fail_truncated()
 
     def _close_between_parameters(self, tail: str, *, natural: bool) -> None:
-        if natural and self._call.has_arguments and not self._call.discarding:
+        if natural and self._call.has_arguments and not self._progress.discarding:
             self.unread = self._without_partial_marker(tail)
             self._close_call()
         else:
@@ -181,13 +177,8 @@ class TaggedBody(CallContentReader):
 
     def _fail_truncated(self) -> None:
         self._call.fail("truncated", "the reply ended inside the call")
-        self._report_start()
 
     def _without_partial_marker(self, tail: str) -> str:
         """Return the tail, or an empty string where it is a partial marker."""
         start = self._compiled.skip_space(tail, 0)
         return "" if self._compiled.markers.is_partial(tail, start) and start < len(tail) - 1 else tail
-
-
-def _disposed_state(_text: str, _pos: int) -> int:
-    raise AssertionError

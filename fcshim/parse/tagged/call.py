@@ -12,6 +12,7 @@ from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.writer import ArgumentWriter
+from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -25,13 +26,13 @@ _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class TaggedCall:
-    """Sends one call, or nothing while `discarding`."""
+    """Sends one call, or nothing while `progress` says that it is discarded."""
 
-    def __init__(self, name: str | None, compiled: CompiledTags, writer: ArgumentWriter, sink: CallSink) -> None:
+    def __init__(
+        self, name: str | None, compiled: CompiledTags, writer: ArgumentWriter, sink: CallSink, progress: BodyProgress
+    ) -> None:
         """Prepare a call; `name` is None where the tool was not offered."""
         self.name = name
-        self.discarding = name is None
-        self.started = False
         self.seen_keys: dict[str, None] = {}
         """The keys of the parameters so far, in order (a dict serves as an ordered set)."""
         self.has_object = False
@@ -41,6 +42,7 @@ class TaggedCall:
         self._compiled = compiled
         self._writer = writer
         self._sink = sink
+        self._progress = progress
         self._object: ArgumentWriter | _DiscardedObject | None = None
 
     @property
@@ -50,14 +52,14 @@ class TaggedCall:
 
     def begin_parameter(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
         """Begin a parameter and return the reader of its value."""
-        if not self.discarding and (tag.name in self.seen_keys or self.has_object):
+        if not self._progress.discarding and (tag.name in self.seen_keys or self.has_object):
             self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
         self._write_key(tag.name)
         self.seen_keys[tag.name] = None
         tags = self._compiled.tags
-        arguments = ANY if self.discarding else self._writer.expectation
+        arguments = ANY if self._progress.discarding else self._writer.expectation
         expected = arguments.member(tag.name)
-        writer = None if self.discarding else self._writer
+        writer = None if self._progress.discarding else self._writer
         if tags.nested:
             return NestedValue(self._compiled, writer, tag.name, expected, limits)
         is_text = tag.type in tags.text_types
@@ -65,7 +67,7 @@ class TaggedCall:
         return TaggedValue(self._compiled, value, arguments, self.seen_keys.keys(), limits)
 
     def _write_key(self, key: str) -> None:
-        if self.discarding:
+        if self._progress.discarding:
             return
         self._start_call()
         try:
@@ -77,9 +79,9 @@ class TaggedCall:
         """Read all arguments as one strict JSON object; return the position after its end, or where more is needed."""
         if self._object is None:
             self.has_object = True
-            if not self.discarding:
+            if not self._progress.discarding:
                 self._start_call()
-            self._object = _DiscardedObject(limits) if self.discarding else self._writer
+            self._object = _DiscardedObject(limits) if self._progress.discarding else self._writer
         try:
             return self._object.read_available(text, pos)
         except (LimitError, NotStrictError) as error:
@@ -94,7 +96,7 @@ class TaggedCall:
 
     def close(self) -> None:
         """Complete the arguments. The call is accepted when the body ends or the next call starts."""
-        if self.discarding:
+        if self._progress.discarding:
             return
         self._start_call()
         try:
@@ -113,15 +115,15 @@ class TaggedCall:
 
     def fail(self, kind: CallErrorKind, message: str) -> None:
         """End the call with an error: it must not run."""
-        if not self.discarding:
+        if not self._progress.discarding:
             self._start_call()
             self._sink.fail(kind, message)
-        self.discarding = True
+        self._progress.discarding = True
 
     def _start_call(self) -> None:
-        if not self.started and self.name is not None:
-            self.started = True
+        if not self._progress.started and self.name is not None:
             self._writer.start(self.name)
+            self._progress.report_start()
 
 
 class _DiscardedObject(StrictJsonReader):

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from fcshim.parse.arguments.writer import ArgumentWriter
-from fcshim.parse.body import BodyReader, BodyStatus
+from fcshim.parse.body import BodyReader
+from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
@@ -33,9 +34,6 @@ class CallContentReader(BodyReader):
     _state: Callable[[str, int], int]
 
     def __init__(self, tags: Tags, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
-        self.status = BodyStatus.READING
-        self.unread = ""
-        self.call_count = 0
         self._tags = tags
         self._compiled = compile_tags(tags, dialect.openers(), dialect.closers())
         self._start_marker = start_marker
@@ -44,13 +42,9 @@ class CallContentReader(BodyReader):
         self._sink = sink
         self._limits = limits
         self._writer = ArgumentWriter(sink, limits)
-        self._wait = False
+        self._progress = BodyProgress(sink)
         self._call = self._new_call(None)
-        self._last_started: TaggedCall | None = None
-        """The last call that was started."""
         self._value: TaggedValue | NestedValue | None = None
-        self._refused = False
-        self._stray_size = 0
 
     @abstractmethod
     def _between_calls(self, text: str, pos: int) -> int:
@@ -74,7 +68,7 @@ class CallContentReader(BodyReader):
             case "call_close" | "close" as kind:
                 self._close_call()
                 if kind == "close":
-                    self._end_body()
+                    self._progress.end_body()
                 return self._compiled.end_of_marker(text, pos)
             case _ if text[pos] == "{" and not (self._call.has_arguments or self._stray_size):
                 self._state = self._in_object
@@ -86,7 +80,7 @@ class CallContentReader(BodyReader):
         tag: TagMatch = False
         if kind == "parameter":
             tag = self._compiled.read_parameter(text, pos)
-        elif self._call.has_arguments or (self._call.discarding and kind == "call"):
+        elif self._call.has_arguments or (self._progress.discarding and kind == "call"):
             self._close_call()  # its closing tag is missing
             return pos
         elif kind == "open":
@@ -99,17 +93,17 @@ class CallContentReader(BodyReader):
             return self._begin_call(tag, 0, pos)
         self._value = self._call.begin_parameter(tag, self._limits)
         self._state = self._in_value
-        self._report_start()
         return tag.end
 
     def _begin_call(self, found: TagMatch, offset: int, pos: int) -> int:
         """Begin the call of an opening tag, or wait where the tag is not complete; `offset` locates the tag's end."""
         if not found:
-            self._wait = found is None
+            self._progress.wait = found is None
             return pos
-        self._call = self._new_call(self._resolve(found.name))
+        name = self._resolve(found.name)
+        self._call = self._new_call(name)
         self._state = self._between_parameters
-        if self._call.discarding:
+        if name is None:
             self._discard_call()
         return offset + found.end
 
@@ -123,12 +117,12 @@ class CallContentReader(BodyReader):
         """Skip unexpected text between parameters, up to a marker; too much of it fails or discards the call."""
         found = self._compiled.markers.search(text, pos)
         end = found.start() if found else self._compiled.markers.partial_start(text, pos)
-        self._wait = found is None and end < len(text)
+        self._progress.wait = found is None and end < len(text)
         if found is not None:
             self._state = self._between_parameters
         self._stray_size += end - pos
-        if self._stray_size > MAX_STRAY_TEXT and not self._call.discarding:
-            if self._call.started:
+        if self._stray_size > MAX_STRAY_TEXT and not self._progress.discarding:
+            if self._progress.started:
                 self._call.fail("malformed", "expected a parameter or the end of the call")
             else:
                 self._discard_call()
@@ -136,8 +130,8 @@ class CallContentReader(BodyReader):
 
     def _yield_to_next_body(self, pos: int) -> int:
         """Discard a call after whose name another body starts, and end this body before that one."""
-        if self._call.discarding:
-            self.status = BodyStatus.ENDED
+        if self._progress.discarding:
+            self._progress.end_body()
         else:
             self._discard_call()
         return pos
@@ -145,17 +139,16 @@ class CallContentReader(BodyReader):
     def _in_object(self, text: str, pos: int) -> int:
         """In arguments that are written as one JSON object."""
         end = self._call.read_object(text, pos, self._limits)
-        self._report_start()
         if self._call.object_ended:
             self._state = self._between_parameters
-        self._wait = not self._call.object_ended and end < len(text)
+        self._progress.wait = not self._call.object_ended and end < len(text)
         return end
 
     def _in_value(self, text: str, pos: int) -> int:
         value = self._value
         assert value is not None
         pos = value.feed(text, pos)
-        self._wait = value.wait
+        self._progress.wait = value.wait
         self.in_content = value.streams
         if value.error is not None:
             self._call.fail_with(value.error)
@@ -169,10 +162,11 @@ class CallContentReader(BodyReader):
 
     def _new_call(self, name: str | None) -> TaggedCall:
         self._stray_size = 0
-        return TaggedCall(name, self._compiled, self._writer, self._sink)
+        self._progress.begin_call()
+        return TaggedCall(name, self._compiled, self._writer, self._sink, self._progress)
 
     def _resolve(self, name: str) -> str | None:
-        if self._refused:
+        if self._progress.refused:
             return None
         half = name[: len(name) // 2]
         once = half if self._tags.twice and name == f"{half}.{half}" else ""
@@ -180,36 +174,21 @@ class CallContentReader(BodyReader):
 
     def _marker_kind(self, text: str, pos: int) -> MarkerKind | Literal[False] | None:
         kind = self._compiled.kind_at(text, pos)
-        self._wait = kind is None
+        self._progress.wait = kind is None
         return kind
-
-    def _report_start(self) -> None:
-        if self._call.started and self._call is not self._last_started:
-            self._last_started = self._call
-            self.call_count += 1
-            self.status = BodyStatus.STARTED
 
     def _close_call(self) -> None:
         """Complete the call. It is accepted when the body ends, or at once where it has no outer marker."""
         self._call.close()
-        self._report_start()
         if self._has_outer_marker:
-            self.status = BodyStatus.CALL_ENDED
+            self._progress.end_call()
             self._state = self._between_calls
         else:
             self._sink.finish()
             self._state = self._after_call
 
-    def _end_body(self) -> None:
-        """End the body and accept its last call."""
-        self._sink.finish()
-        self.status = BodyStatus.ENDED
-
     def _discard_call(self) -> None:
         """Not a call: read to its end without sending."""
-        self._sink.finish()
-        self._call.discarding = True
+        self._progress.discard()
         if self._value is not None:
             self._value.discard()
-        if self.status is BodyStatus.READING:
-            self.status = BodyStatus.NOT_A_CALL

@@ -1,0 +1,222 @@
+"""Send one call with literal arguments after the other: its start, its arguments token by token, its end.
+
+Rule: a call's start is sent with its first argument, because until then the body may turn out to be text. Possible
+keys, and items of brackets that may still be a set, a dict, a tuple or plain parentheses, are buffered; everything else
+is written at once.
+"""
+
+from collections.abc import Callable
+
+from fcshim.events import CallErrorKind
+from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.tokens import Token, TokenWriter
+from fcshim.parse.body_progress import BodyProgress
+from fcshim.parse.limits import Limits
+from fcshim.parse.sink import CallSink
+
+OPEN, CLOSE, KEY, ATOM = TokenWriter.open, TokenWriter.close, TokenWriter.write_key, TokenWriter.write_atom
+BEGIN, CONTENT, END = TokenWriter.begin_string, TokenWriter.write_content, TokenWriter.end_string
+"""The methods that write a token."""
+_KEY_TOKENS = frozenset({ATOM, CONTENT})
+
+
+class ContainerBuffer:
+    """Buffers tokens whose container is not decided yet: a stack of lists, `push` opens one, `pop` closes it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._max_size = limits.mend
+        self.levels: list[list[Token]] = []
+        """One list of tokens for each `push` without its `pop`."""
+        self._size = 0
+
+    def clear(self) -> None:
+        """Drop all tokens."""
+        self.levels.clear()
+        self._size = 0
+
+    def add(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
+        """Buffer a token. Raises `LimitError` where the buffer is full."""
+        self.levels[-1].append((write, text))
+        self._size += len(text)
+        if self._size > self._max_size:
+            raise LimitError(f"more than {self._max_size} characters in a container of unknown kind")
+
+    def push(self) -> None:
+        """Begin a list of tokens, which ends with `pop`."""
+        self.levels.append([])
+
+    def pop(self) -> list[Token]:
+        """Return and remove the tokens since the last `push`."""
+        tokens = self.levels.pop()
+        self._size -= sum(len(text) for _, text in tokens)
+        return tokens
+
+
+class LiteralCall:
+    """Sends one call after the other; `progress` has the state of the current one."""
+
+    def __init__(self, progress: BodyProgress, sink: CallSink, limits: Limits) -> None:
+        self.progress = progress
+        self.call_count = 0
+        """Calls of this body that were started."""
+        self.is_certain = False
+        """True once this can only be a call: from here on an error ends the call, and the body is not text again."""
+        self.is_text = False
+        """True where the current call is not a call, so that its text was returned as text."""
+        self.in_content = False
+        """True while content of the open string may go directly to the sink."""
+        self._name: str | None = None
+        self._sink = sink
+        self._writer = TokenWriter(sink, limits)
+        self._buffer = ContainerBuffer(limits)
+
+    # The tool.
+
+    def begin(self, name: str, *, is_certain: bool) -> None:
+        """Begin a call of the tool that `name` means; discard it where that tool is not offered."""
+        self.progress.begin_call()
+        self.is_certain, self.is_text = False, self.progress.refused
+        if self.progress.refused:
+            return
+        self._name = self._resolve(name)
+        if self._name is None:
+            self.discard()
+        else:
+            self.is_certain = is_certain
+
+    def _resolve(self, name: str) -> str | None:
+        """Return the tool that a name means, with any namespaces removed (`functions.f`, `default_api.f`)."""
+        while True:
+            found = self._sink.resolve(name)
+            _, dot, name = name.partition(".")
+            if found is not None or not dot:
+                return found
+
+    @property
+    def parameter_names(self) -> tuple[str, ...] | None:
+        """The tool's parameters in the order of its schema; None where the call is discarded."""
+        if self.progress.discarding or self._name is None:
+            return None
+        return self._sink.parameter_names(self._name)
+
+    def admits_object(self, parameter: str) -> bool:
+        """Return whether the schema admits an object for this parameter."""
+        assert self._name is not None
+        return self._sink.expectation_of(self._name).member(parameter).admits("object", {})
+
+    # Writing.
+
+    def put(self, write: Callable[[TokenWriter, str], None], text: str) -> None:
+        """Write a token of the arguments."""
+        if self.progress.discarding:
+            return
+        try:
+            if self._buffer.levels:
+                self._buffer.add(write, text)
+            else:
+                write(self._writer, text)
+        except LimitError as error:
+            self.abandon("limit", str(error))
+        except NotStrictError:
+            self.abandon("malformed", "a key comes twice")
+
+    def put_all(self, tokens: list[Token]) -> None:
+        """Write tokens that were buffered."""
+        for write, text in tokens:
+            self.put(write, text)
+
+    def put_string(self, content: str) -> None:
+        """Write a complete string; `content` is JSON-escaped."""
+        self.put(BEGIN, '"')
+        self.put(CONTENT, content)
+        self.put(END, '"')
+
+    def push_buffer(self) -> None:
+        """Buffer the tokens from here on, until `pop_buffer`."""
+        if not self.progress.discarding:
+            self._buffer.push()
+
+    def pop_buffer(self) -> list[Token]:
+        """Return and remove the tokens since the last `push_buffer`."""
+        return [] if self.progress.discarding else self._buffer.pop()
+
+    def put_content(self, piece: str, *, directly: bool) -> None:
+        """Write content of the open string; `directly` says that the content before it went to the sink."""
+        if directly and self._sink.fits(len(piece)):
+            self._sink.add_chunk(piece)
+        else:
+            self.put(CONTENT, piece)
+
+    @property
+    def streams_string(self) -> bool:
+        """True inside a string whose content may go directly to the sink."""
+        return not self.progress.discarding and not self._buffer.levels and self._writer.streams_string
+
+    def flush(self) -> bool:
+        """Send what was written; return False where a limit ended the call with an error."""
+        try:
+            self._writer.flush()
+        except LimitError as error:
+            self.abandon("limit", str(error))
+            return False
+        return True
+
+    # The start and the end.
+
+    def start(self) -> None:
+        """Send the start of the call."""
+        if self.progress.started or self.progress.discarding:
+            return
+        assert self._name is not None
+        self.call_count += 1
+        self._writer.start(self._name)
+        self.progress.report_start()
+
+    def end(self) -> None:
+        """Complete the call. It is accepted when the body ends or the next call starts."""
+        if not self.progress.discarding:
+            assert not self._buffer.levels
+            if not self.progress.started:
+                self.start()
+                self.put(OPEN, "{")
+            self.put(CLOSE, "}")
+            self.flush()
+        if not self.progress.discarding:
+            self._writer.complete()
+        self.progress.end_call()
+
+    def discard(self) -> None:
+        """Not a call: read to its end without sending."""
+        self.progress.discard()
+        self.is_text = True
+        self._stop_writing()
+
+    def refuse(self) -> None:
+        """Treat the current call, and all that follow it in this body, as text."""
+        self.progress.refused = True
+        self.discard()
+
+    def abandon(self, kind: CallErrorKind, message: str) -> None:
+        """Stop the call: end it with an error if it can only be a call, else treat it as text."""
+        if self.progress.discarding:
+            return
+        if not self.is_certain:
+            self.discard()
+            return
+        self.start()
+        if not self.flush():
+            return
+        self._sink.fail(kind, message)
+        self.progress.discarding = True
+        self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        self.in_content = False
+        self._buffer.clear()
+
+
+def tokens_to_key(tokens: list[Token]) -> str | None:
+    """Return the key that these tokens write, without quotes; None where they are not a string, number or literal."""
+    if tokens[0][0] is OPEN:
+        return None
+    return "".join(text for write, text in tokens if write in _KEY_TOKENS)

@@ -1,0 +1,400 @@
+"""Read the arguments of one call, written as literals (Python's or Gemma's): keys and values in nested brackets.
+
+Theory of operation. `brackets` is the stack of open brackets.
+
+    _before_item --word or string--> (states of the syntax) --> _after_item
+                 --bracket--> _before_item
+    _after_item  --,--> _before_item
+                 --:--> _before_item (the key was read)
+                 --closing bracket--> _after_item, or the end of the call
+
+An expression that is not a literal is never evaluated: the call ends with `error: malformed`.
+
+Rule: a bracket or key is written only when its role is known (dict or set? key or value?); until then it is buffered.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+from fcshim.events import CallErrorKind
+from fcshim.parse.arguments.fast_patterns import COMPLETE_GROUPS
+from fcshim.parse.arguments.tokens import Token
+from fcshim.parse.body import READING, disposed_state
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.end_markers import compile_end_markers
+from fcshim.parse.limits import Limits
+from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
+from fcshim.parse.literals.call import ATOM, BEGIN, CLOSE, END, KEY, OPEN, LiteralCall, tokens_to_key
+from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
+
+
+class LiteralError(Exception):
+    """The text at `pos` is not in the syntax, not allowed there, or beyond a limit.
+
+    `after_marker` is the text after an end marker that ended the body inside a string that is not closed.
+    """
+
+    def __init__(
+        self, message: str, pos: int, kind: CallErrorKind = "malformed", after_marker: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.pos = pos
+        self.kind = kind
+        self.after_marker = after_marker
+
+
+class PartialMarkerError(Exception):
+    """The text ends in the middle of what may be an end marker, which starts at `pos`."""
+
+    def __init__(self, pos: int) -> None:
+        super().__init__()
+        self.pos = pos
+
+
+class Word:
+    """Collects a name, a number or a literal piece by piece."""
+
+    __slots__ = ("_parts", "size")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self.size = 0
+
+    def add(self, text: str) -> None:
+        """Add a piece."""
+        self._parts.append(text)
+        self.size += len(text)
+
+    def gather(self, pattern: re.Pattern[str], text: str, pos: int) -> int:
+        """Collect the part of a word that the pattern matches; return its end."""
+        found = pattern.match(text, pos)
+        assert found is not None
+        self._parts.append(found[0])
+        self.size += len(found[0])
+        return found.end()
+
+    @property
+    def text(self) -> str:
+        """The collected text."""
+        return "".join(self._parts)
+
+    def take(self) -> str:
+        """Return the word, and begin another one."""
+        word = self.text
+        self._parts.clear()
+        self.size = 0
+        return word
+
+
+class LiteralValues(ABC):
+    """Reads arguments up to their closing bracket; a subclass adds the syntax of one language.
+
+    `feed` raises `LiteralError` and `PartialMarkerError`.
+    """
+
+    _next_value_pattern: ClassVar[re.Pattern[str]]
+    """Fast pattern for what follows a value in an array: a comma and the next value (see `fast_patterns`)."""
+    _next_member_pattern: ClassVar[re.Pattern[str]]
+    """The same in a dict; the group `key` is the next key."""
+    _next_argument_pattern: ClassVar[re.Pattern[str]]
+    """The same in the argument list."""
+    _in_comment = False
+    """True inside a comment whose end has not been read yet, in a language that has comments."""
+
+    def __init__(self, call: LiteralCall, dialect: Dialect, limits: Limits) -> None:
+        self.brackets: list[OpenBracket] = []
+        """The open brackets; empty outside a call."""
+        self.string: QuotedString | None = None
+        """The open string."""
+        self._call = call
+        self._progress = call.progress
+        self._put = call.put
+        self._dialect = dialect
+        self._limits = limits
+        self._end_markers = compile_end_markers(dialect.closers())
+        self._state: Callable[[str, int], int] = self._before_item
+        self._word = Word()
+        self._argument_name: str | None = None
+
+    def begin(self, closer: str, enclosing: str) -> None:
+        """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
+        self.brackets = [OpenBracket(ARGUMENTS, closer, enclosing)]
+        self.string = self._argument_name = None
+        self._state = self._before_item
+
+    def feed(self, text: str, pos: int) -> int:
+        """Read `text[pos:]` until the call reports a status or more text is needed; return the position reached."""
+        progress, size = self._progress, len(text)
+        while pos < size and not progress.wait and progress.status is READING:
+            pos = self._state(text, pos)
+        return pos
+
+    def dispose(self) -> None:
+        """Break the reference cycle through the bound state method."""
+        self._state = disposed_state
+
+    @property
+    def depth(self) -> int:
+        """Number of open brackets, those around the call included."""
+        return len(self.brackets[-1].closing_brackets)
+
+    # The syntax.
+
+    @abstractmethod
+    def skip_space(self, text: str, pos: int) -> int:
+        """Return the end of the white space (and comments) at `pos`."""
+
+    @abstractmethod
+    def _read_item(self, text: str, pos: int) -> int:
+        """Read the start of a value, a key or an argument."""
+
+    @abstractmethod
+    def _set_fast_key(self, bracket: OpenBracket, key: str) -> None:
+        """Record a key that a fast pattern matched."""
+
+    def _fast_atom_to_json(self, atom: str) -> str:
+        """Convert an atom that a fast pattern matched."""
+        return atom
+
+    def _positional_name(self, _bracket: OpenBracket, pos: int) -> str:
+        """Return the parameter name of a positional argument. Raises `LiteralError`."""
+        raise LiteralError("an argument without a name", pos)
+
+    # Items.
+
+    def _before_item(self, text: str, pos: int) -> int:
+        """Before a value, a key or an argument, or before the closing bracket."""
+        pos = self.skip_space(text, pos)
+        if pos == len(text):
+            return pos
+        bracket = self.brackets[-1]
+        if text[pos] == bracket.closer and not bracket.expects_value:
+            return self._close_bracket(pos)
+        return self._read_item(text, pos)
+
+    def _after_item(self, text: str, pos: int) -> int:
+        """After a value or a key."""
+        bracket = self.brackets[-1]
+        if not (bracket.expects_key or self._in_comment):
+            if text[pos] == bracket.closer:
+                return self._close_bracket(pos)
+            kind = bracket.kind
+            if kind is ARRAY:
+                found = self._next_value_pattern.match(text, pos)
+            elif kind is DICT:
+                found = self._next_member_pattern.match(text, pos)
+            else:
+                found = self._next_argument_pattern.match(text, pos) if kind is ARGUMENTS else None
+            if found is not None:
+                if found.lastgroup in COMPLETE_GROUPS:
+                    return self._read_fast_item(bracket, found)
+                if not self._progress.final:
+                    self._progress.wait = True
+                    return pos
+        return self._after_item_slow(text, pos)
+
+    def _read_fast_item(self, bracket: OpenBracket, found: re.Match[str]) -> int:
+        """Read the key and the value that a fast pattern matched."""
+        if bracket.kind is not ARRAY:
+            self._set_fast_key(bracket, found["key"])
+        end = found.end()
+        if found.lastgroup == "value":
+            self._state = self._before_item
+            return self._read_item(found.string, end)
+        self._put_item_start(end)
+        self._put(ATOM, self._fast_atom_to_json(found["atom"]))
+        self._state = self._after_item
+        return end
+
+    def _after_item_slow(self, text: str, pos: int) -> int:
+        """After a value or a key that no fast pattern follows."""
+        pos = self.skip_space(text, pos)
+        if pos == len(text):
+            return pos
+        bracket = self.brackets[-1]
+        char = text[pos]
+        if bracket.expects_key:
+            if char == ":":
+                self._end_key(bracket, pos)
+                return pos + 1
+            if bracket.kind is not BRACE:
+                return self._handle_unexpected(text, pos)
+        if char == ",":
+            self._begin_next_item(bracket)
+            self._state = self._before_item
+            return pos + 1
+        return self._close_bracket(pos) if char == bracket.closer else self._handle_unexpected(text, pos)
+
+    def _handle_unexpected(self, text: str, pos: int) -> int:
+        """Close the call at an end marker. Raises `LiteralError` for any other unexpected text."""
+        if self._end_markers.marker_at(text, pos):
+            return self._close_at_end_marker(pos)
+        if self._end_markers.is_partial(text, pos) and not self._progress.final:
+            self._progress.wait = True
+            return pos
+        raise LiteralError(f"expected a literal, found {text[pos]!r}", pos)
+
+    def _close_at_end_marker(self, pos: int) -> int:
+        """Close the open brackets at an end marker, if the last item is complete. Raises `LiteralError`."""
+        bracket = self.brackets[-1]
+        if bracket.expects_value if self._state == self._before_item else bracket.expects_key:
+            raise LiteralError("a value is missing", pos)
+        while self.brackets:
+            self._close_bracket(pos)
+            if self.brackets and self.brackets[-1].expects_key and self.brackets[-1].kind is not BRACE:
+                raise LiteralError("expected a key", pos)
+        return pos
+
+    # Brackets.
+
+    def _open_brace(self, fallback_kind: BracketKind, first_member: re.Pattern[str], text: str, pos: int) -> int:
+        """Open a dict if a fast pattern matches its first member, else a bracket of `fallback_kind`."""
+        found = first_member.match(text, pos)
+        if found is None or found.lastgroup not in COMPLETE_GROUPS:
+            self._progress.wait = found is not None and not self._progress.final
+            return pos if self._progress.wait else self._open_bracket(fallback_kind, "}", pos)
+        self._open_bracket(DICT, "}", pos)
+        return self._read_fast_item(self.brackets[-1], found)
+
+    def _open_bracket(self, kind: BracketKind, closer: str, pos: int) -> int:
+        if len(self.brackets) > self._limits.depth:
+            raise LiteralError(f"nested more than {self._limits.depth} deep", pos + 1, "limit")
+        self._put_item_start(pos)
+        if kind is DICT:
+            self._put(OPEN, "{")
+        elif kind is ARRAY:
+            self._put(OPEN, "[")
+        else:
+            self._call.push_buffer()
+        self._push_bracket(kind, closer)
+        return pos + 1
+
+    def _push_bracket(self, kind: BracketKind, closer: str) -> None:
+        self.brackets.append(OpenBracket(kind, closer, self.brackets[-1].closing_brackets))
+        self._state = self._before_item
+
+    def _begin_next_item(self, bracket: OpenBracket) -> None:
+        """Read a comma: a key may follow, and `(` or `{` with two values is a tuple or a set."""
+        if bracket.expects_value:
+            bracket.expects_value, bracket.expects_key = False, True
+        elif bracket.kind is PAREN or bracket.kind is BRACE:
+            tokens = self._call.pop_buffer()
+            self._put(OPEN, "[")
+            self._call.put_all(tokens)
+            bracket.kind, bracket.expects_key = ARRAY, False
+
+    def _close_bracket(self, pos: int) -> int:
+        bracket = self.brackets.pop()
+        kind = bracket.kind
+        if kind is ARGUMENTS:
+            self._call.end()
+            return pos + 1
+        if kind is DICT:
+            self._put(CLOSE, "}")
+        elif kind is ARRAY:
+            self._put(CLOSE, "]")
+        elif kind is not SPREAD:
+            self._close_undecided(bracket, self._call.pop_buffer())
+        self._state = self._after_item
+        return pos + 1
+
+    def _close_undecided(self, bracket: OpenBracket, tokens: list[Token]) -> None:
+        """Write a `(` or `{` bracket with one item or none: a parenthesised value, a set, an empty tuple or dict."""
+        array = bracket.kind is BRACE if bracket.count else bracket.kind is PAREN
+        if array:
+            self._put(OPEN, "[")
+        elif not bracket.count:
+            self._put(OPEN, "{")
+        self._call.put_all(tokens)
+        if array:
+            self._put(CLOSE, "]")
+        elif not bracket.count:
+            self._put(CLOSE, "}")
+
+    # Keys.
+
+    def _put_item_start(self, pos: int) -> None:
+        """Write what precedes an item (an argument name), or buffer the item where it may be a key.
+
+        `pos` is the position that an error reports.
+        """
+        bracket = self.brackets[-1]
+        kind = bracket.kind
+        if kind is ARGUMENTS:
+            key = self._positional_name(bracket, pos) if self._argument_name is None else self._argument_name
+            self._argument_name = None
+            self._put_argument_name(json_escape(key))
+            bracket.expects_value = False
+        elif kind is DICT or kind is SPREAD:
+            if bracket.expects_key:
+                self._call.push_buffer()
+        elif kind is not ARRAY:
+            bracket.count += 1
+
+    def _end_key(self, bracket: OpenBracket, pos: int) -> None:
+        """Write the buffered item as a key. Raises `LiteralError` where it is a container."""
+        key = "" if self._progress.discarding else tokens_to_key(self._call.pop_buffer())
+        if key is None:
+            raise LiteralError("expected a key", pos)
+        if bracket.kind is BRACE:
+            bracket.kind = DICT
+            self._put(OPEN, "{")
+        if bracket.kind is DICT:
+            self._put(KEY, key)
+        else:
+            self._put_argument_name(key)
+        bracket.expects_value, bracket.expects_key = True, False
+        self._state = self._before_item
+
+    def _put_argument_name(self, key: str) -> None:
+        """Write the name of an argument; the first one starts the call."""
+        bracket = self.brackets[0]
+        self._call.is_certain = True
+        self._call.start()
+        if not bracket.count:
+            self._put(OPEN, "{")
+        self._put(KEY, key)
+        bracket.count += 1
+
+    # Words.
+
+    def _gather_word(self, pattern: re.Pattern[str], text: str, pos: int) -> int:
+        """Collect a part of a word, which is complete where text follows it; return its end."""
+        end = self._word.gather(pattern, text, pos)
+        if self._word.size > self._limits.number:
+            raise LiteralError(f"a word of more than {self._limits.number} characters", end, "limit")
+        return end
+
+    # Strings.
+
+    def _begin_string(self, string: QuotedString, pos: int) -> None:
+        self._put_item_start(pos)
+        self._put(BEGIN, '"')
+        self.string = string
+        self._call.in_content = False
+        self._state = self._in_string
+
+    def _in_string(self, text: str, pos: int) -> int:
+        call, string = self._call, self.string
+        assert string is not None
+        streams, call.in_content = call.in_content, False
+        pos = string.read(text, pos, final=self._progress.final)
+        piece = string.take()
+        if piece:
+            call.put_content(piece, directly=streams)
+        if string.defect:
+            raise LiteralError(string.defect, pos, after_marker=string.text_after_marker())
+        if string.closed:
+            return self._end_string(text, pos)
+        self._progress.wait = string.wait
+        if string.streams:
+            call.in_content = streams or call.streams_string
+        return pos
+
+    def _end_string(self, _text: str, pos: int) -> int:
+        self.string = None
+        self._put(END, '"')
+        self._state = self._after_item
+        return pos
