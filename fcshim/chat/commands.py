@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeAlias, get_args
 
 from fcshim.chat.conversation import ChatConversation
-from fcshim.chat.screen import Screen
 from fcshim.chat.session import SessionStore
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.errors import ConfigError
 from fcshim.tools import Traits
 from fcshim.tools.permission import PermissionMode
@@ -31,9 +31,9 @@ _Handler: TypeAlias = Callable[[str], Awaitable[None]]
 class SlashCommands:
     """The commands of one conversation."""
 
-    def __init__(self, conversation: ChatConversation, screen: Screen, store: SessionStore) -> None:
+    def __init__(self, conversation: ChatConversation, view: TerminalView, store: SessionStore) -> None:
         self._conversation = conversation
-        self._screen = screen
+        self._view = view
         self._store = store
         self._mode_before_plan: PermissionMode = "ask"
         self._handlers: dict[str, _Handler] = {
@@ -59,15 +59,15 @@ class SlashCommands:
 
     async def _help(self, _: str) -> None:
         for name, about in COMMANDS.items():
-            self._screen.write_line(f"  /{name:<8} {about}")
-        self._screen.write_line("  ctrl-C     ends the turn")
+            self._view.write_line(f"  /{name:<8} {about}")
+        self._view.write_line("  ctrl-C     ends the turn")
 
     async def _tools(self, _: str) -> None:
         for tool in self._conversation.registry:
             about = tool.definition.description.strip().partition("\n")[0]
-            self._screen.write_line(f"  {_permission_label(tool.traits):<8} {tool.definition.name}  {about}")
+            self._view.write_line(f"  {_permission_label(tool.traits):<8} {tool.definition.name}  {about}")
         if not len(self._conversation.registry):
-            self._screen.note("  none; --mcp FILE and --root DIR add some")
+            self._view.note("  none; --mcp FILE and --root DIR add some")
 
     async def _model(self, name: str) -> None:
         session = self._conversation.session
@@ -75,7 +75,7 @@ class SlashCommands:
             session.model = name
             return
         for each in await self._conversation.client.models():
-            self._screen.write_line(f"{'*' if each == session.model else ' '} {each}")
+            self._view.write_line(f"{'*' if each == session.model else ' '} {each}")
 
     async def _plan(self, _: str) -> None:
         permissions = self._conversation.permissions
@@ -93,16 +93,16 @@ class SlashCommands:
             raise ConfigError(f"the mode is {self._conversation.permissions.mode}; expected one of {', '.join(modes)}")
 
     async def _result(self, number: str) -> None:
-        count = len(self._screen.results)
+        count = len(self._view.results)
         wanted = int(number) if number.isdigit() else count
         if not 0 < wanted <= count:
             raise ConfigError(f"no such result: there are {count} results")
-        self._screen.show_full_result(wanted)
+        self._view.show_full_result(wanted)
 
     async def _save(self, file: str) -> None:
         session = self._conversation.session
         saved = self._store.save(session, Path(file if file.endswith(".json") else f"{file}.json") if file else None)
-        self._screen.note(f"saved: fcshim chat --resume {saved if file else session.id}")
+        self._view.note(f"saved: fcshim chat --resume {saved if file else session.id}")
 
 
 def _permission_label(traits: Traits) -> str:

@@ -11,19 +11,19 @@ import msgspec
 from fcshim.agent import AgentEvent, RoundEnded
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.sanitize import sanitize
-from fcshim.chat.screen import Screen
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.errors import FcshimError
 from fcshim.events import Text, Usage
 from fcshim.reply import total_usage
 
 
-async def print_text(conversation: ChatConversation, prompt: str, screen: Screen) -> None:
-    """Stream the model's text to stdout, and everything else to the screen. Raises `FcshimError`."""
+async def print_text(conversation: ChatConversation, prompt: str, view: TerminalView) -> None:
+    """Stream the model's text to stdout, and everything else to the terminal. Raises `FcshimError`."""
     clean = sanitize if sys.stdout.isatty() else str
     last = "\n"
     async with aclosing(conversation.send(prompt)) as events:
         async for event in events:
-            screen.show(event)
+            view.show(event)
             if isinstance(event, Text):
                 _write(clean(event.text))
                 last = event.text

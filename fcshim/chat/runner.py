@@ -16,8 +16,8 @@ from fcshim.agent import DEFAULT_MAX_ROUNDS
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.one_shot import print_json, print_text
 from fcshim.chat.prompter import Prompter
-from fcshim.chat.screen import Screen
 from fcshim.chat.session import ChatSession, SessionStore, default_session_folder
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.chat.tools import open_registry, register_agents
 from fcshim.client import Client
 from fcshim.codecs.upstreams import UpstreamApi
@@ -60,7 +60,7 @@ async def run_chat(settings: ChatSettings) -> None:
     store = SessionStore(default_session_folder(os.environ))
     session = _open_session(settings, store)
     scripted = settings.prompt is not None
-    screen = Screen(Console(stderr=scripted, highlight=False, emoji=False), show_text=not scripted)
+    view = TerminalView(Console(stderr=scripted, highlight=False, emoji=False), show_text=not scripted)
     rules = _rules(settings)
 
     def save() -> None:
@@ -71,7 +71,7 @@ async def run_chat(settings: ChatSettings) -> None:
         client = await stack.enter_async_context(_open_client(session.url, settings))
         door = Prompter(client, session)
         permissions = Permissions(settings.mode, rules=rules, ask=door.ask)
-        tools = open_registry(settings.root, settings.mcp, settings.pins, door, screen)
+        tools = open_registry(settings.root, settings.mcp, settings.pins, door, view)
         registry = await stack.enter_async_context(tools)
         if settings.agents:
             others = register_agents(
@@ -84,24 +84,24 @@ async def run_chat(settings: ChatSettings) -> None:
             await stack.enter_async_context(others)
         conversation = ChatConversation(client, registry, permissions, session, max_rounds=settings.max_rounds)
         if settings.prompt is None:
-            await _run_interactive(conversation, screen, store, save, door, history=settings.save)
+            await _run_interactive(conversation, view, store, save, door, history=settings.save)
         else:
             try:
-                await _run_once(conversation, settings.prompt, screen, as_json=settings.json)
+                await _run_once(conversation, settings.prompt, view, as_json=settings.json)
             finally:
                 save()
 
 
-async def _run_once(conversation: ChatConversation, prompt: str, screen: Screen, *, as_json: bool) -> None:
+async def _run_once(conversation: ChatConversation, prompt: str, view: TerminalView, *, as_json: bool) -> None:
     if as_json:
         await print_json(conversation, prompt)
     else:
-        await print_text(conversation, prompt, screen)
+        await print_text(conversation, prompt, view)
 
 
 async def _run_interactive(
     conversation: ChatConversation,
-    screen: Screen,
+    view: TerminalView,
     store: SessionStore,
     save: Callable[[], None],
     prompter: Prompter,
@@ -113,12 +113,12 @@ async def _run_interactive(
     file = default_session_folder(os.environ).parent / "history" if history else None
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(conversation, screen, store=store, save=save, history=file)
+    terminal = Terminal(conversation, view, store=store, save=save, history=file)
     prompter.user = terminal
-    screen.note(f"{conversation.session.model or 'the model'} with {len(conversation.registry)} tools; /help")
+    view.note(f"{conversation.session.model or 'the model'} with {len(conversation.registry)} tools; /help")
     await terminal.run()
     if history and conversation.session.messages:
-        screen.note(f"to continue: fcshim chat --resume {conversation.session.id}")
+        view.note(f"to continue: fcshim chat --resume {conversation.session.id}")
 
 
 def _open_session(settings: ChatSettings, store: SessionStore) -> ChatSession:

@@ -22,8 +22,8 @@ from fcshim.chat.commands import COMMANDS, SlashCommands
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.elicitation import fill_form
 from fcshim.chat.sanitize import sanitize
-from fcshim.chat.screen import Screen
 from fcshim.chat.session import SessionStore
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
 from fcshim.tools import PermissionDecision, PermissionRequest
@@ -51,16 +51,16 @@ class Terminal:
     def __init__(
         self,
         conversation: ChatConversation,
-        screen: Screen,
+        view: TerminalView,
         *,
         store: SessionStore,
         save: Callable[[], None],
         history: Path | None,
     ) -> None:
         self._conversation = conversation
-        self._screen = screen
+        self._view = view
         self._save = save
-        self._commands = SlashCommands(conversation, screen, store)
+        self._commands = SlashCommands(conversation, view, store)
         typed_lines: History = InMemoryHistory() if history is None else FileHistory(str(history))
         completer: Completer = WordCompleter([f"/{name}" for name in COMMANDS], sentence=True)
         self._prompt_session: PromptSession[str] = PromptSession(
@@ -97,13 +97,13 @@ class Terminal:
             with contextlib.suppress(NotImplementedError):
                 loop.remove_signal_handler(signal.SIGINT)
             self._turn_task.cancel()
-        self._screen.end_turn()
+        self._view.end_turn()
         if self._turn_task.cancelled():
-            self._screen.note("(interrupted)")
+            self._view.note("(interrupted)")
         elif (error := self._turn_task.exception()) is not None:
             if not isinstance(error, FcshimError):
                 raise error
-            self._screen.error(error.message)
+            self._view.error(error.message)
         self._save()
 
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
@@ -127,7 +127,7 @@ class Terminal:
     async def _read_line(self, text: str) -> str | None:
         """Ask for a line; return None if the user ends the turn instead."""
         async with self._prompt_lock:
-            self._screen.end_turn()
+            self._view.end_turn()
             try:
                 with patch_stdout(raw=True):
                     return (await self._question_session.prompt_async(sanitize(text))).strip()
@@ -137,18 +137,18 @@ class Terminal:
                 return None
 
     async def _stream_turn(self, text: str) -> None:
-        self._screen.show_waiting()
+        self._view.show_waiting()
         async with aclosing(self._conversation.send(text)) as events:
             async for event in events:
-                self._screen.show(event)
+                self._view.show(event)
 
     async def _run_command(self, text: str) -> bool:
         try:
             return await self._commands.run(text)
         except FcshimError as error:
-            self._screen.error(error.message)
+            self._view.error(error.message)
         except OSError as error:
-            self._screen.error(str(error))
+            self._view.error(str(error))
         return True
 
     def _prompt_text(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fcshim.agent import Agent, Sessions, SubAgents
 from fcshim.chat.prompter import Prompter
-from fcshim.chat.screen import Screen
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.client import Client, EventStream
 from fcshim.mcp.config_file import load_servers
 from fcshim.messages import Message, Tool
@@ -26,9 +26,9 @@ PermissionsFactory = Callable[[PermissionMode], Permissions]
 
 @asynccontextmanager
 async def open_registry(
-    root: str | None, servers: str | None, pins: str | None, prompter: Prompter, screen: Screen
+    root: str | None, servers: str | None, pins: str | None, prompter: Prompter, view: TerminalView
 ) -> AsyncIterator[Registry]:
-    """Start the servers; show on the screen those that did not start. Raises `ConfigError`."""
+    """Start the servers; show those that did not start. Raises `ConfigError`."""
     builtin = _builtin_tools(root)
     if servers is None:
         yield Registry(builtin)
@@ -48,9 +48,9 @@ async def open_registry(
     async with ToolHub(builtin, manager=manager) as hub:
         for status in manager.status():
             if status.changed_tools:
-                screen.error(f"{status.name}: changed {', '.join(status.changed_tools)}; see: fcshim tools approve")
+                view.error(f"{status.name}: changed {', '.join(status.changed_tools)}; see: fcshim tools approve")
             elif status.error:
-                screen.error(f"{status.name}: {status.error}")
+                view.error(f"{status.name}: {status.error}")
         yield hub.registry
 
 

@@ -21,7 +21,7 @@ _LINE_LIMIT = 200
 """Characters of one such line."""
 
 
-class Screen:
+class TerminalView:
     """Renders to one console; with `show_text` false the caller prints the model's text."""
 
     def __init__(self, console: Console, *, show_text: bool = True) -> None:

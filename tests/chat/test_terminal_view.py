@@ -7,24 +7,24 @@ import pytest
 from rich.console import Console
 
 from fcshim.agent import RoundEnded
-from fcshim.chat.screen import Screen
+from fcshim.chat.terminal_view import TerminalView
 from fcshim.events import CallError, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, TextPart, ToolMessage
 from fcshim.reply import Reply
 from fcshim.tools import CallFinished, CallProgressed, CallStarted, ToolProgress
 
 
-class RecordingScreen:
-    """A screen that writes to memory."""
+class RecordingView:
+    """A view that writes to memory."""
 
     def __init__(self, *, terminal=False, **options):
         self._file = io.StringIO()
         console = Console(file=self._file, width=60, force_terminal=terminal, no_color=True, highlight=False)
-        self.screen = Screen(console, **options)
+        self.view = TerminalView(console, **options)
 
     def show(self, *events):
         for event in events:
-            self.screen.show(event)
+            self.view.show(event)
         return self
 
     @property
@@ -45,15 +45,15 @@ def result(*content, is_error=False):
 
 
 def test_text_and_calls_have_lines_of_their_own():
-    recording = RecordingScreen().show(Text("Let me"), Text(" see."), *call(), result(TextPart("done")), Text("So."))
-    recording.screen.end_turn()
+    recording = RecordingView().show(Text("Let me"), Text(" see."), *call(), result(TextPart("done")), Text("So."))
+    recording.view.end_turn()
 
     assert 'Let me see.\n● f {"a": 1}\n  ⎿ done\nSo.\n' == recording.text
 
 
 def test_reasoning_and_call_errors_are_shown():
     error = CallError("malformed", "two keys", "{")
-    recording = RecordingScreen().show(Reasoning("Hm."), *call(error=error))
+    recording = RecordingView().show(Reasoning("Hm."), *call(error=error))
 
     assert 'Hm.\n● f {"a": 1} malformed: two keys\n' == recording.text
 
@@ -69,28 +69,28 @@ def test_reasoning_and_call_errors_are_shown():
     ],
 )
 def test_results_are_folded(content, shown):
-    assert shown == RecordingScreen().show(result(*content)).text
+    assert shown == RecordingView().show(result(*content)).text
 
 
 def test_a_whole_result_can_be_shown():
-    recording = RecordingScreen().show(result(TextPart("1\n2\n3\n4\n5"), MediaPart("image/png")))
+    recording = RecordingView().show(result(TextPart("1\n2\n3\n4\n5"), MediaPart("image/png")))
     before = len(recording.text)
-    recording.screen.show_full_result(1)
+    recording.view.show_full_result(1)
 
     assert "1\n2\n3\n4\n5\n[image/png]\n" == recording.text[before:]
 
 
 def test_progress_stays_on_one_line_until_the_next_output():
     steps = [CallProgressed("1", ToolProgress(number, 3, f"at {number}")) for number in (1, 2)]
-    recording = RecordingScreen(terminal=True).show(*steps, result(TextPart("ok")))
+    recording = RecordingView(terminal=True).show(*steps, result(TextPart("ok")))
     passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", recording.text).split("\r")
 
     assert ["  ⋯ 1/3 at 1", "  ⋯ 2/3 at 2", "  ⎿ ok\n"] == [each for each in passages if each.strip()]
 
 
 def test_waiting_is_shown_until_the_next_output():
-    recording = RecordingScreen(terminal=True)
-    recording.screen.show_waiting()
+    recording = RecordingView(terminal=True)
+    recording.view.show_waiting()
     recording.show(Text("Hi."), *call(), CallStarted(call()[-1]), result(TextPart("ok")), RoundEnded(Reply(), (), None))
     passages = re.sub(r"\x1b\[[0-9;]*[mK]", "", recording.text).split("\r")
 
@@ -98,11 +98,11 @@ def test_waiting_is_shown_until_the_next_output():
 
 
 def test_progress_is_not_written_to_a_file():
-    assert "" == RecordingScreen().show(CallProgressed("1", ToolProgress(1))).text
+    assert "" == RecordingView().show(CallProgressed("1", ToolProgress(1))).text
 
 
 def test_model_text_can_be_left_out():
-    recording = RecordingScreen(show_text=False).show(Text("a"), *call())
+    recording = RecordingView(show_text=False).show(Text("a"), *call())
 
     assert '● f {"a": 1}\n' == recording.text
 
@@ -110,26 +110,26 @@ def test_model_text_can_be_left_out():
 def test_long_lines_are_not_broken_and_markup_is_text():
     text = "[bold]" + "word " * 40
 
-    assert text == RecordingScreen().show(Text(text)).text
+    assert text == RecordingView().show(Text(text)).text
 
 
 def test_with_several_calls_each_result_names_its_tool():
-    recording = RecordingScreen().show(*call(), *call("g"), result(TextPart("a\nb")), Usage(), Stop("tool_use"))
+    recording = RecordingView().show(*call(), *call("g"), result(TextPart("a\nb")), Usage(), Stop("tool_use"))
 
     assert '● f {"a": 1}\n● g {"a": 1}\n  ⎿ f: a\n    b\n' == recording.text
 
 
 def test_a_tools_final_answer_is_shown_and_a_streamed_answer_is_not():
-    recording = RecordingScreen().show(Text("Hi."), RoundEnded(Reply(text="Hi."), (), "Hi."))
+    recording = RecordingView().show(Text("Hi."), RoundEnded(Reply(text="Hi."), (), "Hi."))
     recording.show(RoundEnded(Reply(), (), "That is all."))
 
     assert "Hi.\nThat is all.\n" == recording.text
 
 
 def test_notes_have_lines_of_their_own():
-    recording = RecordingScreen().show(Text("a"))
-    recording.screen.note("b")
-    recording.screen.error("c\x1b[2J")
-    recording.screen.write_line("d")
+    recording = RecordingView().show(Text("a"))
+    recording.view.note("b")
+    recording.view.error("c\x1b[2J")
+    recording.view.write_line("d")
 
     assert "a\nb\nc␛[2J\nd\n" == recording.text
