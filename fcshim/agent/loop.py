@@ -1,9 +1,9 @@
-"""The loop model -> tools -> model, until the model answers without a call. `run` is the same loop with events.
+"""The loop model -> tools -> model, until the model answers without a call. Client, agents and the proxy use it.
 
 Rule: the model gets every error of a call as its result. The calls of a truncated reply are not executed.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -13,6 +13,7 @@ from fcshim.events import ToolCallEnd
 from fcshim.messages import AssistantMessage, Message, TextPart, ToolCall
 from fcshim.reply import Reply
 from fcshim.tools import Executor
+from fcshim.tools.executor import CallListener
 
 DEFAULT_MAX_ROUNDS = 16
 """Replies of the model in one run: more than ordinary tasks need, few enough to stop a model that never answers."""
@@ -31,36 +32,74 @@ class Round(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
+def check_max_rounds(max_rounds: int) -> None:
+    """Raise `ConfigError` if no round is allowed."""
+    if max_rounds < 1:
+        raise ConfigError("max_rounds must be at least 1")
+
+
+class AgentLoop:
+    """The rounds of one run: send `messages` to the model, pass its reply to `run_tools`, until the loop is `finished`.
+
+    `own_tools` are the names of the tools that run here (default: all). If a reply has valid calls of other tools, only
+    its own calls are executed and the loop ends: the caller answers the rest.
+    """
+
+    def __init__(
+        self,
+        tools: Executor,
+        messages: Sequence[Message] = (),
+        *,
+        max_rounds: int = DEFAULT_MAX_ROUNDS,
+        own_tools: Collection[str] | None = None,
+    ) -> None:
+        """Raises `ConfigError` for `max_rounds` below 1."""
+        check_max_rounds(max_rounds)
+        self.messages = tuple(messages)
+        self.finished = False
+        self._tools = tools
+        self._max_rounds = max_rounds
+        self._rounds_left = max_rounds
+        self._own_tools = own_tools
+
+    async def run_tools(self, reply: Reply, listener: CallListener = lambda _: None) -> None:
+        """Execute the calls of a reply; append the reply and the results to `messages`.
+
+        Raises `ModelOutputError` (kind `max_rounds`) if the last allowed reply has calls; these are not executed.
+        """
+        calls = executable_calls(reply)
+        other_calls = [call for call in calls if call.error is None and not self._is_own(call)]
+        executed = [call for call in calls if self._is_own(call)] if other_calls else calls
+        self.finished = bool(other_calls) or not calls
+        self._rounds_left -= 1
+        if not (self._rounds_left or self.finished):
+            message = f"the model still calls tools in reply {self._max_rounds}, the last one"
+            raise ModelOutputError(message, kind="max_rounds")
+        results = await self._tools.execute(executed, listener)
+        kept = [call for call in calls if call in executed or call in other_calls]
+        self.messages += (assistant_message(reply, kept), *results)
+
+    def _is_own(self, call: ToolCallEnd) -> bool:
+        return self._own_tools is None or call.tool_call_name in self._own_tools
+
+
 async def rounds(
     ask: Ask, messages: Sequence[Message], tools: Executor, *, max_rounds: int = DEFAULT_MAX_ROUNDS
 ) -> AsyncIterator[Round]:
     """Let the model call `tools` until it answers; yield every round, the last one with the answer.
 
-    Raises `ModelOutputError` (kind `max_rounds`) if the last allowed reply still has calls; these are not executed.
+    Raises `ConfigError` and `ModelOutputError` as `AgentLoop` does.
     """
-    if max_rounds < 1:
-        raise ConfigError("max_rounds must be at least 1")
-    conversation = tuple(messages)
-    for number in range(1, max_rounds + 1):
-        reply = await ask(conversation)
-        calls = executable_calls(reply)
-        if calls and number == max_rounds:
-            raise max_rounds_error(max_rounds)
-        results = await tools.execute(calls)
-        conversation += (assistant_message(reply, calls), *results)
-        yield Round(reply, conversation)
-        if not calls:
-            return
+    loop = AgentLoop(tools, messages, max_rounds=max_rounds)
+    while not loop.finished:
+        reply = await ask(loop.messages)
+        await loop.run_tools(reply)
+        yield Round(reply, loop.messages)
 
 
 def executable_calls(reply: Reply) -> tuple[ToolCallEnd, ...]:
     """Return the calls of a reply to execute: none if it was truncated."""
     return reply.tool_calls if reply.stop_reason in _EXECUTABLE_STOPS else ()
-
-
-def max_rounds_error(max_rounds: int) -> ModelOutputError:
-    """Make the error for a model that calls tools in its last allowed reply."""
-    return ModelOutputError(f"the model still calls tools in reply {max_rounds}, the last one", kind="max_rounds")
 
 
 def assistant_message(reply: Reply, calls: Sequence[ToolCallEnd]) -> AssistantMessage:

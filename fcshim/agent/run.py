@@ -11,10 +11,10 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, assistant_message, executable_calls, max_rounds_error
-from fcshim.errors import ConfigError, UpstreamError
-from fcshim.events import Error, Event, ToolCallEnd
-from fcshim.messages import Message, TextPart, Tool, ToolMessage, UserMessage, text_of
+from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, AgentLoop, check_max_rounds
+from fcshim.errors import UpstreamError
+from fcshim.events import Error, Event
+from fcshim.messages import Message, TextPart, Tool, UserMessage, text_of
 from fcshim.reply import Reply, fold
 from fcshim.tools import CallEvent, CallFinished, Executor
 
@@ -47,8 +47,7 @@ class Agent:
     """A model with tools. The tools may change between rounds; each request offers the current ones."""
 
     def __init__(self, ask: AskModel, tools: Executor, *, max_rounds: int = DEFAULT_MAX_ROUNDS) -> None:
-        if max_rounds < 1:
-            raise ConfigError("max_rounds must be at least 1")
+        check_max_rounds(max_rounds)
         self._ask = ask
         self._tools = tools
         self._max_rounds = max_rounds
@@ -60,28 +59,25 @@ class Agent:
         allowed reply still has calls; these are not executed.
         """
         given = [UserMessage((TextPart(messages),))] if isinstance(messages, str) else messages
-        conversation: tuple[Message, ...] = tuple(given)
-        for number in range(1, self._max_rounds + 1):
+        loop = AgentLoop(self._tools, given, max_rounds=self._max_rounds)
+        answer: str | None = None
+        while answer is None:
             reply_events: list[Event] = []
-            async with aclosing(self._ask(conversation, self._tools.definitions)) as replies:
+            async with aclosing(self._ask(loop.messages, self._tools.definitions)) as replies:
                 async for event in replies:
                     reply_events.append(event)
                     yield event
             reply = _fold_reply(reply_events)
-            calls = executable_calls(reply)
-            if calls and number == self._max_rounds:
-                raise max_rounds_error(self._max_rounds)
             results: list[CallFinished] = []
-            async with aclosing(self._execute(calls)) as call_events:
+            async with aclosing(_run_tools(loop, reply)) as call_events:
                 async for call_event in call_events:
                     yield call_event
                     if isinstance(call_event, CallFinished):
                         results.append(call_event)
-            ended = _end_round(conversation, reply, calls, results)
-            yield ended
-            if ended.answer is not None:
-                return
-            conversation = ended.messages
+            answer = _final_answer(results)
+            if answer is None and loop.finished:
+                answer = reply.text
+            yield RoundEnded(reply, loop.messages, answer)
 
     async def answer(self, messages: str | Sequence[Message]) -> RoundEnded:
         """Run until the model answers and return the last round's end. Raises as `run` does."""
@@ -92,18 +88,19 @@ class Agent:
         assert ended is not None
         return ended
 
-    async def _execute(self, calls: Sequence[ToolCallEnd]) -> AsyncGenerator[CallEvent, None]:
-        """Execute calls and yield their events while they run."""
-        queue: asyncio.Queue[CallEvent | None] = asyncio.Queue()
-        running = asyncio.create_task(self._tools.execute(calls, queue.put_nowait))
-        running.add_done_callback(lambda _: queue.put_nowait(None))
-        try:
-            while (event := await queue.get()) is not None:
-                yield event
-            await running
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+
+async def _run_tools(loop: AgentLoop, reply: Reply) -> AsyncGenerator[CallEvent, None]:
+    """Execute the calls of a reply and yield their events while they run."""
+    queue: asyncio.Queue[CallEvent | None] = asyncio.Queue()
+    running = asyncio.create_task(loop.run_tools(reply, queue.put_nowait))
+    running.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 def _fold_reply(events: Sequence[Event]) -> Reply:
@@ -113,13 +110,7 @@ def _fold_reply(events: Sequence[Event]) -> Reply:
     return fold(events)
 
 
-def _end_round(
-    conversation: tuple[Message, ...], reply: Reply, calls: Sequence[ToolCallEnd], results: Sequence[CallFinished]
-) -> RoundEnded:
-    """Make the end of a round, with the results in the order of the calls."""
-    by_id: dict[str, ToolMessage] = {result.message.tool_call_id: result.message for result in results}
-    messages = (*conversation, assistant_message(reply, calls), *(by_id[call.tool_call_id] for call in calls))
+def _final_answer(results: Sequence[CallFinished]) -> str | None:
+    """Return the text of the results that end the turn; None if there is none."""
     final = [text_of(result.message.content) for result in results if result.final]
-    if final:
-        return RoundEnded(reply, messages, "\n".join(final))
-    return RoundEnded(reply, messages, None if calls else reply.text)
+    return "\n".join(final) if final else None

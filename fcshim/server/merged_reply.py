@@ -22,7 +22,7 @@ _CallEventT = TypeVar("_CallEventT", ToolCallStart, ToolCallChunk, ToolCallEnd)
 
 
 class MergedReply:
-    """One reply with one choice. `server_tools` are the names of the tools that run in the proxy.
+    """One reply with one choice. `server_tools` are the names of the tools that run in this proxy.
 
     `finished` becomes true with the stop or error event that the client gets. `max_reply` limits the characters of all
     rounds together, which are kept because the next round sends them to the model again.
@@ -32,10 +32,6 @@ class MergedReply:
         self.finished = False
         self.last_round = Reply()
         """The folded reply of the last round that ended."""
-        self.server_calls: tuple[ToolCallEnd, ...] = ()
-        """The calls of that round that the proxy has to execute."""
-        self.has_client_calls = False
-        """Whether that round also has calls for the client."""
         self._server_tools = frozenset(server_tools)
         self._chars_left = max_reply
         self._round_events: list[Event] = []
@@ -129,10 +125,9 @@ class MergedReply:
     def _end_round(self, event: Stop) -> list[Event]:
         self.last_round = fold([*self._round_events, event])
         self._usages.append(self.last_round.usage)
-        calls = executable_calls(self.last_round)
-        self.server_calls = tuple(call for call in calls if call.tool_call_id in self._hidden_ids)
-        self.has_client_calls = any(call.error is None and call not in self.server_calls for call in calls)
-        return [] if self.server_calls else [final for _, final in self.close()]
+        if any(call.tool_call_id in self._hidden_ids for call in executable_calls(self.last_round)):
+            return []
+        return [final for _, final in self.close()]
 
     def _with_client_index(self, event: _CallEventT) -> _CallEventT:
         number = self._client_indexes[event.tool_call_id]

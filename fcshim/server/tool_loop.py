@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fcshim.agent.loop import assistant_message, executable_calls, max_rounds_error
+from fcshim.agent.loop import AgentLoop, assistant_message, executable_calls
 from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.messages import AssistantMessage, Message, Request
@@ -32,18 +32,16 @@ class ToolLoop:
     ) -> None:
         self.request = request
         self._first_request = request
-        self._executor = executor
+        self._server_tools = executor.registry.get_names()
+        self._loop = AgentLoop(executor, max_rounds=max_rounds, own_tools=self._server_tools)
         self._max_reply = max_reply
         self._reply = self._new_reply()
-        self._rounds_left = max_rounds
-        self._max_rounds = max_rounds
         self._store_turn = store_turn
-        self._added_messages: tuple[Message, ...] = ()
 
     @property
     def has_run_tools(self) -> bool:
         """Whether calls have been executed, so that the reply can no longer be restarted."""
-        return bool(self._added_messages)
+        return bool(self._loop.messages)
 
     def restart(self) -> None:
         """Discard the reply so far, for another attempt."""
@@ -57,9 +55,9 @@ class ToolLoop:
     def feed(self, batch: Batch) -> Batch:
         """Take the events of one upstream read; return those for the client. Raises `UpstreamError`."""
         visible = self._reply.feed(batch)
-        if self.finished and self._added_messages and not isinstance(visible[-1][1], Error):
+        if self.finished and self.has_run_tools and not isinstance(visible[-1][1], Error):
             last_message = assistant_message(self._reply.last_round, executable_calls(self._reply.last_round))
-            self._store_turn(self._reply.visible_message, (*self._added_messages, last_message))
+            self._store_turn(self._reply.visible_message, (*self._loop.messages, last_message))
         return visible
 
     async def run_tools(self) -> Batch:
@@ -68,22 +66,15 @@ class ToolLoop:
         Returns the events that end the reply if the client has to answer the rest, else nothing. Raises
         `ModelOutputError` (kind `max_rounds`) if the model may not be asked again.
         """
-        reply = self._reply
-        self._rounds_left -= 1
-        if not self._rounds_left and not reply.has_client_calls:
-            raise max_rounds_error(self._max_rounds)
-        calls = executable_calls(reply.last_round)
-        executed = reply.server_calls if reply.has_client_calls else calls
-        results = await self._executor.execute(executed)
-        kept = [call for call in calls if call.error is None or call in executed]
-        self._added_messages += (assistant_message(reply.last_round, kept), *results)
-        if reply.has_client_calls:
-            self._store_turn(reply.visible_message, self._added_messages)
+        reply, loop = self._reply, self._loop
+        await loop.run_tools(reply.last_round)
+        if loop.finished:
+            self._store_turn(reply.visible_message, loop.messages)
             return reply.close()
         reply.start_round()
         # `tool_choice` keeps its value: a required call is one of the client's tools, so it stays required until then.
         self.request = msgspec.structs.replace(
-            self._first_request, messages=self._first_request.messages + self._added_messages
+            self._first_request, messages=self._first_request.messages + loop.messages
         )
         return []
 
@@ -99,4 +90,4 @@ class ToolLoop:
         return visible
 
     def _new_reply(self) -> MergedReply:
-        return MergedReply(self._executor.registry.get_names(), max_reply=self._max_reply)
+        return MergedReply(self._server_tools, max_reply=self._max_reply)

@@ -3,6 +3,7 @@
 import pytest
 
 from fcshim.agent import rounds, total_usage
+from fcshim.agent.loop import AgentLoop
 from fcshim.errors import ConfigError, ModelOutputError
 from fcshim.events import CallError, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, TextPart, ToolCall, ToolMessage, UserMessage
@@ -103,6 +104,33 @@ async def test_a_model_that_never_answers_is_stopped():
 async def test_at_least_one_round_is_needed():
     with pytest.raises(ConfigError, match="max_rounds"):
         await run(Script(ANSWER), max_rounds=0)
+
+
+def call(name, call_id, error=None):
+    return ToolCallEnd(call_id, name, '{"a": 1, "b": 2}', 0, error=error)
+
+
+async def ids_after(*calls):
+    """Run the calls where only `add` runs here; return the ids of the conversation's calls and results, and the end."""
+    loop = AgentLoop(Executor([add]), own_tools=["add"])
+    await loop.run_tools(Reply(tool_calls=calls, stop_reason="tool_use"))
+    message, *results = loop.messages
+    return [each.id for each in message.tool_calls], [each.tool_call_id for each in results], loop.finished
+
+
+async def test_valid_calls_of_other_tools_end_the_loop():
+    broken = CallError("malformed", "", "")
+
+    assert (["1", "2"], ["1"], True) == await ids_after(call("add", "1"), call("theirs", "2"))
+    assert (["1", "2"], ["1"], True) == await ids_after(
+        call("add", "1"), call("theirs", "2"), call("theirs", "3", error=broken)
+    )
+
+
+async def test_a_failed_call_of_another_tool_gets_a_result():
+    broken = CallError("malformed", "", "")
+
+    assert (["1", "2"], ["1", "2"], False) == await ids_after(call("add", "1"), call("theirs", "2", error=broken))
 
 
 def test_usage_adds_up():
