@@ -23,8 +23,8 @@ from fcshim import Client
 from fcshim.constrain.call_template import call_template_of
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.excluded_markers import text_excluding
-from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.token_limit import limit_tokens
+from fcshim.constrain.writer import write_gbnf
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.parse.tagged.tags import compile_tags

@@ -34,8 +34,8 @@ from fcshim.pipeline.exchange import Batch
 from fcshim.pipeline.retry import DEFAULT_MAX_RETRIES
 from fcshim.profiles import AUTO as AUTO_SETTING
 from fcshim.profiles import Profile, chosen_profile
+from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT
 from fcshim.prompt.dialect_folder import chosen_dialect
-from fcshim.prompt.shortening import DEFAULT_MAX_RESULT
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
 from fcshim.tools import AnyTool, Executor, Registry

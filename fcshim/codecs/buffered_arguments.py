@@ -1,10 +1,8 @@
 """Streamed arguments of one call, for clients that run a call as soon as its arguments parse (the AI SDK does).
 
 Rule: the last closing brace is buffered until the call has ended without error; after an error the arguments are
-invalidated (see `invalidate`). A client never holds complete arguments of a call that must not run.
+invalidated. A client never holds complete arguments of a call that must not run.
 """
-
-from fcshim.codecs.invalidate import invalidating_suffix
 
 
 class BufferedArguments:
@@ -46,3 +44,37 @@ class BufferedArguments:
         if fragment:
             self._sent.append(fragment)
         return fragment
+
+
+def invalidating_suffix(arguments: str) -> str:
+    """Return the characters that make a prefix of one JSON object invalid: neither JSON nor a prefix of JSON.
+
+    They close a bracket that is not open. Measured: LangChain completes a truncated `{"path": "/e` to `{"path": "/e"}`
+    and runs the call, whatever the finish reason says; with the suffix it is an invalid call there, as in every strict
+    reader.
+    """
+    opened, in_string, escaped = _scan_brackets(arguments)
+    # After a backslash the first quote is an escaped character, so that a second one is needed to close the string.
+    quote = ('"' if escaped else "") + '"' if in_string else ""
+    if not arguments.strip():
+        return "{]"
+    return quote + ("}" if opened[-1:] == ["["] else "]")
+
+
+def _scan_brackets(text: str) -> tuple[list[str], bool, bool]:
+    """Return the brackets open at the end, whether the end is inside a string, and whether a backslash precedes it."""
+    opened: list[str] = []
+    in_string = escaped = False
+    for character in text:
+        if escaped:
+            escaped = False
+        elif in_string:
+            escaped = character == "\\"
+            in_string = character != '"'
+        elif character == '"':
+            in_string = True
+        elif character in "{[":
+            opened.append(character)
+        elif character in "}]" and opened:
+            opened.pop()
+    return opened, in_string, escaped

@@ -3,7 +3,6 @@
 Rule: the reply ends with one `Stop` if the upstream ended it properly, else with one `Error`. Later bytes are ignored.
 """
 
-import json
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -11,7 +10,7 @@ import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
-from fcshim.codecs.json_writer import repair_surrogates_in
+from fcshim.codecs.json_text import is_json, read_json
 from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
@@ -88,35 +87,20 @@ class SingleChoiceDecoder:
 
 
 def read_document(document: bytes, decode: Callable[[bytes], T]) -> T:
-    """Decode a JSON document, accepting invalid UTF-8, lone surrogates and raw control characters.
+    """Decode a document of a reply.
 
-    Raises `UpstreamError` where the document is not JSON or has another shape, which often is an error report in
-    another API's form.
+    Raises `UpstreamError` where it is not JSON or has another shape, which often is an error report in another API's
+    form.
     """
-    try:
-        return decode(document)
-    except (ValueError, RecursionError):
-        pass
-    problem = ""
-    try:
-        value = json.loads(document.decode("utf-8", "replace"), strict=False)
-        problem = find_error_message(value)
-        return decode(msgspec.json.encode(repair_surrogates_in(value)))
-    except (ValueError, RecursionError):
-        if problem:
-            raise upstream_failure(problem) from None
-        raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}") from None
+    decoded = read_json(document, decode)
+    if decoded is not None:
+        return decoded
+    problem = find_error_message(read_json(document, msgspec.json.decode))
+    if problem:
+        raise upstream_failure(problem)
+    raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}")
 
 
 def upstream_failure(message: str) -> UpstreamError:
     """Create the error for a failure that the upstream reported in its reply."""
     return UpstreamError(f"the upstream failed: {message}", kind=error_kind(message))
-
-
-def is_json(document: bytes) -> bool:
-    """Tell whether a document is complete JSON."""
-    try:
-        msgspec.json.decode(document)
-    except (ValueError, RecursionError):
-        return False
-    return True

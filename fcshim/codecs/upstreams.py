@@ -3,14 +3,17 @@
 Rule: an API is a row of `UPSTREAMS`; whatever differs between upstreams apart from their wire formats stands here.
 """
 
+import hashlib
+import re
 from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from fcshim.codecs.anthropic import ANTHROPIC
 from fcshim.codecs.anthropic.upstream_request import VERSION
 from fcshim.codecs.base import Codec
 from fcshim.codecs.gemini import GEMINI
-from fcshim.codecs.name_rules import NameRules
 from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
@@ -20,6 +23,37 @@ ToolSupportSource = Literal["always", "props", "show"]
 chat template in llama-server's `/props`, and a server without that endpoint may be tried; `show`: from the list of
 capabilities in Ollama's `/api/show`."""
 UpstreamApi = Literal["openai", "responses", "anthropic", "gemini", "ollama", "llamacpp"]
+
+_HASH_CHARS = 8
+"""Length of the hash suffix, which distinguishes names that differ only in forbidden characters."""
+
+
+class NameRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The syntax of tool names in one API: patterns for a forbidden and a first character, and the maximum length.
+
+    Sanitizing is a pure function of the name, so that every turn sends the same name.
+    """
+
+    forbidden_chars: str = r"[^A-Za-z0-9_-]"
+    first_char: str = r"[A-Za-z0-9_-]"
+    max_length: int = 64
+
+    def is_valid(self, name: str) -> bool:
+        """Tell whether the API accepts `name`."""
+        return (
+            bool(re.match(self.first_char, name))
+            and len(name) <= self.max_length
+            and not re.search(self.forbidden_chars, name)
+        )
+
+    def sanitize(self, name: str) -> str:
+        """Return `name` if it is valid, else a valid name with a hash of the original, so that names stay distinct."""
+        if self.is_valid(name):
+            return name
+        digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_HASH_CHARS]
+        plain = re.sub(self.forbidden_chars, "_", name)
+        prefix = "" if re.match(self.first_char, plain) else "f_"
+        return f"{prefix}{plain}"[: self.max_length - _HASH_CHARS - 1] + "_" + digest
 
 
 OPENAI_NAME_RULES = NameRules()

@@ -18,13 +18,12 @@ from fcshim.constrain.calls import call_marker, grammar_of_calls, grammar_of_doc
 from fcshim.constrain.derivative import derivative
 from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
 from fcshim.constrain.free_text import is_unambiguous_marker
-from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import ROOT, Grammar, LiteralText, series
-from fcshim.constrain.lark import write_lark
 from fcshim.constrain.reasoning import ReasoningSyntax, reasoning_of
 from fcshim.constrain.response_format import FIELD, is_any_object, requested_schema, without_format
 from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.triggers import lazy_fields, partial_marker_trigger
+from fcshim.constrain.writer import write_gbnf, write_lark
 from fcshim.events import JSON
 from fcshim.messages import Request, Tool
 from fcshim.parse.dialect import Dialect

@@ -1,4 +1,4 @@
-"""The base class of the grammar writers: the traversal of a grammar, and quoted text.
+"""Writes a grammar as text: as GBNF for llama.cpp, or as Lark in llguidance's variant.
 
 Rule: rules are written from a worklist, in the order of their first reference: chains of rules may be hundreds long, so
 recursion would be too deep.
@@ -6,12 +6,35 @@ recursion would be too deep.
 
 from abc import ABC, abstractmethod
 
-from fcshim.constrain.grammar import ROOT, Alternation, Chars, Expression, Grammar, LiteralText, Repeat, RuleRef, Series
+from fcshim.constrain.grammar import (
+    ROOT,
+    Alternation,
+    Chars,
+    Expression,
+    Grammar,
+    LiteralText,
+    Repeat,
+    RuleRef,
+    Series,
+    repeat_limit,
+)
 
 _ESCAPES = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"})
+_BLOCK = 64
 
 
-class RuleWriter(ABC):
+def write_gbnf(grammar: Grammar) -> str:
+    """Write the grammar for llama.cpp, without unreachable rules."""
+    return "".join(f"{name} ::= {text}\n" for name, text in _GbnfWriter(grammar).write_rules().items())
+
+
+def write_lark(grammar: Grammar) -> str:
+    """Write the grammar for llguidance (vLLM, SGLang, llama.cpp built with it), without unreachable rules."""
+    rules = _LarkWriter(grammar).write_rules()
+    return "start: ROOT\n" + "".join(f"{name}: {text}\n" for name, text in rules.items())
+
+
+class _RuleWriter(ABC):
     """Writes one grammar; `_lines` maps each written rule's name in the output format to its text, the root first."""
 
     def __init__(self, grammar: Grammar) -> None:
@@ -93,3 +116,92 @@ class RuleWriter(ABC):
         """Write a set of characters as ranges, without delimiters."""
         ends = ((self._range_end(low), self._range_end(high)) for low, high in part.ranges)
         return "".join(low if low == high else f"{low}-{high}" for low, high in ends)
+
+
+class _GbnfWriter(_RuleWriter):
+    """Writes no repetition count above 2,000, the most that llama.cpp unrolls.
+
+    Longer ones are written as blocks of blocks, and a repeated group becomes a rule of its own, since unrolling
+    multiplies nested counts.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        super().__init__(grammar)
+        self._blocks: dict[str, str] = {}
+        self._groups: dict[str, str] = {}
+
+    def _rule_name(self, name: str) -> str:
+        return name
+
+    def _repetition(self, inner: str, part: Repeat) -> str:
+        least, most = part.least, repeat_limit(part, self._limits)
+        if inner.startswith("(") and (most != 1 or "{" in inner):
+            inner = self._group(inner)
+        if most is None:
+            return f"{inner}*" if not least else f"{inner}{{{least},}}"
+        return " ".join(filter(None, [self._exactly(inner, least), self._up_to(inner, most - least)])) or '""'
+
+    def _exactly(self, inner: str, count: int) -> str:
+        blocks, rest = divmod(count, _BLOCK) if count > 2 * _BLOCK else (0, count)
+        texts = [f"{self._block(inner)}{{{blocks}}}"] if blocks else []
+        return " ".join([*texts, *([inner if rest == 1 else f"{inner}{{{rest}}}"] if rest else [])])
+
+    def _up_to(self, inner: str, count: int) -> str:
+        if count <= 2 * _BLOCK:
+            return "" if not count else f"{inner}?" if count == 1 else f"{inner}{{0,{count}}}"
+        blocks, rest = divmod(count, _BLOCK)
+        block = self._block(inner)
+        fewer = f"{block}{{0,{blocks - 1}}} {inner}{{0,{_BLOCK - 1}}}"
+        return f"({fewer} | {block}{{{blocks}}}" + (f" {inner}{{0,{rest}}})" if rest else ")")
+
+    def _group(self, inner: str) -> str:
+        if inner not in self._groups:
+            name = self._groups[inner] = f"group{len(self._groups)}"
+            self._lines[name] = inner[1:-1]
+        return self._groups[inner]
+
+    def _block(self, inner: str) -> str:
+        if inner not in self._blocks:
+            name = self._blocks[inner] = f"block{len(self._blocks)}"
+            self._lines[name] = f"{inner}{{{_BLOCK}}}"
+        return self._blocks[inner]
+
+    def _char_class(self, part: Chars) -> str:
+        return f"[{self._ranges(part)}]"
+
+    def _range_end(self, point: int) -> str:
+        char = chr(point)
+        return char if char.isascii() and char.isalnum() else self._escaped_code_point(point)
+
+    def _escaped_code_point(self, point: int) -> str:
+        # Not `\xNN`: xgrammar, which reads GBNF too, takes following hexadecimal letters for further digits.
+        return f"\\u{point:04X}" if point < 0x10000 else f"\\U{point:08X}"
+
+
+class _LarkWriter(_RuleWriter):
+    """Writes the whole grammar as one terminal composed of terminals.
+
+    As parser rules, alternatives with a common prefix would be tokenized by the lexer in one way only, which excludes
+    valid texts.
+    """
+
+    def _rule_name(self, name: str) -> str:
+        return name.upper().replace("-", "_")
+
+    def _repetition(self, inner: str, part: Repeat) -> str:
+        least, most = part.least, repeat_limit(part, self._limits)
+        if most == 0:
+            return '""'
+        if (least, most) == (0, 1):
+            return f"{inner}?"
+        return f"{inner}{{{least},{'' if most is None else most}}}"
+
+    def _char_class(self, part: Chars) -> str:
+        return f"/[{self._ranges(part)}]/"
+
+    def _range_end(self, point: int) -> str:
+        char = chr(point)
+        return char if char.isascii() and char.isalnum() else f"\\x{{{point:X}}}"
+
+    def _escaped_code_point(self, point: int) -> str:
+        return f"\\u{point:04x}" if point < 0x10000 else chr(point)

@@ -7,7 +7,7 @@ text.
 
 import msgspec
 
-from fcshim.codecs.name_rules import NameRules
+from fcshim.codecs.upstreams import NameRules
 from fcshim.events import Event, Stop, Text, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import (
     AssistantMessage,

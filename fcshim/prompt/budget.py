@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.messages import AssistantMessage, Message, ToolMessage, text_of
+from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT, shorten_content
 from fcshim.prompt.listing import Listings
-from fcshim.prompt.shortening import DEFAULT_MAX_RESULT, shorten_content
 from fcshim.prompt.steps import Step
 
 CHARACTERS_PER_TOKEN = 4

@@ -1,12 +1,18 @@
-"""The content parts of messages: joining, escaping, and placeholders for media.
+"""The content parts of messages: joining, escaping, shortening, and placeholders for media.
 
 Rule: adjacent text parts are always joined before they are escaped, since a marker could be split over two of them.
+A long result is shortened to its start and end, depending only on the text and the limit, so that every request writes
+it the same way.
 """
 
 from collections.abc import Iterable
 
-from fcshim.messages import Content, MediaPart, TextPart, placeholder
+from fcshim.messages import Content, MediaPart, TextPart, placeholder, text_of
 from fcshim.prompt.escape import Escaper
+
+DEFAULT_MAX_RESULT = 64 * 1024
+"""Characters of one result, about 16,000 tokens: half of the context with which local models are usually run. A longer
+result leaves too little context for the reply, and an engine that shifts its context drops the tools from it."""
 
 
 def escape_content(content: Content, escape: Escaper, *, media: bool = True) -> Content:
@@ -47,3 +53,20 @@ def join_contents(contents: Iterable[Content], separator: str) -> Content:
             gap = ""
     end_text()
     return tuple(parts)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Keep `limit` characters of the text, two thirds from its start and the rest from its end; 0 keeps all."""
+    if not limit or len(text) <= limit:
+        return text
+    tail = limit // 3
+    head = limit - tail
+    return f"{text[:head]}\n[... {len(text) - limit:,} characters left out ...]\n{text[len(text) - tail :]}"
+
+
+def shorten_content(content: Content, limit: int) -> Content:
+    """Shorten the text of a result; media parts are kept."""
+    text = text_of(content)
+    if not limit or len(text) <= limit:
+        return content
+    return (TextPart(shorten(text, limit)), *(part for part in content if isinstance(part, MediaPart)))

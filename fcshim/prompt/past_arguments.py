@@ -9,7 +9,7 @@ import json
 from fcshim.events import JSON
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.shortening import shorten
+from fcshim.prompt.content_parts import shorten
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.strict_json import parse_strict_json
 

@@ -1,11 +1,26 @@
-"""A limit on waiting: cancels its task if one wait takes too long.
+"""Limits on waiting, and a timer that cancels its task if one wait takes too long.
 
-Rule: one timer per reply instead of one per read. A read only moves the expiry, which the timer checks when it fires.
+Rule: every wait has a limit, and each kind of wait its own. One timer serves a whole reply instead of one per read: a
+read only moves the expiry, which the timer checks when it fires.
 """
 
 import asyncio
 
+import msgspec
+
 from fcshim.errors import UpstreamError
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """Timeouts in seconds: to connect, until the first byte of the body, and between two reads of it.
+
+    `page` is for the whole of a small reply, such as the list of models, which needs no inference.
+    """
+
+    connect: float = 10.0
+    first_chunk: float = 600.0
+    chunk: float = 300.0
+    page: float = 30.0
 
 
 class Deadline:

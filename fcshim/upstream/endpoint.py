@@ -6,9 +6,11 @@ the engine stop generating.
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
 
 import aiohttp
 import httpx
@@ -20,17 +22,16 @@ from fcshim.codecs.sse import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
 from fcshim.errors import UpstreamError
-from fcshim.upstream.address import api_url, root_url
-from fcshim.upstream.deadline import Deadline
+from fcshim.upstream.deadline import Deadline, Timeouts
 from fcshim.upstream.reply import Headers, UpstreamReply
 from fcshim.upstream.session import connection_reused, new_session, request_target
-from fcshim.upstream.timeouts import Timeouts
 from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
 
 _WRITE_SIZE = 2**18
 """Bytes of a request body per write."""
 _MAX_FETCHED = 4 * 2**20
 """Bytes that `fetch` reads; the longest lists of models in use take a few hundred KB."""
+_VERSION_PATTERN = re.compile(r"/v\d")
 _JSON_HEADERS = [(b"content-type", b"application/json")]
 
 _DEFAULT_TIMEOUTS = Timeouts()
@@ -210,3 +211,18 @@ def key_header(kind: UpstreamKind, key: bytes) -> tuple[bytes, bytes]:
 async def _split_body(content: bytes) -> AsyncIterator[bytes]:
     for start in range(0, len(content), _WRITE_SIZE):
         yield content[start : start + _WRITE_SIZE]
+
+
+def api_url(url: str, version: str = "/v1") -> str:
+    """Return the URL to which paths such as `/chat/completions` are appended.
+
+    `version` is added unless the path names one anywhere (`/v1`, `/api/paas/v4`, `/v1beta/openai`).
+    """
+    url = url.rstrip("/")
+    return url if _VERSION_PATTERN.search(urlsplit(url).path) else url + version
+
+
+def root_url(url: str) -> str:
+    """Return the URL without the versioned part of its path."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{_VERSION_PATTERN.split(parts.path, maxsplit=1)[0]}"

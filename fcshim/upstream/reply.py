@@ -12,10 +12,9 @@ import httpx
 
 from fcshim.config import Secret
 from fcshim.errors import UpstreamError
-from fcshim.upstream.deadline import Deadline
+from fcshim.upstream.deadline import Deadline, Timeouts
 from fcshim.upstream.direct_reader import DirectReader, Sink
 from fcshim.upstream.session import current_response
-from fcshim.upstream.timeouts import Timeouts
 from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
 
 Headers = Sequence[tuple[bytes, bytes]]

@@ -6,7 +6,7 @@ Rule: a text is admitted if all of it is consumed and the grammar may end there.
 import pytest
 
 from fcshim.constrain.grammar import ROOT, Alternation, Chars, Expression, Grammar, LiteralText, Repeat, RuleRef, Series
-from fcshim.constrain.lark import write_lark
+from fcshim.constrain.writer import write_lark
 
 
 class Matcher:

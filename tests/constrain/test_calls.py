@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 from fcshim.constrain.call_template import MOST_CALLS, call_template_of
 from fcshim.constrain.calls import call_marker, grammar_of_calls, grammar_of_document
 from fcshim.constrain.free_text import free_text
-from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import ROOT, Grammar, LiteralText
 from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.values import Rules
+from fcshim.constrain.writer import write_gbnf
 from fcshim.events import ToolCallEnd
 from fcshim.messages import Tool
 from fcshim.parse.dialect import Dialect

@@ -13,7 +13,6 @@ from fcshim.constrain.call_template import call_template_of, write_partial_calls
 from fcshim.constrain.calls import grammar_of_calls
 from fcshim.constrain.constraint import constraint_for, constraint_for_rest
 from fcshim.constrain.derivative import MAX_CONTINUATIONS, derivative
-from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import (
     ROOT,
     Expression,
@@ -26,6 +25,7 @@ from fcshim.constrain.grammar import (
     choice,
     series,
 )
+from fcshim.constrain.writer import write_gbnf
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas

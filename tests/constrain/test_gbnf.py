@@ -1,7 +1,7 @@
 """GBNF within llama.cpp's limit: it unrolls nested repetitions, and allows 2,000."""
 
-from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import ROOT, Expression, Grammar, LiteralText, Repeat, RuleRef, chars, series
+from fcshim.constrain.writer import write_gbnf
 
 
 def written(root: Expression, **rules: Expression) -> dict[str, str]:

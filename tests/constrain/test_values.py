@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import ROOT, Grammar
 from fcshim.constrain.rules import Rules
 from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.values import arguments
+from fcshim.constrain.writer import write_gbnf
 from tests.constrain import schemas
 from tests.constrain.sampler import sample
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from fcshim.constrain.call_template import call_template_of
 from fcshim.constrain.calls import call_marker, grammar_of_calls, grammar_of_document
 from fcshim.constrain.constraint import constraint_for
-from fcshim.constrain.gbnf import write_gbnf
 from fcshim.constrain.grammar import Grammar
 from fcshim.constrain.token_limit import limit_tokens
+from fcshim.constrain.writer import write_gbnf
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
 from tests.constrain import schemas

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fcshim.codecs.name_rules import NameRules
+from fcshim.codecs.upstreams import NameRules
 from fcshim.events import (
     CallError,
     Error,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.codecs.name_rules import NameRules
+from fcshim.codecs.upstreams import NameRules
 from fcshim.events import CallError, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.pipeline.native import Native

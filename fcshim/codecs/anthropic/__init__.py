@@ -19,7 +19,7 @@ from fcshim.codecs.anthropic.reply import write_reply
 from fcshim.codecs.anthropic.request import read_request
 from fcshim.codecs.anthropic.upstream_request import write_request
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_chat.models import read_models
 from fcshim.codecs.single_choice import SingleChoiceDecoder
 from fcshim.errors import FcshimError

@@ -14,7 +14,7 @@ from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.anthropic.reply import message_dict, stop_fields, usage_dict
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.sse import EVENT_STREAM
 from fcshim.errors import UpstreamError
 from fcshim.events import (

@@ -5,7 +5,7 @@ Rule: a required field whose value is unknown (the creation time) gets a valid p
 
 from collections.abc import Sequence
 
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.events import JSON
 
 

@@ -6,7 +6,7 @@ kind is dropped. As in the API itself, a result must refer to a call, and call i
 
 from fcshim.codecs.anthropic.blocks import read_content, read_parts, read_signature
 from fcshim.codecs.fields import expect, field_error, read_field
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (

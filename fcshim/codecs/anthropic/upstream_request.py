@@ -4,13 +4,12 @@ Rule: it always asks for a stream. What the API cannot express is dropped or bec
 unsupported media, reasoning without the provider's signature. Empty texts are never sent, because the API rejects them.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.options import write_options
 from fcshim.codecs.base import UpstreamRequest
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import arguments_object, write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -143,16 +142,7 @@ def _thinking(message: AssistantMessage) -> Iterable[JSON]:
 
 
 def _call(call: ToolCall) -> JSON:
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": _arguments_object(call.arguments)}
-
-
-def _arguments_object(arguments: str) -> dict[str, JSON]:
-    """Read a call's arguments; the API accepts only an object, so anything else becomes an empty one."""
-    try:
-        value = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call.arguments)}
 
 
 def _content(content: Content | list[TextPart]) -> list[JSON]:

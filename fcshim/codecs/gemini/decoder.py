@@ -16,7 +16,7 @@ from fcshim.codecs.gemini.wire import (
     read_chunk,
     read_chunks,
 )
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage

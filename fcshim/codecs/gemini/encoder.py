@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.gemini.errors import write_error
 from fcshim.codecs.gemini.options import GeminiClientOptions
-from fcshim.codecs.gemini.reply import CallOutcomes, call_part, finish_fields, usage_dict, with_signature
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.gemini.reply import CallOutcomes, call_part, finish_fields, usage_dict, with_signature, write_error
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.sse import EVENT_STREAM, write_data
 from fcshim.errors import UpstreamError
 from fcshim.events import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.events import JSON
 
 _PREFIX = "models/"

@@ -1,6 +1,7 @@
-"""The client's whole reply: folded replies become candidates.
+"""The client's whole reply, and errors: folded replies become candidates.
 
-Rule: only calls that ended without error become function calls; the finish reason reports the others.
+Rule: only calls that ended without error become function calls; the finish reason reports the others. The name of an
+error's status follows from the HTTP status, as in all of Google's APIs.
 """
 
 from collections.abc import Sequence
@@ -9,12 +10,26 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini.options import GeminiClientOptions
-from fcshim.codecs.gemini.signatures import wrap
-from fcshim.codecs.json_writer import write_json
-from fcshim.errors import UpstreamError
+from fcshim.codecs.gemini.parts import wrap_signature
+from fcshim.codecs.json_text import write_json
+from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON, CallError, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
 from fcshim.reply import Reply
+
+_STATUS_NAMES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "INVALID_ARGUMENT",
+    413: "INVALID_ARGUMENT",
+    415: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
 
 
 class CallOutcomes:
@@ -76,7 +91,7 @@ def call_part(call: ToolCallEnd) -> dict[str, JSON]:
 
 def with_signature(part: dict[str, JSON], signature: str) -> dict[str, JSON]:
     """Return the part with its thought signature, if there is one."""
-    return {**part, "thoughtSignature": wrap(signature)} if signature else part
+    return {**part, "thoughtSignature": wrap_signature(signature)} if signature else part
 
 
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
@@ -108,3 +123,9 @@ def _candidate(index: int, reply: Reply, *, thoughts: bool) -> dict[str, JSON]:
     thought_parts = [{"text": reply.reasoning, "thought": True}] if thoughts and reply.reasoning else []
     content = {"parts": [*thought_parts, *parts, *calls] or [{"text": ""}], "role": "model"}
     return {"content": content, **finish_fields(reply.stop_reason, ending), "index": index}
+
+
+def write_error(error: FcshimError) -> bytes:
+    """Return the error body `{"error": {code, message, status, details}}`."""
+    status_name = _STATUS_NAMES.get(error.status, "INTERNAL" if error.status >= 500 else "FAILED_PRECONDITION")
+    return write_json({"error": {"code": error.status, "message": error.message, "status": status_name, "details": []}})

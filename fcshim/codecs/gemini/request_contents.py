@@ -6,10 +6,8 @@ open call of its function. A response to no call is rejected, as in the API itse
 
 from fcshim.codecs.fields import expect, field_error, read_field
 from fcshim.codecs.gemini.field_names import get_field, take_field
-from fcshim.codecs.gemini.function_responses import read_result
-from fcshim.codecs.gemini.media import read_media
-from fcshim.codecs.gemini.signatures import unwrap
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.gemini.parts import read_media, read_result, unwrap_signature
+from fcshim.codecs.json_text import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -103,7 +101,7 @@ class _GeminiContentReader:
         signature = ""
         for index, part in enumerate(parts):
             part_path = f"{path}.parts[{index}]"
-            signature = signature or unwrap(take_field(part, "thoughtSignature", str, "", f"{part_path}."))
+            signature = signature or unwrap_signature(take_field(part, "thoughtSignature", str, "", f"{part_path}."))
             call = take_field(part, "functionCall", dict, None, f"{part_path}.")
             if call is not None:
                 calls.append(self._read_call(call, f"call_{position}_{index}", f"{part_path}.functionCall"))

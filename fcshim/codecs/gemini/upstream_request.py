@@ -5,16 +5,13 @@ an object. The first call of a turn carries its thought signature, or the one th
 Gemini 3 rejects a call without any.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote
 
 from fcshim.codecs.base import UpstreamRequest
-from fcshim.codecs.gemini.function_responses import write_result
-from fcshim.codecs.gemini.media import write_media
 from fcshim.codecs.gemini.options import write_settings
-from fcshim.codecs.gemini.signatures import SKIP_VALIDATION
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.gemini.parts import SKIP_VALIDATION, write_media, write_result
+from fcshim.codecs.json_text import arguments_object, write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import (
@@ -124,18 +121,9 @@ def _turn(message: Message, names: dict[str, str]) -> tuple[str, list[JSON]]:
 def _calls(message: AssistantMessage) -> Iterable[JSON]:
     for position, call in enumerate(message.tool_calls):
         part: dict[str, JSON] = {
-            "functionCall": {"id": call.id, "name": call.name, "args": _arguments_object(call.arguments)}
+            "functionCall": {"id": call.id, "name": call.name, "args": arguments_object(call.arguments)}
         }
         yield {**part, "thoughtSignature": message.signature or SKIP_VALIDATION} if position == 0 else part
-
-
-def _arguments_object(arguments: str) -> dict[str, JSON]:
-    """Read a call's arguments; the API accepts only an object, so anything else becomes an empty one."""
-    try:
-        value = json.loads(arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _parts(content: Content) -> list[JSON]:

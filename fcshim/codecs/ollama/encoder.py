@@ -10,11 +10,10 @@ from typing import assert_never
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.json_writer import repair_surrogates
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.ndjson import NDJSON, PING, write_line
-from fcshim.codecs.ollama.errors import write_error
 from fcshim.codecs.ollama.options import OllamaClientOptions
-from fcshim.codecs.ollama.reply import Elapsed, common_fields, final_fields, write_call
+from fcshim.codecs.ollama.reply import Elapsed, common_fields, final_fields, write_call, write_error
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     CallError,
@@ -104,10 +103,10 @@ class OllamaEncoder:
                 assert_never(event)
 
     def _text_line(self, text: str) -> bytes:
-        return write_line(self._text_prefix + _json_string(text) + self._text_suffix)
+        return write_line(self._text_prefix + write_json(text) + self._text_suffix)
 
     def _reasoning_line(self, text: str) -> bytes:
-        return write_line(self._text_prefix + b'"","thinking":' + _json_string(text) + self._text_suffix)
+        return write_line(self._text_prefix + b'"","thinking":' + write_json(text) + self._text_suffix)
 
     def _write_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
         if event.error is not None:
@@ -144,11 +143,3 @@ class OllamaEncoder:
 
 def _error_line(error: Error) -> bytes:
     return write_line(write_error(UpstreamError(error.message, kind=error.kind)))
-
-
-def _json_string(text: str) -> bytes:
-    """Write a JSON string; lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
-    try:
-        return _to_json(text)
-    except UnicodeEncodeError:
-        return _to_json(repair_surrogates(text))

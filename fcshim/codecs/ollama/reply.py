@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.json_writer import repair_surrogates_in
+from fcshim.codecs.json_text import write_json
+from fcshim.codecs.ollama.models import timestamp
 from fcshim.codecs.ollama.options import OllamaClientOptions
-from fcshim.codecs.ollama.times import timestamp
-from fcshim.errors import UpstreamError
+from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -76,15 +76,8 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     if not valid_calls and any(error.kind == "truncated" for error in call_errors):
         reason = "max_tokens"
     content = _content(options, text, reply.reasoning if options.thinking else "", valid_calls)
-    body = {
-        **common_fields(identity),
-        **content,
-        **final_fields(reason, reply.usage, Elapsed(total=identity.elapsed())),
-    }
-    try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(repair_surrogates_in(body))
+    final = final_fields(reason, reply.usage, Elapsed(total=identity.elapsed()))
+    return write_json({**common_fields(identity), **content, **final})
 
 
 def _content(options: OllamaClientOptions, text: str, thinking: str, calls: Sequence[ToolCallEnd]) -> dict[str, JSON]:
@@ -107,3 +100,8 @@ def _write_loaded(options: OllamaClientOptions, identity: ReplyIdentity) -> byte
     return msgspec.json.encode(
         {**common_fields(identity), **_content(options, "", "", ()), "done": True, "done_reason": reason}
     )
+
+
+def write_error(error: FcshimError) -> bytes:
+    """Return the error body `{"error": message}`; the server sets the HTTP status."""
+    return msgspec.json.encode({"error": error.message})

@@ -3,11 +3,9 @@
 Rule: unknown fields are skipped and never an error. Arguments keep their bytes; they are not decoded and re-encoded.
 """
 
-import json
-
 import msgspec
 
-from fcshim.codecs.json_writer import repair_surrogates_in
+from fcshim.codecs.json_text import read_json
 from fcshim.events import JSON
 
 _NOTHING = msgspec.Raw(b"")
@@ -53,16 +51,4 @@ _decode = msgspec.json.Decoder(OllamaReplyLine).decode
 
 def read_line(line: bytes) -> OllamaReplyLine | None:
     """Decode one line; None if it is not a JSON object of this type."""
-    try:
-        return _decode(line)
-    except (ValueError, RecursionError):
-        return _read_lenient(line)
-
-
-def _read_lenient(line: bytes) -> OllamaReplyLine | None:
-    """Decode what strict decoders reject: invalid UTF-8, lone surrogates, raw control characters."""
-    try:
-        value = json.loads(line.decode("utf-8", "replace"), strict=False)
-        return _decode(msgspec.json.encode(repair_surrogates_in(value)))
-    except (ValueError, RecursionError):
-        return None
+    return read_json(line, _decode)

@@ -12,7 +12,7 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.buffered_arguments import BufferedArguments
-from fcshim.codecs.json_writer import repair_surrogates, repair_surrogates_in
+from fcshim.codecs.json_text import repair_surrogates, write_json
 from fcshim.codecs.openai_chat.reply import finish_reason
 from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.events import (
@@ -83,7 +83,7 @@ class _CallWriter(BufferedArguments):
 
     def _append(self, text: str, out: list[bytes]) -> None:
         if text:
-            out.append(self._before + _write_string(text) + self._after)
+            out.append(self._before + write_json(text) + self._after)
 
 
 class ChoiceWriter:
@@ -206,16 +206,4 @@ class ChoiceWriter:
         return None
 
     def _write_delta(self, delta: JSON, out: list[bytes]) -> None:
-        try:
-            written = _to_json(delta)
-        except UnicodeEncodeError:
-            written = _to_json(repair_surrogates_in(delta))
-        out.append(self._delta_prefix + written + self._tail)
-
-
-def _write_string(text: str) -> bytes:
-    """Write a JSON string; lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
-    try:
-        return _to_json(text)
-    except UnicodeEncodeError:
-        return _to_json(repair_surrogates(text))
+        out.append(self._delta_prefix + write_json(delta) + self._tail)

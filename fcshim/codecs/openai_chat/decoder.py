@@ -11,10 +11,11 @@ import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
+from fcshim.codecs.json_text import is_json
 from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.openai_chat.chunk_pattern import ChunkPattern, ChunkPatternFinder, read_string
 from fcshim.codecs.openai_chat.wire import ChatChoice, ChatChunk, ChatDelta, FunctionDelta, read_chunk
-from fcshim.codecs.single_choice import is_json, upstream_failure
+from fcshim.codecs.single_choice import upstream_failure
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import JSON, Error, Event, Reasoning, StopReason, Text, Usage

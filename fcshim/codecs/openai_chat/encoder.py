@@ -10,8 +10,7 @@ import msgspec
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat.choice_writer import ChoiceWriter, ChunkTemplates
-from fcshim.codecs.openai_chat.errors import write_error
-from fcshim.codecs.openai_chat.reply import sum_usage, usage_dict
+from fcshim.codecs.openai_chat.reply import sum_usage, usage_dict, write_error
 from fcshim.codecs.sse import EVENT_STREAM, PING, write_data
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Usage

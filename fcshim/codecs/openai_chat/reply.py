@@ -11,7 +11,8 @@ import msgspec
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
-from fcshim.errors import UpstreamError
+from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
+from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -110,3 +111,15 @@ def _write_call(call: ToolCallEnd, client_options: ChatClientOptions) -> dict[st
             "custom": {"name": call.tool_call_name, "input": text if isinstance(text, str) else str(text)},
         }
     return {"id": call.tool_call_id, "type": "function", "function": _write_function(call)}
+
+
+def write_error(error: FcshimError) -> bytes:
+    """Return the error body `{"error": {message, type, param, code}}`.
+
+    Errors caused by the request have the type `invalid_request_error`; a more specific kind becomes the `code`.
+    """
+    caused_by_request = isinstance(error, RequestError) or error.kind == CONTEXT_LENGTH
+    kind = RequestError.kind if caused_by_request else error.kind
+    code = error.kind if error.kind != kind else None
+    param = error.param if isinstance(error, RequestError) else None
+    return msgspec.json.encode({"error": {"message": error.message, "type": kind, "param": param, "code": code}})

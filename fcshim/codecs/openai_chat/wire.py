@@ -3,11 +3,9 @@
 Rule: unknown fields are skipped by the parser; a missing field has a default that has no effect.
 """
 
-import json
-
 import msgspec
 
-from fcshim.codecs.json_writer import repair_surrogates_in
+from fcshim.codecs.json_text import read_json
 from fcshim.events import JSON
 
 
@@ -96,17 +94,4 @@ def read_plain_chunk(payload: bytes) -> PlainChunk | None:
 
 def read_chunk(payload: bytes) -> ChatChunk | None:
     """Read one chunk; None where the payload is not JSON or has another shape."""
-    try:
-        return _decode(payload)
-    except (ValueError, RecursionError):
-        return _read_lenient(payload)
-
-
-def _read_lenient(payload: bytes) -> ChatChunk | None:
-    """Read JSON with invalid UTF-8, lone surrogates or raw control characters (all seen in relays)."""
-    try:
-        value = json.loads(payload.decode("utf-8", "replace"), strict=False)
-        repaired = msgspec.json.encode(repair_surrogates_in(value))
-        return _decode(repaired)
-    except (ValueError, RecursionError):
-        return None
+    return read_json(payload, _decode)

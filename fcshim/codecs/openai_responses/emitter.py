@@ -3,8 +3,8 @@
 Rule: numbers count from 0 without a gap. Deltas are spliced from constant bytes, because nearly all events are deltas.
 """
 
-from fcshim.codecs.json_writer import write_json
-from fcshim.events import JSON
+from fcshim.codecs.json_text import write_json
+from fcshim.events import JSON, Error
 
 
 class Emitter:
@@ -43,3 +43,13 @@ class DeltaTemplate:
         self.head = b"event: " + name + b'\ndata: {"type":"' + name + b'","sequence_number":'
         self.middle = b"," + write_json(fields)[1:-1] + b',"delta":'
         self.tail = after + b"}\n\n"
+
+
+def error_event_fields(error: Error) -> dict[str, JSON]:
+    """Return the fields of the `error` event.
+
+    Beside the documented ones it has an object `error`: without that the official client does not raise, but ends its
+    loop as after a complete response.
+    """
+    inner = {"type": error.kind, "code": "server_error", "message": error.message, "param": None}
+    return {"code": "server_error", "message": error.message, "param": None, "error": inner}

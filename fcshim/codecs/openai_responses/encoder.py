@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.openai_responses.emitter import Emitter
-from fcshim.codecs.openai_responses.errors import error_event_fields
+from fcshim.codecs.openai_responses.emitter import Emitter, error_event_fields
 from fcshim.codecs.openai_responses.items import FunctionItem, MessageItem, ReasoningItem, write_custom_call
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.codecs.openai_responses.response import begin_response, end_response, fail_response

@@ -7,7 +7,7 @@ excerpt of its malformed call as message, so that no reply is silently empty.
 from collections.abc import Sequence
 
 from fcshim.codecs.base import ReplyIdentity
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_responses.encoder import make_item_id
 from fcshim.codecs.openai_responses.items import call_item, call_item_prefix, message_item, reasoning_item
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions

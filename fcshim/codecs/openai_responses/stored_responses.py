@@ -7,7 +7,7 @@ request, so that the chain of `previous_response_id` gives the whole conversatio
 import msgspec
 
 from fcshim.codecs.base import ReplyIdentity, RequestTarget
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_responses.input_resolver import StoredResponse, input_items
 from fcshim.codecs.openai_responses.request import API
 from fcshim.errors import RequestError

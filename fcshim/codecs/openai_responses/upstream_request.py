@@ -5,7 +5,7 @@ this API has are forwarded from its clients; fields with default values are omit
 """
 
 from fcshim.codecs.base import UpstreamRequest
-from fcshim.codecs.json_writer import write_json
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_responses.request import API
 from fcshim.errors import RequestError
 from fcshim.events import JSON

@@ -71,3 +71,9 @@ def test_invalid_utf8_and_lone_surrogates_become_replacement_characters():
     start = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a\xff\\ud800"}}\n\n'
 
     assert (0, Text("a�\ufffd")) == decode_body([start], Anthropic)[0]
+
+
+def test_lone_surrogates_in_an_error_of_another_form_become_replacement_characters():
+    (error,) = decode_body([b'data: {"object":"error","index":null,"message":"bad \\ud83d"}\n\n'], Anthropic)
+
+    assert "the upstream failed: bad \ufffd" == error[1].message

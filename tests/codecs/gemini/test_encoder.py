@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini import GEMINI, Gemini
 from fcshim.codecs.gemini.options import GeminiClientOptions
-from fcshim.codecs.gemini.signatures import unwrap
+from fcshim.codecs.gemini.parts import unwrap_signature
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, UserMessage
 from tests.codecs.helpers import cut, decode_body, merge_events
@@ -203,5 +203,5 @@ def test_what_is_encoded_decodes_to_the_same_events(events, array, data):
 
 def as_api_event(event):
     if isinstance(event, Reasoning) and event.signature:
-        return Reasoning(event.text, unwrap(event.signature))
+        return Reasoning(event.text, unwrap_signature(event.signature))
     return event

@@ -1,10 +1,13 @@
 import json
+from datetime import UTC, datetime
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from fcshim.codecs.base import RequestTarget
 from fcshim.codecs.ollama import OLLAMA
-from fcshim.codecs.ollama.models import VERSION, OllamaModel, read_models
+from fcshim.codecs.ollama.models import VERSION, OllamaModel, read_models, timestamp
 from fcshim.errors import RequestError
 
 LLAMA_SERVER = json.dumps(
@@ -93,3 +96,12 @@ def test_an_unknown_model_is_not_found(body, status):
 
 def test_the_version_is_written():
     assert {"version": VERSION} == json.loads(OLLAMA.respond("GET", RequestTarget("/api/version"), b""))
+
+
+@given(st.integers(0, 253_402_300_799))
+@example(0)
+@example(951_782_399)  # the end of 28 February 2000
+@example(951_868_800)  # the first of March
+@example(4_107_542_399)  # 2100 is no leap year
+def test_a_timestamp_equals_that_of_the_standard_library(seconds):
+    assert datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0") == timestamp(seconds)

@@ -4,7 +4,7 @@ import pytest
 
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_chat.request import ChatClientOptions
-from fcshim.errors import UpstreamError
+from fcshim.errors import FcshimError, RequestError, UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, Usage
 from fcshim.reply import fold
 from tests.codecs.helpers import decode_body
@@ -104,3 +104,21 @@ def test_written_data_is_read_again():
     ]
 
     assert [(0, event) for event in expected] == decode_body([body])
+
+
+def written_error(error):
+    return json.loads(OPENAI_CHAT.encode_error(error))["error"]
+
+
+def test_a_request_error_names_its_field():
+    expected = {"message": "n: no", "type": "invalid_request_error", "param": "n", "code": None}
+
+    assert expected == written_error(RequestError("n: no", param="n"))
+
+
+def test_other_kinds_are_the_code_of_a_request_error_and_the_type_of_ours():
+    assert ("invalid_request_error", "model_not_found") == tuple(
+        written_error(RequestError("no", kind="model_not_found", status=404))[name] for name in ("type", "code")
+    )
+    assert ("upstream_error", None) == tuple(written_error(UpstreamError("no"))[name] for name in ("type", "code"))
+    assert "internal_error" == written_error(FcshimError("no"))["type"]
