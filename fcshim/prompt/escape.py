@@ -120,6 +120,8 @@ class MarkerEscaper:
         keys = frozenset(filter(None, (_name_key(marker.strip("<[/]>")) for marker in own if marker[0] in "<＜[")))
         self._open_keys = _OPEN_KEYS | keys
         self._bracket_keys = _BRACKET_KEYS | keys
+        self._escape_tags = functools.partial(_CANDIDATE.sub, self._escape_match)
+        self._restore_tags = functools.partial(_CANDIDATE.sub, self._unescape_match)
         self._plain_markers = PlainMarkers()
         added: list[str] = []
         for marker in sorted(own, key=len):  # one that contains another one must not be escaped twice
@@ -129,7 +131,7 @@ class MarkerEscaper:
 
     def escape(self, text: str) -> str:
         """Escape every marker and chat-template token in a text, in linear time."""
-        return self._plain_markers.escape(_CANDIDATE.sub(self._escape_match, text))
+        return self._plain_markers.escape(self._escape_tags(text))
 
     def unescape(self, text: str) -> str:
         """Undo `escape`."""
@@ -141,7 +143,7 @@ class MarkerEscaper:
         return plain_markers, UnescapePass(self._unescape_tags, self._pending_tail)
 
     def _unescape_tags(self, text: str, end: int) -> str:
-        return _CANDIDATE.sub(self._unescape_match, text[:end])
+        return self._restore_tags(text[:end])
 
     def _escape_match(self, match: re.Match[str]) -> str:
         if not self._is_marker(match):
