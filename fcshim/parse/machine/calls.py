@@ -8,51 +8,71 @@ Rule: what turns out not to be a call is emitted as text from its first byte on,
 """
 
 import re
-from abc import abstractmethod
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal
 
+from fcshim.events import StopReason
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.defect import CallDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
-from fcshim.parse.machine.code import CodeMachine
-from fcshim.parse.machine.output import PendingCalls
-from fcshim.parse.machine.start_markers import Opening, StartMarkers
-from fcshim.parse.sink import CallSink
+from fcshim.parse.machine.context import QUOTE_PAIRS
+from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.output import Output, PendingCalls, PendingKind
+from fcshim.parse.machine.start_markers import Opening
 
+NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
 _SPACE = re.compile(r"\s*+")
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
+_STATES_AFTER_PENDING: dict[PendingKind, State] = {
+    "fence": State.IN_FENCE_OF_CALLS,
+    "span": State.AFTER_CALL_IN_SPAN,
+    "reasoning": State.AFTER_PENDING_CALLS,
+    "bare": State.AFTER_PENDING_CALLS,
+}
 
 
+@dataclass(slots=True)
 class _CallSection:
-    """A section of calls that is being read."""
+    """A section of calls that is being read; `calls_before` is the sink's count when it began."""
 
-    def __init__(self, dialect: Dialect, return_state: Callable[[int], int], calls_before: int) -> None:
-        self.dialect = dialect
-        self.return_state = return_state
-        self.calls_before = calls_before
-        """The sink's count when the section began."""
-        self.raw: list[str] = []
-        """Text that is neither emitted nor dropped yet: the section's start marker, white space between calls."""
+    dialect: Dialect
+    return_state: State
+    calls_before: int
+    raw: list[str] = field(default_factory=list)
+    """Text that is neither emitted nor dropped yet: the section's start marker, white space between calls."""
 
 
-class CallMachine(CodeMachine):
-    """The states of calls."""
+class CallStates:
+    """Reads the body of one call after the other; `body` is the reader of the current one.
 
-    def __init__(self, start_markers: StartMarkers, sink: CallSink, limits: Limits, *, primary: Dialect | None) -> None:
-        super().__init__(sink, limits)
-        self._start_markers = start_markers
+    `schema_enforced`: a grammar constrains the calls of the `primary` dialect.
+    """
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        output: Output,
+        limits: Limits,
+        *,
+        primary: Dialect | None,
+        schema_enforced: bool,
+        reports_defects: bool,
+    ) -> None:
+        self.body: BodyReader | None = None
+        self.return_state = State.IN_TEXT
+        self._cursor = cursor
+        self._output = output
+        self._sink = output.sink
+        self._limits = limits
         self._primary = primary
-        self._schema_enforced = False
-        self._reports_defects = False
+        self._schema_enforced = schema_enforced
+        self._reports_defects = reports_defects
         self._opened_by_primary = False
         """True if a start marker of the primary dialect opened the body."""
-        self._return_state: Callable[[int], int] = self._in_text
-        self._body: BodyReader | None = None
         self._end_markers: EndMarkers = compile_end_markers(())
         self._section: _CallSection | None = None
         self._raw: list[str] = []
@@ -66,56 +86,41 @@ class CallMachine(CodeMachine):
 
     # Openings.
 
-    def _find_opening(self, pos: int) -> tuple[Opening, str] | None:
-        """Return what opens exactly at `pos`, with its marker; waits if more text is needed."""
-        buffer = self._buffer
-        line_start_marker = self._start_markers.line_start_marker_at(buffer, pos)
-        found = self._start_markers.inline_marker_set.match(buffer, pos)
-        marker = line_start_marker or (
-            found[0] if found else buffer[pos] if buffer[pos] in self._start_markers.body_start_chars else ""
-        )
-        ahead = buffer[pos : pos + 32]
-        if self._start_markers.inline_marker_set.is_partial(buffer, pos) or any(
-            other != ahead and other.startswith(ahead) for other in self._start_markers.line_start_markers
-        ):
-            self._wait = True
-            return None
-        if not marker:
-            return None
-        opening = (
-            self._start_markers.find_opening(f"\n{line_start_marker}", buffer, pos - 1)
-            if line_start_marker
-            else self._start_markers.find_opening(marker, buffer, pos)
-        )
-        self._wait = opening is None
-        return (opening, marker) if isinstance(opening, Opening) else None
+    def begin(self, opening: Opening, marker: str, start: int) -> int:
+        """Open the call or section at `start` in text, pending if it may be quoted or must come last in the reply."""
+        line = self._output.line
+        closing_quote = QUOTE_PAIRS.get(line.last_char, "")
+        if closing_quote or line.open_backticks:
+            if opening.must_be_last:
+                self._output.emit_text(marker)
+                self._cursor.state = State.IN_TEXT
+                return start + len(marker)
+            self._output.begin_pending("span").closing_quote = closing_quote
+        elif opening.must_be_last:
+            self._output.begin_pending("bare")
+        return self.open(opening, marker, start, State.IN_TEXT)
 
-    def _open(self, opening: Opening, marker: str, pos: int, return_state: Callable[[int], int]) -> int:
+    def open(self, opening: Opening, marker: str, pos: int, return_state: State) -> int:
         """Open the section or body at `pos`; `return_state` follows it. Return the position at which to continue."""
         if opening.section:
             self._buffer_or_flush(marker)
             self._section = section = _CallSection(opening.dialect, return_state, self._sink.call_count)
             if self._output.pending is None:
                 section.raw.append(marker)
-            self._state = self._in_section
+            self._cursor.state = State.IN_SECTION
         elif opening.starts_body:
-            self._open_body(opening.dialect, "", return_state)
+            self.open_body(opening.dialect, "", return_state)
             return pos
         else:
-            self._open_body(opening.dialect, marker, return_state)
+            self.open_body(opening.dialect, marker, return_state)
         return pos + len(marker)
 
-    def _buffer_or_flush(self, marker: str) -> None:
-        if self._output.pending is None:
-            self._output.flush()
-        elif marker:
-            self._output.pending.add(marker)
-
-    def _open_body(self, dialect: Dialect, marker: str, return_state: Callable[[int], int]) -> None:
+    def open_body(self, dialect: Dialect, marker: str, return_state: State) -> None:
+        """Open the body that `marker` starts."""
         self._buffer_or_flush(marker)
         # A grammar constrains only calls that begin with the dialect's own marker, not with another spelling of it.
         self._sink.schema_enforced = self._schema_enforced and dialect is self._primary and marker == dialect.open
-        self._body = dialect.body.reader(dialect, marker, self._sink, self._limits)
+        self.body = dialect.body.reader(dialect, marker, self._sink, self._limits)
         # A second line of backticks is not a duplicate end marker: it opens the next fence.
         self._end_markers = compile_end_markers(() if dialect.close.startswith("`") else dialect.closers())
         self._refused = False
@@ -128,16 +133,21 @@ class CallMachine(CodeMachine):
             self._raw[:0] = self._section.raw
             self._section.raw.clear()
         self._consumed_text = "keep"
-        self._return_state = return_state
-        self._state = self._in_call
+        self.return_state = return_state
+        self._cursor.state = State.IN_CALL
+
+    def _buffer_or_flush(self, marker: str) -> None:
+        if self._output.pending is None:
+            self._output.flush()
+        elif marker:
+            self._output.pending.add(marker)
 
     # Sections.
 
-    def _in_section(self, pos: int) -> int:
+    def in_section(self, pos: int) -> int:
         """Read between the calls of a section."""
-        section = self._section
+        section, buffer = self._section, self._cursor.buffer
         assert section is not None
-        buffer = self._buffer
         found = _SPACE.match(buffer, pos)
         assert found is not None
         if found.end() > pos:
@@ -147,16 +157,25 @@ class CallMachine(CodeMachine):
             pos = found.end()
         for marker in section.dialect.openers():
             if buffer.startswith(marker, pos):
-                self._open_body(section.dialect, marker, self._in_section)
+                self.open_body(section.dialect, marker, State.IN_SECTION)
                 return pos + len(marker)
         if buffer.startswith(section.dialect.section_close, pos):
             end = pos + len(section.dialect.section_close)
-            return self._end_section(section, buffer[pos:end], end)
+            self._end_section(section, buffer[pos:end])
+            return end
         ahead = buffer[pos : pos + 64]
         if any(marker.startswith(ahead) for marker in (*section.dialect.openers(), section.dialect.section_close)):
-            self._wait = True
-            return pos
-        return self._end_section(section, "", pos)
+            return self._cursor.wait_from(pos)
+        self._end_section(section, "")
+        return pos
+
+    def close_section(self, tail: str) -> str:
+        """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
+        if self._section is None:
+            return tail
+        is_partial = bool(tail) and self._section.dialect.section_close.startswith(tail)
+        self._end_section(self._section, tail if is_partial else "")
+        return "" if is_partial else tail
 
     def _add_section_space(self, section: _CallSection, space: str) -> None:
         if self._output.pending is not None:
@@ -164,37 +183,45 @@ class CallMachine(CodeMachine):
         else:
             section.raw.append(space)
 
-    def _end_section(self, section: _CallSection, end_marker: str, pos: int) -> int:
+    def _end_section(self, section: _CallSection, end_marker: str) -> None:
         """End the section: its markers are dropped if it contained calls, else they are text."""
-        self._section = None
-        self._state = self._return_state = section.return_state
+        self._leave_section(section)
         pending = self._output.pending
         if pending is not None:
             pending.add(end_marker)
             if pending.accepted:
-                self._state = self._state_after_pending(pending)
+                self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
             else:
                 self._output.release_as_text()
         elif self._sink.call_count == section.calls_before:
             self._output.emit_text("".join(section.raw) + end_marker)
         elif not end_marker:
             self._output.emit_text("".join(section.raw))
-        return pos
+
+    def _leave_section(self, section: _CallSection) -> None:
+        self._section = None
+        self._cursor.state = self.return_state = section.return_state
 
     # Bodies.
 
-    def _in_call(self, pos: int) -> int:
-        body = self._body
+    def in_call(self, pos: int) -> int:
+        """Read the body of a call."""
+        body, buffer = self.body, self._cursor.buffer
         assert body is not None
-        new = body.feed(self._buffer, pos)
-        self._record_consumed(self._buffer[pos:new])
-        return self._apply_status(body, new)
+        new = body.feed(buffer, pos)
+        self._record_consumed(buffer[pos:new])
+        return self.apply_status(body, new)
 
-    def _apply_status(self, body: BodyReader, pos: int) -> int:
+    def direct_reader(self) -> BodyReader | None:
+        """Return the reader to which text may go directly, because what it consumes can no longer become text."""
+        is_direct = self.body is not None and self._consumed_text == "drop" and self._output.pending is None
+        return self.body.active_reader() if self.body is not None and is_direct else None
+
+    def apply_status(self, body: BodyReader, pos: int) -> int:
         """Act on the body reader's status after it has read up to `pos`."""
         match body.status:
             case BodyStatus.READING:
-                self._wait = pos < len(self._buffer)
+                self._cursor.wait_from(pos)
             case BodyStatus.STARTED:
                 self._consumed_text = "drop"
                 self._clear_raw()
@@ -208,13 +235,27 @@ class CallMachine(CodeMachine):
                 return self._end_body(body, pos)
             case BodyStatus.NO_BODY:
                 self._emit_raw_as_text("")
-                self._body = None
-                self._state = self._return_state
+                self.body = None
+                self._cursor.state = self.return_state
                 return pos
         if (self._output.pending.size if self._output.pending is not None else self._raw_size) > self._limits.hold:
             self._refuse(body)
             self._continue_as_text()
         return pos
+
+    def close_body(self, body: BodyReader, tail: str, stop_reason: StopReason) -> str:
+        """End the reply inside a body; return the text that must be parsed again."""
+        body.close(tail, stop_reason)
+        self._record_consumed(tail)
+        if body.status is not BodyStatus.NOT_A_CALL:
+            self._end_body(body, 0)
+            self._cursor.buffer = ""
+            return "" if self._consumed_text == "emit" else body.unread
+        if stop_reason in NATURAL_STOPS:
+            self._report_defect()
+        self._emit_raw_as_text("")
+        self.body = None
+        return ""
 
     def _end_call(self) -> None:
         """End one call of the body; what was not a call is emitted before the next one begins."""
@@ -273,10 +314,11 @@ class CallMachine(CodeMachine):
         self._clear_raw()
 
     def _end_body(self, body: BodyReader, pos: int) -> int:
+        cursor = self._cursor
         unread = "" if self._consumed_text == "emit" else body.unread  # text that was emitted is not parsed again
         body.dispose()
-        self._body = None
-        self._state = self._return_state
+        self.body = None
+        cursor.state = self.return_state
         if self._consumed_text == "keep" and self._sink.call_count <= self._calls_before:
             self._report_defect()
             self._emit_raw_as_text(unread)
@@ -285,43 +327,48 @@ class CallMachine(CodeMachine):
             self._end_pending_call(self._output.pending)
         elif self._consumed_text != "emit":
             self._output.line.reset_after_call()
-            self._state = self._after_call
-        if unread and self._buffer.endswith(unread, 0, pos):
+            cursor.state = State.AFTER_CALL
+        if unread and cursor.buffer.endswith(unread, 0, pos):
             return pos - len(unread)
         if unread:
-            self._buffer = unread + self._buffer[pos:]
+            cursor.buffer = unread + cursor.buffer[pos:]
             return 0
         return pos
 
-    def _after_call(self, pos: int) -> int:
+    def after_call(self, pos: int) -> int:
         """Drop a duplicate or superfluous end marker after a call, with the white space before it."""
-        found = _SHORT_SPACE.match(self._buffer, pos)
+        cursor = self._cursor
+        found = _SHORT_SPACE.match(cursor.buffer, pos)
         assert found is not None
         end = found.end()
         if self._section is None and self._end_markers.max_length:
-            duplicate = self._end_markers.marker_at(self._buffer, end)
+            duplicate = self._end_markers.marker_at(cursor.buffer, end)
             if duplicate:
                 return end + len(duplicate)
             short = end - pos < _GAP_LIMIT
-            if (end == len(self._buffer) and short) or self._end_markers.is_partial(self._buffer, end):
-                self._wait = True
-                return pos
-        self._state = self._return_state
+            if (end == len(cursor.buffer) and short) or self._end_markers.is_partial(cursor.buffer, end):
+                return cursor.wait_from(pos)
+        cursor.state = self.return_state
         return pos
 
     # Pending calls.
 
-    @abstractmethod
     def _end_pending_call(self, pending: PendingCalls) -> None:
         """End the body of a pending call."""
+        if self._sink.accepted_count == pending.accepted_before + pending.accepted or pending.size > self._limits.hold:
+            # The last body was not a call, or a call with an error: nothing in this context is a call.
+            self._release_pending()
+            return
+        pending.accepted = self._sink.accepted_count - pending.accepted_before
+        pending.searched = 0
+        if self._section is None:
+            self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
 
-    @abstractmethod
-    def _state_after_pending(self, pending: PendingCalls) -> Callable[[int], int]:
-        """Return the state that follows pending calls."""
-
-    @abstractmethod
     def _release_pending(self) -> None:
         """Emit the pending calls, and the section they are in, as text."""
+        self._output.release_as_text()
+        if self._section is not None:
+            self._leave_section(self._section)
 
 
 def _remove_unread(raw: list[str], unread: str) -> None:

@@ -59,6 +59,8 @@ def reasoning_end_tag(start_tag: str) -> str:
 class LineContext:
     """The context of the next marker: the beginning of its line, the last character, and the open code spans."""
 
+    __slots__ = ("head", "last_char", "open_backticks")
+
     def __init__(self) -> None:
         self.head = ""
         self.last_char = ""
@@ -92,7 +94,12 @@ class LineContext:
         """Return whether the current line is a Markdown block quote."""
         return self.head.lstrip().startswith(">")
 
+    def reset(self) -> None:
+        """Reset the context to that of the start of a text."""
+        self.head = self.last_char = ""
+        self.open_backticks.clear()
+
     def reset_after_call(self) -> None:
         """Reset the context after a call, to that of a position inside a line."""
-        self.head, self.last_char = ".", "."
+        self.head = self.last_char = "."
         self.open_backticks.clear()

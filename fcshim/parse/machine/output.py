@@ -12,6 +12,7 @@ from typing import Literal
 from fcshim.events import Event, Reasoning, Text
 from fcshim.parse.defect import CallDefect
 from fcshim.parse.machine.context import LineContext
+from fcshim.parse.machine.cursor import Cursor
 from fcshim.parse.sink import CallSink
 
 PendingKind = Literal["fence", "span", "reasoning", "bare"]
@@ -52,14 +53,14 @@ class Output:
         self.pending: PendingCalls | None = None
         self.in_reasoning = False
         """True while emitted text is reasoning."""
-        self._sink = sink
+        self.sink = sink
         self._text_parts: list[str] = []
 
     def begin(self) -> list[Event]:
         """Start the event list of a new piece."""
         self.events = []
         if self.pending is None:
-            self._sink.events = self.events
+            self.sink.events = self.events
         return self.events
 
     def finish(self) -> list[Event]:
@@ -73,6 +74,11 @@ class Output:
         if text:
             self._text_parts.append(text)
             self.line.add(text)
+
+    def emit_up_to(self, cursor: Cursor, pos: int, end: int) -> int:
+        """Emit the text from `pos` to `end`; what follows waits for more text. Return `end`."""
+        self.emit_text(cursor.buffer[pos:end])
+        return cursor.wait_from(end)
 
     def flush(self) -> None:
         """Append one event with the text emitted since the last flush."""
@@ -94,15 +100,15 @@ class Output:
     def begin_pending(self, kind: PendingKind) -> PendingCalls:
         """Keep pending what follows."""
         self.flush()
-        self.pending = PendingCalls(kind, self._sink.call_count, self._sink.accepted_count)
-        self._sink.buffered = True
-        self._sink.events = self.pending.events
+        self.pending = PendingCalls(kind, self.sink.call_count, self.sink.accepted_count)
+        self.sink.buffered = True
+        self.sink.events = self.pending.events
         return self.pending
 
     def release_as_text(self) -> None:
         """Emit the pending calls as text: they are quoted."""
         pending = self._end_pending()
-        self._sink.reset(pending.calls_before, pending.accepted_before)
+        self.sink.reset(pending.calls_before, pending.accepted_before)
         self.emit_text("".join(pending.raw))
 
     def accept_calls(self) -> None:
@@ -112,6 +118,6 @@ class Output:
     def _end_pending(self) -> PendingCalls:
         pending = self.get_pending()
         self.pending = None
-        self._sink.buffered = False
-        self._sink.events = self.events
+        self.sink.buffered = False
+        self.sink.events = self.events
         return pending

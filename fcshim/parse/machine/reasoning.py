@@ -8,110 +8,101 @@ Rule: reasoning is emitted as reasoning, byte for byte; its tags are dropped.
 """
 
 import re
-from abc import abstractmethod
-from collections.abc import Callable
 from typing import Literal
 
-from fcshim.parse.dialect import Dialect
-from fcshim.parse.limits import Limits
-from fcshim.parse.machine.context import REASONING_TAGS, LineContext
-from fcshim.parse.machine.pending_calls import PendingCallMachine
+from fcshim.parse.machine.calls import CallStates
+from fcshim.parse.machine.context import REASONING_TAGS
+from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.start_markers import Opening, StartMarkers
 from fcshim.parse.markers import marker_set
-from fcshim.parse.sink import CallSink
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 
 _SPACE = re.compile(r"\s*+")
 
 
-class ReasoningMachine(PendingCallMachine):
-    """The states before the answer."""
+class ReasoningStates:
+    """Separates the reasoning from the answer."""
 
     def __init__(
-        self,
-        start_markers: StartMarkers,
-        sink: CallSink,
-        limits: Limits,
-        *,
-        primary: Dialect | None,
-        fenced_calls: bool,
-        policy: ReasoningPolicy,
+        self, cursor: Cursor, output: Output, start_markers: StartMarkers, calls: CallStates, policy: ReasoningPolicy
     ) -> None:
-        super().__init__(start_markers, sink, limits, primary=primary, fenced_calls=fenced_calls)
+        self._cursor = cursor
+        self._output = output
+        self._start_markers = start_markers
+        self._calls = calls
         self._policy = policy
-        self._reasoning_end_tag = ""
-        self._reasoning_markers = start_markers.all_markers
+        self._end_tag = ""
+        self._markers = start_markers.all_markers
+        """The markers that are searched in reasoning."""
 
-    @abstractmethod
-    def _begin_call(self, opening: Opening, marker: str, start: int, return_state: Callable[[int], int]) -> int:
-        """Open the call or section at `start`, pending if it may be quoted or must come last in the reply."""
-
-    def _before_answer(self, pos: int) -> int:
-        found = _SPACE.match(self._buffer, pos)
+    def before_answer(self, pos: int) -> int:
+        """Read the start of the reply, or what follows reasoning."""
+        buffer = self._cursor.buffer
+        found = _SPACE.match(buffer, pos)
         assert found is not None
         self._output.emit_text(found[0])
         pos = found.end()
-        ahead = self._buffer[pos : pos + 32]
+        ahead = buffer[pos : pos + 32]
         markers = (*(start_tag for start_tag, _ in REASONING_TAGS), *self._start_markers.line_start_markers)
         if ahead and any(marker != ahead and marker.startswith(ahead) for marker in markers):
-            self._wait = True
-            return pos
+            return self._cursor.wait_from(pos)
         for start_tag, end_tag in REASONING_TAGS:
             if ahead.startswith(start_tag):
-                self._enter_reasoning(end_tag)
+                self.enter(end_tag)
                 return pos + len(start_tag)
-        marker = self._start_markers.line_start_marker_at(self._buffer, pos)
+        marker = self._start_markers.line_start_marker_at(buffer, pos)
         if marker and self._output.line.at_line_start():
             return self._read_line_start_marker(marker, pos)
         if ahead:
-            self._state = self._in_text
+            self._cursor.state = State.IN_TEXT
         return pos
 
     def _read_line_start_marker(self, marker: str, pos: int) -> int:
         """Read a line-start marker at the start of the reply, which no newline precedes."""
-        opening = self._start_markers.find_opening("\n" + marker, self._buffer, pos - 1)
+        opening = self._start_markers.find_opening("\n" + marker, self._cursor.buffer, pos - 1)
         if opening is None:
-            self._wait = True
-        elif isinstance(opening, Opening):
-            return self._begin_call(opening, marker, pos, self._in_text)
-        else:
-            self._state = self._in_text
+            return self._cursor.wait_from(pos)
+        if isinstance(opening, Opening):
+            return self._calls.begin(opening, marker, pos)
+        self._cursor.state = State.IN_TEXT
         return pos
 
-    def _enter_reasoning(self, end_tag: str) -> None:
+    def enter(self, end_tag: str) -> None:
+        """Enter the reasoning that `end_tag` ends."""
         self._output.flush()
         self._output.in_reasoning = True
-        self._reasoning_end_tag = end_tag
+        self._end_tag = end_tag
         markers = () if self._policy == "ignore" else self._start_markers.inline_markers
-        self._reasoning_markers = marker_set((end_tag, *markers))
-        self._state = self._in_reasoning
+        self._markers = marker_set((end_tag, *markers))
+        self._cursor.state = State.IN_REASONING
 
-    def _in_reasoning(self, pos: int) -> int:
-        found = self._reasoning_markers.search(self._buffer, pos)
+    def in_reasoning(self, pos: int) -> int:
+        """Emit reasoning up to a marker."""
+        cursor, buffer = self._cursor, self._cursor.buffer
+        found = self._markers.search(buffer, pos)
         if found is None:
-            return self._emit_up_to(self._reasoning_markers.partial_start(self._buffer, pos), pos)
+            return self._output.emit_up_to(cursor, pos, self._markers.partial_start(buffer, pos))
         start, end = found.span()
-        self._output.emit_text(self._buffer[pos:start])
-        if self._reasoning_markers.is_partial(self._buffer, start):
-            self._wait = True
-            return start
-        if found[0] != self._reasoning_end_tag:
-            return self._begin_call_in_reasoning(found[0], start, end)
+        self._output.emit_text(buffer[pos:start])
+        if self._markers.is_partial(buffer, start):
+            return cursor.wait_from(start)
+        if found[0] != self._end_tag:
+            return self._begin_call(found[0], start, end)
         self._output.flush()
         self._output.in_reasoning = False
-        self._output.line = LineContext()
-        self._state = self._before_answer
+        self._output.line.reset()
+        cursor.state = State.BEFORE_ANSWER
         return end
 
-    def _begin_call_in_reasoning(self, marker: str, start: int, end: int) -> int:
-        opening = self._start_markers.find_opening(marker, self._buffer, start)
+    def _begin_call(self, marker: str, start: int, end: int) -> int:
+        opening = self._start_markers.find_opening(marker, self._cursor.buffer, start)
         if opening is None:
-            self._wait = True
-            return start
+            return self._cursor.wait_from(start)
         if not isinstance(opening, Opening):
             self._output.emit_text(marker)
             return end
         if self._policy == "recover":
             self._output.begin_pending("reasoning")
-        return self._open(opening, marker, start, self._in_reasoning)
+        return self._calls.open(opening, marker, start, State.IN_REASONING)

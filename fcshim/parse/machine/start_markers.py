@@ -17,6 +17,7 @@ from fcshim.parse.markers import MarkerSet
 _MAX_SPACE = 64
 _MAX_PIECES = 64
 """The most characters that could begin a marker, but do not, in one match of the fast path."""
+_LONGEST_LINE_START_MARKER = 32
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -103,6 +104,25 @@ class StartMarkers:
             self.openings.setdefault(marker, []).append(Opening(dialect, primary, section=True))
         for char in dialect.starts:
             self.openings.setdefault(char, []).append(Opening(dialect, primary, starts_body=True))
+
+    def opening_at(self, text: str, pos: int) -> tuple[Opening, str] | bool | None:
+        """Return what opens at `pos`, with its marker: False for nothing, None if more text is needed to tell."""
+        line_start_marker = self.line_start_marker_at(text, pos)
+        found = self.inline_marker_set.match(text, pos)
+        marker = line_start_marker or (found[0] if found else text[pos] if text[pos] in self.body_start_chars else "")
+        ahead = text[pos : pos + _LONGEST_LINE_START_MARKER]
+        if self.inline_marker_set.is_partial(text, pos) or any(
+            other != ahead and other.startswith(ahead) for other in self.line_start_markers
+        ):
+            return None
+        if not marker:
+            return False
+        opening = (
+            self.find_opening(f"\n{line_start_marker}", text, pos - 1)
+            if line_start_marker
+            else self.find_opening(marker, text, pos)
+        )
+        return (opening, marker) if isinstance(opening, Opening) else opening
 
     def line_start_marker_at(self, text: str, pos: int) -> str:
         """Return the line-start marker at `pos`, or an empty string."""

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fcshim.parse.arguments.repair import load_grammar
+from fcshim.parse.dialects import get_dialect
 from fcshim.parse.stream import StreamParser
 from tests.parse.cases import Case, check
 from tests.parse.laws import Piece, check_reply, executable
@@ -188,7 +189,7 @@ def test_a_string_streams_while_it_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["[f(", "[f.g (", "[ \n größe("])
 def test_a_list_of_calls_starts_with_a_name_and_a_parenthesis(text: str) -> None:
-    body = StreamParser("pythonic")._start_markers.openings["["][0].dialect.body
+    body = get_dialect("pythonic").body
 
     assert body.begins(text, 0)
     assert body.begins(text[:-1], 0) is None
@@ -198,6 +199,6 @@ def test_a_list_of_calls_starts_with_a_name_and_a_parenthesis(text: str) -> None
     "text", ["[1, 2]", '["f(1)"]', "[see](x)", "[x] f(", "[]", "[note here (x)]", "[" + "x" * 200 + "("]
 )
 def test_other_lists_are_not_calls(text: str) -> None:
-    body = StreamParser("pythonic")._start_markers.openings["["][0].dialect.body
+    body = get_dialect("pythonic").body
 
     assert body.begins(text, 0) is False
