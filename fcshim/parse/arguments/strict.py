@@ -199,7 +199,7 @@ class StrictJsonReader(JsonStringReader):
         end = found.end()
         if last == "atom":
             self._on_atom(found["atom"])
-            self._state = self._after_value
+            self._state = self._after_value if self._containers else self._after_end
             return end
         first = found.string[end]
         return self._begin_string(end) if first == '"' else self._open(first, end)
@@ -317,7 +317,7 @@ class StrictJsonReader(JsonStringReader):
         self._buffer[-len(self._token_parts) :] = [atom]
         self._token_parts.clear()
         self._on_atom(atom)
-        self._state = self._after_value
+        self._state = self._after_value if self._containers else self._after_end
         return end
 
     def _after_end(self, text: str, pos: int) -> int:
