@@ -16,10 +16,14 @@ SMALL = Limits(arguments=4_000, mend=1_000, hold=4_000, look_ahead=500)
 TOOLS = [{"type": "function", "function": {"name": "f"}}]
 
 
-def _limited(name: str, text: str, *, stop_reason: StopReason = "complete", limits: Limits | None = None) -> None:
+def _limited(
+    name: str, text: str, *, stop_reason: StopReason = "complete", limits: Limits | None = None, last: bool = False
+) -> None:
     options = {} if limits is None else {"limits": limits}
     stop = {"stop": stop_reason}
-    check(Case(name, text, [{"call": "f", "error": "limit"}, stop], stop_reason=stop_reason, options=options))
+    check(
+        Case(name, text, [{"call": "f", "error": "limit"}, stop], stop_reason=stop_reason, options=options, last=last)
+    )
 
 
 def _pieces_of_four(text: str) -> list[str]:
@@ -77,6 +81,18 @@ def test_a_number_that_python_cannot_read_ends_the_call(value: str) -> None:
 
 def test_arguments_beyond_the_limit_end_the_call() -> None:
     _limited("arguments", BODY + '{"a": "' + "x" * 5_000 + '"}}' + CLOSE, limits=SMALL)
+
+
+def test_arguments_beyond_the_limit_end_the_call_before_text_that_is_not_json() -> None:
+    text = BODY + '{"a": "' + "x" * 30 + '", "b": ' + "t" * 50 + CLOSE
+
+    _limited("arguments", text, limits=Limits(arguments=20, mend=40))
+
+
+def test_arguments_that_the_repair_makes_too_long_end_the_call_at_the_end_of_the_reply() -> None:
+    text = BODY + "{'a': '" + "x" * 30 + "'}}"
+
+    _limited("arguments", text, limits=Limits(arguments=20), last=True)
 
 
 def test_parsing_continues_after_a_call_beyond_a_limit() -> None:

@@ -1,7 +1,8 @@
-"""The text that a strict reader has read: sent, or buffered until it is certain.
+"""The JSON text that was read or written so far: sent, or buffered until it is certain.
 
-Theory of operation. At a commit point the buffered text is known to be strict JSON, and is sent. At a deviation the
-buffer is rolled back: its source text is returned, to be read by the tolerant grammar from the last commit point on.
+Theory of operation. At a commit point the buffered text is known to be strict JSON, and moves to `target`. At a
+deviation the buffer is rolled back: its source text is returned, to be read by the tolerant grammar from the last
+commit point on. The `handler` reacts to each value before its text reaches `target`, and may redirect `target`.
 
 Rule: the size of the buffer is limited.
 """
@@ -11,86 +12,215 @@ from fcshim.parse.limits import Limits
 
 
 class NotStrictError(Exception):
-    """The text is not strict JSON, and is not to be repaired."""
+    """The text from `pos` on is not strict JSON."""
+
+    def __init__(self, pos: int = 0) -> None:
+        super().__init__()
+        self.pos = pos
 
 
 class LimitError(Exception):
     """The value is longer or more deeply nested than the limits allow."""
 
 
-class CommitBuffer:
-    """Buffers text until it is committed to `_target`, which a subclass sets; None discards it."""
+class ValueHandler:
+    """Reacts to the parts of a JSON text; this base class accepts all of them."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._max_buffered = limits.mend
-        self._commit_point: CommitPoint = "start"
-        self._keys: list[set[str]] = []
-        self._pending_key: str | None = None
-        self._unexpected_key = False
-        """True if the schema does not admit the pending key."""
-        self._target: list[str] | None = None
-        self._buffer: list[str] = []
-        self._buffer_source: list[str] | None = None
-        """The source text of the buffer where it may differ from its JSON: from an end marker in a string on."""
-        self._buffer_size = 0
-        self._token_parts: list[str] = []
-        self._paused = False
-        self._in_string = False
-        self._quote_at = 0
+    def on_key(self, key: str) -> None:
+        """React to the key of the next value."""
 
-    def _on_string_end(self) -> None:
+    def on_duplicate_key(self, _key: str) -> None:
+        """React to a duplicate key. Raises `NotStrictError`, unless the handler records it."""
+        raise NotStrictError
+
+    def on_unexpected_key(self) -> None:
+        """React to the value of a key that the handler marked as `unexpected_key`, before the key is sent."""
+
+    def on_value(self, first: str) -> None:
+        """React to the start of a string or container; `first` is its first character."""
+
+    def on_atom(self, atom: str) -> str:
+        """Return the JSON to send for a number or literal; an empty string drops it, together with its key."""
+        return atom
+
+    def on_string_end(self) -> None:
         """React to the end of a string value."""
 
-    def _on_schema_mismatch(self) -> None:
-        """React to buffered text that the schema does not admit."""
+    def on_container_end(self) -> None:
+        """React to the end of a container, whose closing bracket is already in `target`."""
 
-    def _buffer_text(self, text: str) -> None:
-        self._buffer.append(text)
-        if self._buffer_source is not None:
-            self._buffer_source.append(text)
-        size = self._buffer_size = self._buffer_size + len(text)
-        if size > self._max_buffered and not self._paused:
-            raise LimitError(f"more than {self._max_buffered} characters between two values")
 
-    def _commit(self, commit_point: CommitPoint) -> None:
+NO_HANDLER = ValueHandler()
+
+
+class CommitBuffer:
+    """Buffers JSON text until it is committed to `target`; None discards it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.handler = NO_HANDLER
+        self.target: list[str] | None = None
+        self.commit_point: CommitPoint = "start"
+        self.containers: list[str] = []
+        """The opening brackets of the open containers, outermost first."""
+        self.keys: list[set[str]] = []
+        """The keys of each open object."""
+        self.closed_keys: set[str] = set()
+        """The keys of the object that was closed last."""
+        self.pending_key: str | None = None
+        self.unexpected_key = False
+        """True if the schema does not admit the pending key."""
+        self.parts: list[str] = []
+        """The buffered text."""
+        self.source: list[str] | None = None
+        """The source of the buffered text where it may differ from its JSON: from an end marker in a string on."""
+        self.size = 0
+        self.paused = False
+        """True from an end marker in a string on: the marker ended the body if the string never closes."""
+        self._in_string = False
+        self._quote_at = 0
+        self._limits = limits
+
+    def reset(self) -> None:
+        """Drop everything and begin another text; handler and target stay."""
+        self.roll_back()
+        self.commit_point = "start"
+        self.containers.clear()
+        self.keys.clear()
+        self.unexpected_key = self._in_string = False
+
+    def add(self, text: str) -> None:
+        """Buffer text between two commit points. Raises `LimitError`."""
+        self.parts.append(text)
+        if self.source is not None:
+            self.source.append(text)
+        size = self.size = self.size + len(text)
+        if size > self._limits.mend and not self.paused:
+            raise LimitError(f"more than {self._limits.mend} characters between two values")
+
+    def commit(self, commit_point: CommitPoint) -> None:
         """Reach a commit point: send the buffered text."""
         if self._in_string:
             self._commit_string()
-        if self._unexpected_key:
-            self._on_schema_mismatch()
-        if self._pending_key is not None:
-            self._keys[-1].add(self._pending_key)
-            self._pending_key = None
-        buffer = self._buffer
-        if buffer:
-            if self._target is not None:
-                self._target += buffer
-            buffer.clear()
-            self._buffer_source = None
-            self._buffer_size = 0
-            self._paused = False
-        self._commit_point = commit_point
+        if self.unexpected_key:
+            self.handler.on_unexpected_key()
+        if self.pending_key is not None:
+            self.keys[-1].add(self.pending_key)
+            self.pending_key = None
+        parts = self.parts
+        if parts:
+            if self.target is not None:
+                self.target += parts
+            self._clear()
+        self.commit_point = commit_point
 
     def _commit_string(self) -> None:
         """Send the buffered end of a string, once its closing quote is confirmed; a commit point follows."""
         after_quote = self._quote_at + 1
-        if self._target is not None:
-            self._target += self._buffer[:after_quote]
-        del self._buffer[:after_quote]
-        self._buffer_source = None
-        self._buffer_size = 0
-        self._paused = False
-        self._in_string = False
-        self._on_string_end()
+        if self.target is not None:
+            self.target += self.parts[:after_quote]
+        del self.parts[:after_quote]
+        self.source = None
+        self.size = 0
+        self.paused = self._in_string = False
+        self.handler.on_string_end()
 
-    def _roll_back(self) -> str:
+    def _clear(self) -> None:
+        self.parts.clear()
+        self.source = None
+        self.size = 0
+        self.paused = False
+
+    def roll_back(self) -> str:
         """Empty the buffer, back to the last commit point, and return its source text."""
-        source = "".join(self._buffer if self._buffer_source is None else self._buffer_source)
-        self._buffer.clear()
-        self._buffer_source = None
-        self._token_parts.clear()
-        self._buffer_size = 0
-        self._paused = False
-        self._pending_key = None
+        source = "".join(self.parts if self.source is None else self.source)
+        self._clear()
+        self.pending_key = None
         return source
+
+    # Values.
+
+    def open(self, container: str) -> None:
+        """Open an object or array. Raises `LimitError`."""
+        if len(self.containers) >= self._limits.depth:
+            raise LimitError(f"nested more than {self._limits.depth} deep")
+        self.commit("opened")
+        self.handler.on_value(container)
+        if self.target is not None:
+            self.target.append(container)
+        self.containers.append(container)
+        if container == "{":
+            self.keys.append(set())
+
+    def close(self, bracket: str) -> None:
+        """Close the innermost container."""
+        self.commit("after")
+        if self.target is not None:
+            self.target.append(bracket)
+        if self.containers.pop() == "{":
+            self.closed_keys = self.keys.pop()
+        self.handler.on_container_end()
+
+    def add_key(self, key: str) -> None:
+        """Take the key of the next value, whose text is buffered apart."""
+        if key in self.keys[-1]:
+            self.handler.on_duplicate_key(key)
+        self.pending_key = key
+        self.handler.on_key(key)
+
+    def add_atom(self, atom: str) -> None:
+        """Send a number or literal, with which the last part ends."""
+        if self._in_string:
+            self._commit_string()
+        text = self.handler.on_atom(atom)
+        if not text:
+            self._clear()
+            self.commit("opened" if self.commit_point == "opened" else "after")
+            return
+        if text is not atom:
+            self.parts[-1] = self.parts[-1].removesuffix(atom) + text
+        self.commit("after")
+
+    def begin_string(self) -> None:
+        """Begin a string value."""
+        self.commit("string")
+        self._in_string = True
+        self.handler.on_value('"')
+        if self.target is not None:
+            self.target.append('"')
+
+    def add_content(self, source: str, strict: str = "") -> None:
+        """Send a piece of a string; `strict` is its JSON spelling if that differs from its source."""
+        if not source:
+            return
+        if not self.paused:
+            if self.target is not None:
+                self.target.append(strict or source)
+            return
+        assert self.source is not None
+        self.source.append(source)
+        self.parts.append(strict or source)
+        self.size += len(source)
+        if self.size > self._limits.mend:
+            # The string did not close within the limit: the marker is content, for example of a file being written.
+            self._in_string = False
+            self.commit("string")
+            self._in_string = True
+
+    def pause(self) -> None:
+        """Keep the content of the string back from here on: an end marker follows."""
+        if not self.paused:
+            self.paused = True
+            self.source = []
+
+    def end_string(self) -> None:
+        """End a string; its closing quote is certain."""
+        if self.target is not None:
+            self.target.append('"')
+        self.commit_point = "after"
+        self._in_string = False
+        self.handler.on_string_end()
+
+    def buffer_end_of_string(self) -> None:
+        """Buffer the closing quote of a string, which counts only when the text after it is valid."""
+        self._quote_at = len(self.parts)
+        self.add('"')

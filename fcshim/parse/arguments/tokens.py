@@ -11,94 +11,85 @@ import json
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fcshim.parse.arguments.buffering import LimitError, NotStrictError
-from fcshim.parse.arguments.repair import CommitPoint
-from fcshim.parse.arguments.writer import ArgumentWriter
+from fcshim.parse.arguments.buffering import CommitBuffer, LimitError
+from fcshim.parse.arguments.typed import TypedArguments
+from fcshim.parse.limits import Limits
+from fcshim.parse.sink import CallSink
 
 
-class TokenWriter(ArgumentWriter):
+class TokenWriter:
     """Writes the arguments of one call after the other; every method raises `LimitError` beyond a limit."""
 
-    _target: list[str]
+    def __init__(self, sink: CallSink, limits: Limits) -> None:
+        self._sink = sink
+        self._limits = limits
+        self._buffer = CommitBuffer(limits)
+        self._arguments = TypedArguments(self._buffer, sink, limits)
+        self._in_content = False
+
+    @property
+    def streams_string(self) -> bool:
+        """True inside a string that is sent as it is written: its content may go to the sink directly."""
+        return self._in_content and self._arguments.streams
+
+    def start(self, name: str) -> None:
+        """Start a call of the tool `name` (as `CallSink.resolve` returned it); the arguments' `{` must come next."""
+        self._sink.start(name)
+        self._arguments.restart(self._sink.expectation)
+        self._in_content = False
 
     def open(self, bracket: str) -> None:
         """Open an object or an array."""
-        if len(self._containers) >= self._limits.depth:
-            raise LimitError(f"nested more than {self._limits.depth} deep")
-        self._begin_value("opened")
-        if self._typed and self._containers:
-            self._on_typed_value(bracket)
-        self._target.append(bracket)
-        self._containers.append(bracket)
-        if bracket == "{":
-            self._keys.append(set())
+        self._separate()
+        self._buffer.open(bracket)
 
     def close(self, bracket: str) -> None:
         """Close the innermost object or array."""
-        self._commit_point = "after"
-        self._target.append(bracket)
-        if self._containers.pop() == "{":
-            self._closed_keys = self._keys.pop()
-        if self._typed:
-            self._on_typed_container_end()
+        self._buffer.close(bracket)
 
     def write_key(self, escaped: str) -> None:
         """Write the key of the next value, escaped and without quotes. Raises `NotStrictError` for a duplicate key."""
-        key = json.loads(f'"{escaped}"') if "\\" in escaped else escaped
-        keys = self._keys[-1]
-        if key in keys:
-            raise NotStrictError
-        keys.add(key)
-        self._buffer.append(f'"{escaped}": ' if self._commit_point == "opened" else f', "{escaped}": ')
-        if self._typed:
-            self._on_typed_key(key)
+        buffer = self._buffer
+        buffer.add_key(json.loads(f'"{escaped}"') if "\\" in escaped else escaped)
+        buffer.parts.append(f'"{escaped}": ' if buffer.commit_point == "opened" else f', "{escaped}": ')
 
     def write_atom(self, atom: str) -> None:
         """Write a number or literal."""
         if len(atom) > self._limits.number:
             raise LimitError(f"a number of more than {self._limits.number} digits")
-        if not self._typed:
-            self._begin_value("after")
-            self._target.append(atom)
-            return
-        comma = self._commit_point != "opened" and self._containers[-1] == "["
-        self._buffer.append(f", {atom}" if comma else atom)
-        self._on_typed_atom(atom)
+        self._separate()
+        self._buffer.parts.append(atom)
+        self._buffer.add_atom(atom)
 
     def begin_string(self, _quote: str) -> None:
         """Begin a string."""
-        self._begin_value("string")
-        if self._typed:
-            self._on_typed_value('"')
-        self._target.append('"')
-        self.in_content = True
+        self._separate()
+        self._buffer.begin_string()
+        self._in_content = True
 
     def write_content(self, escaped: str) -> None:
         """Write escaped content of the string."""
-        self._target.append(escaped)
+        self._buffer.add_content(escaped)
 
     def end_string(self, _quote: str) -> None:
         """End the string."""
-        self._commit_point = "after"
-        self._target.append('"')
-        self.in_content = False
-        if self._typed:
-            self._on_typed_string_end()
+        self._in_content = False
+        self._buffer.end_string()
+
+    def flush(self) -> None:
+        """Send what was written."""
+        self._arguments.flush()
 
     def complete(self) -> None:
         """Mark the call as complete at the sink."""
-        assert not self._containers
+        assert not self._buffer.containers
         self._sink.mark_complete()
 
-    def _begin_value(self, commit_point: CommitPoint) -> None:
-        """Begin a value: write its pending key, or the comma before it."""
-        if self._unexpected_key:
-            self._on_schema_mismatch()
-        if self._buffer:
-            self._target.append(self._buffer.pop())
-        elif self._commit_point == "after" and self._containers[-1] == "[":
-            self._target.append(", ")
-        self._commit_point = commit_point
+    def _separate(self) -> None:
+        """Write the comma before an item of an array."""
+        buffer = self._buffer
+        if buffer.commit_point == "after" and buffer.containers[-1] == "[":
+            buffer.parts.append(", ")
 
 
 Token: TypeAlias = tuple[Callable[[TokenWriter, str], None], str]

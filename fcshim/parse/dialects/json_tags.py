@@ -4,7 +4,8 @@ Rule: rows only; `JsonShape` defines the keys of the JSON.
 """
 
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json.body import ARGUMENT_KEYS, JsonShape
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.envelope import ARGUMENT_KEYS
 
 PARAMETERS_FIRST = ("parameters", *(key for key in ARGUMENT_KEYS if key != "parameters"))
 

@@ -1,1 +1,1 @@
-"""Bodies of JSON: the envelope, its prefix and trailer, headers, encoded arguments, and the repair of lenient JSON."""
+"""Bodies of JSON: the envelope, its prefix and trailer, headers, and the repair of lenient JSON."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonBody, JsonShape
+from fcshim.parse.json.prefix import skip_space
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 
@@ -64,68 +65,47 @@ class HeaderShape:
 
 
 class HeaderBody(JsonBody):
-    """Reads one body."""
+    """Reads one body: three more states before those of a JSON body."""
 
     def __init__(self, shape: HeaderShape, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(shape.json or JsonShape(), dialect, start_marker, sink, limits)
-        self._header_shape = shape
-        self._header_read = False
-        """True once a header was read: the arguments follow."""
+        self._header = shape
         self._state = self._before_header_or_json
 
     def _before_header_or_json(self, text: str, pos: int) -> int:
-        plain = self._header_shape.json.begins(text, pos) if self._header_shape.json is not None else False
+        plain = self._header.json.begins(text, pos) if self._header.json is not None else False
         self._wait = plain is None
         if plain is not None:
             self._state = self._before_body if plain else self._read_header
         return pos
 
     def _read_header(self, text: str, pos: int) -> int:
-        found = self._header_shape.match_header(text, pos)
+        found = self._header.match_header(text, pos)
         if found is None:
-            self._wait = self._header_shape.may_still_match(text, pos) is None
+            self._wait = self._header.may_still_match(text, pos) is None
             if not self._wait:
-                self.status = BodyStatus.NO_BODY
+                self._calls.status = BodyStatus.NO_BODY
             return pos
-        self._header_read = True
+        self._envelope.has_header = True
         self._state = self._after_header
-        self._on_name(found["name"])
+        self._calls.set_name(found["name"])
         return found.end()
 
     def _after_header(self, text: str, pos: int) -> int:
         """Read after the header: the arguments, or the end if there are none."""
-        pos = self._skip_space(text, pos)
+        pos = skip_space(text, pos)
         if pos == len(text):
             return pos
         if text[pos] == "{":
-            self._state = self._read_value
+            self._state = self._in_json
             return pos
         end = self._end_markers.end_of_marker(text, pos)
         if end is None:
             self._wait = True
         elif end > pos:
-            self._state = self._after_end
-            self._on_call_end()
+            self._begin_trailer()
+            self._calls.end()
         else:
-            self._abandon_call("malformed", "expected an object with the arguments", text[pos])
-            self._state = self._skip_to_end_marker
+            self._calls.abandon("malformed", "expected an object with the arguments", text[pos])
+            self._begin_skip()
         return pos
-
-    def _on_element_start(self, first: str) -> None:
-        if not self._header_read:
-            super()._on_element_start(first)
-            return
-        self._has_arguments = True
-        self._on_arguments_start(first)
-
-    def _on_container_end(self) -> None:
-        ended = self._header_read and not self._containers and self._arguments_depth == 0
-        super()._on_container_end()
-        if ended:
-            self._on_call_end()
-
-    def _begin_next_call(self) -> None:
-        if self._header_read:
-            self._state = self._read_trailing_text
-        else:
-            super()._begin_next_call()

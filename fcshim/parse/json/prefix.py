@@ -6,6 +6,7 @@ Rule: a bounded number of characters is examined; None means that more text is n
 import functools
 import re
 
+_SPACES = re.compile(r"[ \t\r\n]*+")
 _SPACE = r"[ \t\r\n]{0,64}"
 _FENCE = rf"(?:```\w{{0,16}}{_SPACE})?"
 _INTRO_LINE = r"[^\s<{\[`][^\n<{\[`]{0,80}"
@@ -19,6 +20,13 @@ _PARTIAL_NEW_LINE_INTRO = re.compile(rf"{_NEW_LINE}(?:{_PARTIAL_INTRO.pattern})"
 _FENCE_LINE = re.compile(rf"```\w{{0,16}}{_SPACE}(?=[{{\[])")
 _PARTIAL_FENCE_LINE = re.compile(rf"(?:`{{1,2}}|```\w{{0,16}}{_SPACE})\Z")
 _PARTIAL_KEY = re.compile(rf"{_SPACE}{_FENCE}(?:\[{_SPACE})?(?:\{{{_SPACE}(?:[\"']?\w{{0,32}}[\"']?{_SPACE})?)?\Z")
+
+
+def skip_space(text: str, pos: int) -> int:
+    """Return the end of the white space at `pos`."""
+    found = _SPACES.match(text, pos)
+    assert found is not None
+    return found.end()
 
 
 def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool | None:

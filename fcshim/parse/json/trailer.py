@@ -5,91 +5,88 @@ is emitted as text.
 """
 
 import re
-from abc import abstractmethod
 
-from fcshim.parse.body import BodyStatus
 from fcshim.parse.dialect import Dialect
-from fcshim.parse.json.repairing import RepairingJsonReader
+from fcshim.parse.end_markers import EndMarkers
+from fcshim.parse.json.prefix import skip_space
 from fcshim.parse.limits import Limits
-from fcshim.parse.sink import CallSink
-from fcshim.parse.trailing_text import TrailingText, TrailingTextReader
+from fcshim.parse.trailing_text import TrailingStatus, TrailingText
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 
-class JsonTrailerReader(RepairingJsonReader, TrailingTextReader):
-    """Reads the text after a complete call."""
+class JsonTrailer:
+    """Reads the text after a complete call, up to the next call or the end of the body."""
 
-    def __init__(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
-        super().__init__(dialect, start_marker, sink, limits)
-        self._base_depth = 1
-        self._semicolons = False
-        self._trailing_text = TrailingText(self._end_markers, self._call_markers)
-        """Text after the last call, including white space."""
+    def __init__(
+        self, dialect: Dialect, end_markers: EndMarkers, limits: Limits, *, calls_follow: bool, semicolons: bool
+    ) -> None:
+        """Read after a call; another may follow after white space (`calls_follow`) or a semicolon (`semicolons`)."""
+        self.wait = False
+        self.ended = False
+        """True at the end of the body."""
+        self.next_call = False
+        """True before the next call."""
+        self.in_text = False
+        """True in text that does not belong to the body."""
+        self.unread = ""
+        self._has_end_marker = dialect.closes_bodies
+        self._end_markers = end_markers
+        self._limits = limits
+        self._calls_follow = calls_follow
+        self._semicolons = semicolons
+        self._trailing_text = TrailingText(end_markers, dialect.body_markers())
+        """Text after the call, including white space."""
 
-    @abstractmethod
-    def _begin_next_call(self) -> None:
-        """Begin to read the next call of this body."""
+    def feed(self, text: str, pos: int) -> int:
+        """Read `text[pos:]`, and return the position reached."""
+        self.wait = False
+        if self.in_text:
+            return self._read_trailing_text(text, pos)
+        return self._read_end(text, pos) if self._has_end_marker else self._read_semicolon(text, pos)
 
-    def _skip_space(self, text: str, pos: int) -> int:
-        while pos < len(text) and text[pos] in " \t\r\n":
-            pos += 1
-        return pos
-
-    def _after_end(self, text: str, pos: int) -> int:
-        if not self._dialect.closes_bodies:
-            return self._read_semicolon(text, pos)
-        start, pos = pos, self._skip_space(text, pos)
-        if pos > start and not self._discarding:
-            self._trailing_text.add(text[start:pos])
+    def _read_end(self, text: str, pos: int) -> int:
+        start, pos = pos, skip_space(text, pos)
+        self._trailing_text.add(text[start:pos])
         if self._trailing_text.size > self._limits.mend:
-            self.unread = self._trailing_text.text()
-            self._end_body()
-            return pos
-        if pos == len(text):
-            return pos
-        end = self._end_markers.end_of_marker(text, pos)
-        if end == pos:
-            return self._on_missing_end_marker(text, pos)
-        if end is None:
-            self._wait = True
-            return pos
-        self._end_body()
-        return end
-
-    def _on_missing_end_marker(self, text: str, pos: int) -> int:
-        """Handle text other than the end marker after a call."""
-        if self._discarding and self._dialect.fenced:
-            self._state = self._skip_to_end_marker
-        elif self._discarding:
-            self.status = BodyStatus.ENDED
-        elif text[pos] == "{" and self._base_depth == 1:
-            self._trailing_text.clear()
-            self._begin_next_call()
-        else:
-            self._state = self._read_trailing_text
+            self._end_as_text()
+        elif pos < len(text):
+            end = self._end_markers.end_of_marker(text, pos)
+            self.wait = end is None
+            self.ended = end is not None and end > pos
+            self.next_call = end == pos and text[pos] == "{" and self._calls_follow
+            self.in_text = end == pos and not self.next_call
+            return end or pos
         return pos
 
     def _read_semicolon(self, text: str, pos: int) -> int:
-        if self._semicolons and not self._discarding:
-            found = _SEPARATOR.match(text, pos)
-            if found is not None and text.startswith("{", found.end()):
-                self._begin_next_call()
-                return found.end()
-            if _PARTIAL_SEPARATOR.match(text, pos):
-                self._wait = True
-                return pos
-        self._end_body()
+        found = _SEPARATOR.match(text, pos) if self._semicolons else None
+        if found is not None and text.startswith("{", found.end()):
+            self.next_call = True
+            return found.end()
+        self.wait = self._semicolons and _PARTIAL_SEPARATOR.match(text, pos) is not None
+        self.ended = not self.wait
         return pos
 
-    def _close_complete(self, tail: str, *, natural: bool) -> None:
-        if self._discarding:
-            return
-        trailing = self._state == self._read_trailing_text
-        partial = not trailing and len(tail) > 1 and self._end_markers.is_partial(tail, 0)
-        self.unread = (self._trailing_text.text() if trailing else "") + ("" if partial else tail)
-        if natural or trailing:
-            self._sink.finish()
+    def _read_trailing_text(self, text: str, pos: int) -> int:
+        """Search the end marker after text that does not belong to the body."""
+        status, end = self._trailing_text.read(text, pos)
+        if status is TrailingStatus.OPEN:
+            self.wait = end < len(text)
+        elif status is TrailingStatus.TEXT:
+            self._end_as_text()
         else:
-            self._sink.fail_truncated("the reply ended before the closing marker")
+            self.ended = True
+        return end
+
+    def _end_as_text(self) -> None:
+        self.unread = self._trailing_text.text()
+        self.ended = True
+
+    def close(self, tail: str) -> None:
+        """End the reply: set `unread`."""
+        if self.in_text:
+            self.unread = self._trailing_text.text() + tail
+        elif len(tail) < 2 or not self._end_markers.is_partial(tail, 0):
+            self.unread = tail

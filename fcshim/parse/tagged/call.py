@@ -43,7 +43,7 @@ class TaggedCall:
         self._writer = writer
         self._sink = sink
         self._progress = progress
-        self._object: ArgumentWriter | _DiscardedObject | None = None
+        self._object: ArgumentWriter | StrictJsonReader | None = None
 
     @property
     def has_arguments(self) -> bool:
@@ -81,9 +81,10 @@ class TaggedCall:
             self.has_object = True
             if not self._progress.discarding:
                 self._start_call()
-            self._object = _DiscardedObject(limits) if self._progress.discarding else self._writer
+            discarding = self._progress.discarding
+            self._object = StrictJsonReader(compile_end_markers(()), limits) if discarding else self._writer
         try:
-            return self._object.read_available(text, pos)
+            return self._object.read(text, pos)
         except (LimitError, NotStrictError) as error:
             self.fail_with(error)
             self.object_invalid = True
@@ -124,10 +125,3 @@ class TaggedCall:
         if not self._progress.started and self.name is not None:
             self._writer.start(self.name)
             self._progress.report_start()
-
-
-class _DiscardedObject(StrictJsonReader):
-    """Reads an object to its end without sending it."""
-
-    def __init__(self, limits: Limits) -> None:
-        super().__init__(compile_end_markers(()), limits)

@@ -104,18 +104,9 @@ def _may_be_json(prefix: str) -> bool:
     return prefix[0] in _JSON_STARTS or any(word.startswith(prefix.rstrip(_SPACE)) for word in _JSON_WORDS)
 
 
-class _JsonPrefix(StrictJsonReader):
-    """Checks whether a text is a prefix of strict JSON."""
-
-    def matches(self, text: str) -> bool:
-        pos = 0
-        try:
-            while pos < len(text) and not self._wait:
-                pos = self._state(text, pos)
-        except (LimitError, NotStrictError):
-            return False
-        return True
-
-
 def _is_json_prefix(text: str, limits: Limits) -> bool:
-    return _JsonPrefix(compile_end_markers(()), limits).matches(text)
+    reader = StrictJsonReader(compile_end_markers(()), limits)
+    try:
+        return reader.read(text, 0) == len(text) or not reader.is_complete
+    except (LimitError, NotStrictError):
+        return False

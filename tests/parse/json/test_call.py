@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fcshim.parse.json.encoded import decode_object
+from fcshim.parse.json.call import decode_object
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 
 
@@ -24,6 +24,9 @@ def decoded(inner: str, limits: Limits = DEFAULT_LIMITS) -> str | None:
         ("[1]", None),
         ("5", None),
         ("null", None),
+        ("5 x", None),
+        ("null }", None),
+        ("1e5 , 6", None),
         ("hello", None),
         ('{"a": 1} {"b": 2}', None),
         ('{"a": NaN}', None),
