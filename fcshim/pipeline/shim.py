@@ -24,12 +24,12 @@ from fcshim.parse.sink import ArgumentsMode
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
-from fcshim.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
 from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import Escaper, escaper_for, map_strings
 from fcshim.prompt.event_unescape import EventUnescaper
+from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.signature import ToolsStyle
 
 WHITE_SPACE_LIMIT = 4_096
