@@ -16,6 +16,7 @@ from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.end_markers import EndMarkers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
+from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.node import kind_of
 
@@ -174,7 +175,7 @@ class TypedJsonReader(StrictJsonReader):
 
     def _coerce(self, expectation: Expectation, raw: str) -> str:
         value = json.loads(raw)
-        found = expectation.coerce(value, raw)
+        found = coerce(expectation, value, raw)
         if found is None:
             if not expectation.admits(kind_of(value), value):
                 self._on_schema_mismatch()
