@@ -16,10 +16,9 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
 from fcshim.config.address import check_address
-from fcshim.dispatch import AnyExchange, RequestAttempts
+from fcshim.dispatch import ExchangeFactory, RequestAttempts
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event
-from fcshim.exchange_factory import ExchangeFactory
 from fcshim.messages import (
     AUTO,
     Message,
@@ -32,16 +31,15 @@ from fcshim.messages import (
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.exchange import Batch
 from fcshim.pipeline.retry import DEFAULT_MAX_RETRIES
-from fcshim.profiles import AUTO as AUTO_SETTING
-from fcshim.profiles import Profile, chosen_profile
 from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT
 from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.prompt.profiles import AUTO as AUTO_SETTING
+from fcshim.prompt.profiles import Profile, chosen_profile
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.reply import Reply, fold
 from fcshim.tools import AnyTool, Executor, Registry
 from fcshim.upstream import Timeouts, Upstream
-from fcshim.upstream.capabilities import ToolSupport, list_models
-from fcshim.upstream.constraint_support import ConstraintSupport
+from fcshim.upstream.capabilities import Capabilities
 
 Messages: TypeAlias = str | Sequence[Message | dict[str, JSON]]
 """The conversation: the text of one user message, or messages as objects or as dicts of the Chat API."""
@@ -95,11 +93,9 @@ class Client:
         if api not in UPSTREAMS:
             raise ConfigError(f"there is no API {api!r}. Known are {', '.join(UPSTREAMS)}")
         check_address(url, "url")
-        self._upstream_kind = UPSTREAMS[api]
         key = Secret(api_key) if api_key else None
-        self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=self._upstream_kind)
-        self._tool_support = ToolSupport(self._upstream)
-        self._constraint_support = ConstraintSupport(self._upstream, constrain)
+        self._upstream = Upstream(url, key=key, timeouts=timeouts, kind=UPSTREAMS[api])
+        self._capabilities = Capabilities(self._upstream, constrain)
         self._model = model
         self._model_lock = asyncio.Lock()
         self._new_id = new_id
@@ -203,68 +199,63 @@ class Client:
     async def _events(self, request: Request, *, buffered: bool = False) -> AsyncGenerator[Event, None]:
         if not request.model:
             request = msgspec.structs.replace(request, model=await self._default_model())
-
-        make = ExchangeFactory(
-            request, self._settings, self._upstream_kind, self._tool_support, self._new_id, buffered=buffered
+        attempts = RequestAttempts(
+            ExchangeFactory(request, self._settings, self._capabilities, self._new_id, buffered=buffered)
         )
-        tools = self._settings.tools
-        question = RequestAttempts(
-            request, make, tools=tools, tool_support=self._tool_support, constraint_support=self._constraint_support
-        )
-        async with contextlib.aclosing(self._batches(question)) as batches:
-            async for batch in batches:
-                for _, event in batch:
-                    yield event
-
-    async def _batches(self, attempts: RequestAttempts) -> AsyncGenerator[Batch, None]:
-        """Send the request; fall back if the upstream refuses something, and retry if the reply needs it."""
-        exchange = await attempts.first()
-        started, more = False, True
-        while more:
-            try:
-                async with contextlib.aclosing(self._read(exchange)) as batches:
-                    async for batch in batches:
-                        started = started or bool(batch)
-                        yield batch
-            except UpstreamError as error:
-                fallback = await attempts.fallback(exchange, error, response_started=started)
-                if fallback is None:
-                    rest = exchange.fail(error)
-                    if not started and (not rest or isinstance(rest[-1][1], Error)):
-                        raise
-                    yield rest
-                    return
-                exchange = fallback
-            else:
-                attempts.confirm(exchange)
-                more = await attempts.retry(exchange)
-        if exchange.wants_retry:  # the retry could not be made, so the first attempt stands
-            yield exchange.close()
-
-    async def _read(self, exchange: AnyExchange) -> AsyncGenerator[Batch, None]:
-        async with self._upstream.send_request(exchange.upstream_request) as reply:
-            if reply.status != 200:
-                raise self._upstream_kind.codec.decode_error(reply.status, {}, await reply.read_error())
-            async for data in reply:
-                yield exchange.feed(data)
-                if exchange.finished:
-                    break
-            yield exchange.close()
+        queue = _EventQueue()
+        try:
+            async with contextlib.aclosing(attempts.run(queue)) as pauses:
+                async for _ in pauses:
+                    for event in queue.take():
+                        yield event
+        except UpstreamError as error:
+            rest = [event for _, event in attempts.fail(error)]
+            if not queue.started and (not rest or isinstance(rest[-1], Error)):
+                raise
+            for event in rest:
+                yield event
 
     async def models(self) -> list[str]:
         """Return the names of the endpoint's models. Raises `UpstreamError`."""
-        names, _ = await list_models(self._upstream)
+        names, _ = await self._upstream.list_models()
         return names
 
     async def _default_model(self) -> str:
         async with self._model_lock:
             if self._model is None:
-                status, body = await self._upstream.fetch("GET", self._upstream_kind.codec.models_path)
-                names = self._upstream_kind.codec.decode_models(body)
+                codec = self._upstream.kind.codec
+                status, body = await self._upstream.fetch("GET", codec.models_path)
+                names = codec.decode_models(body)
                 if status != 200 or not names:
                     raise UpstreamError(_NO_MODEL)
                 self._model = names[0]
             return self._model
+
+
+class _EventQueue:
+    """Hands the events of one reply from the driver to the caller; implements `dispatch.ReplySink`."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self._events: list[Event] = []
+
+    def restart(self) -> None:
+        """Do nothing: events are handed on at once, so there are none when an attempt starts anew."""
+
+    def feed(self, batch: Batch) -> bool:
+        """Take the events of one read. The next read waits until the caller has taken them."""
+        self._events += [event for _, event in batch]
+        self.started = self.started or bool(batch)
+        return not batch
+
+    def close(self, batch: Batch) -> None:
+        """Take the last events of the reply."""
+        self.feed(batch)
+
+    def take(self) -> list[Event]:
+        """Return the events that the caller does not have yet."""
+        events, self._events = self._events, []
+        return events
 
 
 class EventStream:

@@ -65,10 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _ask_endpoint(config: Config) -> bytes:
     from fcshim.upstream import upstream_for  # noqa: PLC0415 - see above
-    from fcshim.upstream.capabilities import ToolSupport, model_reports  # noqa: PLC0415 - see above
+    from fcshim.upstream.capabilities import Capabilities, model_reports  # noqa: PLC0415 - see above
 
     async with upstream_for(config) as upstream:
-        return msgspec.json.encode(await model_reports(config, ToolSupport(upstream)))
+        return msgspec.json.encode(await model_reports(config, Capabilities(upstream)))
 
 
 def _ask_proxy(url: str, config: Config) -> bytes:

@@ -17,9 +17,9 @@ from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.messages import Message, Request, SystemMessage, UserMessage, text_of
 from fcshim.parse.dialects import DIALECTS
-from fcshim.pipeline.shim import Shim
-from fcshim.profiles import PROFILES
+from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt.budget import PromptBudget
+from fcshim.prompt.profiles import PROFILES
 from fcshim.prompt.signature import ToolsStyle
 
 _DESCRIPTION = """\
@@ -68,7 +68,7 @@ def configure_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the prompt, or with `--json` the request body. Raises `ConfigError` and `RequestError`."""
-    shim = Shim(
+    shim = prepare_shim(
         _request(arguments),
         dialect=arguments.dialect,
         profile=arguments.profile,
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     for note in shim.notes:
         sys.stderr.write(f"fcshim: {note}\n")
-    request = shim.prepare()
+    request = shim.prepared
     if arguments.json:
         body = json.loads(OPENAI_CHAT.encode_request(request).body)
         write_line(json.dumps(body, ensure_ascii=False, indent=2))

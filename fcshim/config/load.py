@@ -20,8 +20,8 @@ from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO
 from fcshim.parse.machine.context import reasoning_end_tag
 from fcshim.pipeline.backends import get_backend
-from fcshim.profiles import chosen_profile
 from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.prompt.profiles import chosen_profile
 
 FILE_VARIABLE = "FCSHIM_CONFIG"
 """The variable that names the TOML file. It is not a setting, since the file cannot name itself."""

@@ -12,8 +12,8 @@ from msgspec import Meta
 from fcshim.codecs.upstreams import UpstreamApi
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.backends import BACKENDS
-from fcshim.profiles import PROFILES, Profile
 from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT
+from fcshim.prompt.profiles import PROFILES, Profile
 from fcshim.prompt.signature import ToolsStyle
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]

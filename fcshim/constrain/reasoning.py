@@ -1,9 +1,8 @@
-"""Reasoning before a call: the models that reason, and the part of a grammar that admits it.
+"""Reasoning before a call: the part of a grammar that admits it.
 
-Rule: reasoning before calls is bounded and ends with its end tag; a model that is not in the table calls at once.
+Rule: reasoning before calls is bounded and ends with its end tag; a model without a reasoning tag calls at once.
 """
 
-import fnmatch
 from dataclasses import dataclass
 
 from fcshim.constrain.free_text import free_text
@@ -12,42 +11,8 @@ from fcshim.constrain.rules import Rules
 from fcshim.constrain.strings import MULTILINE, StringSyntax
 from fcshim.constrain.triggers import partial_marker_trigger, whole_tag_trigger
 from fcshim.events import JSON
+from fcshim.model_defaults import defaults_for
 from fcshim.parse.machine.context import reasoning_end_tag
-
-_MODELS: tuple[tuple[str, str], ...] = (
-    # The models of a family that do not reason come first.
-    ("*non-thinking*", ""),
-    ("*qwen3-coder*", ""),
-    ("*qwen3*-instruct*", ""),
-    ("*seed-oss*", "<seed:think>"),
-    ("*longcat*thinking*", "<longcat_think>"),
-    ("*minimax-m3*", "<mm:think>"),
-    ("*magistral*", "[THINK]"),
-    ("*ministral*reasoning*", "[THINK]"),
-    ("*command-a-reasoning*", "<|START_THINKING|>"),
-    ("*apertus*", "<|inner_prefix|>"),
-    ("*qwen3*", "<think>"),
-    ("*qwq*", "<think>"),
-    ("*deepseek-r1*", "<think>"),
-    ("*r1-distill*", "<think>"),
-    ("*deepseek-v3.[12]*", "<think>"),
-    ("*deepseek-v4*", "<think>"),
-    ("*glm-4.[5-9]*", "<think>"),
-    ("*glm-[5-9]*", "<think>"),
-    ("*minimax-m2*", "<think>"),
-    ("*nemotron*", "<think>"),
-    ("*smollm3*", "<think>"),
-    ("*hunyuan-a13b*", "<think>"),
-    ("step*3*", "<think>"),
-    ("mimo*", "<think>"),
-    ("*thinking*", "<think>"),
-    ("*reasoning*", "<think>"),
-    ("olmo-3*-think*", "<think>"),
-)
-"""Glob patterns of lowercase model names, each with the start tag of reasoning; the first match counts.
-
-Models that reason in a channel of their own (gpt-oss, Gemma 4) are not listed: their servers remove it.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +50,5 @@ def reasoning_of(model: str, in_reasoning: str = "") -> ReasoningSyntax | None:
     """Return the reasoning syntax of a model by name; `in_reasoning` is the start tag with which the prompt ends."""
     if in_reasoning:
         return ReasoningSyntax(in_reasoning, opened=True)
-    name = model.replace("\\", "/").rpartition("/")[2].lower()
-    opening = next((opening for pattern, opening in _MODELS if fnmatch.fnmatchcase(name, pattern)), "")
-    return ReasoningSyntax(opening) if opening else None
+    tag = defaults_for(model).reasoning_tag
+    return ReasoningSyntax(tag) if tag else None

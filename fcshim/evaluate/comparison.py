@@ -15,7 +15,7 @@ from fcshim.evaluate.case import Case
 from fcshim.evaluate.result import NATIVE, Result, count_right, count_verdicts
 from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, evaluate
 from fcshim.evaluate.suite import load_cases
-from fcshim.parse.dialects.models import dialect_for
+from fcshim.model_defaults import defaults_for
 
 COMMON_DIALECTS = ("function_call", "bare_json", "pythonic", "hermes")
 """Dialects that models can follow without training on them."""
@@ -51,7 +51,7 @@ def candidate_dialects(model: str, *, native: bool, provider_api: bool) -> tuple
     """
     if native and provider_api:
         return (NATIVE,)
-    return tuple(dict.fromkeys((dialect_for(model).name, *([NATIVE] if native else []), *COMMON_DIALECTS)))
+    return tuple(dict.fromkeys((defaults_for(model).dialect, *([NATIVE] if native else []), *COMMON_DIALECTS)))
 
 
 def select_cases(categories: Sequence[str], count: int) -> list[Case]:

@@ -22,8 +22,8 @@ from fcshim.evaluate.runner import CONCURRENCY
 from fcshim.evaluate.settings_file import render_settings
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES
 from fcshim.evaluate.target import ProbeTarget
-from fcshim.profiles import AUTO
 from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.prompt.profiles import AUTO
 from fcshim.upstream import Timeouts, Upstream
 
 DEFAULT_CASES = 24

@@ -17,8 +17,8 @@ from fcshim.evaluate.result import NATIVE
 from fcshim.evaluate.runner import CONCURRENCY, DEFAULT_SAMPLING, TIMEOUT
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES, fingerprint, load_cases
 from fcshim.events import JSON
+from fcshim.model_defaults import defaults_for
 from fcshim.parse.dialects import AUTO
-from fcshim.parse.dialects.models import dialect_for
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.upstream import Timeouts
 
@@ -56,7 +56,7 @@ class EvalPlan(msgspec.Struct, frozen=True, kw_only=True):
         row = self._model_config()
         set_one = row.dialect if isinstance(row.dialect, str) else row.dialect.name
         chosen = self.dialects or (NATIVE if row.tools == NATIVE else set_one,)
-        detected = dialect_for(row.upstream_model or self.model).name if row.tools == "prompt" else AUTO
+        detected = defaults_for(row.upstream_model or self.model).dialect if row.tools == "prompt" else AUTO
         return tuple(dict.fromkeys(detected if dialect == AUTO else dialect for dialect in chosen))
 
     def client(self, dialect: str) -> Client:

@@ -13,7 +13,7 @@ from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes_calls import backend_name_for
 from fcshim.evaluate.result import NATIVE
-from fcshim.profiles import DEFAULT, profile_for
+from fcshim.prompt.profiles import AUTO, DEFAULT, chosen_profile
 
 ANY_MODEL = "*"
 _PROFILES_BY_PROBE = (("system", "no-system"), ("images", "text-only"), ("replay", "thoughtless"))
@@ -119,7 +119,7 @@ def _recommend_profile(model: str, findings: Mapping[str, Finding]) -> Iterable[
 
     Nothing is recommended if the model's name alone implies the same profile.
     """
-    named = profile_for(model)
+    named = chosen_profile(AUTO, model)
     taken = "system" in findings and findings["system"].verdict == "yes" and not named.system_role
     names = [] if named is DEFAULT or taken else [named.name]
     lacks = [

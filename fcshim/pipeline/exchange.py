@@ -4,13 +4,15 @@ Rule: no I/O and no clock. The caller feeds the bytes it reads from the upstream
 """
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import msgspec
 
-from fcshim.codecs.base import UpstreamCodec
+from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import AssistantMessage, Message, Request, text_of
+from fcshim.pipeline.backends import Backend
 from fcshim.pipeline.transform import Transform, TransformStream
 from fcshim.prompt.budget import CHARACTERS_PER_TOKEN
 
@@ -18,50 +20,110 @@ Batch = list[tuple[int, Event]]
 """Events, each with the index of its choice."""
 
 
+class AnyExchange(Protocol):
+    """One request with its reply, in one attempt (`Exchange`) or several (`RetryingExchange`).
+
+    Call `prepare`, then send `upstream_request`. Pass every read of the upstream's body to `feed`; call `close` at its
+    end, or `fail` if it failed. If `wants_retry` is true then, call `prepare_retry` and do all of this again.
+    """
+
+    @property
+    def upstream_request(self) -> UpstreamRequest:
+        """The request of the current attempt."""
+        ...
+
+    @property
+    def constraint_key(self) -> str:
+        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
+        ...
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing that the upstream may still send in this attempt changes the reply."""
+        ...
+
+    @property
+    def wants_retry(self) -> bool:
+        """Whether the model should be asked again."""
+        ...
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether the current attempt is a retry."""
+        ...
+
+    @property
+    def sent_call(self) -> bool:
+        """Whether the client has got an accepted call of the current attempt."""
+        ...
+
+    @property
+    def retry_reason(self) -> str:
+        """The defects of the last attempt, as a phrase for the log."""
+        ...
+
+    def prepare(self) -> None:
+        """Make the first request."""
+        ...
+
+    def prepare_retry(self, backend: Backend) -> bool:
+        """Make the next request, with a constraint if `backend` accepts one; return false if none can help."""
+        ...
+
+    def feed(self, data: bytes) -> Batch:
+        """Take the next bytes of the upstream's body; return the events that they complete."""
+        ...
+
+    def close(self) -> Batch:
+        """Take note that the body has ended, or that the caller stopped reading since the exchange was finished.
+
+        If `wants_retry` is true and the retry cannot be made, a second call ends the reply.
+        """
+        ...
+
+    def fail(self, error: FcshimError) -> Batch:
+        """Take note that the upstream failed. A reply that was already complete stays complete."""
+        ...
+
+
 class Exchange:
     """Drive one request through the upstream's codec and a transform, if there is one.
 
-    Send `upstream_request`. Then pass every read of the upstream's body to `feed`; call `close` at its end, or `fail`
-    if it failed. The events of each choice end with one `Stop`, or the whole exchange ends with one `Error`, which
-    `error` keeps. `Usage` comes once, on choice 0, before the stops; if the upstream sends none it is estimated at four
-    characters a token from the text of prompt and reply.
+    The events of each choice end with one `Stop`, or the whole exchange ends with one `Error`, which `error` keeps.
+    `Usage` comes once, on choice 0, before the stops; if the upstream sends none it is estimated at four characters a
+    token from the text of prompt and reply.
     """
 
-    wants_retry = False
-    """An exchange sends one request; only a `RetryingExchange` may want a retry."""
+    wants_retry = is_retry = sent_call = False
+    retry_reason = ""
     __slots__ = (
-        *(
-            "_output_size",
-            "_choices",
-            "_decoder",
-            "_ended",
-            "_text_feeders",
-            "_request",
-            "_transform",
-            "_usage",
-            "_choice_count",
-        ),
-        *("constraint_key", "error", "finished", "upstream_request"),
+        *("_output_size", "_choices", "_codec", "_decoder", "_ended", "_text_feeders", "_request", "_transform"),
+        *("_usage", "_choice_count", "constraint_key", "error", "finished", "upstream_request"),
     )
 
     def __init__(self, request: Request, *, upstream: UpstreamCodec, transform: Transform | None = None) -> None:
-        sent = request if transform is None else transform.prepare()
-        self.constraint_key = "" if transform is None else transform.constraint_key
-        """Identifies the constraint that is sent, to remember whether the upstream refuses it; empty without one."""
-        codec = upstream if transform is None or transform.codec is None else transform.codec
-        self.upstream_request = codec.encode_request(sent)
-        self._decoder = codec.decoder()
+        self._request = request if transform is None else transform.prepared
         self._transform = transform
-        self._request = sent
+        self._codec = upstream if transform is None or transform.codec is None else transform.codec
+        self._choice_count = max(request.n, 1)
         self._choices: dict[int, _ChoiceState] = {}
         self._text_feeders: dict[int, Callable[[str], list[Event]]] = {}  # of open choices, for the fast path of `feed`
-        self._choice_count = max(request.n, 1)
         self._usage: Usage | None = None
         self._output_size = 0
         self._ended = False
+        self.constraint_key = "" if transform is None else transform.constraint_key
         self.finished = False
         """Whether every choice has ended, so that nothing the upstream may still send changes the reply."""
         self.error: Error | None = None
+
+    def prepare(self) -> None:
+        """Encode the request."""
+        self.upstream_request = self._codec.encode_request(self._request)
+        self._decoder = self._codec.decoder()
+
+    def prepare_retry(self, backend: Backend) -> bool:  # noqa: ARG002 - the protocol's
+        """Return false: this exchange sends one request."""
+        return False
 
     def feed(self, data: bytes) -> Batch:
         """Take the next bytes of the upstream's body; return the events that they complete."""
@@ -121,8 +183,11 @@ class Exchange:
     def _choice(self, index: int) -> "_ChoiceState":
         choice = self._choices.get(index)
         if choice is None:
-            choice = self._choices[index] = _ChoiceState(self._transform)
+            choice = self._choices[index] = self._new_choice()
         return choice
+
+    def _new_choice(self) -> "_ChoiceState":
+        return _ChoiceState(None if self._transform is None else self._transform.stream())
 
     def _is_complete(self, choice: "_ChoiceState") -> bool:
         return choice.stopped_early or (choice.stopped and self._usage is not None)
@@ -135,7 +200,7 @@ class Exchange:
 
     def _end(self) -> Batch:
         self._ended = self.finished = True
-        choices = self._choices or {0: _ChoiceState(self._transform)}
+        choices = self._choices or {0: self._new_choice()}
         events: Batch = [(index, event) for index, choice in choices.items() for event in choice.close()]
         usage = self._usage or estimate_usage(self._request, self._output_size)
         return [*events, (0, usage), *((index, choice.stop) for index, choice in choices.items())]
@@ -152,9 +217,9 @@ class _ChoiceState:
 
     __slots__ = ("_closed", "_stream", "feed_text", "stop", "stopped")
 
-    def __init__(self, transform: Transform | None) -> None:
-        self._stream: TransformStream | None = None if transform is None else transform.stream()
-        self.feed_text: Callable[[str], list[Event]] = _as_text if self._stream is None else self._stream.feed_text
+    def __init__(self, stream: TransformStream | None) -> None:
+        self._stream = stream
+        self.feed_text: Callable[[str], list[Event]] = _as_text if stream is None else stream.feed_text
         self._closed = False
         self.stop = Stop(stop_reason="complete")
         self.stopped = False

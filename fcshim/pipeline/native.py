@@ -5,8 +5,12 @@ and back; without parallel calls the reply ends after the first call; media that
 text.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import msgspec
 
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.upstreams import NameRules
 from fcshim.events import Event, Stop, Text, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import (
@@ -22,53 +26,50 @@ from fcshim.messages import (
 _replace = msgspec.structs.replace
 
 
+@dataclass(frozen=True, slots=True)
 class Native:
-    """One request for an upstream with native tools."""
+    """One request for an upstream with native tools. Made by `prepare_native`."""
 
-    constraint_key = ""
-    codec = None
-
-    def __init__(self, request: Request, *, name_rules: NameRules, media: bool = True) -> None:
-        names = {tool.name for tool in request.tools}.union(*map(_names_in, request.messages))
-        self._names = {name: name_rules.sanitize(name) for name in names}
-        self._request = request
-        self._media = media
-
-    def prepare(self) -> Request:
-        """Return the request for the upstream."""
-        request = self._request
-        return _replace(
-            request,
-            messages=tuple(self._prepare_message(message) for message in request.messages),
-            tools=tuple(_replace(tool, name=self._names[tool.name]) for tool in request.tools),
-            tool_choice=_replace(request.tool_choice, names=tuple(map(self._upstream_name, request.tool_choice.names))),
-        )
+    prepared: Request
+    client_names: Mapping[str, str]
+    """The client's tool names by the upstream's, where they differ."""
+    constraint_key: str = ""
+    codec: UpstreamCodec | None = None
 
     def stream(self) -> "NativeStream":
         """Make the event transform of one choice."""
-        client_names = {upstream: name for name, upstream in self._names.items() if upstream != name}
-        return NativeStream(client_names, parallel=self._request.parallel_tool_calls)
+        return NativeStream(self.client_names, parallel=self.prepared.parallel_tool_calls)
 
-    def _upstream_name(self, name: str) -> str:
-        return self._names.get(name, name)
 
-    def _prepare_message(self, message: Message) -> Message:
-        if not self._media:
-            message = _replace(message, content=_without_media(message.content))
-        if isinstance(message, AssistantMessage) and message.tool_calls:
-            return _replace(
-                message,
-                tool_calls=tuple(_replace(call, name=self._upstream_name(call.name)) for call in message.tool_calls),
-            )
-        return (
-            _replace(message, name=self._upstream_name(message.name)) if isinstance(message, ToolMessage) else message
-        )
+def prepare_native(request: Request, *, name_rules: NameRules, media: bool = True) -> Native:
+    """Write the tool names as the upstream admits them; without `media`, replace media by a line of text."""
+    used = {tool.name for tool in request.tools}.union(*map(_names_in, request.messages))
+    names = {name: name_rules.sanitize(name) for name in used}
+    choice = request.tool_choice
+    prepared = _replace(
+        request,
+        messages=tuple(_prepare_message(message, names, media=media) for message in request.messages),
+        tools=tuple(_replace(tool, name=names[tool.name]) for tool in request.tools),
+        tool_choice=_replace(choice, names=tuple(names.get(name, name) for name in choice.names)),
+    )
+    return Native(prepared, {upstream: name for name, upstream in names.items() if upstream != name})
+
+
+def _prepare_message(message: Message, names: Mapping[str, str], *, media: bool) -> Message:
+    if not media:
+        message = _replace(message, content=_without_media(message.content))
+    if isinstance(message, AssistantMessage) and message.tool_calls:
+        calls = tuple(_replace(call, name=names.get(call.name, call.name)) for call in message.tool_calls)
+        return _replace(message, tool_calls=calls)
+    if isinstance(message, ToolMessage):
+        return _replace(message, name=names.get(message.name, message.name))
+    return message
 
 
 class NativeStream:
     """Transform the events of one choice. `names` maps the upstream's tool names to the client's, where they differ."""
 
-    def __init__(self, names: dict[str, str], *, parallel: bool) -> None:
+    def __init__(self, names: Mapping[str, str], *, parallel: bool) -> None:
         self.finished = False
         self._names = names
         self._parallel = parallel

@@ -6,7 +6,9 @@ prompt, so the model may only have quoted a call from it.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.events import Event, Stop, Text, ToolCallEnd
 from fcshim.messages import Request
 from fcshim.parse.dialects import AUTO
@@ -17,26 +19,25 @@ ReportFailure = Callable[[str], None]
 """Receives the reason, as a phrase for the log, why the upstream's native tools do not work."""
 
 
+@dataclass(frozen=True, slots=True)
 class CheckedNative:
     """A transform that passes everything through another one and reports failures of native tools."""
 
-    constraint_key = ""
-    codec = None
+    transform: Transform
+    report: ReportFailure
+    constraint_key: str = ""
+    codec: UpstreamCodec | None = None
 
-    def __init__(self, transform: Transform, report: ReportFailure) -> None:
-        self._transform = transform
-        self._prepared = transform.prepare()
-        self._report = report
-
-    def prepare(self) -> Request:
-        """Return the request for the upstream."""
-        return self._prepared
+    @property
+    def prepared(self) -> Request:
+        """The request for the upstream."""
+        return self.transform.prepared
 
     def stream(self) -> "CheckedNativeStream":
         """Make the event transform of one choice."""
-        parser = StreamParser(AUTO, self._prepared.tools)
-        call_required = self._prepared.tool_choice.mode == "required"
-        return CheckedNativeStream(self._transform.stream(), parser, self._report, call_required=call_required)
+        parser = StreamParser(AUTO, self.prepared.tools)
+        call_required = self.prepared.tool_choice.mode == "required"
+        return CheckedNativeStream(self.transform.stream(), parser, self.report, call_required=call_required)
 
 
 class CheckedNativeStream:

@@ -5,10 +5,12 @@ client only sees its own spelling.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, unconstrained_note
 from fcshim.constrain.response_format import requested_schema, without_format
@@ -22,111 +24,59 @@ from fcshim.parse.sink import ArgumentsMode
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
-from fcshim.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
 from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import Escaper, escaper_for, map_strings
 from fcshim.prompt.event_unescape import EventUnescaper
+from fcshim.prompt.profiles import DEFAULT, Profile, get_profile
 from fcshim.prompt.signature import ToolsStyle
 
 WHITE_SPACE_LIMIT = 4_096
 """Characters of white space around calls that are held back, and dropped if a call follows; longer runs are text."""
 
 
-class Shim:
-    """One request for an upstream without native tools.
+@dataclass(frozen=True, slots=True)
+class ParserOptions:
+    """How calls are read from the reply; the fields are arguments of `StreamParser`."""
 
-    `dialect`, `profile`, `tools_style` and `budget` say how the prompt is written, `backend` which constraint the
-    upstream accepts; the other options are the parser's.
+    rescue: bool = False
+    reasoning: Literal["ignore", "recover", "promote"] = "ignore"
+    in_reasoning: str = ""
+    arguments: ArgumentsMode = "stream"
+    new_id: Callable[[], str] | None = None
+    limits: Limits = DEFAULT_LIMITS
+
+
+DEFAULT_PARSER_OPTIONS = ParserOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Shim:
+    """One request for an upstream without native tools, and how its reply is parsed. Made by `prepare_shim`.
+
+    `prepared` has text messages and no tools. Stop sequences only if no tool is offered: the upstream would also stop
+    inside a call. The shim searches them.
     """
 
-    def __init__(  # noqa: PLR0913 - settings by name, all with defaults
-        self,
-        request: Request,
-        *,
-        dialect: str | Dialect = "function_call",
-        profile: str | Profile = DEFAULT,
-        tools_style: ToolsStyle = "schema",
-        rescue: bool = False,
-        reasoning: Literal["ignore", "recover", "promote"] = "ignore",
-        in_reasoning: str = "",
-        arguments: ArgumentsMode = "stream",
-        new_id: Callable[[], str] | None = None,
-        limits: Limits = DEFAULT_LIMITS,
-        backend: Backend = OFF,
-        budget: PromptBudget = DEFAULT_BUDGET,
-    ) -> None:
-        """Write the prompt, and build the constraint if the request needs one that `backend` accepts.
-
-        Raises `RequestError` if `tool_choice` names a tool that is not offered or requires a call that cannot be
-        constrained although the settings demand it, or a schema is too deep.
-        """
-        row = find_dialect(dialect)
-        self.escape = escape = Escaper(escaper_for(row))
-        tools = _escaped_tools(request, escape)
-        self.tools = _callable_tools(request, tools)
-        """The tools that may be called, with the escaped names and schemas that the model sees."""
-        if self.tools and request.tool_choice.mode == "required":
-            request = without_format(request)  # the client's format would forbid the required call
-        constraint = _choose_constraint(request, self.tools, row, backend, in_reasoning)
-        self.dialect = row if constraint is None else constraint.dialect
-        prompt = compose(
-            request,
-            tools,
-            _escaped_choice(request, escape),
-            escape,
-            dialect=self.dialect,
-            profile=get_profile(profile),
-            style=tools_style,
-            budget=budget,
-        )
-        self.unconstrained_request = _without_tools(request, prompt.messages, stop=() if tools else request.stop)
-        """The request for the upstream without a constraint."""
-        self._upstream_request = (
-            self.unconstrained_request
-            if constraint is None
-            else apply_constraint(self.unconstrained_request, constraint)
-        )
-        self.constraint_key = "" if constraint is None else constraint.key
-        self.codec = (
-            LlamaCompletion(starts_in_reasoning=bool(in_reasoning))
-            if constraint is not None and constraint.lazy
-            else None
-        )
-        """The codec to use instead of that of the upstream's API; None for the API's own."""
-        notes = _unconstrained_notes(request, self.tools, row, backend) if constraint is None else constraint.notes
-        self.notes = (*notes, *prompt.notes)
-        """What of the tools' schemas the constraint does not enforce, and what the prompt budget left out."""
-        self.schema_enforced = constraint is not None and constraint.covers_all_calls
-        """Whether the constraint lets the model write only calls that are valid against their schemas."""
-        self.request = request
-        self.backend = backend
-        self.in_reasoning = in_reasoning
-        self.arguments: ArgumentsMode = arguments
-
-        def new_parser(dialect: Dialect, arguments: ArgumentsMode, *, marked: bool, held: bool) -> StreamParser:
-            return StreamParser(
-                dialect,
-                self.tools,
-                rescue=rescue,
-                reasoning=reasoning,
-                in_reasoning=in_reasoning,
-                arguments=arguments,
-                held=held,
-                new_id=new_id,
-                limits=limits,
-                marked=marked,
-            )
-
-        self._new_parser = new_parser
-
-    def prepare(self) -> Request:
-        """Return the request for the upstream: text messages and no tools.
-
-        Stop sequences only if no tool is offered: the upstream would also stop inside a call. The shim searches them.
-        """
-        return self._upstream_request
+    request: Request
+    """The client's request, without `response_format` if it would forbid a required call."""
+    tools: tuple[Tool, ...]
+    """The tools that may be called, with the escaped names and schemas that the model sees."""
+    dialect: Dialect
+    """The dialect of the reply, which a constraint may change."""
+    escape: Escaper
+    backend: Backend
+    options: ParserOptions
+    unconstrained: Request
+    """The request for the upstream without a constraint."""
+    prepared: Request
+    constraint_key: str
+    schema_enforced: bool
+    """Whether the constraint lets the model write only calls that are valid against their schemas."""
+    codec: UpstreamCodec | None
+    notes: tuple[str, ...]
+    """What of the tools' schemas the constraint does not enforce, and what the prompt budget left out."""
 
     def stream(
         self,
@@ -141,18 +91,80 @@ class Shim:
         `on_text` receives the model's text as it came. With it, the stream also contains a `CallDefect` for each text
         that was meant as a call and could not be accepted.
         """
+        options = self.options
+        parser = StreamParser(
+            dialect or self.dialect,
+            self.tools,
+            rescue=options.rescue,
+            reasoning=options.reasoning,
+            in_reasoning=options.in_reasoning,
+            arguments=arguments or options.arguments,
+            held=self.schema_enforced if schema_enforced is None else schema_enforced,
+            new_id=options.new_id,
+            limits=options.limits,
+            marked=on_text is not None,
+        )
+        stops = self.request.stop
         return ShimStream(
-            self._new_parser(
-                dialect or self.dialect,
-                arguments or self.arguments,
-                marked=on_text is not None,
-                held=self.schema_enforced if schema_enforced is None else schema_enforced,
-            ),
+            parser,
             unescape=EventUnescaper(self.escape.markers) if self.escape.changed else None,
-            stops=self.request.stop,
+            stop_search=StopSearch(stops) if any(stops) else None,
             parallel=self.request.parallel_tool_calls,
             on_text=on_text,
         )
+
+
+def prepare_shim(
+    request: Request,
+    *,
+    dialect: str | Dialect = "function_call",
+    profile: str | Profile = DEFAULT,
+    tools_style: ToolsStyle = "schema",
+    budget: PromptBudget = DEFAULT_BUDGET,
+    backend: Backend = OFF,
+    options: ParserOptions = DEFAULT_PARSER_OPTIONS,
+) -> Shim:
+    """Write the prompt, and build the constraint if the request needs one that `backend` accepts.
+
+    Raises `RequestError` if `tool_choice` names a tool that is not offered or requires a call that cannot be
+    constrained although the settings demand it, or a schema is too deep.
+    """
+    row = find_dialect(dialect)
+    escape = Escaper(escaper_for(row))
+    offered = _escaped_tools(request, escape)
+    tools = _callable_tools(request, offered)
+    if tools and request.tool_choice.mode == "required":
+        request = without_format(request)  # the client's format would forbid the required call
+    constraint = _choose_constraint(request, tools, row, backend, options.in_reasoning)
+    notes = _unconstrained_notes(request, tools, row, backend) if constraint is None else constraint.notes
+    if constraint is not None:
+        row = constraint.dialect
+    prompt = compose(
+        request,
+        offered,
+        _escaped_choice(request, escape),
+        escape,
+        dialect=row,
+        profile=get_profile(profile),
+        style=tools_style,
+        budget=budget,
+    )
+    unconstrained = _without_tools(request, prompt.messages, stop=() if offered else request.stop)
+    lazy = constraint is not None and constraint.lazy
+    return Shim(
+        request=request,
+        tools=tools,
+        dialect=row,
+        escape=escape,
+        backend=backend,
+        options=options,
+        unconstrained=unconstrained,
+        prepared=unconstrained if constraint is None else apply_constraint(unconstrained, constraint),
+        constraint_key="" if constraint is None else constraint.key,
+        schema_enforced=constraint is not None and constraint.covers_all_calls,
+        codec=LlamaCompletion(starts_in_reasoning=bool(options.in_reasoning)) if lazy else None,
+        notes=(*notes, *prompt.notes),
+    )
 
 
 def _escaped_tools(request: Request, escape: Escaper) -> tuple[Tool, ...]:
@@ -252,7 +264,7 @@ class ShimStream:
         parser: StreamParser,
         *,
         unescape: EventUnescaper | None = None,
-        stops: Sequence[str] = (),
+        stop_search: StopSearch | None = None,
         parallel: bool = True,
         on_text: Callable[[str], None] | None = None,
     ) -> None:
@@ -260,8 +272,8 @@ class ShimStream:
         self._on_text = on_text
         self._parser = parser
         self._unescape = unescape
-        self._stop_search = StopSearch(stops) if any(stops) else None
-        self._passthrough = unescape is None and self._stop_search is None
+        self._stop_search = stop_search
+        self._passthrough = unescape is None and stop_search is None
         self._parallel = parallel
         self._ended = False
         self._white_space = ""  # held back: dropped if a call follows or came before

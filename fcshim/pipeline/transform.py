@@ -32,18 +32,21 @@ class TransformStream(Protocol):
 
 
 class Transform(Protocol):
-    """Transform one request and its reply."""
+    """One request, prepared for the upstream, and how its reply is read."""
 
-    constraint_key: str
-    """Identifies the constraint in the request, to remember whether the upstream refuses it; empty without one."""
+    @property
+    def prepared(self) -> Request:
+        """The request for the upstream."""
+        ...
+
+    @property
+    def constraint_key(self) -> str:
+        """Identifies the constraint in the request, to remember whether the upstream refuses it; empty without one."""
+        ...
 
     @property
     def codec(self) -> UpstreamCodec | None:
         """The codec to use instead of that of the upstream's API; None for the API's own."""
-        ...
-
-    def prepare(self) -> Request:
-        """Return the request for the upstream."""
         ...
 
     def stream(self) -> TransformStream:

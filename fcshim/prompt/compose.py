@@ -12,9 +12,9 @@ from fcshim.prompt.budget import BudgetPlan, PromptBudget, plan_budget, shortene
 from fcshim.prompt.escape import Escaper
 from fcshim.prompt.history import write_history
 from fcshim.prompt.listing import Listing, Listings
+from fcshim.prompt.profiles import Profile
 from fcshim.prompt.signature import ToolsStyle
 from fcshim.prompt.steps import Step, split_steps
-from fcshim.prompt.turns import PromptProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def compose(
     escape: Escaper,
     *,
     dialect: Dialect,
-    profile: PromptProfile,
+    profile: Profile,
     style: ToolsStyle,
     budget: PromptBudget,
 ) -> Prompt:

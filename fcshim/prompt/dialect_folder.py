@@ -17,10 +17,10 @@ import msgspec
 from jinja2 import TemplateError, TemplateSyntaxError
 
 from fcshim.errors import ConfigError
+from fcshim.model_defaults import defaults_for
 from fcshim.parse.arguments.repair import load_grammar
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.dialects import AUTO, get_dialect
-from fcshim.parse.dialects.models import dialect_for
 from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.python_body import PythonCalls
@@ -44,7 +44,7 @@ def find_dialect(dialect: str | Dialect) -> Dialect:
 
 def chosen_dialect(setting: str | Dialect, model: str) -> Dialect:
     """Return the dialect of the setting, for `auto` the one of the model. Raises `ConfigError`."""
-    return dialect_for(model) if setting == AUTO else find_dialect(setting)
+    return find_dialect(defaults_for(model).dialect if setting == AUTO else setting)
 
 
 def load_dialect(folder: str | Path) -> Dialect:

@@ -11,8 +11,9 @@ from fcshim.messages import AssistantMessage, Content, Message, SystemMessage, T
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.content_parts import escape_content, join_contents
 from fcshim.prompt.escape import Escaper
+from fcshim.prompt.profiles import Profile
 from fcshim.prompt.steps import split_steps
-from fcshim.prompt.turns import PromptProfile, TextTurn, TurnWriter
+from fcshim.prompt.turns import TextTurn, TurnWriter
 
 OPENING = "(The assistant opens the conversation.)"
 """The user turn before a conversation that starts with the assistant, for chat templates that require the user
@@ -24,7 +25,7 @@ def write_history(
     escape: Escaper,
     *,
     dialect: Dialect,
-    profile: PromptProfile,
+    profile: Profile,
     preamble: str = "",
     later_descriptions: Mapping[int, str] | None = None,
 ) -> tuple[Message, ...]:
@@ -53,7 +54,7 @@ def _merged_into_user(system: Content, turns: list[TextTurn]) -> tuple[Message, 
     return (UserMessage(system), *turns)
 
 
-def _with_user_first(turns: list[TextTurn], profile: PromptProfile) -> tuple[Message, ...]:
+def _with_user_first(turns: list[TextTurn], profile: Profile) -> tuple[Message, ...]:
     if profile.alternate and turns and isinstance(turns[0], AssistantMessage):
         return (UserMessage((TextPart(OPENING),)), *turns)
     return tuple(turns)

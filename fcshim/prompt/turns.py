@@ -5,7 +5,6 @@ reasoning only until the next user message.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
 
 from fcshim.messages import (
     AssistantMessage,
@@ -21,47 +20,12 @@ from fcshim.parse.dialect import Dialect
 from fcshim.prompt.content_parts import escape_content, join_contents
 from fcshim.prompt.escape import Escaper
 from fcshim.prompt.past_arguments import PastArguments
+from fcshim.prompt.profiles import Profile
 from fcshim.prompt.render import render_calls, render_reminder, render_result
 from fcshim.prompt.result_matching import MatchedResult, ResultMatcher
 from fcshim.prompt.steps import Step
 
 TextTurn = UserMessage | AssistantMessage
-ReasoningReplay = Literal["none", "current", "all"]
-"""The reasoning of earlier replies that the prompt contains: none, that after the last user message, or all."""
-
-
-class PromptProfile(Protocol):
-    """The part of a `Profile` that the prompt needs: what the upstream accepts and what the model needs."""
-
-    @property
-    def system_role(self) -> bool:
-        """Whether the upstream accepts a system message at the start."""
-        ...
-
-    @property
-    def alternate(self) -> bool:
-        """Whether user and assistant must alternate, the user first."""
-        ...
-
-    @property
-    def media(self) -> bool:
-        """Whether the upstream accepts images and other media."""
-        ...
-
-    @property
-    def reasoning(self) -> ReasoningReplay:
-        """The reasoning of earlier replies that the prompt contains."""
-        ...
-
-    @property
-    def reasoning_tag(self) -> str:
-        """The tag around reasoning in the text; if empty, reasoning goes into the API's own field."""
-        ...
-
-    @property
-    def reminder(self) -> int:
-        """Characters after which the call format is repeated; 0 for never."""
-        ...
 
 
 class TurnWriter:
@@ -71,7 +35,7 @@ class TurnWriter:
         self,
         escape: Escaper,
         dialect: Dialect,
-        profile: PromptProfile,
+        profile: Profile,
         *,
         has_tools: bool = False,
         later_descriptions: Mapping[int, str] | None = None,

@@ -11,16 +11,13 @@ Rule: a value that the schema admits is never changed; around a changed value th
 import math
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from fcshim.events import JSON, Coercion
+from fcshim.schema.expect import Expectation, SchemaShape
 from fcshim.schema.node import CONTAINERS, Node, ValueKind, load_json, scan
-from fcshim.schema.shape import SchemaShape
-
-if TYPE_CHECKING:
-    from fcshim.schema.expect import Expectation
 
 _BASE_STEPS = 2_048
 _STEPS_PER_CHARACTER = 8
@@ -59,7 +56,7 @@ Scalar: TypeAlias = tuple[ValueKind, JSON, str]
 """A value with its kind and its JSON."""
 
 
-def coerce(expectation: "Expectation", value: JSON, raw: str) -> CoercedValue | None:
+def coerce(expectation: Expectation, value: JSON, raw: str) -> CoercedValue | None:
     """Return the coerced `value`, whose JSON is `raw`; None where it does not change."""
     if not expectation.shapes or (isinstance(value, str) and expectation.admits("string", value)):
         return None
@@ -70,7 +67,7 @@ def coerce(expectation: "Expectation", value: JSON, raw: str) -> CoercedValue | 
     return CoercedValue(result.text, result.changes)
 
 
-def match_value(node: Node, expectation: "Expectation") -> MatchResult:
+def match_value(node: Node, expectation: Expectation) -> MatchResult:
     """Match a value against an expectation; beyond the step limit it does not fit and does not change."""
     try:
         return _ValueMatcher(_BASE_STEPS + _STEPS_PER_CHARACTER * (node.end - node.start)).match(node, expectation)
@@ -93,7 +90,7 @@ class _ValueMatcher:
         self._cache: dict[tuple[Node, Expectation, bool], MatchResult] = {}
         self._parsed_strings: dict[Node, Node | None] = {}
 
-    def match(self, node: Node, expectation: "Expectation", *, wrap: bool = True) -> MatchResult:
+    def match(self, node: Node, expectation: Expectation, *, wrap: bool = True) -> MatchResult:
         if not expectation.shapes:
             return MISFIT if expectation.admits_nothing else FITS
         key = (node, expectation, wrap)
@@ -108,7 +105,7 @@ class _ValueMatcher:
         if self._steps_left < 0:
             raise _StepLimitError
 
-    def _match_uncached(self, node: Node, expectation: "Expectation", *, wrap: bool) -> MatchResult:
+    def _match_uncached(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
         admitting = [shape for shape in expectation.shapes if shape.admits(node.kind, node.value)]
         if not admitting:
             return self._reinterpret(node, expectation, wrap=wrap)
@@ -166,7 +163,7 @@ class _ValueMatcher:
 
     # Values that no alternative admits unchanged.
 
-    def _reinterpret(self, node: Node, expectation: "Expectation", *, wrap: bool) -> MatchResult:
+    def _reinterpret(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
         for reading in _SCALAR_READINGS:
             for shape in expectation.shapes:
                 for kind, value, text in reading(node, shape):
@@ -177,7 +174,7 @@ class _ValueMatcher:
             result = self._wrap_in_array(node, expectation)
         return result or MISFIT
 
-    def _parse_string(self, node: Node, expectation: "Expectation") -> MatchResult | None:
+    def _parse_string(self, node: Node, expectation: Expectation) -> MatchResult | None:
         """Read a string as the JSON of an object or array."""
         if node.kind != "string":
             return None
@@ -190,7 +187,7 @@ class _ValueMatcher:
         result = self.match(inner, expectation)
         return _change(node, inner.text if result.text is None else result.text, fits=result.fits)
 
-    def _wrap_in_array(self, node: Node, expectation: "Expectation") -> MatchResult | None:
+    def _wrap_in_array(self, node: Node, expectation: Expectation) -> MatchResult | None:
         """Wrap a single element in an array, but not null, an array, or a string that may be a broken array."""
         if node.kind in {"array", "null"} or (node.kind == "string" and node.value.lstrip().startswith("[")):
             return None

@@ -6,18 +6,15 @@ strict JSON other than a string is read as such, because the models' own templat
 """
 
 import json
-from typing import TYPE_CHECKING
 
 from fcshim.schema.coerce import MatchResult, match_value
+from fcshim.schema.expect import Expectation
 from fcshim.schema.node import Node, scan
-
-if TYPE_CHECKING:
-    from fcshim.schema.expect import Expectation
 
 _SPACE = " \t\r\n"
 
 
-def read_untyped_text(expectation: "Expectation", text: str) -> str:
+def read_untyped_text(expectation: Expectation, text: str) -> str:
     """Return strict JSON for `text`, from which the caller has removed the tags' own line breaks."""
     string = json.dumps(text, ensure_ascii=False)
     if expectation.only_strings:
@@ -32,7 +29,7 @@ def read_untyped_text(expectation: "Expectation", text: str) -> str:
     return _best_reading(expectation, literal, scan(json.dumps(bare, ensure_ascii=False)), string)
 
 
-def _best_reading(expectation: "Expectation", literal: Node | None, bare: Node | None, string: str) -> str:
+def _best_reading(expectation: Expectation, literal: Node | None, bare: Node | None, string: str) -> str:
     """Coerce the stripped text as a string, then as JSON; prefer a result that fits."""
     results: list[tuple[MatchResult, Node]] = [
         (match_value(node, expectation), node) for node in (bare, literal) if node is not None
@@ -46,6 +43,6 @@ def _best_reading(expectation: "Expectation", literal: Node | None, bare: Node |
     return string if literal is None or literal.kind == "string" else literal.text
 
 
-def _fits_unchanged(node: Node, expectation: "Expectation") -> bool:
+def _fits_unchanged(node: Node, expectation: Expectation) -> bool:
     result = match_value(node, expectation)
     return result.fits and result.text is None

@@ -19,10 +19,10 @@ from fcshim.server.client_connection import ClientConnection, ClientGone
 from fcshim.server.guard import RequestGuard, header_names
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay
-from fcshim.server.reply_endpoints import ReplyEndpoints
-from fcshim.server.server_tools import ServerTools
+from fcshim.server.reply_endpoints import ReplyEndpoints, new_id_sources
+from fcshim.server.server_tools import ServerTools, load_server_tools
 from fcshim.upstream import upstream_for
-from fcshim.upstream.capabilities import model_reports
+from fcshim.upstream.capabilities import Capabilities, model_reports
 
 logger = logging.getLogger("fcshim.server")
 
@@ -30,24 +30,27 @@ _ALLOWED_METHODS = b"GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS"
 
 
 class App:
-    """The ASGI application for one configuration.
+    """The ASGI application for one configuration. Made by `create_app`."""
 
-    Raises `ConfigError` if the MCP servers file is invalid.
-    """
-
-    def __init__(self, config: Config) -> None:
+    def __init__(
+        self,
+        config: Config,
+        capabilities: Capabilities,
+        *,
+        relay: Relay,
+        replies: ReplyEndpoints,
+        metadata: MetadataEndpoints,
+        server_tools: ServerTools,
+    ) -> None:
         self._config = config
-        self._upstream = upstream_for(config)
-        self._upstream_kind = self._upstream.kind
-        self._serves_metadata = (
-            config.tools == "prompt" or config.mcp is not None or not self._upstream_kind.allows_verbatim
-        )
+        self._capabilities = capabilities
+        self._upstream = capabilities.upstream
+        self._upstream_kind = capabilities.upstream.kind
         self._guard = RequestGuard(config)
-        self._relay = Relay(config, self._upstream)
-        reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
-        self._server_tools = ServerTools(config)
-        self._replies = ReplyEndpoints(config, self._upstream, self._relay, reply_store, self._server_tools)
-        self._metadata = MetadataEndpoints(config, self._upstream, reply_store, self._server_tools)
+        self._relay = relay
+        self._replies = replies
+        self._metadata = metadata
+        self._server_tools = server_tools
         self._connections: set[ClientConnection] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,9 +110,7 @@ class App:
             await connection.respond(200, b'{"status":"ok"}')
         elif connection.path == "/fcshim/models" and connection.method == "GET":
             self._guard.check_key(connection)
-            await connection.respond(
-                200, msgspec.json.encode(await model_reports(self._config, self._replies.tool_support))
-            )
+            await connection.respond(200, msgspec.json.encode(await model_reports(self._config, self._capabilities)))
         else:
             await self._serve_api(connection, route)
 
@@ -138,6 +139,10 @@ class App:
             return unknown and self._upstream_kind.full_openai_api and connection.path.startswith("/v1/")
         # The upstream counts tokens and lists models exactly, but only for requests that it would get unchanged.
         return route.operation != "reply" and route.api.codec is self._upstream_kind.codec and not self._serves_metadata
+
+    @property
+    def _serves_metadata(self) -> bool:
+        return self._config.tools == "prompt" or self._config.mcp is not None or not self._upstream_kind.allows_verbatim
 
 
 async def _send_error(connection: ClientConnection, codec: Codec, error: FcshimError) -> None:
@@ -171,5 +176,17 @@ async def _answer_preflight(connection: ClientConnection) -> None:
 
 
 def create_app(config: Config) -> App:
-    """Make the ASGI application for `config`."""
-    return App(config)
+    """Make the ASGI application for `config`. Raises `ConfigError` if the MCP servers file is invalid."""
+    upstream = upstream_for(config)
+    capabilities = Capabilities(upstream, config.constrain)
+    relay = Relay(config, upstream)
+    reply_store = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
+    server_tools = load_server_tools(config)
+    return App(
+        config,
+        capabilities,
+        relay=relay,
+        replies=ReplyEndpoints(config, capabilities, relay, reply_store, server_tools, new_id_sources()),
+        metadata=MetadataEndpoints(config, upstream, reply_store, server_tools),
+        server_tools=server_tools,
+    )

@@ -11,14 +11,13 @@ from fcshim.codecs.base import ModelCatalogue, ModelDescriber, RequestTarget, To
 from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import RouteMatch
 from fcshim.config import Config
+from fcshim.dispatch import make_shim
 from fcshim.errors import RequestError
-from fcshim.exchange_factory import make_shim
 from fcshim.messages import uses_tools
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.token_count import count_tokens
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import list_models
 
 COUNT_HEADER = b"x-fcshim-count"
 """Response header of a token count: `exact` or `estimate`."""
@@ -55,12 +54,12 @@ class MetadataEndpoints:
         )
         model = self._config.for_model(request.model)
         named = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        upstream_request = make_shim(named, model).prepare() if uses_tools(named) and model.tools != "native" else named
+        upstream_request = make_shim(named, model).prepared if uses_tools(named) and model.tools != "native" else named
         tokens, exact = await count_tokens(upstream_request, self._upstream)
         await connection.respond(200, counter.encode_count(tokens), (COUNT_HEADER, b"exact" if exact else b"estimate"))
 
     async def _list_models(self, connection: ClientConnection, route: RouteMatch, catalogue: ModelCatalogue) -> None:
-        names, _ = await list_models(self._upstream)
+        names, _ = await self._upstream.list_models()
         now = int(time.time())
         if route.operation == "models":
             await connection.respond(200, catalogue.encode_models(names, now))
@@ -73,7 +72,7 @@ class MetadataEndpoints:
     async def _describe(
         self, connection: ClientConnection, route: RouteMatch, describer: ModelDescriber, body: bytes
     ) -> None:
-        names, model_list = await list_models(self._upstream)
+        names, model_list = await self._upstream.list_models()
         await connection.respond(200, describer.describe(self._target(connection, route), body, names, model_list))
 
     def _target(self, connection: ClientConnection, route: RouteMatch) -> RequestTarget:

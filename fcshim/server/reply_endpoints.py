@@ -5,6 +5,7 @@ Rule: a request that needs no shim is relayed byte for byte if the upstream spea
 
 import logging
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -15,8 +16,7 @@ from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.constrain.response_format import requested_schema
-from fcshim.dispatch import RequestAttempts, is_native
-from fcshim.exchange_factory import ExchangeFactory
+from fcshim.dispatch import ExchangeFactory, RequestAttempts
 from fcshim.ids import id_source, secret_source
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.response import response_for
@@ -26,9 +26,8 @@ from fcshim.server.relay import Relay
 from fcshim.server.request_handler import RequestHandler
 from fcshim.server.server_tools import ServerTools
 from fcshim.server.tool_loop import ToolLoop
-from fcshim.upstream import Upstream, key_header
-from fcshim.upstream.capabilities import ToolSupport
-from fcshim.upstream.constraint_support import ConstraintSupport
+from fcshim.upstream import key_header
+from fcshim.upstream.capabilities import Capabilities
 
 logger = logging.getLogger("fcshim.server")
 
@@ -55,22 +54,22 @@ class ReplyEndpoints:
     """Serves the reply endpoints of every client API, with one upstream."""
 
     def __init__(
-        self, config: Config, upstream: Upstream, relay: Relay, reply_store: ReplyStore, server_tools: ServerTools
+        self,
+        config: Config,
+        capabilities: Capabilities,
+        relay: Relay,
+        reply_store: ReplyStore,
+        server_tools: ServerTools,
+        id_sources: Mapping[str, Callable[[], str]],
     ) -> None:
         self._config = config
+        self._capabilities = capabilities
+        self._upstream_kind = capabilities.upstream.kind
+        self._codec = capabilities.upstream.kind.codec
         self._reply_store = reply_store
-        self._upstream = upstream
-        self._upstream_kind = upstream.kind
-        self._codec = upstream.kind.codec
-        self._constraint_support = ConstraintSupport(upstream, config.constrain)
-        self.tool_support = ToolSupport(upstream)
         self._relay = relay
         self._server_tools = server_tools
-        self._id_sources = {
-            **{codec.call_prefix: id_source(codec.call_prefix) for codec in CODECS.values()},
-            # Clients of the Responses API can fetch a stored reply by its id, so nobody may be able to guess one.
-            **{codec.reply_prefix: secret_source(codec.reply_prefix) for codec in CODECS.values()},
-        }
+        self._id_sources = id_sources  # by prefix
 
     async def serve(self, connection: ClientConnection, route: RouteMatch) -> None:
         """Serve one request. Raises `FcshimError` only before the response has started."""
@@ -104,7 +103,9 @@ class ReplyEndpoints:
         if not uses_tools(request):
             return not await self._is_document_constrained(request)
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        return self._upstream_kind.allows_verbatim and await is_native(upstream_request, model.tools, self.tool_support)
+        return self._upstream_kind.allows_verbatim and await self._capabilities.uses_native_tools(
+            upstream_request, model.tools
+        )
 
     async def _is_document_constrained(self, request: Request) -> bool:
         """Tell whether the proxy itself constrains the format of a reply without calls.
@@ -113,7 +114,7 @@ class ReplyEndpoints:
         """
         if requested_schema(request) is None or request.extra.get("logprobs"):
             return False
-        return constrains_document((await self._constraint_support.backend(request)).form, request)
+        return constrains_document((await self._capabilities.backend(request)).form, request)
 
     def _upstream_stores_replies(self, route: RouteMatch) -> bool:
         """Tell whether the upstream stores the replies that later requests refer to.
@@ -138,11 +139,8 @@ class ReplyEndpoints:
         identity = self._new_identity(request, context.codec)
         handler = RequestHandler(
             context.connection,
-            self._upstream,
-            self._codec,
             new_attempts=lambda sent: self._new_attempts(context, sent),
             new_response=lambda: response_for(request, identity, context.codec, max_reply=self._config.max_reply),
-            headers=self._upstream_headers(context.connection, context.codec),
             tool_loop=context.tool_loop,
         )
         ping_intervals = {"first_ping": self._config.first_ping, "ping": self._config.ping}
@@ -151,22 +149,15 @@ class ReplyEndpoints:
     def _new_attempts(self, context: _RequestContext, request: Request) -> RequestAttempts:
         model = context.model_config
         upstream_request = msgspec.structs.replace(request, model=model.upstream_model or request.model)
-        make_exchange = ExchangeFactory(
+        factory = ExchangeFactory(
             upstream_request,
             model,
-            self._upstream_kind,
-            self.tool_support,
+            self._capabilities,
             self._id_sources[context.codec.call_prefix],
             buffered=not context.client_request.stream,
             translated=context.codec is not self._codec,
         )
-        return RequestAttempts(
-            upstream_request,
-            make_exchange,
-            tools=model.tools,
-            tool_support=self.tool_support,
-            constraint_support=self._constraint_support,
-        )
+        return RequestAttempts(factory, self._upstream_headers(context.connection, context.codec))
 
     def _upstream_headers(self, connection: ClientConnection, codec: Codec) -> list[tuple[bytes, bytes]]:
         """Return the client's headers that the upstream may see.
@@ -179,6 +170,15 @@ class ReplyEndpoints:
         if not key or not self._config.forward_client_key or self._config.upstream_key is not None:
             return []
         return [key_header(self._upstream_kind, key)]
+
+
+def new_id_sources() -> dict[str, Callable[[], str]]:
+    """Make the sources of call ids and reply ids of every client API, by prefix."""
+    return {
+        **{codec.call_prefix: id_source(codec.call_prefix) for codec in CODECS.values()},
+        # Clients of the Responses API can fetch a stored reply by its id, so nobody may be able to guess one.
+        **{codec.reply_prefix: secret_source(codec.reply_prefix) for codec in CODECS.values()},
+    }
 
 
 def with_model_name(body: bytes, model: str | None) -> bytes:

@@ -4,18 +4,18 @@ Rule: the status is not sent before the first bytes of the body, so an earlier f
 failure is an error event in the stream, which then has no clean end.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable
 
-from fcshim.codecs.base import Codec
 from fcshim.dispatch import RequestAttempts
-from fcshim.errors import FcshimError, UpstreamError
+from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.messages import Request
 from fcshim.pipeline.exchange import Batch
 from fcshim.pipeline.response import ClientResponse
 from fcshim.server.client_connection import ClientConnection, PingSchedule
 from fcshim.server.tool_loop import ToolLoop
-from fcshim.upstream import Upstream, UpstreamReply
+from fcshim.upstream import UpstreamReply
 
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 _RETRY_HEADERS = ("retry-after", "retry-after-ms")
@@ -25,7 +25,7 @@ NewAttempts = Callable[[Request], RequestAttempts]
 
 
 class RequestHandler:
-    """Produces one response for one client.
+    """Produces one response for one client; implements `dispatch.ReplySink`.
 
     With a `tool_loop` (tools run in this proxy) it sends one upstream request per round.
     """
@@ -33,31 +33,25 @@ class RequestHandler:
     def __init__(
         self,
         connection: ClientConnection,
-        upstream: Upstream,
-        codec: Codec,
         *,
         new_attempts: NewAttempts,
         new_response: Callable[[], ClientResponse],
-        headers: Sequence[tuple[bytes, bytes]],
         tool_loop: ToolLoop | None,
     ) -> None:
         self._connection = connection
-        self._upstream = upstream
-        self._codec = codec
         self._new_attempts = new_attempts
         self._new_response = new_response
-        self._response = new_response()
-        self._headers = headers
         self._tool_loop = tool_loop
+        self._last_data: bytes | None = None
 
     async def run(self, request: Request, *, streamed: bool, first_ping: float, ping: float) -> None:
         """Run the request and stream the response. Intervals are in seconds, 0 for no pings.
 
         Raises `FcshimError` only before the response has started.
         """
-        self._attempts = self._new_attempts(request)
-        self._exchange = await self._attempts.first()
         connection, tool_loop = self._connection, self._tool_loop
+        self._response = self._new_response()
+        self._attempts = self._new_attempts(request)
         connection.prepare(
             200, [(b"content-type", self._response.content_type.encode()), *(_STREAM_HEADERS if streamed else ())]
         )
@@ -68,12 +62,45 @@ class RequestHandler:
                 while tool_loop is not None and not tool_loop.finished:
                     await self._run_next_round(tool_loop)
         except FcshimError as error:
-            events = self._exchange.fail(error)
-            if tool_loop is not None:
-                events = tool_loop.fail(events, error)
-            if not self._response.started and (not events or isinstance(events[-1][1], Error)):
-                raise
-            await connection.end(self._response.feed(events) + self._response.close())
+            await self._end_with_error(error)
+
+    @property
+    def started(self) -> bool:
+        """Whether the response has started, or tools have run for it."""
+        return self._connection.started or (self._tool_loop is not None and self._tool_loop.has_run_tools)
+
+    def restart(self) -> None:
+        """Discard the response so far."""
+        self._response = self._new_response()
+        if self._tool_loop is not None:
+            self._tool_loop.restart()
+
+    def feed(self, batch: Batch) -> bool:
+        """Encode the events of one read and write them; return false if the client reads slowly."""
+        return self._connection.write_nowait(self._encode(batch))
+
+    def close(self, batch: Batch) -> None:
+        """Encode the last events of one upstream reply, which are written once the earlier ones are sent."""
+        data = self._encode(batch)
+        self._last_data = data if self._runs_tools else data + self._response.close()
+
+    @property
+    def _runs_tools(self) -> bool:
+        return self._tool_loop is not None and not self._tool_loop.finished
+
+    async def _run_attempts(self) -> None:
+        async with contextlib.aclosing(self._attempts.run(self)) as pauses:
+            async for _ in pauses:
+                await self._flush()
+
+    async def _flush(self) -> None:
+        """Wait until the data is sent; end the response after the last data, unless another round follows."""
+        data, self._last_data = self._last_data, None
+        if data is not None and not self._runs_tools:
+            await self._connection.end(data)
+            return
+        await self._connection.drain()
+        await self._connection.write(data or b"")
 
     async def _run_next_round(self, tool_loop: ToolLoop) -> None:
         """Execute the tool calls of the last round, then run the next round or end the response."""
@@ -82,72 +109,24 @@ class RequestHandler:
             await self._connection.end(self._response.feed(rest) + self._response.close())
             return
         self._attempts = self._new_attempts(tool_loop.request)
-        self._exchange = await self._attempts.first()
         await self._run_attempts()
 
-    async def _run_attempts(self) -> None:
-        """Send the request until an attempt succeeds.
-
-        A refused attempt is replaced by a fallback; an unusable reply is retried.
-        """
-        more = True
-        while more:
-            try:
-                await self._stream_attempt()
-            except UpstreamError as error:
-                await self._fall_back(error)
-            else:
-                self._attempts.confirm(self._exchange)
-                more = await self._attempts.retry(self._exchange)
-        if self._exchange.wants_retry:  # the retry could not be made: the first attempt's result stands
-            await self._finish_attempt(self._encode(self._exchange.close()))
-
-    async def _fall_back(self, error: UpstreamError) -> None:
-        tool_loop = self._tool_loop
-        response_started = self._connection.started or (tool_loop is not None and tool_loop.has_run_tools)
-        exchange = await self._attempts.fallback(self._exchange, error, response_started=response_started)
-        if exchange is None:
+    async def _end_with_error(self, error: FcshimError) -> None:
+        """End the response with an error event; raise `error` if the response has not started."""
+        events = self._attempts.fail(error)
+        if self._tool_loop is not None:
+            events = self._tool_loop.fail(events, error)
+        if not self._response.started and (not events or isinstance(events[-1][1], Error)):
+            if self._attempts.refusal is not None:
+                self._connection.extra_headers += _retry_headers(self._attempts.refusal)
             raise error
-        if exchange is not self._exchange:
-            self._exchange, self._response = exchange, self._new_response()
-            if tool_loop is not None:
-                tool_loop.restart()
+        await self._connection.end(self._response.feed(events) + self._response.close())
+
+    def _encode(self, batch: Batch) -> bytes:
+        return self._response.feed(batch if self._tool_loop is None else self._tool_loop.feed(batch))
 
     def _ping(self) -> bytes:
         return self._response.ping()
-
-    async def _stream_attempt(self) -> None:
-        """Send one attempt and stream its reply to the client."""
-        connection, exchange, encode = self._connection, self._exchange, self._encode
-        async with self._upstream.send_request(exchange.upstream_request, headers=self._headers) as reply:
-            if reply.status != 200:
-                connection.extra_headers += _retry_headers(reply)
-                raise await self._read_error(reply)
-
-            def sink(data: bytes) -> bool:
-                return connection.write_nowait(encode(exchange.feed(data))) and not exchange.finished
-
-            while not await reply.read_into(sink) and not exchange.finished:
-                await connection.drain()
-            await self._finish_attempt(encode(exchange.close()))
-
-    async def _finish_attempt(self, data: bytes) -> None:
-        """Write the last bytes of an attempt, and end the response if nothing is left to send."""
-        if not self._exchange.wants_retry and (self._tool_loop is None or self._tool_loop.finished):
-            await self._connection.end(data + self._response.close())
-        else:
-            await self._connection.drain()
-            await self._connection.write(data)
-
-    @property
-    def _encode(self) -> Callable[[Batch], bytes]:
-        """Encodes a batch of events for the client, filtered by the tool loop if there is one."""
-        feed, tool_loop = self._response.feed, self._tool_loop
-        return feed if tool_loop is None else lambda batch: feed(tool_loop.feed(batch))
-
-    async def _read_error(self, reply: UpstreamReply) -> FcshimError:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reply.headers}
-        return self._codec.decode_error(reply.status, headers, await reply.read_error())
 
 
 def _retry_headers(reply: UpstreamReply) -> list[tuple[bytes, bytes]]:

@@ -19,6 +19,7 @@ from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.mcp.config_file import load_servers
 from fcshim.mcp.pins import Pins, default_pin_file
+from fcshim.mcp.settings import McpServerConfig
 from fcshim.mcp.tool_names import qualified_name
 from fcshim.messages import Request
 from fcshim.server.client_connection import ClientConnection
@@ -46,17 +47,14 @@ class ServerSelection(msgspec.Struct, frozen=True):
 
 
 class ServerTools:
-    """The server tools. Without an MCP configuration there are none, and requests stay unchanged.
+    """The tools of `servers`. Without servers there are none, and requests stay unchanged."""
 
-    Raises `ConfigError` if the MCP servers file is invalid.
-    """
-
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, servers: Sequence[McpServerConfig], pins: Path, turn_cache: TurnCache) -> None:
         self._config = config
-        self._servers = load_servers(config.mcp, os.environ) if config.mcp else ()
-        self._pins = Path(config.pins) if config.pins else default_pin_file(os.environ)
+        self._servers = servers
+        self._pins = pins
+        self._turn_cache = turn_cache
         self._manager: Manager | None = None
-        self._turn_cache = TurnCache(ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes))
 
     async def open(self) -> None:
         """Connect to the MCP servers. If one fails, only its tools are missing."""
@@ -113,6 +111,14 @@ class ServerTools:
         return PermissionDecision(
             allowed=allowed, reason="" if allowed else "It may not run here; the operator can allow it."
         )
+
+
+def load_server_tools(config: Config) -> ServerTools:
+    """Load the configured MCP servers, without starting them. Raises `ConfigError` if their file is invalid."""
+    servers = load_servers(config.mcp, os.environ) if config.mcp else ()
+    pins = Path(config.pins) if config.pins else default_pin_file(os.environ)
+    turns = ReplyStore(max_entries=config.memory_entries, max_bytes=config.memory_bytes)
+    return ServerTools(config, servers, pins, TurnCache(turns))
 
 
 def parse_server_selection(value: bytes) -> ServerSelection:

@@ -1,76 +1,140 @@
-"""An upstream's capabilities: which models it lists, and which of them have native tool calling.
+"""What one upstream was found to be and to accept: its models, native tools, backend and constraints.
 
-Rule: the upstream is asked once per model whether it has native tools; what it then does with them overrides its claim.
+Rule: the upstream is asked once per question, and only when a request needs the answer; what it then does overrides its
+claim. A refused constraint is not sent again; after three refusals and no success, no constraint is sent at all.
 """
 
 import logging
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
-from fcshim.config import Config, ModelConfig
+from fcshim.config import Config, ModelConfig, ToolsPolicy
 from fcshim.constrain.constraint import dialect_note
+from fcshim.constrain.response_format import requested_schema
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
-from fcshim.profiles import chosen_profile
+from fcshim.messages import Request, uses_tools
+from fcshim.pipeline.backends import GENERIC, OFF, Backend, backend_of_api, get_backend
+from fcshim.pipeline.retry.prefill import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.prompt.profiles import chosen_profile
 from fcshim.upstream import Upstream
+from fcshim.upstream.detection import detect
 
 logger = logging.getLogger("fcshim.upstream")
 
+AUTO = "auto"
 _MAX_MODELS = 1024
 """Models that are remembered. Clients choose the names, so the table must not grow without bound."""
+_MAX_REFUSALS = 3
+"""Refusals after which no constraint is sent, if none was ever accepted: the upstream does not support them at all.
+If one was, their content is at fault, and a single client with odd schemas must not disable constraints for all."""
+_MAX_REMEMBERED = 1_000
+"""Refused constraints that are remembered (0.1 MB). Beyond that the oldest is forgotten, so it is sent again."""
+_NOT_GRAMMARS = frozenset({"", PREFILL})
+"""Keys that say nothing about grammars: an upstream may refuse a prefill and accept grammars, or the reverse."""
+_REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501, 502})
+"""Statuses with which a server may refuse a constraint, or with which fcshim reports that it dropped the connection."""
 _UNRELATED_STATUSES = frozenset({401, 403, 413, 429, 503, 504})
 """Errors of authentication, size, rate or load; they do not mean that tools are unsupported, whatever the text says."""
 _MENTIONS_TOOLS = re.compile(r"\btools?\b|\btool_|function.?call|jinja", re.IGNORECASE)
 """Words in errors of upstreams without tools, such as llama-server's "tools param requires --jinja flag"."""
 
 
-async def list_models(upstream: Upstream) -> tuple[list[str], bytes]:
-    """Return the names of an upstream's models, and the body of its list. Raises `UpstreamError`."""
-    codec = upstream.kind.codec
-    status, listed = await upstream.fetch("GET", codec.models_path)
-    if status != 200:
-        raise codec.decode_error(status, {}, listed)
-    return codec.decode_models(listed), listed
+class Capabilities:
+    """What is known about one upstream.
 
+    `constrain` is `auto`, `off`, or the name of a backend. Raises `ConfigError` for an unknown name.
+    """
 
-class ToolSupport:
-    """Which models of one upstream have native tool calling."""
-
-    def __init__(self, upstream: Upstream) -> None:
+    def __init__(self, upstream: Upstream, constrain: str = AUTO) -> None:
         self.upstream = upstream
-        self._known: dict[str, bool] = {}
+        self._backend = _configured_backend(constrain, upstream)
+        self._native: dict[str, bool] = {}  # whether a model has native tools
+        self._refused: dict[str, None] = {}
+        self._suspected = ""
+        self._accepts_grammars = False
 
-    async def is_native(self, model: str) -> bool:
+    async def uses_native_tools(self, request: Request, tools: ToolsPolicy) -> bool:
+        """Return whether the request uses the upstream's native tools."""
+        if tools == "auto" and uses_tools(request):
+            return await self.has_native_tools(request.model)
+        return tools == "native"
+
+    async def has_native_tools(self, model: str) -> bool:
         """Return whether `model` has native tools, as its upstream claims.
 
         False while the upstream cannot be reached; it is asked again next time.
         """
-        if model not in self._known:
+        if model not in self._native:
             try:
                 claimed = await self._query(model)
             except UpstreamError:
                 return False
-            self.record(model, native=claimed)
-        return self._known[model]
+            self.record_native_tools(model, works=claimed)
+        return self._native[model]
+
+    def record_native_tools(self, model: str, *, works: bool) -> None:
+        """Record whether a model has native tools that work."""
+        if len(self._native) >= _MAX_MODELS:
+            self._native.clear()
+        self._native[model] = works
 
     def native_failure_handler(self, model: str) -> Callable[[str], None]:
         """Return a function that records that the model's native tools do not work; its argument is the reason."""
 
         def handle(reason: str) -> None:
             logger.info("%s: tools are written into the prompt from now on: %s", model, reason)
-            self.record(model, native=False)
+            self.record_native_tools(model, works=False)
 
         return handle
 
-    def record(self, model: str, *, native: bool) -> None:
-        """Record whether a model has native tools."""
-        if len(self._known) >= _MAX_MODELS:
-            self._known.clear()
-        self._known[model] = native
+    async def backend(self, request: Request, *, for_retry: bool = False) -> Backend:
+        """Return the upstream's backend, after detecting it if the request needs a constraint or is a retry.
+
+        `GENERIC`, which sends no constraint, if detection is not needed or the upstream cannot be reached.
+        """
+        if self._backend is None and (for_retry or _needs_constraint(request)):
+            self._backend = await self._detect() if self.upstream.kind.full_openai_api else GENERIC
+        return self._backend or GENERIC
+
+    def is_refused(self, key: str) -> bool:
+        """Return whether the upstream refuses this constraint; false for the empty key, which is no constraint."""
+        return key in self._refused or (self._refuses_all and key not in _NOT_GRAMMARS)
+
+    def record_refusal(self, key: str, *, stated: bool = True) -> None:
+        """Record that the request failed with this constraint and succeeded without it.
+
+        `stated`: the upstream answered with an error. Otherwise it dropped the connection, either because of the
+        constraint (llama-cpp-python's process dies of a bad grammar) or because somebody stopped it at that moment;
+        only the second time in a row counts as a refusal.
+        """
+        if not stated and self._suspected != key:
+            self._suspected = key
+            return
+        self._refused[key] = None
+        if len(self._refused) > _MAX_REMEMBERED:
+            del self._refused[next(iter(self._refused))]
+
+    def record_success(self, key: str) -> None:
+        """Record that a request succeeded with this constraint (empty for none)."""
+        self._accepts_grammars = self._accepts_grammars or key not in _NOT_GRAMMARS
+        if self._suspected == key:
+            self._suspected = ""
+
+    @property
+    def _refuses_all(self) -> bool:
+        return not self._accepts_grammars and len(self._refused.keys() - _NOT_GRAMMARS) >= _MAX_REFUSALS
+
+    async def _detect(self) -> Backend | None:
+        try:
+            return (await detect(self.upstream)).backend
+        except UpstreamError:
+            return None
 
     async def _query(self, model: str) -> bool:
         match self.upstream.kind.tool_support_source:
@@ -106,23 +170,48 @@ class ModelReport(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
 
 
-async def model_reports(config: Config, tool_support: ToolSupport) -> list[ModelReport]:
+async def model_reports(config: Config, capabilities: Capabilities) -> list[ModelReport]:
     """Return a report for every model that the upstream lists or the settings name. Raises `UpstreamError`."""
-    names, _ = await list_models(tool_support.upstream)
+    names, _ = await capabilities.upstream.list_models()
     named = [name for name, row in config.models.items() if row.upstream_model]
     constrains = config.constrain != "off"
     return [
-        await _model_report(name, config.for_model(name), tool_support, constrains=constrains)
+        await _model_report(name, config.for_model(name), capabilities, constrains=constrains)
         for name in dict.fromkeys([*names, *named])
     ]
 
 
-async def _model_report(name: str, model: ModelConfig, tool_support: ToolSupport, *, constrains: bool) -> ModelReport:
+async def _model_report(name: str, model: ModelConfig, capabilities: Capabilities, *, constrains: bool) -> ModelReport:
     upstream_name = model.upstream_model or name
-    native = model.tools == "native" or (model.tools == "auto" and await tool_support.is_native(upstream_name))
+    native = model.tools == "native" or (model.tools == "auto" and await capabilities.has_native_tools(upstream_name))
     profile, dialect = chosen_profile(model.profile, upstream_name), chosen_dialect(model.dialect, upstream_name)
     note = dialect_note(dialect) if constrains and not native else ""
     return ModelReport(name, "native" if native else "prompt", dialect.name, profile.name, note)
+
+
+def refuses_tools(error: FcshimError) -> bool:
+    """Return whether an error response says that the upstream does not support tools."""
+    if error.status in _UNRELATED_STATUSES or error.kind == CONTEXT_LENGTH:
+        return False
+    return bool(_MENTIONS_TOOLS.search(error.message))
+
+
+def may_refuse_constraint(error: FcshimError) -> bool:
+    """Return whether an error may be about the constraint: the upstream rejected the request or broke on it."""
+    return error.status in _REFUSAL_STATUSES and error.kind != CONTEXT_LENGTH
+
+
+def _configured_backend(constrain: str, upstream: Upstream) -> Backend | None:
+    """Return the backend that the setting names, or the only one with the upstream's API; None to detect it."""
+    if constrain == AUTO:
+        return backend_of_api(upstream.kind.name)
+    return OFF if constrain == OFF.name else replace(get_backend(constrain), demanded=True)
+
+
+def _needs_constraint(request: Request) -> bool:
+    """Return whether a constraint could enforce something: a required call, a strict tool or a document schema."""
+    call_required = request.tool_choice.mode == "required" and bool(request.tools)
+    return call_required or any(tool.strict for tool in request.tools) or requested_schema(request) is not None
 
 
 def _template_has_tools(props: dict[str, JSON]) -> bool:
@@ -136,10 +225,3 @@ def _template_has_tools(props: dict[str, JSON]) -> bool:
         return bool(caps["supports_tools"])
     template = props.get("chat_template")
     return "tools" in template if isinstance(template, str) else True
-
-
-def refuses_tools(error: FcshimError) -> bool:
-    """Return whether an error response says that the upstream does not support tools."""
-    if error.status in _UNRELATED_STATUSES or error.kind == CONTEXT_LENGTH:
-        return False
-    return bool(_MENTIONS_TOOLS.search(error.message))

@@ -146,6 +146,14 @@ class Upstream:
             name = f"{method} {path.partition('?')[0]}"
             raise UpstreamError(f"no answer to {name} within {limit:g} s", status=504, kind="timeout") from error
 
+    async def list_models(self) -> tuple[list[str], bytes]:
+        """Return the names of the endpoint's models, and the body of its list. Raises `UpstreamError`."""
+        codec = self.kind.codec
+        status, listed = await self.fetch("GET", codec.models_path)
+        if status != 200:
+            raise codec.decode_error(status, {}, listed)
+        return codec.decode_models(listed), listed
+
     def mask_key(self, data: bytes) -> bytes:
         """Return data that the endpoint sent, with the key masked."""
         return data if self._key is None else self._key.mask(data)

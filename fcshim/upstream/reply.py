@@ -42,7 +42,6 @@ class UpstreamReply:
         self._deadline = deadline
         self._timeouts = timeouts
         self._key = key
-        self._started = False
         self._ended = False
 
     def header(self, name: str) -> str:
@@ -67,7 +66,6 @@ class UpstreamReply:
         if not data:
             self._ended = True
             raise StopAsyncIteration
-        self._started = True
         if self.prefix:
             data, self.prefix = self.prefix + data, b""
         return data
@@ -86,13 +84,12 @@ class UpstreamReply:
 
         Raises `UpstreamError`, and what the sink raises.
         """
-        # The first read waits for the model, with the timeout of the first chunk; `DirectReader` renews that between
-        # chunks.
-        if not self._started:
-            async for data in self:
-                if not sink(data):
-                    return False
-                break
+        # The first read of all waits for the model, with another timeout than `DirectReader` renews between chunks. The
+        # first read of every call is a plain one: for a sink that stops after each, a `DirectReader` does not pay off.
+        async for data in self:
+            if not sink(data):
+                return False
+            break
         connection = self._aiohttp_response.connection
         transport = None if connection is None else connection.transport
         if transport is None:  # aiohttp has released the connection: the body is complete

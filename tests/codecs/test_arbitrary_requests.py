@@ -11,7 +11,7 @@ from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import CODECS, find_route
 from fcshim.errors import RequestError
 from fcshim.messages import Request
-from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim import prepare_shim
 from tests.codecs.test_pairs import REQUEST
 
 APIS = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
@@ -61,7 +61,7 @@ def process_request(codec, body, target=RequestTarget()):  # noqa: B008  # froze
         request = codec.decode_request(body, target)
         for upstream in CODECS.values():
             upstream.encode_request(request)
-        Shim(request).prepare()
+        prepare_shim(request)
     except RequestError as error:
         return error
     return request

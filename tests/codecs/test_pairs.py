@@ -29,7 +29,7 @@ from fcshim.messages import (
 )
 from fcshim.pipeline.exchange import Exchange
 from fcshim.pipeline.response import response_for
-from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from fcshim.reply import fold
 from tests.codecs.openai_chat.test_encoder import call
 from tests.server.proxy import CALL
@@ -131,7 +131,9 @@ def client_events(client, upstream, pieces, *, stream=True, shim=False, request=
     """Return the events that the client reads when the upstream sends these pieces of its body."""
     sent = msgspec.structs.replace(client_request(client, request), stream=stream, include_usage=True)
     ids = (f"call_{number}" for number in range(100))
-    exchange = Exchange(sent, upstream=upstream, transform=Shim(sent, new_id=ids.__next__) if shim else None)
+    transform = prepare_shim(sent, options=ParserOptions(new_id=ids.__next__)) if shim else None
+    exchange = Exchange(sent, upstream=upstream, transform=transform)
+    exchange.prepare()
     response = response_for(sent, ReplyIdentity("id_2", 1700000000, "m"), client)
     batches = [*map(exchange.feed, pieces), exchange.close()]
     body = b"".join(map(response.feed, batches)) + response.close()

@@ -14,7 +14,7 @@ from fcshim.errors import RequestError
 from fcshim.messages import Request, Tool, ToolChoice
 from fcshim.parse.dialects import DIALECTS
 from fcshim.pipeline.backends import get_backend
-from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt.dialect_folder import load_dialect
 from tests.constrain import schemas
 from tests.constrain.test_calls import check_sampled_reply
@@ -46,7 +46,7 @@ def test_a_dialect_without_a_grammar_is_noted_where_a_constraint_is_wanted(tmp_p
 
     def notes(backend: str, choice: ToolChoice = required) -> tuple[str, ...]:
         request = Request(model="m", messages=(), tools=tools, tool_choice=choice)
-        return Shim(request, dialect=dialect, backend=get_backend(backend)).notes
+        return prepare_shim(request, dialect=dialect, backend=get_backend(backend)).notes
 
     assert call_template_of(dialect) is None
     assert (NOTE,) == notes("llama-server") == notes("vllm") == notes("llama-server-eager", ToolChoice("auto"))

@@ -9,7 +9,7 @@ from fcshim.errors import UpstreamError
 from fcshim.events import Error, Stop, Text, ToolCallEnd, Usage
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, UserMessage
 from fcshim.pipeline.exchange import Exchange, estimate_usage
-from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from fcshim.reply import fold
 from tests.scripted import ROLE, end_chunks, event, text_chunk
 
@@ -26,7 +26,10 @@ def request(**fields):
 def begin(**fields):
     ids = (f"call_{number}" for number in range(1000))
     client_request = request(**fields)
-    return Exchange(client_request, upstream=OPENAI_CHAT, transform=Shim(client_request, new_id=ids.__next__))
+    shim = prepare_shim(client_request, options=ParserOptions(new_id=ids.__next__))
+    exchange = Exchange(client_request, upstream=OPENAI_CHAT, transform=shim)
+    exchange.prepare()
+    return exchange
 
 
 def run(*pieces, **fields):

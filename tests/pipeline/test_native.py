@@ -26,7 +26,7 @@ from fcshim.messages import (
     ToolMessage,
     UserMessage,
 )
-from fcshim.pipeline.native import Native
+from fcshim.pipeline.native import prepare_native
 
 ALPHABET = NameRules()
 DOTTED = ALPHABET.sanitize("a.b")
@@ -34,7 +34,7 @@ DOTTED = ALPHABET.sanitize("a.b")
 
 def native(*, media=True, **fields):
     given = {"model": "m", "messages": (UserMessage((TextPart("Hi"),)),), "tools": (Tool("f"), Tool("a.b")), **fields}
-    return Native(Request(**given), name_rules=ALPHABET, media=media)
+    return prepare_native(Request(**given), name_rules=ALPHABET, media=media)
 
 
 def call(name, index=0, error=None):
@@ -58,7 +58,7 @@ def test_names_that_the_api_does_not_admit_are_mapped():
             ToolMessage("d", ()),
         ),
         tool_choice=ToolChoice("required", ("a.b",)),
-    ).prepare()
+    ).prepared
 
     assert ["f", DOTTED] == [tool.name for tool in request.tools]
     assert [DOTTED, ALPHABET.sanitize("gone!")] == [each.name for each in request.messages[0].tool_calls]
@@ -101,7 +101,7 @@ def test_everything_else_passes(event):
 def test_media_are_kept_or_replaced_by_a_line():
     picture = MediaPart("image/png", data="AA")
     messages = (UserMessage((TextPart("see "), picture)), ToolMessage("c", (picture,)))
-    kept, told = (native(messages=messages, media=media).prepare().messages for media in (True, False))
+    kept, told = (native(messages=messages, media=media).prepared.messages for media in (True, False))
 
     assert messages == kept
     assert (TextPart("see "), TextPart("[image: image/png]")) == told[0].content
@@ -111,4 +111,4 @@ def test_media_are_kept_or_replaced_by_a_line():
 def test_what_needs_no_change_is_not_changed():
     request = Request(model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(Tool("f"),), stop=("END",))
 
-    assert msgspec.json.encode(request) == msgspec.json.encode(Native(request, name_rules=ALPHABET).prepare())
+    assert msgspec.json.encode(request) == msgspec.json.encode(prepare_native(request, name_rules=ALPHABET).prepared)

@@ -5,7 +5,7 @@ import pytest
 from fcshim.codecs.upstreams import NameRules
 from fcshim.events import CallError, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
-from fcshim.pipeline.native import Native
+from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.native_check import CheckedNative
 
 TAGGED = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
@@ -18,10 +18,10 @@ def noticed(*events, mode="auto"):
         model="m", messages=(UserMessage((TextPart("Hi"),)),), tools=(Tool("f"),), tool_choice=ToolChoice(mode)
     )
     reasons = []
-    stage = CheckedNative(Native(request, name_rules=NameRules()), reasons.append)
+    stage = CheckedNative(prepare_native(request, name_rules=NameRules()), reasons.append)
     stream = stage.stream()
 
-    assert request == stage.prepare()
+    assert request == stage.prepared
     assert list(events) == [made for event in events for made in stream.feed(event)] + stream.close()
     assert not stream.finished
     return reasons
@@ -64,7 +64,7 @@ def test_an_upstream_with_native_calls_is_not_reported(mode):
 
 def test_without_parallel_calls_the_reply_still_ends_after_one():
     request = Request(model="m", messages=(), tools=(Tool("f"),), parallel_tool_calls=False)
-    stream = CheckedNative(Native(request, name_rules=NameRules()), print).stream()
+    stream = CheckedNative(prepare_native(request, name_rules=NameRules()), print).stream()
     for event in CALL:
         stream.feed(event)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, Tool, ToolCall, ToolMessage, UserMessage
-from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt.budget import PromptBudget
 from tests.prompt.conversations import text
 from tests.steps import steps
@@ -54,7 +54,7 @@ def long_results(count: int) -> list[Message]:
 def work(messages: list[Message], budget: PromptBudget) -> int:
     tools = tuple(Tool(f"tool_{at}") for at in range(20))
     request = Request(model="m", messages=tuple(messages), tools=tools)
-    return steps(lambda: Shim(request, budget=budget))
+    return steps(lambda: prepare_shim(request, budget=budget))
 
 
 @pytest.mark.parametrize(

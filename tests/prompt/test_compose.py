@@ -20,11 +20,11 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
-from fcshim.profiles import DEFAULT
 from fcshim.prompt.budget import PromptBudget
 from fcshim.prompt.compose import Prompt, compose
 from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.listing import LATER_HEADING
+from fcshim.prompt.profiles import DEFAULT
 from fcshim.prompt.render import render_system
 from tests.prompt.conversations import chatml, conversations, text
 

@@ -12,7 +12,7 @@ from fcshim.messages import Request, TextPart, Tool, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import get_dialect
 from fcshim.parse.stream import parse
-from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt.dialect_folder import find_dialect, load_dialect
 from fcshim.prompt.escape import escaper_for
 from fcshim.prompt.render import render_calls, render_system
@@ -95,7 +95,7 @@ def test_a_user_dialect_renders_its_own_templates(tmp_path: Path) -> None:
 
 def system_text(dialect: Dialect, words: str) -> str:
     request = Request(model="m", messages=(UserMessage((TextPart(words),)),), tools=(Tool("f"),))
-    return text_of(Shim(request, dialect=dialect).prepare().messages[-1].content)
+    return text_of(prepare_shim(request, dialect=dialect).prepared.messages[-1].content)
 
 
 def test_the_markers_of_a_custom_dialect_are_escaped_only_in_its_own_requests(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_reply_is_unescaped_for_the_dialect_of_its_request(tmp_path: Path) -> 
     request = Request(model="m", messages=(UserMessage((TextPart("say <one_call> <tool_call>"),)),), tools=(Tool("f"),))
     replies = []
     for dialect in (own, get_dialect("hermes")):
-        stream = Shim(request, dialect=dialect).stream()
+        stream = prepare_shim(request, dialect=dialect).stream()
         replies.append(fold([*stream.feed(Text("<_one_call>, <_tool_call>")), *stream.close()]).text)
 
     assert ["<one_call>, <tool_call>", "<_one_call>, <tool_call>"] == replies

@@ -11,7 +11,7 @@ from fcshim.events import Stop, Text
 from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
-from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.shim import prepare_shim
 from fcshim.prompt.escape import BUNDLED
 from fcshim.prompt.render import render_calls, render_result
 
@@ -40,7 +40,7 @@ def pieces(dialect: Dialect) -> st.SearchStrategy[str]:
 @given(data=st.data())
 def test_an_echoed_marker_is_no_call_and_is_unescaped(dialect: Dialect, data: st.DataObject) -> None:
     text = data.draw(st.lists(pieces(dialect), min_size=1, max_size=8).map("".join))
-    shim = Shim(Request(model="m", messages=(UserMessage((TextPart(text),)),), tools=TOOLS), dialect=dialect)
+    shim = prepare_shim(Request(model="m", messages=(UserMessage((TextPart(text),)),), tools=TOOLS), dialect=dialect)
     stream = shim.stream()
     events = [*stream.feed(Text(BUNDLED.escape(text))), *stream.close()]
 
@@ -64,6 +64,6 @@ def counted(dialect: Dialect, said: str, found: str) -> dict[str, int]:
         AssistantMessage((), (ToolCall("1", "look", ARGUMENTS),)),
         ToolMessage("1", (TextPart(found),)),
     )
-    prepared = Shim(Request(model="m", messages=messages, tools=TOOLS), dialect=dialect).prepare()
+    prepared = prepare_shim(Request(model="m", messages=messages, tools=TOOLS), dialect=dialect).prepared
     prompt = "\0".join(text_of(message.content) for message in prepared.messages)
     return {marker: prompt.count(marker) for marker in marked(dialect) - COMMON}

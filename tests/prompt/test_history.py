@@ -17,9 +17,9 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.profiles import DEFAULT, PROFILES, Profile
 from fcshim.prompt.escape import BUNDLED, Escaper, markers
 from fcshim.prompt.history import OPENING, write_history
+from fcshim.prompt.profiles import DEFAULT, PROFILES, Profile
 from fcshim.prompt.render import render_call, render_result
 from tests.prompt.conversations import IMAGE, exchanges, text
 

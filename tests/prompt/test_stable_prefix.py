@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from fcshim.messages import Message, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL
-from fcshim.profiles import PROFILES, Profile
 from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.history import write_history
+from fcshim.prompt.profiles import PROFILES, Profile
 from tests.prompt.conversations import chatml, conversations
 
 Conversation = tuple[list[Message], list[Message], list[list[Message]]]

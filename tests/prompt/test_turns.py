@@ -7,9 +7,9 @@ import pytest
 from fcshim.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.parse.stream import parse
-from fcshim.profiles import Profile
 from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.past_arguments import MALFORMED
+from fcshim.prompt.profiles import Profile
 from fcshim.prompt.render import render_reminder, render_result
 from fcshim.prompt.result_matching import NO_CALL, NO_RESULT
 from fcshim.prompt.steps import split_steps

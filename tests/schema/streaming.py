@@ -6,6 +6,7 @@ Rule: a value that may not stream is coerced as a whole; any other is read part 
 import json
 
 from fcshim.events import Coercion
+from fcshim.schema.coerce import coerce
 from fcshim.schema.node import scan
 
 
@@ -17,7 +18,7 @@ def streamed(expectation, text):
 
 def _read(expectation, node, path, changes):
     if node.text[0] not in expectation.streaming_starts:
-        found = expectation.coerce(json.loads(node.text), node.text)
+        found = coerce(expectation, json.loads(node.text), node.text)
         if found is None:
             return json.loads(node.text)
         changes += [Coercion(path + change.path, change.from_, change.to) for change in found.changes]

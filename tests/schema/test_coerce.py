@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import compile_schema
 from tests.schema.generate import roots, texts, validates
 
@@ -21,7 +22,7 @@ def strict(text):
 @given(schema=roots(), text=texts())
 def test_an_admitted_value_is_never_changed(schema, text):
     value = json.loads(text)
-    found = compile_schema(schema).coerce(value, text)
+    found = coerce(compile_schema(schema), value, text)
 
     assert found is None or validates(schema, value) is not True
 
@@ -29,9 +30,9 @@ def test_an_admitted_value_is_never_changed(schema, text):
 @given(schema=roots(), text=texts())
 def test_a_coerced_value_is_strict_json_and_is_not_changed_again(schema, text):
     expectation = compile_schema(schema)
-    found = expectation.coerce(json.loads(text), text)
+    found = coerce(expectation, json.loads(text), text)
 
-    assert found is None or expectation.coerce(strict(found.text), found.text) is None
+    assert found is None or coerce(expectation, strict(found.text), found.text) is None
 
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "coerce.json").read_text("utf-8"))
@@ -44,7 +45,7 @@ CASES = [
 
 @pytest.mark.parametrize(("schema", "text", "expected"), CASES)
 def test_a_value_becomes_what_was_meant(schema, text, expected):
-    found = compile_schema(schema).coerce(json.loads(text), text)
+    found = coerce(compile_schema(schema), json.loads(text), text)
 
     assert expected == (text if found is None else found.text)
     assert (found is None) == (text == expected)
@@ -73,7 +74,7 @@ OBJECT = compile_schema(
     ],
 )
 def test_each_change_is_reported_with_its_path(text, changes):
-    found = OBJECT.coerce(json.loads(text), text)
+    found = coerce(OBJECT, json.loads(text), text)
 
     assert found is not None
     assert changes == [(change.path, change.from_, change.to) for change in found.changes]
@@ -81,7 +82,7 @@ def test_each_change_is_reported_with_its_path(text, changes):
 
 def test_a_value_that_changes_as_a_whole_is_reported_once():
     text = json.dumps({"d": json.dumps({"n": "5"})})
-    found = OBJECT.coerce(json.loads(text), text)
+    found = coerce(OBJECT, json.loads(text), text)
 
     assert found is not None
     assert [("/d", '{"n": "5"}', [{"n": 5}])] == [(change.path, change.from_, change.to) for change in found.changes]
@@ -91,7 +92,7 @@ def test_a_value_that_changes_as_a_whole_is_reported_once():
     "raw", ["", "{", "{'a': 1}", '{"a/b": "1", "a/b": "2"}', '{"e": "true", "x": NaN}', "[" * 100 + "]" * 100]
 )
 def test_invalid_json_is_not_coerced(raw):
-    assert OBJECT.coerce({}, raw) is None
+    assert coerce(OBJECT, {}, raw) is None
 
 
 def with_model_errors(draw, schema, value):
@@ -155,6 +156,6 @@ def valid(draw, schema):
 def test_values_with_model_errors_are_restored(data, schema):
     meant = valid(data.draw, schema)
     text = json.dumps(with_model_errors(data.draw, schema, meant))
-    found = compile_schema(schema).coerce(json.loads(text), text)
+    found = coerce(compile_schema(schema), json.loads(text), text)
 
     assert json.dumps(meant) == json.dumps(json.loads(text if found is None else found.text))

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import ANY, Expectation, compile_schema
 from fcshim.schema.node import scan
+from fcshim.schema.untyped_text import read_untyped_text
 from tests.schema.generate import KEYS, roots, texts
 from tests.schema.streaming import streamed
 
@@ -17,7 +19,7 @@ from tests.schema.streaming import streamed
 @given(schema=roots(), text=texts())
 def test_streaming_coerces_as_the_complete_value_is_coerced(schema, text):
     expectation = compile_schema(schema)
-    whole = expectation.coerce(json.loads(text), text)
+    whole = coerce(expectation, json.loads(text), text)
     value, changes = streamed(expectation, text)
 
     assert json.dumps(value) == json.dumps(json.loads(text if whole is None else whole.text))
@@ -28,14 +30,14 @@ def test_streaming_coerces_as_the_complete_value_is_coerced(schema, text):
 def test_a_scalar_whose_start_streams_is_never_changed(schema, text):
     expectation = compile_schema(schema)
 
-    assert text[0] not in expectation.streaming_starts or expectation.coerce(json.loads(text), text) is None
+    assert text[0] not in expectation.streaming_starts or coerce(expectation, json.loads(text), text) is None
 
 
 @given(schema=roots(), number=st.integers(-9, 9))
 def test_an_expected_integer_is_never_changed(schema, number):
     expectation = compile_schema(schema)
 
-    assert not expectation.streams_integers or expectation.coerce(number, str(number)) is None
+    assert not expectation.streams_integers or coerce(expectation, number, str(number)) is None
 
 
 @given(schema=roots(), key=KEYS)
@@ -79,7 +81,7 @@ def test_a_shared_member_expectation_applies_before_the_alternative_is_known():
     arguments = compile_schema({"type": "object", "properties": shared, "oneOf": kinds, "required": ["m"]})
 
     assert "{" not in arguments.streaming_starts
-    assert arguments.member("n").coerce("5", '"5"') is not None
+    assert coerce(arguments.member("n"), "5", '"5"') is not None
     assert ANY is arguments.member("kind") is arguments.member("x") is arguments.member("other")
     assert [True, False, False, False] == [arguments.drops_null(key) for key in ("n", "m", "kind", "other")]
 
@@ -132,12 +134,12 @@ JSON_VALUES = st.recursive(
 @given(schema=JSON_VALUES, text=texts(), key=st.text(max_size=2))
 def test_compiling_never_raises(schema, text, key):
     expectation = compile_schema(schema)
-    found = expectation.coerce(json.loads(text), text)
+    found = coerce(expectation, json.loads(text), text)
 
     assert isinstance(expectation.member(key).item(0).member(key), Expectation)
     assert isinstance(expectation.drops_null(key), bool)
     assert found is None or found.text != text
-    assert scan(expectation.text_to_json(text)) is not None
+    assert scan(read_untyped_text(expectation, text)) is not None
 
 
 def deep(levels):
@@ -188,13 +190,13 @@ def test_hostile_schemas_and_values_take_bounded_work(schema, text):
     """Each of them would take hours without its bound, so it is enough that this ends."""
     expectation = compile_schema(schema)
 
-    expectation.coerce(json.loads(text), text)
-    expectation.text_to_json(text)
+    coerce(expectation, json.loads(text), text)
+    read_untyped_text(expectation, text)
 
 
 def test_a_discriminator_selects_the_branch_at_any_depth():
     text = tower(30)
-    found = compile_schema({"anyOf": [*KINDS[:20], {"type": "integer"}]}).coerce(json.loads(text), text)
+    found = coerce(compile_schema({"anyOf": [*KINDS[:20], {"type": "integer"}]}), json.loads(text), text)
 
     assert found is not None
     assert text.replace('"5"', "5") == found.text

@@ -2,8 +2,8 @@
 
 import pytest
 
+from fcshim.schema.expect import SchemaShape, scalar_key
 from fcshim.schema.node import KINDS
-from fcshim.schema.shape import SchemaShape, scalar_key
 
 
 def shape(*schemas):

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import ANY, compile_schema
+from fcshim.schema.untyped_text import read_untyped_text
 from tests.schema.generate import SCALARS, roots, texts, validates
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "untyped_text.json").read_text("utf-8"))
@@ -21,25 +23,25 @@ TEXTS = texts() | st.sampled_from([value for value in SCALARS if isinstance(valu
 
 @pytest.mark.parametrize(("schema", "text", "expected"), CASES)
 def test_text_becomes_a_value(schema, text, expected):
-    assert expected == compile_schema(schema).text_to_json(text)
+    assert expected == read_untyped_text(compile_schema(schema), text)
 
 
 @given(schema=roots(), text=TEXTS)
 def test_any_text_becomes_strict_json_that_needs_no_coercion(schema, text):
     expectation = compile_schema(schema)
-    literal = expectation.text_to_json(text)
+    literal = read_untyped_text(expectation, text)
 
-    assert expectation.coerce(json.loads(literal), literal) is None
+    assert coerce(expectation, json.loads(literal), literal) is None
 
 
 @given(schema=roots(), text=texts().filter(lambda text: not text.startswith('"')))
 def test_json_that_the_schema_admits_is_kept_byte_for_byte(schema, text):
-    assert validates(schema, json.loads(text)) is not True or text == compile_schema(schema).text_to_json(text)
+    assert validates(schema, json.loads(text)) is not True or text == read_untyped_text(compile_schema(schema), text)
 
 
 @given(schema=roots(), text=st.sampled_from(["a", "A", "b", "", "[", "Null", "é\n"]))
 def test_text_that_the_schema_admits_as_a_string_and_that_is_no_json_is_that_string(schema, text):
-    literal = compile_schema(schema).text_to_json(text)
+    literal = read_untyped_text(compile_schema(schema), text)
 
     assert validates(schema, text) is not True or text == json.loads(literal)
 
@@ -49,7 +51,7 @@ def test_text_is_kept_where_only_a_string_fits(text):
     expectation = compile_schema({"type": "string"})
 
     assert expectation.only_strings
-    assert text == json.loads(expectation.text_to_json(text))
+    assert text == json.loads(read_untyped_text(expectation, text))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.errors import UpstreamError
 from fcshim.upstream import Upstream
-from fcshim.upstream.capabilities import ToolSupport, list_models, refuses_tools
+from fcshim.upstream.capabilities import Capabilities, refuses_tools
 from tests.scripted import Script, scripted_upstream
 
 
@@ -17,10 +17,10 @@ def page(value, status=200):
 
 async def claimed(kind, *scripts):
     async with scripted_upstream(*scripts) as upstream, Upstream(upstream.url, kind=UPSTREAMS[kind]) as endpoint:
-        tool_support = ToolSupport(endpoint)
-        found = await tool_support.is_native("m")
+        capabilities = Capabilities(endpoint)
+        found = await capabilities.has_native_tools("m")
 
-        assert found == await tool_support.is_native("m")  # without another request
+        assert found == await capabilities.has_native_tools("m")  # without another request
         return found, [(each.method, each.path, each.body) for each in upstream.requests]
 
 
@@ -54,15 +54,15 @@ async def test_ollama_lists_capabilities(show, expected):
 
 async def test_an_unreachable_upstream_has_no_native_tools():
     async with Upstream("http://127.0.0.1:9", kind=UPSTREAMS["ollama"]) as away:
-        assert not await ToolSupport(away).is_native("m")
+        assert not await Capabilities(away).has_native_tools("m")
 
 
 async def test_a_recorded_answer_overrides_the_claim():
     async with scripted_upstream() as upstream, Upstream(upstream.url, kind=UPSTREAMS["anthropic"]) as endpoint:
-        tool_support = ToolSupport(endpoint)
-        tool_support.record("m", native=False)
+        capabilities = Capabilities(endpoint)
+        capabilities.record_native_tools("m", works=False)
 
-        assert (False, True) == (await tool_support.is_native("m"), await tool_support.is_native("n"))
+        assert (False, True) == (await capabilities.has_native_tools("m"), await capabilities.has_native_tools("n"))
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ async def test_models_are_listed_as_each_api_lists_them(kind, path, listed):
         scripted_upstream(page(listed), page({"error": {"message": "no"}}, 500)) as upstream,
         Upstream(upstream.url, kind=UPSTREAMS[kind]) as endpoint,
     ):
-        names, _ = await list_models(endpoint)
+        names, _ = await endpoint.list_models()
         with pytest.raises(UpstreamError):
-            await list_models(endpoint)
+            await endpoint.list_models()
 
     assert ["a"] == names
     assert path == upstream.requests[0].path

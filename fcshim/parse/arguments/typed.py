@@ -14,6 +14,7 @@ from fcshim.events import Coercion
 from fcshim.parse.arguments.buffering import NO_HANDLER, CommitBuffer, LimitError, ValueHandler
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
+from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.node import kind_of
 
@@ -216,7 +217,7 @@ class TypedArguments(ValueHandler):
 
     def _coerce(self, expectation: Expectation, raw: str) -> str:
         value = json.loads(raw)
-        found = expectation.coerce(value, raw)
+        found = coerce(expectation, value, raw)
         if found is None:
             if not expectation.admits(kind_of(value), value):
                 self._on_schema_mismatch()

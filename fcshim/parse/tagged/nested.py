@@ -18,6 +18,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.tags import CompiledTags
 from fcshim.parse.tagged.untyped import UntypedValue
 from fcshim.schema.expect import Expectation
+from fcshim.schema.untyped_text import read_untyped_text
 
 _MAX_LEADING_SPACE = 256
 """White space at the start of an element after which its first child may still follow."""
@@ -214,7 +215,7 @@ def _container_kind(expected: Expectation, child: str) -> Literal["object", "arr
 def _empty_element_to_json(expected: Expectation, text: str) -> str:
     """Return the JSON of an element without content; `text` is its white space."""
     if expected.admits("string", text):
-        return expected.text_to_json(text)
+        return read_untyped_text(expected, text)
     if expected.admits("array", []):
         return "[]"
-    return "{}" if expected.admits("object", {}) else expected.text_to_json(text)
+    return "{}" if expected.admits("object", {}) else read_untyped_text(expected, text)

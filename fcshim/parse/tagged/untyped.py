@@ -17,6 +17,7 @@ from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.schema.expect import ANY, Expectation
+from fcshim.schema.untyped_text import read_untyped_text
 
 _JSON_STARTS = frozenset("[{-0123456789")
 _JSON_WORDS = ("true", "false", "null")
@@ -70,7 +71,7 @@ class UntypedValue:
             self._writer.write('"')
         elif self._mode == "collect":
             text = "".join(self._parts)
-            self._writer.write_literal(self._expected.text_to_json(text), text, self._path)
+            self._writer.write_literal(read_untyped_text(self._expected, text), text, self._path)
 
     def _begin_text(self) -> None:
         self._mode = "text"

@@ -3,6 +3,6 @@
 Rule: no I/O. Events that the client has seen stand, so a retry only adds to them.
 """
 
-from fcshim.pipeline.retry.retrying_exchange import DEFAULT_MAX_RETRIES, RetryingExchange, make_exchange
+from fcshim.pipeline.retry.retrying_exchange import DEFAULT_MAX_RETRIES, RetryingExchange, shim_exchange
 
-__all__ = ["DEFAULT_MAX_RETRIES", "RetryingExchange", "make_exchange"]
+__all__ = ["DEFAULT_MAX_RETRIES", "RetryingExchange", "shim_exchange"]

@@ -87,7 +87,7 @@ def prefill_for_required_call(shim: Shim) -> str:
         shim.request.tool_choice.mode != "required" or shim.constraint_key or has_client_constraint(shim.request)
     )
     # If the prompt ends inside reasoning, the model would take the prefill for a part of its reasoning.
-    if not_needed or shim.backend.prefill is None or not shim.tools or shim.in_reasoning:
+    if not_needed or shim.backend.prefill is None or not shim.tools or shim.options.in_reasoning:
         return ""
     template = call_template_of(shim.dialect)
     if template is None:

@@ -18,17 +18,22 @@ from fcshim.pipeline.shim import ShimStream
 
 
 class PrefilledStream:
-    """The event transform of a prefilled reply: it parses the prefill before the reply.
+    """The event transform of a prefilled reply. `stream` has parsed the prefill already, into `prefill_events`.
 
     Some servers start a new turn instead of continuing the prefill; the reply then begins with `start_marker`. Such a
     reply is parsed without the prefill by `new_stream`, or discarded if that is None, so that the two are not mixed.
     """
 
     def __init__(
-        self, stream: ShimStream, prefill: str, *, start_marker: str, new_stream: Callable[[], ShimStream] | None
+        self,
+        stream: ShimStream,
+        prefill_events: list[Event],
+        *,
+        start_marker: str,
+        new_stream: Callable[[], ShimStream] | None,
     ) -> None:
         self._stream = stream
-        self._prefill_events = stream.feed_text(prefill)
+        self._prefill_events = prefill_events
         self._start_marker = start_marker
         self._make_new_stream = new_stream
         self._undecided = ""

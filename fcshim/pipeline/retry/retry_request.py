@@ -4,19 +4,20 @@ Rule: the earlier messages are repeated byte for byte, so that the upstream's pr
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
+from fcshim.codecs.base import UpstreamCodec
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for
 from fcshim.constrain.response_format import without_format
-from fcshim.events import JSON
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.retry.calls import ReplyCalls
 from fcshim.pipeline.retry.defects import AttemptDefect
-from fcshim.pipeline.retry.prefill import PREFILL, prefill_fields
+from fcshim.pipeline.retry.prefill import PREFILL, prefill_fields, prefill_for_required_call
 from fcshim.pipeline.retry.resumption import PrefilledStream
 from fcshim.pipeline.retry.transcript import Transcript
 from fcshim.pipeline.shim import Shim, ShimStream
@@ -24,65 +25,85 @@ from fcshim.pipeline.transform import TransformStream
 from fcshim.prompt.correction import write_correction
 
 
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """The transform of one attempt: its request, and how its reply is parsed."""
 
-    def __init__(
-        self,
-        shim: Shim,
-        *,
-        arguments: ArgumentsMode,
-        messages: tuple[Message, ...] | None = None,
-        constraint: Constraint | None = None,
-        prefill: str = "",
-        backend: Backend | None = None,
-    ) -> None:
-        """Make the first attempt, or a retry with these `messages`.
-
-        With a `prefill` the model continues that text, with the request fields of `backend` (default: the shim's).
-        """
-        self.transcript = Transcript()
-        """The model's text, for the next retry."""
-        self._shim = shim
-        self._arguments: ArgumentsMode = arguments
-        self._prefill = prefill
-        self._is_first = messages is None
-        self._dialect = shim.dialect if constraint is None else constraint.dialect
-        self._schema_enforced = (
-            shim.schema_enforced if messages is None else constraint is not None and constraint.covers_all_calls
-        )
-        self.codec = shim.codec if messages is None else None
-        if messages is None:
-            self._request = shim.prepare()
-            self.constraint_key = shim.constraint_key or (PREFILL if prefill else "")
-        else:
-            # The client's response format would forbid a call.
-            request = without_format(msgspec.structs.replace(shim.unconstrained_request, messages=messages))
-            self._request = request if constraint is None else apply_constraint(request, constraint)
-            self.constraint_key = "" if constraint is None else constraint.key
-        if prefill:
-            self._request = _with_prefill(
-                self._request, prefill, prefill_fields(shim.backend if backend is None else backend)
-            )
-
-    def prepare(self) -> Request:
-        """Return the request for the upstream."""
-        return self._request
+    shim: Shim
+    prepared: Request
+    """The request for the upstream."""
+    constraint_key: str
+    codec: UpstreamCodec | None
+    dialect: Dialect
+    arguments: ArgumentsMode
+    schema_enforced: bool
+    prefill: str = ""
+    """Text that the model continues."""
+    admits_new_turn: bool = False
+    """Whether a reply that starts a new turn instead of continuing the prefill is read, rather than discarded."""
+    transcript: Transcript = field(default_factory=Transcript)
+    """The model's text, for the next retry."""
 
     def stream(self) -> TransformStream:
         """Make the event transform."""
-        if not self._prefill:
-            return self._new_stream()
-        start_marker = self._shim.dialect.open.strip()
-        # A retry that starts a new turn is discarded: it does not continue the call, so the first attempt stands.
-        new_stream = self._new_stream if self._is_first else None
-        return PrefilledStream(self._new_stream(), self._prefill, start_marker=start_marker, new_stream=new_stream)
+        stream = self._new_stream()
+        if not self.prefill:
+            return stream
+        return PrefilledStream(
+            stream,
+            stream.feed_text(self.prefill),
+            start_marker=self.shim.dialect.open.strip(),
+            new_stream=self._new_stream if self.admits_new_turn else None,
+        )
 
     def _new_stream(self) -> ShimStream:
         on_text = self.transcript.append
-        return self._shim.stream(
-            dialect=self._dialect, arguments=self._arguments, schema_enforced=self._schema_enforced, on_text=on_text
+        return self.shim.stream(
+            dialect=self.dialect, arguments=self.arguments, schema_enforced=self.schema_enforced, on_text=on_text
         )
+
+
+def first_attempt(shim: Shim, arguments: ArgumentsMode) -> Attempt:
+    """Return the first attempt, with a prefill if a required call is not enforced otherwise."""
+    prefill = prefill_for_required_call(shim)
+    return Attempt(
+        shim,
+        _with_prefill(shim.prepared, prefill, shim.backend),
+        shim.constraint_key or (PREFILL if prefill else ""),
+        shim.codec,
+        shim.dialect,
+        arguments,
+        shim.schema_enforced,
+        prefill,
+        admits_new_turn=True,
+    )
+
+
+def later_attempt(
+    shim: Shim,
+    arguments: ArgumentsMode,
+    messages: tuple[Message, ...],
+    constraint: Constraint | None,
+    *,
+    prefill: str = "",
+    backend: Backend = OFF,
+) -> Attempt:
+    """Return a retry with these messages; with a `prefill`, `backend` makes the model continue it.
+
+    A reply that starts a new turn does not continue the call. It is discarded, so the first attempt stands.
+    """
+    # The client's response format would forbid a call.
+    request = without_format(msgspec.structs.replace(shim.unconstrained, messages=messages))
+    return Attempt(
+        shim,
+        _with_prefill(request if constraint is None else apply_constraint(request, constraint), prefill, backend),
+        "" if constraint is None else constraint.key,
+        None,
+        shim.dialect if constraint is None else constraint.dialect,
+        arguments,
+        constraint is not None and constraint.covers_all_calls,
+        prefill,
+    )
 
 
 def constraint_for_retry(shim: Shim, defects: Sequence[AttemptDefect], backend: Backend = OFF) -> Constraint | None:
@@ -93,7 +114,7 @@ def constraint_for_retry(shim: Shim, defects: Sequence[AttemptDefect], backend: 
     request = msgspec.structs.replace(shim.request, max_tokens=None)
     if not is_call_optional(shim, defects):
         request = msgspec.structs.replace(request, tool_choice=ToolChoice("required", request.tool_choice.names))
-    return constraint_for(backend.form, shim.dialect, shim.tools, request, in_reasoning=shim.in_reasoning)
+    return constraint_for(backend.form, shim.dialect, shim.tools, request, in_reasoning=shim.options.in_reasoning)
 
 
 def is_call_optional(shim: Shim, defects: Sequence[AttemptDefect]) -> bool:
@@ -122,13 +143,15 @@ def retry_messages(
     )
     if reply_text.strip():
         # The reasoning tag at the end of the prompt is a part of the model's turn.
-        messages = _with_turn(messages, AssistantMessage((TextPart(shim.in_reasoning + reply_text),)), "")
+        messages = _with_turn(messages, AssistantMessage((TextPart(shim.options.in_reasoning + reply_text),)), "")
     return _with_turn(messages, UserMessage((TextPart(correction),)), "\n\n")
 
 
-def _with_prefill(request: Request, prefill: str, fields: dict[str, JSON]) -> Request:
+def _with_prefill(request: Request, prefill: str, backend: Backend) -> Request:
+    if not prefill:
+        return request
     messages = _with_turn(request.messages, AssistantMessage((TextPart(prefill),)), "")
-    return msgspec.structs.replace(request, messages=messages, extra={**request.extra, **fields})
+    return msgspec.structs.replace(request, messages=messages, extra={**request.extra, **prefill_fields(backend)})
 
 
 def _with_turn(

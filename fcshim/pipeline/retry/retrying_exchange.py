@@ -15,10 +15,10 @@ from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.constrain.constraint import Constraint
 from fcshim.errors import FcshimError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
-from fcshim.messages import Message, Request
+from fcshim.messages import Message
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
-from fcshim.pipeline.exchange import Batch, Exchange
+from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.retry.attempt_filter import NORMAL_STOPS, AttemptFilter
 from fcshim.pipeline.retry.calls import ReplyCalls
 from fcshim.pipeline.retry.defects import AttemptDefect
@@ -26,13 +26,18 @@ from fcshim.pipeline.retry.outcome import NO_LATER_CALLS, LaterCalls, best_outco
 from fcshim.pipeline.retry.prefill import (
     InterruptedCall,
     constraint_for_remainder,
-    prefill_for_required_call,
     prefill_to_resume,
 )
 from fcshim.pipeline.retry.resumption import CallResumption
-from fcshim.pipeline.retry.retry_request import Attempt, constraint_for_retry, is_call_optional, retry_messages
+from fcshim.pipeline.retry.retry_request import (
+    Attempt,
+    constraint_for_retry,
+    first_attempt,
+    is_call_optional,
+    later_attempt,
+    retry_messages,
+)
 from fcshim.pipeline.shim import Shim
-from fcshim.pipeline.transform import Transform
 from fcshim.reply import total_usage
 
 DEFAULT_MAX_RETRIES = 1
@@ -51,8 +56,6 @@ class RetryingExchange:
 
     __slots__ = (
         *(
-            "_arguments",
-            "_request",
             "_attempt",
             "_later_calls",
             "_calls",
@@ -67,13 +70,7 @@ class RetryingExchange:
     )
 
     def __init__(
-        self,
-        request: Request,
-        *,
-        upstream: UpstreamCodec,
-        shim: Shim,
-        max_retries: int = DEFAULT_MAX_RETRIES,
-        buffered: bool = False,
+        self, shim: Shim, *, upstream: UpstreamCodec, max_retries: int = DEFAULT_MAX_RETRIES, buffered: bool = False
     ) -> None:
         self.wants_retry = False
         """Whether the model should be asked again."""
@@ -81,22 +78,19 @@ class RetryingExchange:
         """Whether the current attempt is a retry."""
         self.finished = False
         """Whether nothing that the upstream may still send in this attempt changes the reply."""
-        self._request = request
         self._upstream = upstream
         self._shim = shim
         self._retries_left = max_retries
         self._buffered = buffered
         self._calls = ReplyCalls()
         self._usages: list[Usage | None] = []
-        self._messages: tuple[Message, ...] = shim.unconstrained_request.messages
+        self._messages: tuple[Message, ...] = shim.unconstrained.messages
         self._failed_attempt = _FailedAttempt(self._messages, "", (), "")
         self._last_text = Text("")
         self._reply_ended = False
         self._filters: list[AttemptFilter] = []
         self._resumption: CallResumption | None = None
         self._later_calls = NO_LATER_CALLS
-        self._arguments = self._live_arguments()
-        self._start_first()
 
     @property
     def upstream_request(self) -> UpstreamRequest:
@@ -152,6 +146,11 @@ class RetryingExchange:
             return self.close()
         return self._end_attempt(self._exchange.fail(error))
 
+    def prepare(self) -> None:
+        """Make the first attempt."""
+        attempt = first_attempt(self._shim, self._live_arguments())
+        self._start_attempt(attempt, self._live_filter(call_required=self._shim.request.tool_choice.mode == "required"))
+
     def prepare_retry(self, backend: Backend = OFF) -> bool:
         """Make the next attempt, with a constraint if `backend` accepts one and it helps.
 
@@ -184,20 +183,16 @@ class RetryingExchange:
 
     def _live_arguments(self) -> ArgumentsMode:
         """Return how arguments are sent that the client sees at once: as early as possible, and yet open to a retry."""
-        if self._shim.arguments != "stream":
-            return self._shim.arguments
+        if self._shim.options.arguments != "stream":
+            return self._shim.options.arguments
         if self._buffered:
             return "checked"
         return "stream" if self._shim.escape.changed else "resumable"  # escaped requests are never resumed
 
-    def _start_first(self) -> None:
-        attempt = Attempt(self._shim, arguments=self._arguments, prefill=prefill_for_required_call(self._shim))
-        self._start_attempt(attempt, self._live_filter(call_required=self._shim.request.tool_choice.mode == "required"))
-
     def _retry_calls(self, constraint: Constraint | None) -> None:
         """Ask for calls that replace the defective ones."""
-        arguments: ArgumentsMode = "validated" if self._shim.arguments == "validated" else "checked"
-        attempt = Attempt(self._shim, arguments=arguments, messages=self._messages, constraint=constraint)
+        arguments: ArgumentsMode = "validated" if self._shim.options.arguments == "validated" else "checked"
+        attempt = later_attempt(self._shim, arguments, self._messages, constraint)
         call_required = not is_call_optional(self._shim, self._failed_attempt.defects)
         self._start_attempt(
             attempt,
@@ -220,13 +215,9 @@ class RetryingExchange:
         )
         if prefill is None:
             return False
-        attempt = Attempt(
-            self._shim,
-            arguments=self._arguments,
-            messages=failed.messages,
-            constraint=constraint_for_remainder(self._shim, prefill, interrupted, backend),
-            prefill=prefill.text,
-            backend=backend,
+        constraint = constraint_for_remainder(self._shim, prefill, interrupted, backend)
+        attempt = later_attempt(
+            self._shim, self._live_arguments(), failed.messages, constraint, prefill=prefill.text, backend=backend
         )
         self._resumption = CallResumption(interrupted, prefill)
         self._start_attempt(attempt, self._live_filter(call_required=False))
@@ -242,7 +233,8 @@ class RetryingExchange:
     def _start_attempt(self, attempt: Attempt, attempt_filter: AttemptFilter) -> None:
         self._attempt = attempt
         self._filters.append(attempt_filter)
-        self._exchange = Exchange(self._request, upstream=self._upstream, transform=attempt)
+        self._exchange = Exchange(self._shim.request, upstream=self._upstream, transform=attempt)
+        self._exchange.prepare()
         self._passthrough = attempt_filter.passthrough and self._resumption is None
         self.wants_retry = self.finished = False
 
@@ -361,10 +353,10 @@ class _FailedAttempt(NamedTuple):
     interrupted: InterruptedCall | None = None
 
 
-def make_exchange(
-    request: Request, *, upstream: UpstreamCodec, transform: Transform | None, max_retries: int, buffered: bool
-) -> Exchange | RetryingExchange:
-    """Make the exchange of a request: with retries if the shim parses the calls and there is only one choice."""
-    if max_retries and isinstance(transform, Shim) and transform.tools and request.n <= 1:
-        return RetryingExchange(request, upstream=upstream, shim=transform, max_retries=max_retries, buffered=buffered)
-    return Exchange(request, upstream=upstream, transform=transform)
+def shim_exchange(
+    shim: Shim, *, upstream: UpstreamCodec, max_retries: int = DEFAULT_MAX_RETRIES, buffered: bool = False
+) -> AnyExchange:
+    """Return the exchange of a request with a shim: with retries if it offers tools and asks for only one choice."""
+    if max_retries and shim.tools and shim.request.n <= 1:
+        return RetryingExchange(shim, upstream=upstream, max_retries=max_retries, buffered=buffered)
+    return Exchange(shim.request, upstream=upstream, transform=shim)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fcshim.events import ToolCallChunk, ToolCallEnd
 from fcshim.parse.stream import StreamParser
+from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import compile_schema
 from tests.schema.generate import KEYS, SCHEMAS, VALUES, validates
 
@@ -55,7 +56,7 @@ def read(schema, arguments, size, *, name_first):
 @example(schema=TYPES, value={"a": "x", "d": '{"a": "5"}', "c": "true"}, indent=None, size=2, name_first=True)
 def test_streamed_arguments_are_coerced_like_whole_arguments(schema, value, indent, size, name_first):
     arguments = json.dumps(value, indent=indent)
-    whole = compile_schema(schema).coerce(value, arguments)
+    whole = coerce(compile_schema(schema), value, arguments)
     events = read(schema, arguments, size, name_first=name_first)
     end = next(event for event in events if isinstance(event, ToolCallEnd))
     chunks = [event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk)]

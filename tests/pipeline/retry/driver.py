@@ -14,9 +14,9 @@ from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.events import Event
 from fcshim.messages import Request, TextPart, Tool, ToolChoice, UserMessage
 from fcshim.pipeline.backends import GENERIC, Backend
-from fcshim.pipeline.exchange import Exchange
-from fcshim.pipeline.retry import RetryingExchange, make_exchange
-from fcshim.pipeline.shim import Shim
+from fcshim.pipeline.exchange import AnyExchange
+from fcshim.pipeline.retry import shim_exchange
+from fcshim.pipeline.shim import ParserOptions, prepare_shim
 from tests.scripted import end_chunks, text_chunk
 
 ADD = Tool("add", "Add.", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
@@ -63,23 +63,18 @@ def new_exchange(
     backend: Backend = GENERIC,
     in_reasoning: str = "",
     **fields: Any,
-) -> Exchange | RetryingExchange:
+) -> AnyExchange:
     request = Request(model="m", messages=(HELLO,), **({"tools": (ADD, SEND)} | fields))
     ids = map("call_{}".format, itertools.count()).__next__
-    shim = Shim(
-        request,
-        dialect=dialect,
-        rescue=True,
-        in_reasoning=in_reasoning,
-        arguments=arguments,
-        new_id=ids,
-        backend=backend,
-    )
-    return make_exchange(request, upstream=OPENAI_CHAT, transform=shim, max_retries=max_retries, buffered=buffered)
+    options = ParserOptions(rescue=True, in_reasoning=in_reasoning, arguments=arguments, new_id=ids)
+    shim = prepare_shim(request, dialect=dialect, backend=backend, options=options)
+    exchange = shim_exchange(shim, upstream=OPENAI_CHAT, max_retries=max_retries, buffered=buffered)
+    exchange.prepare()
+    return exchange
 
 
 def drive(
-    exchange: Exchange | RetryingExchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False
+    exchange: AnyExchange, *replies: ScriptedReply, backend: Backend = GENERIC, spare: bool = False
 ) -> DriveResult:
     """Answer each attempt with the next reply; with `spare`, some replies may be left over."""
     result = DriveResult()
@@ -87,7 +82,7 @@ def drive(
     while True:
         result.sent.append(msgspec.json.decode(exchange.upstream_request.body))
         _feed_reply(exchange, next(waiting), result)
-        if not (isinstance(exchange, RetryingExchange) and exchange.wants_retry):
+        if not exchange.wants_retry:
             break
         if not exchange.prepare_retry(backend):
             result.reads.append([event for _, event in exchange.close()])
@@ -96,7 +91,7 @@ def drive(
     return result
 
 
-def _feed_reply(exchange: Exchange | RetryingExchange, answer: ScriptedReply, result: DriveResult) -> None:
+def _feed_reply(exchange: AnyExchange, answer: ScriptedReply, result: DriveResult) -> None:
     reads: Sequence[bytes] = [*map(text_chunk, answer.pieces), end_chunks(answer.reason)]
     for data in reads:
         result.reads.append([event for _, event in exchange.feed(data)])

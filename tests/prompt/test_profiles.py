@@ -3,7 +3,7 @@
 import pytest
 
 from fcshim.errors import ConfigError
-from fcshim.profiles import DEFAULT, PROFILES, get_profile, profile_for
+from fcshim.prompt.profiles import AUTO, DEFAULT, PROFILES, chosen_profile, get_profile
 
 
 def test_a_profile_is_found_by_its_name() -> None:
@@ -46,7 +46,7 @@ def test_profiles_are_joined_by_a_plus() -> None:
     ],
 )
 def test_a_models_name_chooses_its_profile(model: str, profile: str) -> None:
-    assert profile == profile_for(model).name
+    assert profile == chosen_profile(AUTO, model).name
 
 
 def test_every_profile_is_stored_under_its_name() -> None:

@@ -1,11 +1,12 @@
-"""The default dialect of each model."""
+"""The table of model defaults."""
 
 import pytest
 
 from fcshim.errors import ConfigError
+from fcshim.model_defaults import MODEL_PATTERNS, ModelDefaults, defaults_for
 from fcshim.parse.dialects import DIALECTS, HERMES
-from fcshim.parse.dialects.models import MODEL_DIALECTS, dialect_for
 from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.prompt.profiles import PROFILES
 
 
 @pytest.mark.parametrize(
@@ -46,15 +47,25 @@ from fcshim.prompt.dialect_folder import chosen_dialect
     ],
 )
 def test_the_model_name_selects_the_dialect(model: str, dialect: str) -> None:
-    assert dialect == dialect_for(model).name
+    assert dialect == defaults_for(model).dialect
 
 
-def test_every_pattern_names_a_dialect_of_the_table() -> None:
-    assert {dialect for _, dialect in MODEL_DIALECTS} <= set(DIALECTS)
+def test_each_column_has_its_own_first_match() -> None:
+    assert ModelDefaults("hermes", reasoning_tag="<think>") == defaults_for("Qwen/Qwen3-8B")
+    assert ModelDefaults("qwen3_xml") == defaults_for("qwen3-coder-thinking")
+    assert ModelDefaults("mistral", reasoning_tag="[THINK]") == defaults_for("magistral-small")
+    assert ModelDefaults("bare_json", "no-system") == defaults_for("gemma-2-9b")
 
 
-def test_patterns_are_unique_and_in_lower_case() -> None:
-    patterns = [pattern for pattern, _ in MODEL_DIALECTS]
+def test_every_row_names_a_dialect_and_a_profile_of_the_tables() -> None:
+    assert {row.dialect for row in MODEL_PATTERNS} <= {*DIALECTS, None}
+    assert {row.profile for row in MODEL_PATTERNS} <= {*PROFILES, None}
+
+
+@pytest.mark.parametrize("column", ["dialect", "profile", "reasoning_tag"])
+def test_patterns_are_unique_and_in_lower_case(column: str) -> None:
+    rows = [row.patterns.split() for row in MODEL_PATTERNS if getattr(row, column) is not None]
+    patterns = [pattern for row in rows for pattern in row]
 
     assert len(set(patterns)) == len(patterns)
     assert patterns == [pattern.lower() for pattern in patterns]

@@ -4,14 +4,16 @@ Rule: a row has only the fields that some code reads; what holds for every model
 """
 
 import difflib
-import fnmatch
 from dataclasses import dataclass, fields
+from typing import Literal
 
 from fcshim.errors import ConfigError
-from fcshim.prompt.turns import ReasoningReplay
+from fcshim.model_defaults import defaults_for
 
 AUTO = "auto"
 """The setting that chooses a profile by the model's name."""
+ReasoningReplay = Literal["none", "current", "all"]
+"""The reasoning of earlier replies that the prompt contains: none, that after the last user message, or all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Profile:
 
     `system_role`: a system message may come first (else its text starts the first user turn). `alternate`: the template
     demands that user and assistant alternate, the user first. `media`: images and other media may be sent (else a line
-    of text replaces each). `models`: lower-case name patterns that choose the row.
+    of text replaces each).
 
     `reasoning`: which reasoning of earlier replies is sent to the model. `all` leaves the choice to the model's
     template, which mostly drops what the model should not see. `current` sends the reasoning since the last user turn;
@@ -38,7 +40,6 @@ class Profile:
     reasoning: ReasoningReplay = "all"
     reasoning_tag: str = ""
     reminder: int = 0
-    models: tuple[str, ...] = ()
 
 
 DEFAULT = Profile(
@@ -54,14 +55,6 @@ PROFILES: dict[str, Profile] = {
             name="no-system",
             summary="models whose template refuses a system message; its text opens the first user turn",
             system_role=False,
-            models=(
-                "gemma-1.*",
-                "gemma-2*",
-                "gemma-?b*",
-                "gemma2*",
-                "mistral-7b-instruct-v0.[12]*",
-                "mixtral-8x*-v0.1*",
-            ),
         ),
         Profile(
             name="text-only",
@@ -112,7 +105,7 @@ def join_profiles(*rows: Profile) -> Profile:
     """Join profiles: for each field, the last row wins that differs from the default profile."""
     if len(rows) == 1:
         return rows[0]
-    columns = [field.name for field in fields(Profile) if field.name not in ("name", "summary", "models")]
+    columns = [field.name for field in fields(Profile) if field.name not in ("name", "summary")]
     fields_set = {
         column: getattr(row, column)
         for row in rows
@@ -134,13 +127,4 @@ def _profile_named(profile: str) -> Profile:
 
 def chosen_profile(setting: str | Profile, model: str) -> Profile:
     """Return the profile that the setting names, or with `auto` that of the model. Raises `ConfigError`."""
-    return profile_for(model) if setting == AUTO else get_profile(setting)
-
-
-def profile_for(model: str) -> Profile:
-    """Return the first profile with a pattern that matches the last component of the model's name; else the default."""
-    name = model.replace("\\", "/").rpartition("/")[2].lower()
-    for row in PROFILES.values():
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in row.models):
-            return row
-    return DEFAULT
+    return get_profile(defaults_for(model).profile if setting == AUTO else setting)
