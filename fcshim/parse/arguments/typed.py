@@ -95,7 +95,7 @@ class TypedArguments(ValueHandler):
 
     def coerce_whole(self, arguments: str) -> str:
         """Return complete arguments, coerced, and record the coercions."""
-        found = self._sink.expectation.coerce(json.loads(arguments), arguments)
+        found = coerce(self._sink.expectation, json.loads(arguments), arguments)
         if found is None:
             return arguments
         self._sink.add_coercions(found.changes)
