@@ -62,7 +62,7 @@ class LiteralBody(BodyReader):
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
-        progress, trailer = self._progress, self._trailer
+        progress, call, trailer = self._progress, self._call, self._trailer
         if progress.end_pending:
             progress.report_pending_end()
             self.status = progress.status
@@ -80,8 +80,9 @@ class LiteralBody(BodyReader):
                 pos = error.pos
         if trailer.collecting:
             trailer.collect(text, pos)
-        self._call.flush()
-        self.in_content = self._call.in_content
+        if call.has_unsent:
+            call.flush()
+        self.in_content = call.in_content
         self.status = progress.status
         if progress.status is not READING and self._in_call and not self._values.brackets:
             self._leave_call(pos)

@@ -65,6 +65,8 @@ class LiteralCall:
         """True where the current call is not a call, so that its text was returned as text."""
         self.in_content = False
         """True while content of the open string may go directly to the sink."""
+        self.has_unsent = False
+        """True where `flush` may have something to send."""
         self._name: str | None = None
         self._sink = sink
         self._writer = TokenWriter(sink, limits)
@@ -114,6 +116,7 @@ class LiteralCall:
             if self._buffer.levels:
                 self._buffer.add(write, text)
             else:
+                self.has_unsent = True
                 write(self._writer, text)
         except LimitError as error:
             self.abandon("limit", str(error))
@@ -140,9 +143,9 @@ class LiteralCall:
         """Return and remove the tokens since the last `push_buffer`."""
         return [] if self.progress.discarding else self._buffer.pop()
 
-    def put_content(self, piece: str, *, directly: bool) -> None:
-        """Write content of the open string; `directly` says that the content before it went to the sink."""
-        if directly and self._sink.fits(len(piece)):
+    def send_content(self, piece: str) -> None:
+        """Send content of the open string directly, because the content before it was sent."""
+        if self._sink.fits(len(piece)):
             self._sink.add_chunk(piece)
         else:
             self.put(CONTENT, piece)
@@ -154,6 +157,7 @@ class LiteralCall:
 
     def flush(self) -> bool:
         """Send what was written; return False where a limit ended the call with an error."""
+        self.has_unsent = False
         try:
             self._writer.flush()
         except LimitError as error:

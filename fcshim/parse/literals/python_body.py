@@ -144,7 +144,9 @@ class PythonBody(LiteralBody):
     def _after_calls(self, text: str, pos: int) -> int:
         """After the last call: surplus closing brackets, a code fence, then the end marker."""
         pos = self._values.skip_space(text, pos)
-        if pos < len(text) and text[pos] in ")]":
+        if pos == len(text):
+            return pos
+        if text[pos] in ")]":
             return self._trailer.skip_to(pos + 1)
         return super()._after_calls(text, pos)
 

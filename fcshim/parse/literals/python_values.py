@@ -51,7 +51,7 @@ class PythonValues(LiteralValues):
 
     def skip_space(self, text: str, pos: int) -> int:
         """Skip white space and comments; an end marker, too, ends a comment."""
-        if pos < len(text) and text[pos] > "#" and not self._in_comment:
+        if text[pos] > "#" and not self._in_comment:
             return pos
         while True:
             if self._in_comment:

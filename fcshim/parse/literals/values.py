@@ -26,7 +26,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
-from fcshim.parse.literals.call import ATOM, BEGIN, CLOSE, END, KEY, OPEN, LiteralCall, tokens_to_key
+from fcshim.parse.literals.call import ATOM, BEGIN, CLOSE, CONTENT, END, KEY, OPEN, LiteralCall, tokens_to_key
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 
 
@@ -144,7 +144,7 @@ class LiteralValues(ABC):
 
     @abstractmethod
     def skip_space(self, text: str, pos: int) -> int:
-        """Return the end of the white space (and comments) at `pos`."""
+        """Return the end of the white space (and comments) at `pos`, which is not the end of the text."""
 
     @abstractmethod
     def _read_item(self, text: str, pos: int) -> int:
@@ -303,15 +303,12 @@ class LiteralValues(ABC):
     def _close_undecided(self, bracket: OpenBracket, tokens: list[Token]) -> None:
         """Write a `(` or `{` bracket with one item or none: a parenthesised value, a set, an empty tuple or dict."""
         array = bracket.kind is BRACE if bracket.count else bracket.kind is PAREN
-        if array:
-            self._put(OPEN, "[")
-        elif not bracket.count:
-            self._put(OPEN, "{")
+        brackets = "[]" if array else "" if bracket.count else "{}"
+        if brackets:
+            self._put(OPEN, brackets[0])
         self._call.put_all(tokens)
-        if array:
-            self._put(CLOSE, "]")
-        elif not bracket.count:
-            self._put(CLOSE, "}")
+        if brackets:
+            self._put(CLOSE, brackets[1])
 
     # Keys.
 
@@ -382,8 +379,10 @@ class LiteralValues(ABC):
         streams, call.in_content = call.in_content, False
         pos = string.read(text, pos, final=self._progress.final)
         piece = string.take()
-        if piece:
-            call.put_content(piece, directly=streams)
+        if piece and streams:
+            call.send_content(piece)
+        elif piece:
+            self._put(CONTENT, piece)
         if string.defect:
             raise LiteralError(string.defect, pos, after_marker=string.text_after_marker())
         if string.closed:
