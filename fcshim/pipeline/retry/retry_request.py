@@ -15,7 +15,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.retry.calls import ReplyCalls
-from fcshim.pipeline.retry.defects import AttemptDefect
+from fcshim.pipeline.retry.defects import AttemptDefect, ReportedDefects
 from fcshim.pipeline.retry.prefill import PREFILL, prefill_fields
 from fcshim.pipeline.retry.resumption import PrefilledStream
 from fcshim.pipeline.retry.transcript import Transcript
@@ -43,6 +43,8 @@ class Attempt:
         """
         self.transcript = Transcript()
         """The model's text, for the next retry."""
+        self.defects = ReportedDefects()
+        """The defects that the parser reports."""
         self._shim = shim
         self._arguments: ArgumentsMode = arguments
         self._prefill = prefill
@@ -79,9 +81,12 @@ class Attempt:
         return PrefilledStream(self._new_stream(), self._prefill, start_marker=start_marker, new_stream=new_stream)
 
     def _new_stream(self) -> ShimStream:
-        on_text = self.transcript.append
         return self._shim.stream(
-            dialect=self._dialect, arguments=self._arguments, schema_enforced=self._schema_enforced, on_text=on_text
+            dialect=self._dialect,
+            arguments=self._arguments,
+            schema_enforced=self._schema_enforced,
+            on_text=self.transcript.append,
+            on_defect=self.defects.add,
         )
 
 
