@@ -1,18 +1,29 @@
-"""Internal event: an attempted call was rejected and is emitted as text. The retry logic reads it.
+"""Defects of calls, which the parser reports through `on_defect`, beside its events. The retry logic needs them.
 
-Rule: the event is an empty `Text`, so a consumer that does not know it can treat it as text and loses nothing. The
-parser emits it only with `StreamParser(marked=True)`; the rejected call follows it as ordinary text.
+Rule: each is reported before `feed` or `close` returns the event that it concerns.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
-from fcshim.events import Text
+import msgspec
 
-DefectKind = Literal["unoffered", "unreadable"]
+DefectKind = Literal["unoffered", "unreadable", "invalid"]
 
 
-class CallDefect(Text, frozen=True, gc=False, kw_only=True):
-    """The text that follows was an attempted call: to a tool that is not offered (`name`), or in unreadable syntax."""
+class Defect(msgspec.Struct, frozen=True, gc=False):
+    """What is wrong with a call of `tool_name`.
 
-    fault: DefectKind
-    name: str = ""
+    `unoffered`, `unreadable`: it names no offered tool, or its syntax is broken, so it is text. An empty `Text` stands
+    in its place, before this text. `invalid`: the arguments of the call `tool_call_id` violate the tool's schema, as
+    `message` says. Its `ToolCallEnd` has no error and all arguments; the chunks lack the last of them, `unsent`.
+    """
+
+    kind: DefectKind
+    tool_name: str = ""
+    tool_call_id: str = ""
+    message: str = ""
+    unsent: str = ""
+
+
+ReportDefect = Callable[[Defect], None]

@@ -9,46 +9,31 @@ from typing import Literal
 
 from fcshim.events import CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool
+from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.schema.expect import ANY, Expectation, compile_schema
 from fcshim.schema.validate import first_violation
 
 ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
 """How arguments are sent. `stream`: as the model writes them. `validated`: whole, and a schema violation is an error.
-`checked`: whole, and a schema violation ends the call with `InvalidCallEnd` instead of an error. `resumable`: as the
-model writes them, up to the first value that violates the schema; the `InvalidCallEnd` has the remainder."""
-_EXCERPT_SIZE = 200
+`checked`: whole, and a schema violation is reported as a `Defect` and is no error. `resumable`: as the model writes
+them, up to the first value that violates the schema; the reported `Defect` has the remainder."""
+EXCERPT_SIZE = 200
 """The most characters of the model's text in an error."""
 
 
-class InvalidCallEnd(ToolCallEnd, frozen=True, gc=False, kw_only=True):
-    """The end of a call whose arguments violate the tool's schema; `fault` describes the violation.
+class CallSink:
+    """Builds the events of one call after the other; `events` is the list they are appended to (it may be replaced).
 
-    `unsent` are the arguments that were not sent, from the last position that can still be completed validly.
+    Without `on_defect`, `checked` and `resumable` accept a schema violation.
     """
 
-    fault: str
-    unsent: str = ""
-
-    @property
-    def as_accepted(self) -> ToolCallEnd:
-        """The end of the call with all arguments and without an error: the caller accepts the violation."""
-        return self._to_call_end(self.tool_call_arguments_complete, None)
-
-    @property
-    def as_failed(self) -> ToolCallEnd:
-        """The end of the call with the arguments that were sent, and the violation as its error."""
-        sent = self.tool_call_arguments_complete.removesuffix(self.unsent)
-        return self._to_call_end(sent, CallError("invalid", self.fault, self.unsent[:_EXCERPT_SIZE]))
-
-    def _to_call_end(self, arguments: str, error: CallError | None) -> ToolCallEnd:
-        return ToolCallEnd(self.tool_call_id, self.tool_call_name, arguments, self.index, self.coerced, error)
-
-
-class CallSink:
-    """Builds the events of one call after the other; `events` is the list they are appended to (it may be replaced)."""
-
     def __init__(
-        self, tools: Mapping[str, Tool] | None, arguments: ArgumentsMode, new_id: Callable[[], str], max_arguments: int
+        self,
+        tools: Mapping[str, Tool] | None,
+        arguments: ArgumentsMode,
+        new_id: Callable[[], str],
+        max_arguments: int,
+        on_defect: ReportDefect | None = None,
     ) -> None:
         self.events: list[Event] = []
         self.call_count = 0
@@ -66,6 +51,7 @@ class CallSink:
         """True while the caller keeps events back: a call is then sent at its end, its arguments in one chunk."""
         self._new_id = new_id
         self._max_arguments = max_arguments
+        self._on_defect = on_defect
         self.unoffered_name = ""
         """The last name that `resolve` was given, if it is not an offered tool."""
         self._id = ""
@@ -192,18 +178,17 @@ class CallSink:
         arguments = "".join(self._parts)
         withheld = self._rest_withheld
         fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
-        if withheld and fault is None:
-            # The incremental check rejects some values that the whole schema admits; the validator decides.
-            self._send_withheld()
         if fault is not None and not (withheld or (self._checked and not self._validates_call)):
             self.fail("invalid", fault, arguments)
             return
+        if fault is None or self._on_defect is None:
+            # The incremental check rejects some values that the whole schema admits; the validator decides.
+            self._send_withheld()
+        else:
+            unsent = "".join(self._parts[self._sent_parts :]) if withheld else ""
+            self._on_defect(Defect("invalid", self._name, self._id, fault, unsent))
         self._send_deferred(arguments)
-        fields = (self._id, self._name, arguments, self.call_count - 1, self._coerced)
-        unsent = "".join(self._parts[self._sent_parts :]) if withheld else ""
-        self.events.append(
-            ToolCallEnd(*fields) if fault is None else InvalidCallEnd(*fields, fault=fault, unsent=unsent)
-        )
+        self.events.append(ToolCallEnd(self._id, self._name, arguments, self.call_count - 1, self._coerced))
         self.is_open = self.is_complete = False
         self.accepted_count += 1
 
@@ -213,7 +198,7 @@ class CallSink:
             del self._parts[self._sent_parts :]
         arguments = "".join(self._parts)
         self._send_deferred(arguments)
-        error = CallError(kind, message, raw[:_EXCERPT_SIZE] or arguments[-_EXCERPT_SIZE:])
+        error = CallError(kind, message, raw[:EXCERPT_SIZE] or arguments[-EXCERPT_SIZE:])
         self.events.append(ToolCallEnd(self._id, self._name, arguments, self.call_count - 1, self._coerced, error))
         self.is_open = self.is_complete = False
 

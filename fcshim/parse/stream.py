@@ -31,6 +31,7 @@ from fcshim.events import JSON, Event, Stop, StopReason, Text
 from fcshim.ids import id_source
 from fcshim.messages import Tool, as_tools
 from fcshim.parse.body import READING, BodyReader
+from fcshim.parse.defect import ReportDefect
 from fcshim.parse.dialects import AUTO, Dialect, get_dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.machine.calls import NATURAL_STOPS, CallStates
@@ -56,9 +57,10 @@ class StreamParser:
     are accepted too. `reasoning` decides about a call inside reasoning: `ignore` it, `recover` it if the reasoning
     never ends and the call comes last, or `promote` it. `in_reasoning` is the start tag (`<think>`) that the prompt
     ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole. Those
-    of strict tools are always validated, unless `held` says that a grammar constrains the model to valid calls. With
-    `marked`, a `CallDefect` precedes the text of a rejected call. `new_id` creates the ids of calls. Raises
-    `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing for any text.
+    of strict tools are always validated, unless `held` says that a grammar constrains the model to valid calls.
+    `on_defect` receives every rejected or invalid call, before its events are returned. `new_id` creates the ids of
+    calls. Raises `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing
+    for any text.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class StreamParser:
         held: bool = False,
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
-        marked: bool = False,
+        on_defect: ReportDefect | None = None,
     ) -> None:
         primary = None if dialect == AUTO else get_dialect(dialect)
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
@@ -82,7 +84,7 @@ class StreamParser:
         )
         self.finished = False
         """True once the model begins to invent a tool's result: the remainder is dropped, upstream may be cancelled."""
-        self._sink = sink = CallSink(offered, arguments, new_id or id_source(), limits.arguments)
+        self._sink = sink = CallSink(offered, arguments, new_id or id_source(), limits.arguments, on_defect)
         self._cursor = cursor = Cursor()
         self._output = output = Output(sink)
         self._line = output.line
@@ -90,7 +92,7 @@ class StreamParser:
         self._direct_reader: BodyReader | None = None
         """The reader of a started call, if the next ASCII piece may go to it directly."""
         self._code = CodeStates(cursor, output, limits)
-        self._calls = CallStates(cursor, output, limits, primary=primary, schema_enforced=held, reports_defects=marked)
+        self._calls = CallStates(cursor, output, limits, primary=primary, schema_enforced=held, on_defect=on_defect)
         self._pending_calls = PendingCallStates(
             cursor, output, limits, start_markers, self._code, self._calls, fenced_calls=offered is not None
         )

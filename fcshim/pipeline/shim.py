@@ -17,7 +17,7 @@ from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
-from fcshim.parse.defect import CallDefect
+from fcshim.parse.defect import ReportDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.sink import ArgumentsMode
@@ -85,11 +85,12 @@ class Shim:
         arguments: ArgumentsMode | None = None,
         schema_enforced: bool | None = None,
         on_text: Callable[[str], None] | None = None,
+        on_defect: ReportDefect | None = None,
     ) -> "ShimStream":
         """Make the event transform of one choice; None takes the shim's own dialect, arguments and `schema_enforced`.
 
-        `on_text` receives the model's text as it came. With it, the stream also contains a `CallDefect` for each text
-        that was meant as a call and could not be accepted.
+        `on_text` receives the model's text as it came, `on_defect` the parser's defects. With `on_defect`, an empty
+        `Text` stands in the place of each call that became text.
         """
         options = self.options
         parser = StreamParser(
@@ -102,7 +103,7 @@ class Shim:
             held=self.schema_enforced if schema_enforced is None else schema_enforced,
             new_id=options.new_id,
             limits=options.limits,
-            marked=on_text is not None,
+            on_defect=on_defect,
         )
         stops = self.request.stop
         return ShimStream(
@@ -333,9 +334,7 @@ class ShimStream:
 
     def _transform_event(self, event: Event) -> list[Event]:
         match event:
-            case CallDefect():
-                return [event]
-            case Text():
+            case Text() if event.text:  # an empty one is the place of a defect
                 return self._emit_text(event.text)
             case ToolCallStart():
                 return self._start_call(event)

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 import msgspec
 
 from fcshim.events import Coercion, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.parse.defect import CallDefect
 from fcshim.prompt.escape import MarkerEscaper, StreamUnescaper, map_strings
 
 
@@ -28,7 +27,7 @@ class EventUnescaper:
 
     def _unescaped(self, event: Event) -> list[Event]:
         match event:
-            case Text() if not isinstance(event, CallDefect):
+            case Text() if event.text:
                 return [*self._pending_reasoning(), *_texts(self._text.feed(event.text))]
             case Reasoning(signature=None):
                 return [*_texts(self._text.close()), *_reasonings(self._reasoning.feed(event.text))]
@@ -39,7 +38,7 @@ class EventUnescaper:
                 return self._chunk(event, self._arguments.feed(event.tool_call_arguments_chunk))
             case ToolCallEnd():
                 return [*self._chunk(event, self._arguments.close()), self._unescaped_end(event)]
-            case _:  # marks, signed reasoning, which must not change, and what ends the reply
+            case _:  # the place of a defect, signed reasoning, which must not change, and what ends the reply
                 return [*self._pending_events(), event]
 
     def _pending_events(self) -> list[Event]:

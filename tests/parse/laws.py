@@ -19,7 +19,6 @@ from fcshim.events import (
     event_to_dict,
 )
 from fcshim.parse.machine.context import REASONING_TAGS
-from fcshim.parse.sink import InvalidCallEnd
 from tests.parse.strict import PrefixReader, load_object
 
 Piece = dict[str, Any]
@@ -93,9 +92,6 @@ class _Call:
     def end(self, event: ToolCallEnd) -> Piece:
         self._same(event)
         complete = event.tool_call_arguments_complete
-        if isinstance(event, InvalidCallEnd):  # the unsent arguments come with the end
-            self._reader.feed(event.unsent)
-            self._sent.append(event.unsent)
         _require(event.tool_call_name == self._start.tool_call_name, "a call keeps its name")
         _require("".join(self._sent) == complete, f"chunks add up: {''.join(self._sent)!r} is not {complete!r}")
         if event.error is None:

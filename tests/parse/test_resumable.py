@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from fcshim.constrain.call_template import write_partial_calls
 from fcshim.constrain.constraint import constraint_for_rest
 from fcshim.constrain.partial_schema import order_by_prefix
-from fcshim.events import Event, StopReason, ToolCallChunk, ToolCallEnd
+from fcshim.events import Event, StopReason, Text, ToolCallChunk, ToolCallEnd
 from fcshim.messages import Request, Tool, ToolChoice
+from fcshim.parse.defect import Defect
 from fcshim.parse.dialects import get_dialect
-from fcshim.parse.sink import InvalidCallEnd
 from fcshim.parse.stream import StreamParser
 from fcshim.prompt.render import render_calls
-from tests.parse.laws import normalise
+from tests.parse.laws import Piece, normalise
 
 POINT = {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"], "additionalProperties": False}
 SCHEMA: dict[str, Any] = {
@@ -42,11 +42,29 @@ arguments = st.dictionaries(st.sampled_from([*SCHEMA["properties"], "more"]), va
 stops: st.SearchStrategy[StopReason] = st.sampled_from(["complete", "max_tokens"])
 
 
-def read(text: str, mode: Any, dialect: str, cuts: list[int], stop: StopReason = "complete") -> list[Event]:
-    parser = StreamParser(dialect, [TOOL], arguments=mode)
+Reply = tuple[list[Event], list[Defect]]
+
+
+def read(text: str, mode: Any, dialect: str, cuts: list[int], stop: StopReason = "complete") -> Reply:
+    """Return the events, and the defects of calls that did not become text."""
+    defects: list[Defect] = []
+    parser = StreamParser(dialect, [TOOL], arguments=mode, on_defect=defects.append)
     ends = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
     events = [event for start, end in itertools.pairwise(ends) for event in parser.feed(text[start:end])]
-    return events + parser.close(stop)
+    events += parser.close(stop)
+    return [event for event in events if event != Text("")], [each for each in defects if each.kind == "invalid"]
+
+
+def normalise_all(reply: Reply) -> list[Piece]:
+    """Normalise the events, after adding the unsent arguments."""
+    events, defects = reply
+    unsent = {defect.tool_call_id: defect.unsent for defect in defects}
+    complete: list[Event] = []
+    for event in events:
+        if isinstance(event, ToolCallEnd) and unsent.get(event.tool_call_id):
+            complete.append(ToolCallChunk(event.tool_call_id, unsent[event.tool_call_id], event.index))
+        complete.append(event)
+    return normalise(complete)
 
 
 @given(
@@ -64,9 +82,9 @@ def test_resumable_arguments_equal_streamed_arguments(
     text = render_calls(get_dialect(dialect), [("set", json.dumps(each)) for each in calls])
     if data is not None and data.draw(st.booleans()):
         text = text[: data.draw(st.integers(0, len(text)))]
-    streamed = normalise(read(text, "stream", dialect, cuts, stop))
+    streamed = normalise_all(read(text, "stream", dialect, cuts, stop))
     for some in (cuts, [], list(range(len(text)))):
-        resumable = normalise(read(text, "resumable", dialect, some, stop))
+        resumable = normalise_all(read(text, "resumable", dialect, some, stop))
 
         assert len(streamed) == len(resumable)
         for one, other in zip(streamed, resumable, strict=True):
@@ -77,9 +95,9 @@ def test_resumable_arguments_equal_streamed_arguments(
 @given(arguments, st.sampled_from(["function_call", "hermes", "mistral"]), st.lists(st.integers(0, 999)))
 def test_sent_arguments_can_be_completed_validly(given: dict[str, Any], name: str, cuts: list[int]) -> None:
     dialect = get_dialect(name)
-    events = read(render_calls(dialect, [("set", json.dumps(given))]), "resumable", name, cuts)
+    events, defects = read(render_calls(dialect, [("set", json.dumps(given))]), "resumable", name, cuts)
     (end,) = [event for event in events if isinstance(event, ToolCallEnd)]
-    if not isinstance(end, InvalidCallEnd):
+    if not defects:
         return
 
     sent = "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
@@ -87,7 +105,7 @@ def test_sent_arguments_can_be_completed_validly(given: dict[str, Any], name: st
     tool = msgspec.structs.replace(TOOL, parameters=order_by_prefix(SCHEMA, sent))
     request = Request(model="m", messages=(), tools=(tool,), tool_choice=ToolChoice("required"))
 
-    assert end.tool_call_arguments_complete == sent + end.unsent
+    assert end.tool_call_arguments_complete == sent + defects[0].unsent
     assert begun is not None
     assert constraint_for_rest("gbnf", dialect, [tool], request, begun) is not None
 
@@ -111,19 +129,25 @@ def test_sent_arguments_can_be_completed_validly(given: dict[str, Any], name: st
 def test_sending_stops_before_the_first_invalid_value(written: str, sent: str) -> None:
     text = render_calls(get_dialect("function_call"), [("set", "{}")]).replace("{}", written)
     for cuts in ([], list(range(len(text)))):
-        events = read(text, "resumable", "function_call", cuts)
-        end = events[-2]
+        events, (defect,) = read(text, "resumable", "function_call", cuts)
 
-        assert isinstance(end, InvalidCallEnd)
         assert sent == "".join(event.tool_call_arguments_chunk for event in events if isinstance(event, ToolCallChunk))
-        assert written == sent + end.unsent
+        assert written == sent + defect.unsent
+        assert Defect("invalid", "set", events[0].tool_call_id, defect.message, defect.unsent) == defect
 
 
 @pytest.mark.parametrize("written", ['{"count": "5"}', '{"count": 1, "unit": "C"}', '{"count": 1, "on": null}'])
 def test_a_coerced_value_does_not_stop_sending(written: str) -> None:
     text = render_calls(get_dialect("function_call"), [("set", "{}")]).replace("{}", written)
 
-    assert ToolCallEnd is type(read(text, "resumable", "function_call", list(range(len(text))))[-2])
+    assert [] == read(text, "resumable", "function_call", list(range(len(text))))[1]
+
+
+def test_without_a_receiver_of_defects_all_arguments_are_sent() -> None:
+    text = render_calls(get_dialect("function_call"), [("set", '{"on": 38.5}')])
+    parser = StreamParser("function_call", [TOOL], arguments="resumable")
+
+    assert '{"on": 38.5}' == normalise(parser.feed(text) + parser.close())[0]["arguments"]
 
 
 def test_a_value_that_the_whole_schema_admits_is_sent_late_but_unchanged() -> None:

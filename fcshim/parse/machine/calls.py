@@ -13,7 +13,7 @@ from typing import Literal
 
 from fcshim.events import StopReason
 from fcshim.parse.body import BodyReader, BodyStatus
-from fcshim.parse.defect import CallDefect
+from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
@@ -60,7 +60,7 @@ class CallStates:
         *,
         primary: Dialect | None,
         schema_enforced: bool,
-        reports_defects: bool,
+        on_defect: ReportDefect | None,
     ) -> None:
         self.body: BodyReader | None = None
         self.return_state = State.IN_TEXT
@@ -70,7 +70,7 @@ class CallStates:
         self._limits = limits
         self._primary = primary
         self._schema_enforced = schema_enforced
-        self._reports_defects = reports_defects
+        self._on_defect = on_defect
         self._opened_by_primary = False
         """True if a start marker of the primary dialect opened the body."""
         self._end_markers: EndMarkers = compile_end_markers(())
@@ -290,18 +290,14 @@ class CallStates:
         self._consumed_text = "emit"
 
     def _report_defect(self) -> None:
-        """Emit a `CallDefect` for the rejected call, if the caller asked for these events."""
-        if (
-            not self._reports_defects
-            or self._consumed_text == "emit"
-            or self._output.pending is not None
-            or self._output.in_reasoning
-        ):
+        """Report the rejected call, unless it may be quoted or was reported before."""
+        quoted = self._output.pending is not None or self._output.in_reasoning
+        if self._on_defect is None or quoted or self._consumed_text == "emit":
             return
-        if self._sink.unoffered_name:
-            self._output.emit_defect(CallDefect("", fault="unoffered", name=self._sink.unoffered_name))
-        elif self._opened_by_primary:
-            self._output.emit_defect(CallDefect("", fault="unreadable"))
+        name = self._sink.unoffered_name
+        if name or self._opened_by_primary:
+            self._output.mark_defect()
+            self._on_defect(Defect("unoffered", name) if name else Defect("unreadable"))
 
     def _emit_raw_as_text(self, unread: str) -> None:
         """Emit the kept text, except `unread` at its end."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fcshim.events import Event, Reasoning, Text
-from fcshim.parse.defect import CallDefect
 from fcshim.parse.machine.context import LineContext
 from fcshim.parse.machine.cursor import Cursor
 from fcshim.parse.sink import CallSink
@@ -87,10 +86,10 @@ class Output:
             self._text_parts.clear()
             self.events.append(Reasoning(text) if self.in_reasoning else Text(text))
 
-    def emit_defect(self, defect: CallDefect) -> None:
-        """Append the event after the text emitted so far."""
+    def mark_defect(self) -> None:
+        """Append an empty `Text` after the text emitted so far: the place of a defect."""
         self.flush()
-        self.events.append(defect)
+        self.events.append(Text(""))
 
     def get_pending(self) -> PendingCalls:
         """Return the pending calls, which must exist."""

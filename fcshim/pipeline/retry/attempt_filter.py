@@ -11,7 +11,10 @@ or nothing.
 import itertools
 from collections.abc import Iterable
 
+import msgspec
+
 from fcshim.events import (
+    CallError,
     Event,
     Reasoning,
     Stop,
@@ -21,10 +24,10 @@ from fcshim.events import (
     ToolCallEnd,
     ToolCallStart,
 )
-from fcshim.parse.defect import CallDefect
-from fcshim.parse.sink import InvalidCallEnd
+from fcshim.parse.defect import Defect
+from fcshim.parse.sink import EXCERPT_SIZE
 from fcshim.pipeline.retry.calls import ReplyCalls
-from fcshim.pipeline.retry.defects import MISSING_CALL, AttemptDefect, defect_of_call, defect_of_text
+from fcshim.pipeline.retry.defects import MISSING_CALL, AttemptDefect, ParsedEvent, defect_of_call
 from fcshim.pipeline.retry.prefill import InterruptedCall
 
 NORMAL_STOPS: frozenset[StopReason] = frozenset({"complete", "tool_use", "stop_sequence"})
@@ -78,15 +81,15 @@ class AttemptFilter:
         """Whether text and chunks pass unchanged, so that the caller may skip `feed` for them."""
         return self._live and not self._awaiting_call and not self.defects and self._calls.indexes_unchanged
 
-    def feed(self, events: Iterable[Event]) -> list[Event]:
+    def feed(self, events: Iterable[ParsedEvent]) -> list[Event]:
         """Take the events of one upstream read; return those that the client sees now."""
         passed: list[Event] = []
-        for event in events:
+        for event, defect in events:
             if self.interrupted is None:
-                passed += self._feed_event(event)
+                passed += self._feed_event(event, defect)
                 passed = self._buffer_last_chunks(passed)
             else:
-                passed += self._buffer_after_interruption(event)
+                passed += self._buffer_after_interruption(event, defect)
         if self._open_call:
             call, self._open_call = self._open_call, []
             passed += self._pass_call(call)
@@ -128,11 +131,10 @@ class AttemptFilter:
         entries, self._buffer = self._buffer, []
         return self._calls.renumber(event for accepted, event in entries if accepted)
 
-    def _feed_event(self, event: Event) -> list[Event]:
+    def _feed_event(self, event: Event, defect: Defect | None) -> list[Event]:
         match event:
-            case CallDefect():
-                if not self._pass_all and self.truncated is None:  # text after a truncated call is part of it
-                    self.defects.append(defect_of_text(event))
+            case Text() if defect is not None:
+                self._add_rejected_call(defect)
                 return []
             case Text() | Reasoning():
                 return self._feed_text(event)
@@ -143,14 +145,19 @@ class AttemptFilter:
                 self._open_call.append(event)
                 return []
             case ToolCallEnd():
-                return self._end_call(event)
+                return self._end_call(event, defect)
         return self._calls.renumber([event])
 
-    def _buffer_after_interruption(self, event: Event) -> list[Event]:
+    def _add_rejected_call(self, defect: Defect) -> None:
+        assert defect.kind != "invalid"
+        if not self._pass_all and self.truncated is None:  # text after a truncated call is part of it
+            self.defects.append(AttemptDefect(defect.kind, defect.tool_name))
+
+    def _buffer_after_interruption(self, event: Event, defect: Defect | None) -> list[Event]:
         """Buffer an event after the interrupted call."""
-        if isinstance(event, CallDefect):
-            return []
-        return self._buffer_events(_unsent_events(event) if isinstance(event, ToolCallEnd) else [event], _size(event))
+        if isinstance(event, ToolCallEnd):
+            return self._buffer_events(_unsent_events(event, defect), 0)
+        return [] if defect is not None else self._buffer_events([event], _size(event))
 
     def _buffer_last_chunks(self, passed: list[Event]) -> list[Event]:
         """Move the chunks that came with the end of the interrupted call to the buffer: the defect may be in them."""
@@ -171,11 +178,11 @@ class AttemptFilter:
             return [event]
         return self._buffer_events([event], _size(event))
 
-    def _end_call(self, end: ToolCallEnd) -> list[Event]:
-        call, self._open_call = [*self._open_call, *_unsent_events(end)], []
+    def _end_call(self, end: ToolCallEnd, violation: Defect | None) -> list[Event]:
+        call, self._open_call = [*self._open_call, *_unsent_events(end, violation)], []
         if isinstance(call[0], ToolCallStart):
-            return self._end_unsent_call(call, end)
-        failed = end.as_failed if isinstance(end, InvalidCallEnd) else end
+            return self._end_unsent_call(call, end, violation)
+        failed = end if violation is None else _failed_end(end, violation)
         if failed.error is not None and self._can_resume and not self.defects:
             self.interrupted = failed
             self._sent_size = len(failed.tool_call_arguments_complete)
@@ -185,9 +192,9 @@ class AttemptFilter:
             self._accept(end)
         return self._calls.renumber(call)
 
-    def _end_unsent_call(self, call: list[Event], end: ToolCallEnd) -> list[Event]:
+    def _end_unsent_call(self, call: list[Event], end: ToolCallEnd, violation: Defect | None) -> list[Event]:
         """Take the end of a call of which the client has nothing."""
-        defect = None if self._pass_all or (self._last and end.error is None) else defect_of_call(end)
+        defect = None if self._pass_all or (self._last and end.error is None) else defect_of_call(end, violation)
         if defect is not None:
             self.defects.append(defect)
             if end.error is not None and end.error.kind == "truncated":
@@ -228,12 +235,17 @@ class AttemptFilter:
         return self.release()
 
 
-def _unsent_events(end: ToolCallEnd) -> list[Event]:
-    """Return the events that the client lacks of a call that ends, as plain events: without the schema violation."""
-    if not isinstance(end, InvalidCallEnd):
-        return [end]
-    unsent = [ToolCallChunk(end.tool_call_id, end.unsent, end.index)] if end.unsent else []
-    return [*unsent, end.as_accepted]
+def _unsent_events(end: ToolCallEnd, violation: Defect | None) -> list[Event]:
+    """Return the events that the client lacks of a call that ends."""
+    unsent = "" if violation is None else violation.unsent
+    return [ToolCallChunk(end.tool_call_id, unsent, end.index), end] if unsent else [end]
+
+
+def _failed_end(end: ToolCallEnd, violation: Defect) -> ToolCallEnd:
+    """Return the end of a call with the arguments that were sent, and the schema violation as its error."""
+    sent = end.tool_call_arguments_complete.removesuffix(violation.unsent)
+    error = CallError("invalid", violation.message, violation.unsent[:EXCERPT_SIZE])
+    return msgspec.structs.replace(end, tool_call_arguments_complete=sent, error=error)
 
 
 def _size(event: Event) -> int:

@@ -3,12 +3,43 @@
 Rule: events that the client has seen stand, so a call whose start was sent can only be continued, not replaced.
 """
 
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from fcshim.events import ToolCallEnd
-from fcshim.parse.defect import CallDefect
-from fcshim.parse.sink import InvalidCallEnd
+from fcshim.events import Event, Text, ToolCallEnd
+from fcshim.parse.defect import Defect
+
+ParsedEvent: TypeAlias = tuple[Event, Defect | None]
+"""An event, with the defect that the parser reported of it."""
+
+
+class ReportedDefects:
+    """The defects that the parser reports, until the events that they concern come."""
+
+    def __init__(self) -> None:
+        self._rejected: deque[Defect] = deque()
+        self._invalid: dict[str, Defect] = {}
+
+    def add(self, defect: Defect) -> None:
+        """Take a report."""
+        if defect.kind == "invalid":
+            self._invalid[defect.tool_call_id] = defect
+        else:
+            self._rejected.append(defect)
+
+    def join(self, events: Iterable[Event]) -> list[ParsedEvent]:
+        """Return the events with their defects."""
+        return [(event, self._defect_of(event)) for event in events]
+
+    def _defect_of(self, event: Event) -> Defect | None:
+        match event:
+            case Text(text=""):
+                return self._rejected.popleft()
+            case ToolCallEnd():
+                return self._invalid.pop(event.tool_call_id, None)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +70,8 @@ class AttemptDefect:
 MISSING_CALL = AttemptDefect("missing")
 
 
-def defect_of_text(mark: CallDefect) -> AttemptDefect:
-    """Return the defect of an attempted call that became text."""
-    return AttemptDefect(mark.fault, mark.name)
-
-
-def defect_of_call(end: ToolCallEnd) -> AttemptDefect | None:
+def defect_of_call(end: ToolCallEnd, violation: Defect | None) -> AttemptDefect | None:
     """Return the defect of a call; None if it has no error and satisfies its schema."""
     if end.error is not None:
         return AttemptDefect("bad", end.tool_call_name, end.error.message)
-    return AttemptDefect("bad", end.tool_call_name, end.fault) if isinstance(end, InvalidCallEnd) else None
+    return None if violation is None else AttemptDefect("bad", end.tool_call_name, violation.message)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from fcshim.events import Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.parse.sink import InvalidCallEnd
+from fcshim.parse.defect import Defect
+from fcshim.pipeline.retry.defects import ParsedEvent
 from fcshim.pipeline.retry.prefill import InterruptedCall, TurnPrefill
 from fcshim.pipeline.shim import ShimStream
 
@@ -108,9 +109,9 @@ class CallResumption:
         self._sent_events = False
         self._arguments = [interrupted.sent_arguments]
 
-    def feed(self, events: Iterable[Event]) -> list[Event]:
+    def feed(self, events: Iterable[ParsedEvent]) -> list[ParsedEvent]:
         """Take events of the prefilled reply; return those that the client does not have."""
-        return [made for event in events for made in ([event] if self.ended else self._feed_event(event))]
+        return [made for event in events for made in ([event] if self.ended else self._feed_event(*event))]
 
     def restore(self, buffered: list[Event]) -> list[Event]:
         """Return the events that were buffered at the interruption; the call's end has what was sent since."""
@@ -129,7 +130,7 @@ class CallResumption:
         calls = (ToolCallStart, ToolCallChunk, ToolCallEnd)
         return [event for event in buffered if isinstance(event, calls) and event.tool_call_id in accepted]
 
-    def _feed_event(self, event: Event) -> list[Event]:
+    def _feed_event(self, event: Event, defect: Defect | None) -> list[ParsedEvent]:
         if isinstance(event, ToolCallStart):
             self._call_count += 1
         if self.failed or self._call_count <= self._calls_before:
@@ -138,14 +139,15 @@ class CallResumption:
             case ToolCallStart() if not self.started:
                 self.started = self._sent_events = True
                 self._end = msgspec.structs.replace(self._end, tool_call_name=event.tool_call_name)
-                return [msgspec.structs.replace(event, tool_call_id=self._end.tool_call_id, index=self._end.index)]
+                started = msgspec.structs.replace(event, tool_call_id=self._end.tool_call_id, index=self._end.index)
+                return [(started, None)]
             case ToolCallChunk():
                 return self._feed_chunk(event.tool_call_arguments_chunk)
             case ToolCallEnd():
-                return self._end_call(event)
+                return self._end_call(event, defect)
         return []
 
-    def _feed_chunk(self, text: str) -> list[Event]:
+    def _feed_chunk(self, text: str) -> list[ParsedEvent]:
         expected = self._repeated_arguments[self._repeated_size : self._repeated_size + len(text)]
         if not text.startswith(expected):
             self.failed = True
@@ -155,16 +157,16 @@ class CallResumption:
             return []
         self._sent_events = True
         self._arguments.append(text[len(expected) :])
-        return [ToolCallChunk(self._end.tool_call_id, text[len(expected) :], self._end.index)]
+        return [(ToolCallChunk(self._end.tool_call_id, text[len(expected) :], self._end.index), None)]
 
     def _is_this_call(self, end: ToolCallEnd) -> bool:
         return end.tool_call_id == self._end.tool_call_id
 
-    def _end_call(self, event: ToolCallEnd) -> list[Event]:
+    def _end_call(self, event: ToolCallEnd, violation: Defect | None) -> list[ParsedEvent]:
         if self._repeated_size < len(self._repeated_arguments) or (event.error is not None and not self._sent_events):
             self.failed = True
             return []
         self.ended, self.accepted = True, event.error is None
         identity = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
-        arguments = "".join(self._arguments) + (event.unsent if isinstance(event, InvalidCallEnd) else "")
-        return [msgspec.structs.replace(event, **identity, tool_call_arguments_complete=arguments)]
+        arguments = "".join(self._arguments) + ("" if violation is None else violation.unsent)
+        return [(msgspec.structs.replace(event, **identity, tool_call_arguments_complete=arguments), violation)]

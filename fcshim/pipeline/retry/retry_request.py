@@ -16,7 +16,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.retry.calls import ReplyCalls
-from fcshim.pipeline.retry.defects import AttemptDefect
+from fcshim.pipeline.retry.defects import AttemptDefect, ReportedDefects
 from fcshim.pipeline.retry.prefill import PREFILL, prefill_fields, prefill_for_required_call
 from fcshim.pipeline.retry.resumption import PrefilledStream
 from fcshim.pipeline.retry.transcript import Transcript
@@ -43,6 +43,8 @@ class Attempt:
     """Whether a reply that starts a new turn instead of continuing the prefill is read, rather than discarded."""
     transcript: Transcript = field(default_factory=Transcript)
     """The model's text, for the next retry."""
+    defects: ReportedDefects = field(default_factory=ReportedDefects)
+    """The defects that the parser reports."""
 
     def stream(self) -> TransformStream:
         """Make the event transform."""
@@ -57,9 +59,12 @@ class Attempt:
         )
 
     def _new_stream(self) -> ShimStream:
-        on_text = self.transcript.append
         return self.shim.stream(
-            dialect=self.dialect, arguments=self.arguments, schema_enforced=self.schema_enforced, on_text=on_text
+            dialect=self.dialect,
+            arguments=self.arguments,
+            schema_enforced=self.schema_enforced,
+            on_text=self.transcript.append,
+            on_defect=self.defects.add,
         )
 
 

@@ -21,7 +21,7 @@ from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.retry.attempt_filter import NORMAL_STOPS, AttemptFilter
 from fcshim.pipeline.retry.calls import ReplyCalls
-from fcshim.pipeline.retry.defects import AttemptDefect
+from fcshim.pipeline.retry.defects import AttemptDefect, ParsedEvent
 from fcshim.pipeline.retry.outcome import NO_LATER_CALLS, LaterCalls, best_outcome
 from fcshim.pipeline.retry.prefill import (
     InterruptedCall,
@@ -117,7 +117,7 @@ class RetryingExchange:
         batch = self._exchange.feed(data)
         if self._passthrough and len(batch) == 1:  # nearly every read of a live stream
             event = batch[0][1]
-            if type(event) is Text:
+            if type(event) is Text and event.text:  # an empty one is the place of a defect
                 self._last_text = event
                 return batch
             if type(event) is ToolCallChunk:
@@ -240,7 +240,7 @@ class RetryingExchange:
 
     def _filter_batch(self, batch: Batch) -> Batch:
         attempt_filter = self._filters[-1]
-        events = [event for _, event in batch]
+        events = self._attempt.defects.join(event for _, event in batch)
         passed = (
             attempt_filter.feed(events) if self._resumption is None else self._feed_resumption(events, self._resumption)
         )
@@ -248,7 +248,7 @@ class RetryingExchange:
         self._last_text = next((event for event in reversed(passed) if isinstance(event, Text)), self._last_text)
         return [(0, event) for event in passed]
 
-    def _feed_resumption(self, events: list[Event], resumption: CallResumption) -> list[Event]:
+    def _feed_resumption(self, events: list[ParsedEvent], resumption: CallResumption) -> list[Event]:
         """Filter the events that continue a call. If its start was buffered, so was the text that awaited a call."""
         *_, interrupted_filter, attempt_filter = self._filters
         was_started, accepted_count = resumption.started, len(self._calls.accepted)

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Text, ToolCallEnd, Usage
 from fcshim.messages import AUTO
-from fcshim.parse.defect import CallDefect
-from fcshim.parse.sink import InvalidCallEnd
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import OFF, get_backend
 from fcshim.pipeline.retry import RetryingExchange
@@ -144,7 +142,6 @@ def test_arguments_that_violate_the_schema_twice_are_accepted_as_without_retries
 
     assert [("add", '{"b": 1}')] == arguments(result)
     assert (None, "tool_use") == (result.tool_calls[0].error, result.stop_reason)
-    assert ToolCallEnd is type(result.tool_calls[0])  # not the internal `InvalidCallEnd`
 
 
 def test_calls_of_a_buffered_reply_keep_their_order_if_the_retry_fails():
@@ -360,8 +357,7 @@ def test_the_clients_events_keep_the_laws_for_any_replies(answers, max_retries, 
     """Even if the reply to a resumption has nothing to do with the call."""
     events = driven(new_exchange(max_retries=max_retries, backend=server, **options), *answers, server=server)
 
-    normalise(event for event in events if event != Text(""))
-    assert not any(isinstance(event, CallDefect | InvalidCallEnd) for event in events)
+    normalise(events)  # which allows no empty text, such as stands in the place of a defect
 
 
 @given(first=replies(), options=options())
@@ -384,7 +380,9 @@ def call_fields(call):
 
 @given(text=PIECES, dialect=st.sampled_from(["function_call", "hermes", "qwen3_xml", "pythonic", "auto"]))
 def test_a_stream_with_defects_is_otherwise_the_same(text, dialect):
-    plain, marked = (StreamParser(dialect, [ADD], marked=marked) for marked in (False, True))
-    events = marked.feed(text) + marked.close()
+    defects = []
+    plain, reporting = (StreamParser(dialect, [ADD], on_defect=report) for report in (None, defects.append))
+    events = reporting.feed(text) + reporting.close()
 
-    assert normalise(plain.feed(text) + plain.close()) == normalise(e for e in events if type(e) is not CallDefect)
+    assert normalise(plain.feed(text) + plain.close()) == normalise(e for e in events if e != Text(""))
+    assert len(defects) == events.count(Text(""))
