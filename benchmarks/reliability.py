@@ -8,8 +8,11 @@ Run `python -m benchmarks.reliability --plot docs/images/reliability.svg`; it ta
 import asyncio
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
 from benchmarks.constrain import is_valid
 from benchmarks.report import Report, arguments
@@ -19,30 +22,60 @@ from fcshim.evaluate.runner import evaluate
 from fcshim.evaluate.suite import COMMANDS, load_cases
 from fcshim.evaluate.summary import Rate, rate
 from fcshim.events import JSON
+from fcshim.pipeline.backends import BACKENDS, Backend
 from tests.engine.llama_server import SLOTS, running
-from tests.engine.odd_values import count_right
+from tests.engine.odd_values import MAX_TOKENS, Command, command, count_right, unoffered_command
 from tests.engine.program import find_llama_server
 from tests.engine.random_models import write_random_model
 from tests.engine.schemas import SCHEMAS
 from tests.engine.vocabulary import byte_level_vocabulary, sentencepiece_vocabulary
 
+# Two servers like llama-server, each without one ability, to measure what that ability is worth.
+NO_GRAMMAR = Backend("no-grammar", "continues a last assistant message, accepts no grammar", prefill="plain")
+NO_PREFILL = Backend("no-prefill", "accepts a grammar, continues no message", form="gbnf")
+
 PROMPT_ONLY: Mapping[str, JSON] = {"rescue": False, "max_retries": 0, "constrain": "off"}
-GRAMMAR_RETRIES = "second tries under a grammar (as set up)"
+DEFAULT = "retries under a grammar, resumption (default)"
 CONFIGURATIONS: Mapping[str, Mapping[str, JSON]] = {
     "the prompt alone": PROMPT_ONLY,
     "every format read": {"max_retries": 0, "constrain": "off"},
-    "second tries in words": {"constrain": "off"},
-    GRAMMAR_RETRIES: {},
-    "a grammar from the start": {**PROMPT_ONLY, "constrain": "llama-server-eager"},
-    "the same, from where a call begins": {**PROMPT_ONLY, "constrain": "llama-server-lazy"},
-    "everything": {"constrain": "llama-server-eager"},
+    "retries in words": {"constrain": "off"},
+    "retries in words, resumption": {"constrain": NO_GRAMMAR.name},
+    "retries under a grammar": {"constrain": NO_PREFILL.name},
+    "retries under a grammar, arguments sent whole": {"constrain": NO_PREFILL.name, "arguments": "validated"},
+    DEFAULT: {},
+    "eager grammar": {**PROMPT_ONLY, "constrain": "llama-server-eager"},
+    "lazy grammar": {**PROMPT_ONLY, "constrain": "llama-server-lazy"},
+    "eager grammar, retries, resumption": {"constrain": "llama-server-eager"},
 }
-COMMANDS_ASKED, ODD_VALUES, ODD_VALUES_STREAMED = "commands", "odd values, ten tools", "the same, streamed"
-TRAINED_MODEL_COLUMNS = (COMMANDS_ASKED, ODD_VALUES, ODD_VALUES_STREAMED)
+PLOTTED = ("the prompt alone", "every format read", "retries in words", DEFAULT, "eager grammar", "lazy grammar")
+
+
+class OddRequests(NamedTuple):
+    """A kind of requests with odd values; `limit` is the server's own token limit, the client then sets none."""
+
+    make: Callable[[int], Command] = command
+    streamed: bool = False
+    limit: int | None = None
+
+
+COMMON_COMMANDS, ODD_VALUES, ODD_VALUES_STREAMED = "commands", "odd values, ten tools", "the same, streamed"
+SHORT_LIMIT = 45
+"""Tokens: less than nearly every call takes, and more than half of one."""
+ODD_COLUMNS: Mapping[str, OddRequests] = {
+    ODD_VALUES: OddRequests(),
+    ODD_VALUES_STREAMED: OddRequests(streamed=True),
+    "streamed, arguments in another order": OddRequests(partial(command, shuffled=True), streamed=True),
+    "streamed, tool not offered": OddRequests(unoffered_command, streamed=True),
+    "truncated by the server": OddRequests(limit=SHORT_LIMIT),
+    "streamed, truncated by the server": OddRequests(streamed=True, limit=SHORT_LIMIT),
+}
 RANDOM_MODELS = {
     "random weights, SentencePiece": sentencepiece_vocabulary,
     "random weights, bytes": byte_level_vocabulary,
 }
+COLUMNS = (COMMON_COMMANDS, *ODD_COLUMNS, *RANDOM_MODELS)
+PLOTTED_COLUMNS = (COMMON_COMMANDS, ODD_VALUES, ODD_VALUES_STREAMED, *RANDOM_MODELS)
 SAMPLING: Mapping[str, JSON] = {"temperature": 0, "seed": 1, "max_tokens": 400}
 RANDOM_TOKENS = 1_000
 """A random model writes long values, so the limit is high: the schemas should decide what is valid, not the limit."""
@@ -59,18 +92,17 @@ def main() -> int:
         check_plot(options.plot)
     report = Report("reliability")
     rows = _measure(60 if options.quick else 300)
-    columns = [*TRAINED_MODEL_COLUMNS, *RANDOM_MODELS]
     table_rows = [
-        (means, *(f"{row[name].right} of {row[name].tried}" for name in columns)) for means, row in rows.items()
+        (means, *(f"{row[name].right} of {row[name].tried}" for name in COLUMNS)) for means, row in rows.items()
     ]
-    report.table("exactly right", ("", *columns), table_rows)
+    report.table("exactly right", ("", *COLUMNS), table_rows)
     for name in (ODD_VALUES, ODD_VALUES_STREAMED):
-        errors = _error_count(rows[GRAMMAR_RETRIES][name]) / max(_error_count(rows["the prompt alone"][name]), 1)
-        report.bar(f"{name}: errors with second tries, beside those of the prompt alone", errors, 0.5, "x")
+        errors = _error_count(rows[DEFAULT][name]) / max(_error_count(rows["the prompt alone"][name]), 1)
+        report.bar(f"{name}: errors by default, beside those of the prompt alone", errors, 0.5, "x")
     for name in RANDOM_MODELS:
-        report.bar(f"{name}: required calls that are not valid", _error_count(rows[GRAMMAR_RETRIES][name]), 0)
+        report.bar(f"{name}: required calls that are not valid", _error_count(rows[DEFAULT][name]), 0)
     if options.plot is not None:
-        _draw(rows, columns, options.plot)
+        _draw({means: rows[means] for means in PLOTTED}, PLOTTED_COLUMNS, options.plot)
     return report.finish(options.json)
 
 
@@ -78,11 +110,15 @@ def _measure(count: int) -> dict[str, Row]:
     """Return the rates by configuration, and then by model and kind of requests."""
     program = find_llama_server(patient=True)
     rows: dict[str, Row] = {means: {} for means in CONFIGURATIONS}
-    with tempfile.TemporaryDirectory() as name:
+    simulated = patch.dict(BACKENDS, {each.name: each for each in (NO_GRAMMAR, NO_PREFILL)})
+    with tempfile.TemporaryDirectory() as name, simulated:
         folder = Path(name)
-        with running(program, Path(demo.__file__).parent / "tiny.gguf", folder, "--temp", "0") as server:
-            for means, settings in CONFIGURATIONS.items():
-                rows[means] = asyncio.run(_trained_model_rates(server.url, count, settings))
+        for limit in dict.fromkeys(each.limit for each in ODD_COLUMNS.values()):
+            predict = [] if limit is None else ["--predict", str(limit)]
+            model = Path(demo.__file__).parent / "tiny.gguf"
+            with running(program, model, folder, "--temp", "0", *predict) as server:
+                for means, settings in CONFIGURATIONS.items():
+                    rows[means] |= asyncio.run(_trained_model_rates(server.url, count, limit, settings))
         for kind, vocabulary in RANDOM_MODELS.items():
             model = folder / "random.gguf"
             write_random_model(model, vocabulary())
@@ -92,16 +128,20 @@ def _measure(count: int) -> dict[str, Row]:
     return rows
 
 
-async def _trained_model_rates(url: str, count: int, settings: Mapping[str, JSON]) -> Row:
-    async with Client(url, **settings) as client:
-        commands = await evaluate(client, load_cases([COMMANDS]), sampling=SAMPLING, concurrency=SLOTS)
-    odd = await count_right(url, range(count), **settings)
-    streamed = await count_right(url, range(count), streamed=True, **settings)
-    return {
-        COMMANDS_ASKED: rate(sum(each.right for each in commands), len(commands)),
-        ODD_VALUES: rate(odd, count),
-        ODD_VALUES_STREAMED: rate(streamed, count),
-    }
+async def _trained_model_rates(url: str, count: int, limit: int | None, settings: Mapping[str, JSON]) -> Row:
+    """Send all requests that belong to a server with this token limit."""
+    row: Row = {}
+    if limit is None:
+        async with Client(url, **settings) as client:
+            commands = await evaluate(client, load_cases([COMMANDS]), sampling=SAMPLING, concurrency=SLOTS)
+        row[COMMON_COMMANDS] = rate(sum(each.right for each in commands), len(commands))
+    max_tokens = MAX_TOKENS if limit is None else None
+    for column, (make, streamed, column_limit) in ODD_COLUMNS.items():
+        if column_limit == limit:
+            made = map(make, range(count))
+            right = await count_right(url, made, streamed=streamed, max_tokens=max_tokens, **settings)
+            row[column] = rate(right, count)
+    return row
 
 
 async def _random_model_rate(url: str, count: int, settings: Mapping[str, JSON]) -> Rate:

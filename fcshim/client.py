@@ -15,7 +15,7 @@ from fcshim.agent import DEFAULT_MAX_ROUNDS, Round, rounds, total_usage
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamApi
 from fcshim.config import ArgumentsPolicy, ModelConfig, ReasoningPolicy, Secret, ToolsPolicy
-from fcshim.config.address import check_address
+from fcshim.config.values import check_address
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
 from fcshim.errors import ConfigError, RequestError, UpstreamError
 from fcshim.events import JSON, Error, Event

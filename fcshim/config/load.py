@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from fcshim.config.address import check_address
 from fcshim.config.table import Setting, settings
-from fcshim.config.values import Config, ModelOverrides, Secret
+from fcshim.config.values import Config, ModelOverrides, Secret, check_address
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
 from fcshim.parse.dialects import AUTO

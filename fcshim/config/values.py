@@ -5,11 +5,13 @@ Rule: a setting is defined here only; its flag, variable, TOML key, validation a
 
 import fnmatch
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
 from fcshim.codecs.upstreams import UpstreamApi
+from fcshim.errors import ConfigError
 from fcshim.parse.dialect import Dialect
 from fcshim.pipeline.backends import BACKENDS
 from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT
@@ -279,3 +281,22 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         general = {field: getattr(self, field, None) for field in ModelConfig.__struct_fields__}
         special = {field: value for field, value in msgspec.structs.asdict(overrides).items() if value is not None}
         return ModelConfig(**{**general, **special})
+
+
+def check_address(text: str, where: str) -> None:
+    """Raise `ConfigError` for an invalid address of an endpoint; `where` names the setting.
+
+    An address that may contain a key is invalid, too, since logs and messages show addresses.
+    """
+    if any(character in text for character in "@?#"):
+        raise ConfigError(f"{where}: expected a URL without user, query and fragment; a key has its own setting")
+    if not _is_usable(text):
+        raise ConfigError(f"{where}: expected a URL such as http://127.0.0.1:8080, got {text!r:.80}")
+
+
+def _is_usable(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False

@@ -14,8 +14,7 @@ from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import OPENAI, RouteMatch, find_route
 from fcshim.config import Config
 from fcshim.errors import FcshimError, RequestError, UpstreamError
-from fcshim.server.asgi import Receive, Scope, Send
-from fcshim.server.client_connection import ClientConnection, ClientGone
+from fcshim.server.client_connection import ClientConnection, ClientGone, Receive, Scope, Send
 from fcshim.server.guard import RequestGuard, header_names
 from fcshim.server.metadata_endpoints import MetadataEndpoints
 from fcshim.server.relay import Relay

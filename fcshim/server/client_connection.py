@@ -1,18 +1,30 @@
 """One request from a client and its response, on top of ASGI.
 
-Rule: when the client disconnects, the task that serves it is cancelled at once, and with it the upstream request.
+Rule: plain ASGI, without a framework or middleware. When the client disconnects, the task that serves it is cancelled
+at once, and with it the upstream request.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping, Sequence
+from typing import TypeAlias
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.server.asgi import Headers, Receive, Scope, Send, header
+
+Scope: TypeAlias = MutableMapping[str, JSON]
+Message: TypeAlias = MutableMapping[str, JSON]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 _MAX_BODY_WAIT = 1.0
 """Seconds for which the rest of a rejected request's body is read."""
+
+
+def header(headers: Headers, name: bytes) -> bytes:
+    """Return the first value of a header, by its lower-case name; empty if it is missing."""
+    return next((value for key, value in headers if key == name), b"")
 
 
 class ClientGone(Exception):  # noqa: N818 - not an error

@@ -10,8 +10,7 @@ from urllib.parse import parse_qsl
 from fcshim.codecs.routes import find_route
 from fcshim.config import Config
 from fcshim.errors import RequestError
-from fcshim.server.asgi import Headers
-from fcshim.server.client_connection import ClientConnection
+from fcshim.server.client_connection import ClientConnection, Headers
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _MULTIPART = b"multipart/form-data"

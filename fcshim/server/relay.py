@@ -9,8 +9,7 @@ import re
 
 from fcshim.config import Config
 from fcshim.errors import RequestError, UpstreamError
-from fcshim.server.asgi import Headers, header
-from fcshim.server.client_connection import ClientConnection
+from fcshim.server.client_connection import ClientConnection, Headers, header
 from fcshim.upstream import Upstream, UpstreamReply
 
 _HOP_BY_HOP = frozenset(

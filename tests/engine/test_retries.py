@@ -1,9 +1,9 @@
 """Retries with a real engine and a trained model, on commands that it often gets wrong."""
 
 from tests.engine.llama_server import LlamaServer
-from tests.engine.odd_values import count_right
+from tests.engine.odd_values import command, count_right
 
-COMMANDS = range(60)
+COMMANDS = [command(number) for number in range(60)]
 
 
 async def test_retries_halve_the_errors_of_buffered_and_streamed_replies(trained_server: LlamaServer) -> None:
