@@ -5,9 +5,7 @@ follows, is emitted as text, byte for byte. A marker that both opens and closes 
 """
 
 import enum
-from abc import abstractmethod
 
-from fcshim.parse.body import BodyReader
 from fcshim.parse.end_markers import EndMarkers
 from fcshim.parse.markers import MarkerSet
 
@@ -65,26 +63,3 @@ class TrailingText:
             if found[0] in self._end_markers.markers
             else (TrailingStatus.TEXT, end)
         )
-
-
-class TrailingTextReader(BodyReader):
-    """Reads a body whose calls may be followed by trailing text."""
-
-    _trailing_text: TrailingText
-    _wait: bool
-    """True if the remaining text can only be read together with more text."""
-
-    @abstractmethod
-    def _end_body(self) -> None:
-        """End the body and accept its last call."""
-
-    def _read_trailing_text(self, text: str, pos: int) -> int:
-        """Search the end marker after text that does not belong to the body."""
-        status, end = self._trailing_text.read(text, pos)
-        if status is TrailingStatus.OPEN:
-            self._wait = end < len(text)
-            return end
-        if status is TrailingStatus.TEXT:
-            self.unread = self._trailing_text.text()
-        self._end_body()
-        return end
