@@ -15,7 +15,7 @@ from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.constrain.constraint import apply_constraint, constrains_document, constraint_for
 from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.messages import Request, Tool, ToolChoice
-from fcshim.parse.dialects import FUNCTION_CALL, get_dialect
+from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, get_dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
 from fcshim.parse.union_body import UnionBody
 
@@ -132,7 +132,7 @@ def test_with_tool_choice_required_there_is_no_document() -> None:
 
 
 def test_a_dialect_without_a_call_template_falls_back_to_bare_json() -> None:
-    unknown = replace(FUNCTION_CALL, body=UnionBody((UnionBody(()),)))
+    unknown = replace(DIALECTS["pythonic"], body=UnionBody((UnionBody(()),)))
     made = constraint_for("gbnf", unknown, [ADD], request(SCHEMA))
     assert made is not None
     assert constraint_for("gbnf", unknown, [ADD], request(None, "required")) is None
