@@ -80,7 +80,7 @@ class ChatDecoder:
 
     def _find_pattern(self, data: bytes) -> ChunkPattern | None:
         """Return the pattern by which `feed` may recognise the next read as text alone, judging by this read."""
-        if not self._framing.is_plain_event(data):
+        if not self._framing.sse.is_plain_event(data):
             return None
         pattern = self._pattern_finder.find(data)
         reader = None if pattern is None else self._choices.get(pattern.choice)
