@@ -135,6 +135,11 @@ def text_of(content: Content) -> str:
     return "".join(part.text for part in content if isinstance(part, TextPart))
 
 
+def count_leading_system(messages: Sequence[Message]) -> int:
+    """Return how many system messages the conversation begins with."""
+    return next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+
+
 def placeholder(part: MediaPart) -> TextPart:
     """Return a line of text that stands in for media which the model cannot receive."""
     return TextPart(f"[{part.media_type.partition('/')[0] or 'media'}: {part.media_type}]")

@@ -1,8 +1,10 @@
-"""Typed access to the fields of a client's JSON.
+"""Typed access to the fields of JSON.
 
-Rule: an error message names the field, the expected type and the value that came; null counts as absent.
+Rule: an error message names the field of the client, the expected type and the value that came; null counts as absent.
+What an upstream sends is never an error.
 """
 
+import re
 from typing import TypeVar
 
 import msgspec
@@ -20,6 +22,8 @@ _TYPE_NAMES: dict[type, str] = {
     dict: "an object",
 }
 _EXCERPT_CHARS = 40
+_TOOL_NAME = re.compile(r"[\w.:/-]{1,128}")
+"""Accepts the names of MCP and of every API; no character needs escaping."""
 
 
 def read_object(body: bytes) -> dict[str, JSON]:
@@ -76,6 +80,20 @@ def read_integer(
         expected = f"an integer from {minimum} to {maximum}" if maximum else f"an integer of at least {minimum}"
         raise field_error(value, expected, f"{prefix}{name}")
     return count
+
+
+def read_tool_name(tool: dict[str, JSON], path: str) -> str:
+    """Read the name of a tool."""
+    name = expect(tool.get("name"), str, f"{path}.name")
+    if not _TOOL_NAME.fullmatch(name):
+        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
+    return name
+
+
+def read_count(counts: JSON, name: str) -> int:
+    """Read a count that an upstream reports; one that is missing or not a positive integer is 0."""
+    value = counts.get(name) if isinstance(counts, dict) else None
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def describe_value(value: JSON) -> str:

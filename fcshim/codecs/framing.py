@@ -13,12 +13,12 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Framing:
-    """Splits one body. `whole` becomes true where the body is one document instead of a stream."""
+    """Splits one body. `whole` becomes true where the body is one document instead of a stream, which `sse` splits."""
 
     def __init__(self, *, line_bytes: int = LINE_BYTES) -> None:
         self.whole = False
         self._limit = line_bytes
-        self._sse = SSESplitter(line_bytes=line_bytes)
+        self.sse = SSESplitter(line_bytes=line_bytes)
         self._streaming = False
         self._body = bytearray()
 
@@ -27,7 +27,7 @@ class Framing:
         if self._streaming:
             if len(self._body) < _HEAD_BYTES:  # kept for the error message of a stream without events
                 self._body += data[:_HEAD_BYTES]
-            return self._sse.feed(data)
+            return self.sse.feed(data)
         self._body += data
         if len(self._body) > self._limit:
             self._body.clear()
@@ -37,15 +37,11 @@ class Framing:
     def close(self) -> list[bytes]:
         """Handle the end of the body; return the remaining documents. Raises `UpstreamError` for a web page."""
         if self._streaming:
-            return self._sse.close()
+            return self.sse.close()
         body = bytes(self._body).removeprefix(_BOM).strip()
         if body[:1] == b"<":
             raise UpstreamError(f"the upstream answered with {excerpt(body)} instead of a reply")
         return [body] if body else []
-
-    def is_plain_event(self, data: bytes) -> bool:
-        """Tell whether the body is a stream, and these last bytes were one event of one line and nothing else."""
-        return self._streaming and self._sse.is_plain_event(data)
 
     def excerpt(self) -> str:
         """Return the beginning of a body that held no document, for an error message."""
@@ -64,4 +60,4 @@ class Framing:
         self._streaming = True
         data = bytes(self._body)
         del self._body[_HEAD_BYTES:]
-        return self._sse.feed(data)
+        return self.sse.feed(data)

@@ -40,12 +40,20 @@ def repair_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def read_json(document: bytes, decode: Callable[[bytes], T]) -> T | None:
-    """Decode an upstream's document; None where it is not JSON or has another shape."""
-    try:
-        return decode(document)
-    except (ValueError, RecursionError):
-        pass
+def json_reader(kind: type[T]) -> Callable[[bytes], T | None]:
+    """Return a function that decodes an upstream's document; it returns None for what is not JSON of that type."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def read(document: bytes) -> T | None:
+        try:
+            return decode(document)
+        except (ValueError, RecursionError):
+            return _read_lenient(document, decode)
+
+    return read
+
+
+def _read_lenient(document: bytes, decode: Callable[[bytes], T]) -> T | None:
     try:
         value = json.loads(document.decode("utf-8", "replace"), strict=False)
         return decode(_encode(_repair_surrogates_in(value)))

@@ -6,17 +6,17 @@ Rule: the reply ends with one `Stop` if the upstream ended it properly, else wit
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-import msgspec
-
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.framing import Framing
-from fcshim.codecs.json_text import is_json, read_json
+from fcshim.codecs.json_text import is_json, json_reader
 from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event
 
 T = TypeVar("T")
+
+_read_any = json_reader(object)
 
 
 class DocumentDecoder(Protocol):
@@ -86,16 +86,16 @@ class SingleChoiceDecoder:
             self._document_decoder.choice.fail(Error(error.kind, error.message), out)
 
 
-def read_document(document: bytes, decode: Callable[[bytes], T]) -> T:
-    """Decode a document of a reply.
+def read_document(document: bytes, read: Callable[[bytes], T | None]) -> T:
+    """Decode a document of a reply with one of its `json_reader`s.
 
     Raises `UpstreamError` where it is not JSON or has another shape, which often is an error report in another API's
     form.
     """
-    decoded = read_json(document, decode)
+    decoded = read(document)
     if decoded is not None:
         return decoded
-    problem = find_error_message(read_json(document, msgspec.json.decode))
+    problem = find_error_message(_read_any(document))
     if problem:
         raise upstream_failure(problem)
     raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(document)}")

@@ -6,7 +6,7 @@ Rule: whatever is left out is marked in the prompt at its place, and noted for t
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fcshim.messages import Message, Request, SystemMessage, Tool, ToolChoice, ToolMessage, text_of
+from fcshim.messages import Message, Request, Tool, ToolChoice, ToolMessage, count_leading_system, text_of
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.budget import BudgetPlan, PromptBudget, plan_budget, shortened_steps
 from fcshim.prompt.escape import Escaper
@@ -38,7 +38,7 @@ def compose(
 ) -> Prompt:
     """Write the request's messages; `tools` and `choice`, already escaped, become part of the system text."""
     messages = request.messages
-    count = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+    count = count_leading_system(messages)
     system, steps = messages[:count], split_steps(messages[count:])
     parallel = request.parallel_tool_calls
     listings = Listings(

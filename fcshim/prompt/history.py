@@ -7,7 +7,15 @@ engine's prefix cache hits). Text of clients, tools and models is escaped, so th
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
-from fcshim.messages import AssistantMessage, Content, Message, SystemMessage, TextPart, UserMessage
+from fcshim.messages import (
+    AssistantMessage,
+    Content,
+    Message,
+    SystemMessage,
+    TextPart,
+    UserMessage,
+    count_leading_system,
+)
 from fcshim.parse.dialect import Dialect
 from fcshim.prompt.content_parts import escape_content, join_contents
 from fcshim.prompt.escape import Escaper
@@ -34,7 +42,7 @@ def write_history(
     `later_descriptions` are tool descriptions that come after a step, by the step's number.
     Never raises, whatever ids, arguments or order the client's history has.
     """
-    count = next((at for at, message in enumerate(messages) if not isinstance(message, SystemMessage)), len(messages))
+    count = count_leading_system(messages)
     instructions = [escape_content(message.content, escape) for message in messages[:count]]
     system = join_contents([*instructions, (TextPart(preamble),)], "\n\n")
     writer = TurnWriter(escape, dialect, profile, has_tools=bool(preamble), later_descriptions=later_descriptions)

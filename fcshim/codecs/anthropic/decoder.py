@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.wire import ContentBlock, MessagesDelta, MessagesEvent, read_event
 from fcshim.codecs.choice_reader import ChoiceReader
+from fcshim.codecs.fields import read_count
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, Reasoning, StopReason, Text, Usage
@@ -95,18 +96,13 @@ def read_usage(usage: dict[str, JSON]) -> Usage:
 
     The API's `input_tokens` exclude cached tokens, so these are added.
     """
-    cached = _count(usage, "cache_read_input_tokens")
+    cached = read_count(usage, "cache_read_input_tokens")
     return Usage(
-        input_tokens=_count(usage, "input_tokens") + cached + _count(usage, "cache_creation_input_tokens"),
-        output_tokens=_count(usage, "output_tokens"),
+        input_tokens=read_count(usage, "input_tokens") + cached + read_count(usage, "cache_creation_input_tokens"),
+        output_tokens=read_count(usage, "output_tokens"),
         cached_tokens=cached,
-        reasoning_tokens=_count(usage.get("output_tokens_details"), "thinking_tokens"),
+        reasoning_tokens=read_count(usage.get("output_tokens_details"), "thinking_tokens"),
     )
-
-
-def _count(counts: JSON, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _reported_counts(usage: dict[str, JSON] | None) -> dict[str, JSON]:

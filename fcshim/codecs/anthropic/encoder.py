@@ -15,6 +15,7 @@ from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.anthropic.reply import message_dict, stop_fields, usage_dict
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_text import write_json
+from fcshim.codecs.outcome import FAILED, UNFINISHED
 from fcshim.codecs.sse import EVENT_STREAM
 from fcshim.errors import UpstreamError
 from fcshim.events import (
@@ -33,8 +34,6 @@ from fcshim.events import (
 from fcshim.messages import Request
 
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'
-
-_INCOMPLETE_REPLY = Error("upstream_error", "the reply broke off before it was finished")
 
 
 class MessagesEncoder:
@@ -80,7 +79,7 @@ class MessagesEncoder:
         if self._done:
             return b""
         self._done = True
-        return _write_event("message_stop", {}) if self._stopped else _error_event(_INCOMPLETE_REPLY)
+        return _write_event("message_stop", {}) if self._stopped else _error_event(UNFINISHED)
 
     def ping(self) -> bytes:
         """Return a `ping` event."""
@@ -170,7 +169,7 @@ class MessagesEncoder:
 
     def _write_stop(self, event: Stop, out: list[bytes]) -> Error | None:
         if event.stop_reason == "error":
-            return Error("upstream_error", "the upstream ended the reply with an error")
+            return FAILED
         if self._dropped_call_error is not None and not self._has_valid_call:
             return Error("model_output_error", call_error_message(self._dropped_call_error))
         self._close_block(out)

@@ -12,7 +12,7 @@ from fcshim.codecs.anthropic.blocks import REDACTED_PREFIX
 from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_text import write_json
-from fcshim.errors import UpstreamError
+from fcshim.codecs.outcome import COMPLETE_REASONS, is_truncated, raise_error, valid_calls, visible_text
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -58,19 +58,16 @@ def message_dict(identity: ReplyIdentity, content: list[JSON], stop: dict[str, J
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply. The API has one choice. Raises `UpstreamError` if the reply has an error."""
     reply = replies[0]
-    if reply.error is not None:
-        raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    valid_calls = [call for call in reply.tool_calls if call.error is None]
+    raise_error(reply)
     content: list[JSON] = []
     if AnthropicClientOptions.of(request).thinking:
         content += _thinking(reply)
-    text = reply.text
-    if not text and not valid_calls:
-        text = "".join(call.error.raw for call in reply.tool_calls if call.error)
-    if text:
+    if text := visible_text(reply):
         content.append({"type": "text", "text": text})
-    content += map(_tool_use, valid_calls)
-    reason = _stop_reason(reply, any_valid=bool(valid_calls))
+    content += map(_tool_use, valid_calls(reply))
+    reason = reply.stop_reason
+    if reason in COMPLETE_REASONS and is_truncated(reply):
+        reason = "max_tokens"
     return write_json(message_dict(identity, content, stop_fields(reason, request), reply.usage or Usage()))
 
 
@@ -89,14 +86,3 @@ def _tool_use(call: ToolCallEnd) -> dict[str, JSON]:
         "name": call.tool_call_name,
         "input": msgspec.Raw(call.tool_call_arguments_complete.encode()),
     }
-
-
-def _stop_reason(reply: Reply, *, any_valid: bool) -> StopReason | None:
-    """Return the stop reason.
-
-    A reply whose only call was truncated was truncated, whatever the upstream reports.
-    """
-    truncated = any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
-    if truncated and not any_valid and reply.stop_reason in ("complete", "stop_sequence"):
-        return "max_tokens"
-    return reply.stop_reason

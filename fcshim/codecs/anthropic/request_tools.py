@@ -4,17 +4,13 @@ Rule: a deferred tool is offered only after a tool reference in the history has 
 placeholders that must never be called.
 """
 
-import re
 from collections.abc import Collection
 
-from fcshim.codecs.fields import expect, field_error, read_field
+from fcshim.codecs.fields import expect, field_error, read_field, read_tool_name
 from fcshim.codecs.limits import MAX_NOTES, RequestLimits, check_tools
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
-
-_VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
-"""Wider than the API's `[a-zA-Z0-9_-]{1,128}`: every codec accepts these characters."""
 
 
 def read_tools(
@@ -49,11 +45,8 @@ def _is_offered(tool: dict[str, JSON], loaded_tools: Collection[str]) -> bool:
 
 
 def _read_tool(tool: dict[str, JSON], path: str) -> Tool:
-    name = expect(tool.get("name"), str, f"{path}.name")
-    if not _VALID_NAME.fullmatch(name):
-        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
     return Tool(
-        name=name,
+        name=read_tool_name(tool, path),
         description=read_field(tool, "description", str, "", f"{path}."),
         parameters=read_field(tool, "input_schema", dict, None, f"{path}."),
         strict=read_field(tool, "strict", bool, False, f"{path}."),  # noqa: FBT003  # the default of a field

@@ -26,6 +26,7 @@ from fcshim.messages import (
     ToolChoice,
     ToolMessage,
     UserMessage,
+    count_leading_system,
     placeholder,
     text_of,
 )
@@ -43,10 +44,7 @@ def write_request(request: Request) -> UpstreamRequest:
     """Write a request. Raises `RequestError` for several choices, which the API does not support."""
     if request.n > 1:
         raise RequestError("n: the upstream's API returns one choice; send several requests for more", param="n")
-    leading = next(
-        (index for index, item in enumerate(request.messages) if not isinstance(item, SystemMessage)),
-        len(request.messages),
-    )
+    leading = count_leading_system(request.messages)
     system = "\n\n".join(filter(None, (text_of(message.content) for message in request.messages[:leading])))
     fields = {
         "model": request.model or None,

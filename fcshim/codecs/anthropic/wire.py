@@ -6,6 +6,7 @@ skipped.
 
 import msgspec
 
+from fcshim.codecs.json_text import json_reader
 from fcshim.events import JSON
 
 
@@ -55,4 +56,4 @@ class MessagesEvent(msgspec.Struct, gc=False):
     error: JSON = None
 
 
-read_event = msgspec.json.Decoder(MessagesEvent).decode
+read_event = json_reader(MessagesEvent)

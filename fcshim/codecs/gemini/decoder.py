@@ -7,6 +7,7 @@ becomes `tool_use` if there were calls.
 from collections.abc import Callable
 
 from fcshim.codecs.choice_reader import ChoiceReader
+from fcshim.codecs.fields import read_count
 from fcshim.codecs.gemini.partial_arguments import PartialArguments
 from fcshim.codecs.gemini.wire import (
     GeminiCandidate,
@@ -126,15 +127,10 @@ class GeminiDecoder:
 
 def read_usage(usage: dict[str, JSON]) -> Usage:
     """Read token counts; one that is missing or not a number counts as 0."""
-    thought_tokens = _count(usage, "thoughtsTokenCount")
+    thought_tokens = read_count(usage, "thoughtsTokenCount")
     return Usage(
-        input_tokens=_count(usage, "promptTokenCount") + _count(usage, "toolUsePromptTokenCount"),
-        output_tokens=_count(usage, "candidatesTokenCount") + thought_tokens,
-        cached_tokens=_count(usage, "cachedContentTokenCount"),
+        input_tokens=read_count(usage, "promptTokenCount") + read_count(usage, "toolUsePromptTokenCount"),
+        output_tokens=read_count(usage, "candidatesTokenCount") + thought_tokens,
+        cached_tokens=read_count(usage, "cachedContentTokenCount"),
         reasoning_tokens=thought_tokens,
     )
-
-
-def _count(counts: dict[str, JSON], name: str) -> int:
-    value = counts.get(name)
-    return value if isinstance(value, int) and value > 0 else 0

@@ -10,8 +10,9 @@ from typing import assert_never
 
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini.options import GeminiClientOptions
-from fcshim.codecs.gemini.reply import CallOutcomes, call_part, finish_fields, usage_dict, with_signature, write_error
+from fcshim.codecs.gemini.reply import call_part, finish_fields, usage_dict, with_signature, write_error
 from fcshim.codecs.json_text import write_json
+from fcshim.codecs.outcome import FAILED, UNFINISHED, CallOutcomes
 from fcshim.codecs.sse import EVENT_STREAM, write_data
 from fcshim.errors import UpstreamError
 from fcshim.events import (
@@ -28,17 +29,16 @@ from fcshim.events import (
 )
 from fcshim.messages import Request
 
-_INCOMPLETE_REPLY = Error("upstream_error", "the reply broke off before it was finished")
-
 
 class _CandidateState:
     """State of one candidate: a signature that waits for its part, and the outcomes of its calls."""
 
-    __slots__ = ("chunk_prefix", "chunk_suffix", "outcomes", "signature")
+    __slots__ = ("chunk_prefix", "chunk_suffix", "outcomes", "signature", "stopped")
 
     def __init__(self, index: int, chunk_suffix: bytes) -> None:
         self.signature = ""
         self.outcomes = CallOutcomes()
+        self.stopped = False
         self.chunk_prefix = b'{"candidates":[{"content":{"parts":['
         self.chunk_suffix = b'],"role":"model"},"index":%d}]%s' % (index, chunk_suffix)
 
@@ -78,8 +78,8 @@ class GeminiEncoder:
         if self._done:
             return b""
         out: list[bytes] = []
-        if not self._candidates or not all(candidate.outcomes.stopped for candidate in self._candidates.values()):
-            self._fail(_INCOMPLETE_REPLY, out)
+        if not self._candidates or not all(candidate.stopped for candidate in self._candidates.values()):
+            self._fail(UNFINISHED, out)
         elif self._array:
             out.append(b"]")
         self._done = True
@@ -129,8 +129,8 @@ class GeminiEncoder:
 
     def _write_stop(self, event: Stop, choice: _CandidateState, index: int, out: list[bytes]) -> Error | None:
         if event.stop_reason == "error":
-            return Error("upstream_error", "the upstream ended the reply with an error")
-        choice.outcomes.stopped = True
+            return FAILED
+        choice.stopped = True
         part, choice.signature = with_signature({"text": ""}, choice.signature), ""
         candidate = {"content": {"parts": [part], "role": "model"}, **finish_fields(event.stop_reason, choice.outcomes)}
         usage = {} if self._usage is None else {"usageMetadata": usage_dict(self._usage)}

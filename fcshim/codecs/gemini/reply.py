@@ -12,8 +12,9 @@ from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.gemini.options import GeminiClientOptions
 from fcshim.codecs.gemini.parts import wrap_signature
 from fcshim.codecs.json_text import write_json
-from fcshim.errors import FcshimError, UpstreamError
-from fcshim.events import JSON, CallError, StopReason, ToolCallEnd, Usage
+from fcshim.codecs.outcome import CallOutcomes, raise_error, valid_calls
+from fcshim.errors import FcshimError
+from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
 from fcshim.reply import Reply
 
@@ -32,22 +33,6 @@ _STATUS_NAMES = {
 }
 
 
-class CallOutcomes:
-    """The outcomes of a candidate's calls, which determine its finish reason."""
-
-    __slots__ = ("call_error", "stopped", "valid_calls")
-
-    def __init__(self) -> None:
-        self.valid_calls = 0
-        self.call_error: CallError | None = None
-        self.stopped = False
-
-    def record(self, call: ToolCallEnd) -> None:
-        """Record a call that has ended."""
-        self.valid_calls += call.error is None
-        self.call_error = call.error or self.call_error
-
-
 def finish_fields(reason: StopReason | None, outcomes: CallOutcomes) -> dict[str, JSON]:
     """Return `finishReason`, and `finishMessage` if the reason needs one.
 
@@ -57,7 +42,7 @@ def finish_fields(reason: StopReason | None, outcomes: CallOutcomes) -> dict[str
         return {"finishReason": "MAX_TOKENS" if reason == "max_tokens" else "SAFETY"}
     if outcomes.call_error is None or outcomes.valid_calls:
         return {"finishReason": "STOP"}
-    if outcomes.call_error.kind == "truncated":
+    if outcomes.truncated:
         return {"finishReason": "MAX_TOKENS"}
     message = f"the model wrote a function call that cannot be used: {outcomes.call_error.message}"
     return {"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message}
@@ -109,20 +94,19 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
 
 
 def _candidate(index: int, reply: Reply, *, thoughts: bool) -> dict[str, JSON]:
-    if reply.error is not None:
-        raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    ending = CallOutcomes()
+    raise_error(reply)
+    outcomes = CallOutcomes()
     for call in reply.tool_calls:
-        ending.record(call)
+        outcomes.record(call)
     parts = [{"text": reply.text}] if reply.text else []
-    calls = [call_part(call) for call in reply.tool_calls if call.error is None]
+    calls = list(map(call_part, valid_calls(reply)))
     if calls:
         calls[0] = with_signature(calls[0], reply.signature)
     elif parts:
         parts[-1] = with_signature(parts[-1], reply.signature)
     thought_parts = [{"text": reply.reasoning, "thought": True}] if thoughts and reply.reasoning else []
     content = {"parts": [*thought_parts, *parts, *calls] or [{"text": ""}], "role": "model"}
-    return {"content": content, **finish_fields(reply.stop_reason, ending), "index": index}
+    return {"content": content, **finish_fields(reply.stop_reason, outcomes), "index": index}
 
 
 def write_error(error: FcshimError) -> bytes:

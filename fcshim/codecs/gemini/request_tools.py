@@ -4,9 +4,7 @@ Rule: a declaration has its schema in one of two fields, as OpenAPI or as JSON S
 offered functions.
 """
 
-import re
-
-from fcshim.codecs.fields import expect, field_error
+from fcshim.codecs.fields import expect, field_error, read_tool_name
 from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
 from fcshim.codecs.limits import MAX_NOTES, RequestLimits, check_tools
 from fcshim.errors import RequestError
@@ -14,8 +12,6 @@ from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
 from fcshim.schema.limits import exceeds_depth
 from fcshim.schema.openapi import from_openapi
-
-_VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
 
 
 def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
@@ -35,9 +31,7 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
 
 
 def _read_tool(declaration: dict[str, JSON], path: str, limits: RequestLimits) -> Tool:
-    name = expect(declaration.get("name"), str, f"{path}.name")
-    if not _VALID_NAME.fullmatch(name):
-        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
+    name = read_tool_name(declaration, path)
     schema = take_field(declaration, "parametersJsonSchema", dict, None, f"{path}.")
     if schema is None:
         schema = take_field(declaration, "parameters", dict, None, f"{path}.")

@@ -25,6 +25,7 @@ from fcshim.messages import (
     ToolChoice,
     ToolMessage,
     UserMessage,
+    count_leading_system,
     text_of,
 )
 from fcshim.prompt.history import OPENING
@@ -38,10 +39,7 @@ def write_request(request: Request) -> UpstreamRequest:
     """
     if request.n > 1:
         raise RequestError("n: the upstream returns one choice; send several requests for more", param="n")
-    leading = next(
-        (index for index, item in enumerate(request.messages) if not isinstance(item, SystemMessage)),
-        len(request.messages),
-    )
+    leading = count_leading_system(request.messages)
     system = "\n\n".join(filter(None, (text_of(message.content) for message in request.messages[:leading])))
     body: dict[str, JSON] = {
         **write_settings(request),

@@ -5,6 +5,7 @@ Rule: unknown fields are skipped; a missing field has a neutral default.
 
 import msgspec
 
+from fcshim.codecs.json_text import json_reader
 from fcshim.events import JSON
 
 
@@ -62,6 +63,6 @@ class GeminiChunk(msgspec.Struct, gc=False, rename="camel"):
     error: JSON = None
 
 
-read_chunk = msgspec.json.Decoder(GeminiChunk).decode
-read_chunks = msgspec.json.Decoder(list[GeminiChunk]).decode
-"""Decodes a stream that was not sent as events: one JSON array."""
+read_chunk = json_reader(GeminiChunk)
+read_chunks = json_reader(list[GeminiChunk])
+"""Reads a stream that was not sent as events: one JSON array."""

@@ -6,6 +6,7 @@ Rule: all content is text; the parser finds reasoning and calls in it.
 import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
+from fcshim.codecs.json_text import json_reader
 from fcshim.codecs.single_choice import read_document, upstream_failure
 from fcshim.codecs.upstream_errors import find_error_message
 from fcshim.events import JSON, Event, StopReason, Text, Usage
@@ -33,7 +34,7 @@ class CompletionEvent(msgspec.Struct, gc=False):
     error: JSON = None
 
 
-_read = msgspec.json.Decoder(CompletionEvent).decode
+_read = json_reader(CompletionEvent)
 
 
 class CompletionDecoder:

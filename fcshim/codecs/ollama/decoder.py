@@ -11,7 +11,8 @@ import msgspec
 from fcshim.codecs.limits import DecoderLimits
 from fcshim.codecs.ndjson import NDJSONSplitter
 from fcshim.codecs.ollama.wire import OllamaFunction, OllamaReplyLine, OllamaToolCall, read_line
-from fcshim.codecs.upstream_errors import error_kind, excerpt, find_error_message
+from fcshim.codecs.single_choice import upstream_failure
+from fcshim.codecs.upstream_errors import excerpt, find_error_message
 from fcshim.errors import UpstreamError
 from fcshim.events import (
     CallError,
@@ -50,40 +51,37 @@ class OllamaDecoder:
             try:
                 self._read_lines(self._lines.feed(data), out)
             except UpstreamError as error:
-                self._fail(error.message, out)
+                self._fail(error, out)
         return [(0, event) for event in out]
 
     def close(self) -> list[tuple[int, Event]]:
         """End the body; return the remaining events, an `Error` if it ended too early."""
         out: list[Event] = []
         if not self._done:
-            self._read_last_line(out)
+            try:
+                self._read_last_line(out)
+            except UpstreamError as error:
+                self._fail(error, out)
         return [(0, event) for event in out]
 
     def _read_last_line(self, out: list[Event]) -> None:
         """Read a last line without its line end. If it is incomplete, the reply broke off."""
-        try:
-            lines = self._lines.close()
-        except UpstreamError as error:
-            self._fail(error.message, out)
-            return
+        lines = self._lines.close()
         if not self._started or (lines and read_line(lines[0]) is not None):
             self._read_lines(lines, out)
         if not self._done:
             reason = "broke off: it ended before it was done" if self._started else "is empty"
-            self._fail(f"the upstream's reply {reason}", out)
+            raise UpstreamError(f"the upstream's reply {reason}")
 
     def _read_lines(self, lines: list[bytes], out: list[Event]) -> None:
         for data in lines:
             line = read_line(data)
             if line is None:
-                self._fail(f"the upstream sent malformed JSON: {excerpt(data)}", out)
-            elif line.error is not None:
-                message = find_error_message({"error": line.error}) or excerpt(data)
-                self._fail(f"the upstream failed: {message}", out, error_kind(message))
-            else:
-                self._started = True
-                self._decode_line(line, out)
+                raise UpstreamError(f"the upstream sent malformed JSON: {excerpt(data)}")
+            if line.error is not None:
+                raise upstream_failure(find_error_message({"error": line.error}) or excerpt(data))
+            self._started = True
+            self._decode_line(line, out)
             if self._done:
                 return
 
@@ -120,9 +118,9 @@ class OllamaDecoder:
             out.append(ToolCallChunk(call_id, arguments, index))
         out.append(ToolCallEnd(call_id, name, arguments, index, error=error))
 
-    def _fail(self, message: str, out: list[Event], kind: str = UpstreamError.kind) -> None:
+    def _fail(self, failure: UpstreamError, out: list[Event]) -> None:
         self._done = True
-        out.append(Error(kind, message))
+        out.append(Error(failure.kind, failure.message))
 
 
 def _check_arguments(raw: msgspec.Raw) -> tuple[str, CallError | None]:

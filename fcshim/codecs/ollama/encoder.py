@@ -14,9 +14,9 @@ from fcshim.codecs.json_text import write_json
 from fcshim.codecs.ndjson import NDJSON, PING, write_line
 from fcshim.codecs.ollama.options import OllamaClientOptions
 from fcshim.codecs.ollama.reply import Elapsed, common_fields, final_fields, write_call, write_error
+from fcshim.codecs.outcome import UNFINISHED, CallOutcomes
 from fcshim.errors import UpstreamError
 from fcshim.events import (
-    CallError,
     Error,
     Event,
     Reasoning,
@@ -30,8 +30,6 @@ from fcshim.events import (
 from fcshim.messages import Request
 
 _to_json = msgspec.json.encode
-_COMPLETE_REASONS = frozenset(["complete", "stop_sequence"])
-_INCOMPLETE_REPLY = Error("upstream_error", "the reply broke off before it was finished")
 
 
 class OllamaEncoder:
@@ -49,8 +47,7 @@ class OllamaEncoder:
         self._text_prefix = self._line_prefix + prefix
         self._text_suffix = suffix + b',"done":false}'
         self._first_event_time = 0.0
-        self._call_count = 0
-        self._call_error: CallError | None = None
+        self._outcomes = CallOutcomes()
         self._stop: Stop | None = None
         self._usage: Usage | None = None
         self._done = False
@@ -77,7 +74,7 @@ class OllamaEncoder:
         if self._done:
             return b""
         self._done = True
-        error = _INCOMPLETE_REPLY if self._stop is None else self._final_error(self._stop)
+        error = UNFINISHED if self._stop is None else self._outcomes.end_error(self._stop.stop_reason)
         if error is not None:
             return _error_line(error)
         return self._last_line()
@@ -109,32 +106,16 @@ class OllamaEncoder:
         return write_line(self._text_prefix + b'"","thinking":' + write_json(text) + self._text_suffix)
 
     def _write_call(self, event: ToolCallEnd, out: list[bytes]) -> None:
-        if event.error is not None:
-            self._call_error = event.error
-        elif not self._options.generate:
-            calls = _to_json([write_call(event, self._call_count)])
+        if event.error is None and self._options.generate:
+            return
+        if event.error is None:
+            calls = _to_json([write_call(event, self._outcomes.valid_calls)])
             out.append(write_line(self._text_prefix + b'"","tool_calls":' + calls + self._text_suffix))
-            self._call_count += 1
-
-    def _final_error(self, stop: Stop) -> Error | None:
-        """Return the error with which the stream must end, if there is one."""
-        if stop.stop_reason == "error":
-            return Error("upstream_error", "the upstream ended the reply with an error")
-        if (
-            self._call_error is None
-            or self._call_count
-            or self._call_error.kind == "truncated"
-            or stop.stop_reason not in _COMPLETE_REASONS
-        ):
-            return None
-        return Error(
-            "model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}"
-        )
+        self._outcomes.record(event)
 
     def _last_line(self) -> bytes:
         assert self._stop is not None
-        truncated = self._call_error is not None and self._call_error.kind == "truncated" and not self._call_count
-        reason = "max_tokens" if truncated else self._stop.stop_reason
+        reason = "max_tokens" if self._outcomes.truncated else self._stop.stop_reason
         elapsed = Elapsed(total=self._identity.elapsed(), prompt=self._first_event_time)
         fields = _to_json(final_fields(reason, self._usage, elapsed))
         content = self._text_prefix + b'""' + (b"," if self._options.generate else b"},")

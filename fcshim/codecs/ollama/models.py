@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from fcshim.codecs.fields import read_count
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 
@@ -67,17 +68,14 @@ def _model(entry: dict[str, JSON], described: dict[str, JSON]) -> OllamaModel:
     capabilities = described.get("capabilities")
     return OllamaModel(
         name=_name(entry),
-        created=_count(entry, "created"),
-        size=_count(meta, "size") or _count(entry, "size"),
-        parameter_count=_count(meta, "n_params"),
-        context_length=_count(meta, "n_ctx") or _count(meta, "n_ctx_train") or _count(entry, "max_model_len"),
+        created=read_count(entry, "created"),
+        size=read_count(meta, "size") or read_count(entry, "size"),
+        parameter_count=read_count(meta, "n_params"),
+        context_length=read_count(meta, "n_ctx")
+        or read_count(meta, "n_ctx_train")
+        or read_count(entry, "max_model_len"),
         vision=isinstance(capabilities, list) and bool({"multimodal", "vision"} & set(map(str, capabilities))),
     )
-
-
-def _count(source: dict[str, JSON], name: str) -> int:
-    value = source.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 def read_requested_model(body: bytes) -> str:

@@ -12,7 +12,8 @@ from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.json_text import write_json
 from fcshim.codecs.ollama.models import timestamp
 from fcshim.codecs.ollama.options import OllamaClientOptions
-from fcshim.errors import FcshimError, UpstreamError
+from fcshim.codecs.outcome import is_truncated, raise_error, valid_calls, visible_text
+from fcshim.errors import FcshimError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -67,15 +68,10 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
     if not replies:
         return _write_loaded(options, identity)
     reply = replies[0]
-    if reply.error is not None:
-        raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    valid_calls = [call for call in reply.tool_calls if call.error is None]
-    call_errors = [call.error for call in reply.tool_calls if call.error is not None]
-    text = reply.text or ("" if valid_calls else "".join(error.raw for error in call_errors))
-    reason = reply.stop_reason
-    if not valid_calls and any(error.kind == "truncated" for error in call_errors):
-        reason = "max_tokens"
-    content = _content(options, text, reply.reasoning if options.thinking else "", valid_calls)
+    raise_error(reply)
+    reason = "max_tokens" if is_truncated(reply) else reply.stop_reason
+    thinking = reply.reasoning if options.thinking else ""
+    content = _content(options, visible_text(reply), thinking, valid_calls(reply))
     final = final_fields(reason, reply.usage, Elapsed(total=identity.elapsed()))
     return write_json({**common_fields(identity), **content, **final})
 

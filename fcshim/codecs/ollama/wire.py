@@ -5,7 +5,7 @@ Rule: unknown fields are skipped and never an error. Arguments keep their bytes;
 
 import msgspec
 
-from fcshim.codecs.json_text import read_json
+from fcshim.codecs.json_text import json_reader
 from fcshim.events import JSON
 
 _NOTHING = msgspec.Raw(b"")
@@ -46,9 +46,5 @@ class OllamaReplyLine(msgspec.Struct):
     error: JSON = None
 
 
-_decode = msgspec.json.Decoder(OllamaReplyLine).decode
-
-
-def read_line(line: bytes) -> OllamaReplyLine | None:
-    """Decode one line; None if it is not a JSON object of this type."""
-    return read_json(line, _decode)
+read_line = json_reader(OllamaReplyLine)
+"""Reads one line; None if it is not a JSON object of this type."""

@@ -15,6 +15,7 @@ from fcshim.codecs.buffered_arguments import BufferedArguments
 from fcshim.codecs.json_text import repair_surrogates, write_json
 from fcshim.codecs.openai_chat.reply import finish_reason
 from fcshim.codecs.openai_chat.request import ChatClientOptions
+from fcshim.codecs.outcome import COMPLETE_REASONS, CallOutcomes
 from fcshim.events import (
     JSON,
     CallError,
@@ -92,13 +93,12 @@ class ChoiceWriter:
     __slots__ = (
         "_after_text",
         "_before_text",
-        "_call_error",
         "_calls",
         "_delta_prefix",
         "_end",
         "_legacy",
+        "_outcomes",
         "_tail",
-        "_valid_calls",
         "stopped",
     )
 
@@ -111,8 +111,7 @@ class ChoiceWriter:
         self._before_text = self._delta_prefix + b'{"content":'
         self._after_text = b"}" + self._tail
         self._calls: dict[int, _CallWriter] = {}
-        self._valid_calls = 0
-        self._call_error: CallError | None = None
+        self._outcomes = CallOutcomes()
 
     def open(self, out: list[bytes]) -> None:
         """Write the role chunk, once: the official client concatenates the roles of all chunks."""
@@ -186,18 +185,14 @@ class ChoiceWriter:
         writer = self._calls.get(event.index)
         if writer is not None:
             writer.end(event.error, out)
-            self._valid_calls += event.error is None
-            self._call_error = event.error or self._call_error
+            self._outcomes.record(event)
 
     def _write_stop(self, event: Stop, out: list[bytes]) -> Error | None:
         reason = event.stop_reason
-        if reason == "error":
-            return Error("upstream_error", "the upstream ended the reply with an error")
-        if self._call_error is not None and not self._valid_calls and reason in ("complete", "stop_sequence"):
-            if self._call_error.kind != "truncated":
-                return Error(
-                    "model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}"
-                )
+        error = self._outcomes.end_error(reason)
+        if error is not None:
+            return error
+        if self._outcomes.truncated and reason in COMPLETE_REASONS:
             reason = "max_tokens"
         self.stopped = True
         # A chunk of its own: beside arguments, it keeps the official client from emitting their `arguments.done` event.

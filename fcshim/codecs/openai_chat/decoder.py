@@ -10,6 +10,7 @@ from typing import NoReturn
 import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
+from fcshim.codecs.fields import read_count
 from fcshim.codecs.framing import Framing
 from fcshim.codecs.json_text import is_json
 from fcshim.codecs.limits import DecoderLimits
@@ -80,7 +81,7 @@ class ChatDecoder:
 
     def _find_pattern(self, data: bytes) -> ChunkPattern | None:
         """Return the pattern by which `feed` may recognise the next read as text alone, judging by this read."""
-        if not self._framing.is_plain_event(data):
+        if not self._framing.sse.is_plain_event(data):
             return None
         pattern = self._pattern_finder.find(data)
         reader = None if pattern is None else self._choices.get(pattern.choice)
@@ -208,13 +209,8 @@ def read_usage(usage: dict[str, JSON]) -> Usage:
     """Read token counts; a count that is missing or not a positive integer is 0."""
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return Usage(
-        input_tokens=_token_count(usage, "prompt_tokens"),
-        output_tokens=_token_count(usage, "completion_tokens"),
-        cached_tokens=_token_count(prompt, "cached_tokens") or _token_count(usage, "prompt_cache_hit_tokens"),
-        reasoning_tokens=_token_count(completion, "reasoning_tokens"),
+        input_tokens=read_count(usage, "prompt_tokens"),
+        output_tokens=read_count(usage, "completion_tokens"),
+        cached_tokens=read_count(prompt, "cached_tokens") or read_count(usage, "prompt_cache_hit_tokens"),
+        reasoning_tokens=read_count(completion, "reasoning_tokens"),
     )
-
-
-def _token_count(counts: JSON, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and value > 0 else 0

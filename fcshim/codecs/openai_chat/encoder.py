@@ -11,12 +11,11 @@ import msgspec
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat.choice_writer import ChoiceWriter, ChunkTemplates
 from fcshim.codecs.openai_chat.reply import sum_usage, usage_dict, write_error
+from fcshim.codecs.outcome import UNFINISHED
 from fcshim.codecs.sse import EVENT_STREAM, PING, write_data
 from fcshim.errors import UpstreamError
 from fcshim.events import Error, Event, Usage
 from fcshim.messages import Request
-
-_UNFINISHED = Error("upstream_error", "the reply broke off before it was finished")
 
 
 class ChatEncoder:
@@ -61,7 +60,7 @@ class ChatEncoder:
             return b""
         out: list[bytes] = []
         if not self._choices or not all(writer.stopped for writer in self._choices.values()):
-            self._fail(_UNFINISHED, out)
+            self._fail(UNFINISHED, out)
             return b"".join(out)
         self._done = True
         if self._include_usage and self._usages:

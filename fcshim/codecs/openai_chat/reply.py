@@ -11,8 +11,9 @@ import msgspec
 from fcshim.codecs.base import ReplyIdentity
 from fcshim.codecs.openai_chat.request import ChatClientOptions
 from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
+from fcshim.codecs.outcome import COMPLETE_REASONS, is_truncated, raise_error, valid_calls, visible_text
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
-from fcshim.errors import FcshimError, RequestError, UpstreamError
+from fcshim.errors import FcshimError, RequestError
 from fcshim.events import JSON, StopReason, ToolCallEnd, Usage
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -68,33 +69,24 @@ def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Rep
 
 
 def _write_choice(index: int, reply: Reply, client_options: ChatClientOptions) -> dict[str, JSON]:
-    if reply.error is not None:
-        raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    valid = [call for call in reply.tool_calls if call.error is None]
-    message: dict[str, JSON] = {"role": "assistant", "content": reply.text or None, "refusal": None}
+    raise_error(reply)
+    valid, text = valid_calls(reply), visible_text(reply)
+    message: dict[str, JSON] = {"role": "assistant", "content": None if valid and not text else text, "refusal": None}
     if reply.reasoning:
         message["reasoning_content"] = reply.reasoning
     if valid and client_options.functions:
         message["function_call"] = _write_function(valid[0])
     elif valid:
         message["tool_calls"] = [_write_call(call, client_options) for call in valid]
-    elif not reply.text:
-        message["content"] = "".join(call.error.raw for call in reply.tool_calls if call.error)
-    reason = _stop_reason(reply, any_valid=bool(valid))
+    reason = reply.stop_reason
+    if reason in COMPLETE_REASONS and is_truncated(reply):
+        reason = "max_tokens"
     return {
         "index": index,
         "message": message,
         "logprobs": None,
         "finish_reason": finish_reason(reason, legacy=client_options.functions),
     }
-
-
-def _stop_reason(reply: Reply, *, any_valid: bool) -> StopReason | None:
-    """Return the stop reason: `max_tokens` if the only call was truncated, whatever the upstream reported."""
-    truncated = any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
-    if truncated and not any_valid and reply.stop_reason in ("complete", "stop_sequence"):
-        return "max_tokens"
-    return reply.stop_reason
 
 
 def _write_function(call: ToolCallEnd) -> dict[str, JSON]:

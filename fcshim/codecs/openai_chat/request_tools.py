@@ -3,11 +3,9 @@
 Rule: legacy functions and custom tools become plain tools; a choice may name only offered tools.
 """
 
-import re
-
 import msgspec
 
-from fcshim.codecs.fields import expect, field_error, read_field
+from fcshim.codecs.fields import expect, field_error, read_field, read_tool_name
 from fcshim.codecs.limits import RequestLimits, check_tools
 from fcshim.errors import RequestError
 from fcshim.events import JSON
@@ -15,9 +13,6 @@ from fcshim.messages import AUTO, Tool, ToolChoice, as_tools
 
 CUSTOM_ARGUMENT = "input"
 """The single string argument of a function that stands for a custom tool, which takes one text."""
-
-_VALID_NAME = re.compile(r"[\w.:/-]{1,128}")
-"""Wider than OpenAI's `[a-zA-Z0-9_-]{1,64}`, to accept names of MCP and Gemini; no character needs escaping."""
 
 
 def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[Tool, ...], frozenset[str]]:
@@ -44,7 +39,7 @@ def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[To
 def read_function(function: dict[str, JSON], path: str) -> Tool:
     """Read `{name, description, parameters, strict}`. Raises `RequestError`."""
     return Tool(
-        name=_read_tool_name(function, path),
+        name=read_tool_name(function, path),
         description=read_field(function, "description", str, "", f"{path}."),
         parameters=read_field(function, "parameters", dict, None, f"{path}."),
         strict=read_field(function, "strict", bool, False, f"{path}."),  # noqa: FBT003  # the default of a field
@@ -64,7 +59,7 @@ def read_custom(custom: dict[str, JSON], path: str) -> Tool:
         "required": [CUSTOM_ARGUMENT],
         "additionalProperties": False,
     }
-    return Tool(name=_read_tool_name(custom, path), description="\n".join(filter(None, notes)), parameters=schema)
+    return Tool(name=read_tool_name(custom, path), description="\n".join(filter(None, notes)), parameters=schema)
 
 
 def _format_note(form: dict[str, JSON]) -> str:
@@ -74,13 +69,6 @@ def _format_note(form: dict[str, JSON]) -> str:
     if not isinstance(definition, str):
         return ""
     return f"The input must match this {grammar.get('syntax', 'lark')} grammar:\n{definition}"
-
-
-def _read_tool_name(source: dict[str, JSON], path: str) -> str:
-    name = expect(source.get("name"), str, f"{path}.name")
-    if not _VALID_NAME.fullmatch(name):
-        raise field_error(name, "1 to 128 letters, digits or _ - . : /", f"{path}.name")
-    return name
 
 
 def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...], *, legacy: bool) -> ToolChoice:

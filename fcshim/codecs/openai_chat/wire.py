@@ -5,7 +5,7 @@ Rule: unknown fields are skipped by the parser; a missing field has a default th
 
 import msgspec
 
-from fcshim.codecs.json_text import read_json
+from fcshim.codecs.json_text import json_reader
 from fcshim.events import JSON
 
 
@@ -80,7 +80,9 @@ class PlainChunk(msgspec.Struct, gc=False):
     error: None = None
 
 
-_decode = msgspec.json.Decoder(ChatChunk).decode
+read_chunk = json_reader(ChatChunk)
+"""Reads one chunk; None where the payload is not JSON or has another shape."""
+
 _decode_plain = msgspec.json.Decoder(PlainChunk).decode
 
 
@@ -90,8 +92,3 @@ def read_plain_chunk(payload: bytes) -> PlainChunk | None:
         return _decode_plain(payload)
     except (ValueError, RecursionError):
         return None
-
-
-def read_chunk(payload: bytes) -> ChatChunk | None:
-    """Read one chunk; None where the payload is not JSON or has another shape."""
-    return read_json(payload, _decode)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
+from fcshim.codecs.fields import read_count
 from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
 from fcshim.codecs.openai_responses.request_tools import flat_name
 from fcshim.codecs.openai_responses.wire import (
@@ -170,13 +171,8 @@ def _delta_text(delta: JSON) -> str:
 def read_usage(usage: dict[str, JSON]) -> Usage:
     """Read token counts; a count that is missing or not a positive integer is 0."""
     return Usage(
-        input_tokens=_token_count(usage, "input_tokens"),
-        output_tokens=_token_count(usage, "output_tokens"),
-        cached_tokens=_token_count(usage.get("input_tokens_details"), "cached_tokens"),
-        reasoning_tokens=_token_count(usage.get("output_tokens_details"), "reasoning_tokens"),
+        input_tokens=read_count(usage, "input_tokens"),
+        output_tokens=read_count(usage, "output_tokens"),
+        cached_tokens=read_count(usage.get("input_tokens_details"), "cached_tokens"),
+        reasoning_tokens=read_count(usage.get("output_tokens_details"), "reasoning_tokens"),
     )
-
-
-def _token_count(counts: JSON, name: str) -> int:
-    value = counts.get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and value > 0 else 0

@@ -14,10 +14,10 @@ from fcshim.codecs.openai_responses.items import FunctionItem, MessageItem, Reas
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.codecs.openai_responses.response import begin_response, end_response, fail_response
 from fcshim.codecs.openai_responses.stored_responses import store_response
+from fcshim.codecs.outcome import UNFINISHED, CallOutcomes
 from fcshim.codecs.sse import EVENT_STREAM, PING
 from fcshim.events import (
     JSON,
-    CallError,
     Error,
     Event,
     Reasoning,
@@ -33,9 +33,6 @@ from fcshim.messages import Request
 
 DEFAULT_MAX_CHARS = 64 * 2**20
 """Characters of one streamed reply: the last event repeats all of them, so they are kept in memory until then."""
-
-_NORMAL_STOPS = frozenset(["complete", "stop_sequence"])
-_UNFINISHED = Error("upstream_error", "the reply broke off before it was finished")
 
 
 class ResponsesEncoder:
@@ -54,8 +51,7 @@ class ResponsesEncoder:
         self._calls: dict[int, FunctionItem] = {}
         self._failed_calls: list[FunctionItem] = []
         self._item_count = 0
-        self._valid_calls = 0
-        self._call_error: CallError | None = None
+        self._outcomes = CallOutcomes()
         self._usage: Usage | None = None
         self._stop: Stop | None = None
         self._chars_left = max_chars
@@ -81,9 +77,9 @@ class ResponsesEncoder:
         if self._done:
             return b""
         self._begin_response()
-        failure = _UNFINISHED if self._stop is None else self._end_error(self._stop.stop_reason)
+        failure = UNFINISHED if self._stop is None else self._outcomes.end_error(self._stop.stop_reason)
         if failure is not None or self._stop is None:
-            self._fail(failure or _UNFINISHED)
+            self._fail(failure or UNFINISHED)
         else:
             self._end(self._stop.stop_reason)
         return self._emitter.take_bytes()
@@ -157,10 +153,7 @@ class ResponsesEncoder:
 
     def _end_call(self, event: ToolCallEnd) -> None:
         item = self._calls.pop(event.index, None)
-        if event.error is not None:
-            self._call_error = event.error
-        else:
-            self._valid_calls += 1
+        self._outcomes.record(event)
         if item is not None:
             ended = item.end(event, self._emitter)
             self._output += [] if ended is None else [ended]
@@ -181,26 +174,11 @@ class ResponsesEncoder:
             self._output.append(self._item.close(self._emitter))
             self._item = None
 
-    def _end_error(self, reason: StopReason) -> Error | None:
-        """Return the error with which the response must fail, or None if it can end normally."""
-        if reason == "error":
-            return Error("upstream_error", "the upstream ended the reply with an error")
-        if (
-            self._call_error is None
-            or self._valid_calls
-            or self._call_error.kind == "truncated"
-            or reason not in _NORMAL_STOPS
-        ):
-            return None
-        return Error(
-            "model_output_error", f"the model wrote a tool call that cannot be used: {self._call_error.message}"
-        )
-
     def _end(self, reason: StopReason) -> None:
         self._done = True
         self._close_item()
-        truncated = self._call_error is not None and self._call_error.kind == "truncated" and not self._valid_calls
-        response = end_response(self._response, self._output, self._usage, "max_tokens" if truncated else reason)
+        reason = "max_tokens" if self._outcomes.truncated else reason
+        response = end_response(self._response, self._output, self._usage, reason)
         if response["status"] == "completed":
             for item in self._failed_calls:
                 item.end_incomplete(self._emitter)

@@ -13,7 +13,7 @@ from fcshim.codecs.openai_responses.items import call_item, call_item_prefix, me
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.codecs.openai_responses.response import begin_response, end_response
 from fcshim.codecs.openai_responses.stored_responses import store_response
-from fcshim.errors import UpstreamError
+from fcshim.codecs.outcome import is_truncated, raise_error, valid_calls, visible_text
 from fcshim.events import JSON
 from fcshim.messages import Request
 from fcshim.reply import Reply
@@ -22,33 +22,24 @@ from fcshim.reply import Reply
 def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
     """Write a whole reply of one choice. Raises `UpstreamError` where it ended with an error."""
     reply = replies[0]
-    if reply.error is not None:
-        raise UpstreamError(reply.error.message, kind=reply.error.kind)
-    any_valid = any(call.error is None for call in reply.tool_calls)
-    truncated = not any_valid and any(call.error and call.error.kind == "truncated" for call in reply.tool_calls)
-    reason = "max_tokens" if truncated else reply.stop_reason
-    response = end_response(
-        begin_response(request, identity),
-        _write_output(request, identity, reply, any_valid=any_valid),
-        reply.usage,
-        reason,
-    )
+    raise_error(reply)
+    reason = "max_tokens" if is_truncated(reply) else reply.stop_reason
+    output = _write_output(request, identity, reply)
+    response = end_response(begin_response(request, identity), output, reply.usage, reason)
     store_response(request, identity, response)
     return write_json(response)
 
 
-def _write_output(request: Request, identity: ReplyIdentity, reply: Reply, *, any_valid: bool) -> list[dict[str, JSON]]:
+def _write_output(request: Request, identity: ReplyIdentity, reply: Reply) -> list[dict[str, JSON]]:
     client_options = ResponsesClientOptions.of(request)
-    text = reply.text or ("" if any_valid else "".join(call.error.raw for call in reply.tool_calls if call.error))
     items: list[dict[str, JSON]] = []
     if reply.reasoning:
         items.append(reasoning_item(make_item_id("rs", identity, 0), reply.reasoning, None))
-    if text:
+    if text := visible_text(reply):
         items.append(message_item(make_item_id("msg", identity, len(items)), text))
-    calls = [call for call in reply.tool_calls if call.error is None]
     return items + [
         call_item(
             make_item_id(call_item_prefix(call.tool_call_name, client_options), identity, at), call, client_options
         )
-        for at, call in enumerate(calls, start=len(items))
+        for at, call in enumerate(valid_calls(reply), start=len(items))
     ]

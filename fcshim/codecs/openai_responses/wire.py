@@ -5,6 +5,7 @@ Rule: unknown fields are skipped by the parser; a missing field has a default th
 
 import msgspec
 
+from fcshim.codecs.json_text import json_reader
 from fcshim.events import JSON
 
 
@@ -57,4 +58,4 @@ class ResponsesEvent(ResponseObject, gc=False):
     code: str | None = None
 
 
-decode_event = msgspec.json.Decoder(ResponsesEvent).decode
+decode_event = json_reader(ResponsesEvent)
