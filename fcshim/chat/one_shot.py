@@ -10,8 +10,7 @@ import msgspec
 
 from fcshim.agent import AgentEvent, RoundEnded
 from fcshim.chat.conversation import ChatConversation
-from fcshim.chat.sanitize import sanitize
-from fcshim.chat.terminal_view import TerminalView
+from fcshim.chat.terminal_view import TerminalView, sanitize
 from fcshim.errors import FcshimError
 from fcshim.events import Text, Usage
 from fcshim.reply import total_usage

@@ -21,9 +21,8 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from fcshim.chat.commands import COMMANDS, SlashCommands
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.elicitation import fill_form
-from fcshim.chat.sanitize import sanitize
 from fcshim.chat.session import SessionStore
-from fcshim.chat.terminal_view import TerminalView
+from fcshim.chat.terminal_view import TerminalView, sanitize
 from fcshim.errors import FcshimError
 from fcshim.events import JSON
 from fcshim.tools import PermissionDecision, PermissionRequest

@@ -5,14 +5,14 @@ the module of the named subcommand is imported, because some import large packag
 """
 
 import argparse
+import difflib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn, Protocol, cast
 
-from fcshim.cli.arguments import CliParser, suggest
 from fcshim.cli.text import help_formatter
 from fcshim.errors import ConfigError, FcshimError, RequestError
 
@@ -47,6 +47,10 @@ exit codes: 0 success, 1 failure, 2 a mistake in arguments, settings or files
 """
 
 _DONE, _FAILED, _USAGE_ERROR, _INTERRUPTED = 0, 1, 2, 130
+_MIN_SIMILARITY = 0.7
+"""Similarity ratio of `difflib`, from 0 to 1, above which a name is suggested."""
+_UNKNOWN = "unrecognized arguments: "
+"""How argparse begins its message about unknown options."""
 
 
 class Subcommand(Protocol):
@@ -57,6 +61,20 @@ class Subcommand(Protocol):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Run the command and return the exit code. Raises `FcshimError`."""
+
+
+class CliParser(argparse.ArgumentParser):
+    """Parses the arguments of one command; reports a mistake in one line that refers to the help of `prog`.
+
+    `argparse` prints the usage first: for `serve` these are twenty lines, and they hide the message.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        """Write the message to stderr and exit with status 2."""
+        unknown = message.partition(_UNKNOWN)[2]
+        if unknown:
+            message += suggest(unknown.split()[0].partition("=")[0], self._option_string_actions)
+        self.exit(_USAGE_ERROR, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -126,3 +144,9 @@ def _ignore_closed_pipe() -> int:
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _DONE
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return ", did you mean NAME?" for the most similar known name, or an empty string."""
+    near = difflib.get_close_matches(name, known, n=1, cutoff=_MIN_SIMILARITY)
+    return f", did you mean {near[0]}?" if near else ""

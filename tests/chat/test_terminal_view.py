@@ -1,13 +1,15 @@
-"""The rendering of a turn."""
+"""The rendering of a turn: untrusted text cannot control the terminal."""
 
 import io
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from fcshim.agent import RoundEnded
-from fcshim.chat.terminal_view import TerminalView
+from fcshim.chat.terminal_view import TerminalView, sanitize
 from fcshim.events import CallError, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
 from fcshim.messages import MediaPart, TextPart, ToolMessage
 from fcshim.reply import Reply
@@ -133,3 +135,27 @@ def test_notes_have_lines_of_their_own():
     recording.view.write_line("d")
 
     assert "a\nb\nc␛[2J\nd\n" == recording.text
+
+
+def test_printable_text_is_unchanged():
+    text = "Grüße, 世界 🙂\n\tand so on"
+
+    assert text == sanitize(text)
+
+
+def test_control_characters_are_made_visible():
+    assert "␛[31m␇␈␡" == sanitize("\x1b[31m\x07\x08\x7f")
+    assert "a\nb" == sanitize("a\r\nb")
+    assert "\ufffd31m\ufffd" == sanitize("\x9b31m\u202e")
+
+
+@given(st.text())
+def test_no_control_character_passes(text):
+    passed = sanitize(text)
+
+    assert not [char for char in passed if (ord(char) < 0x20 and char not in "\n\t") or 0x7F <= ord(char) < 0xA0]
+
+
+@given(st.text(), st.integers(0, 20))
+def test_chunk_boundaries_do_not_matter(text, at):
+    assert sanitize(text) == sanitize(text[:at]) + sanitize(text[at:])
