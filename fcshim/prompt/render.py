@@ -124,9 +124,9 @@ def _dialect_variables(dialect: Dialect) -> dict[str, object]:
 
 
 def _key_variables(body: Body) -> dict[str, object]:
-    """Return the keys of a call that the prompt requests, where calls are JSON."""
+    """Return the keys of a JSON call that the prompt requests: those of the body, or the usual ones if it has none."""
     if not isinstance(body, JsonShape):
-        return {}
+        return {"name_key": "name", "arguments_key": "arguments"}
     return {"name_key": next(iter(body.name_keys), ""), "arguments_key": next(iter(body.argument_keys), "")}
 
 

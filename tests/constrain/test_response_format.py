@@ -140,6 +140,15 @@ def test_a_dialect_without_a_call_template_falls_back_to_bare_json() -> None:
     assert BARE_JSON is made.dialect
 
 
+def test_a_custom_body_with_json_templates_is_constrained_in_its_own_dialect() -> None:
+    """The templates use the usual keys where the body names none."""
+    custom = replace(FUNCTION_CALL, body=UnionBody((UnionBody(()),)))
+    made = constraint_for("gbnf", custom, [ADD], request(None, "required"))
+    assert made is not None
+
+    assert custom is made.dialect
+
+
 @pytest.mark.parametrize(
     ("form", "begins"), [("llguidance", "%llguidance {}\nstart: ROOT\n"), ("guidance", "start: ROOT\n")]
 )
