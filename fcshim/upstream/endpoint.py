@@ -18,7 +18,7 @@ import msgspec
 from httpx_aiohttp import AiohttpTransport
 
 from fcshim.codecs.base import FollowUp, UpstreamRequest
-from fcshim.codecs.sse import LINE_BYTES
+from fcshim.codecs.framing import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
 from fcshim.errors import UpstreamError
