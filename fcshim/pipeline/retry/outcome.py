@@ -5,32 +5,12 @@ Rule: the first attempt's text is sent unless a retry is better; an accepted cal
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from fcshim.events import Event, Stop, StopReason, Text, ToolCallEnd
+from fcshim.events import Event, Stop, StopReason, Text
 from fcshim.pipeline.retry.attempt_filter import NORMAL_STOPS, AttemptFilter
 from fcshim.pipeline.retry.calls import ReplyCalls
 
 _PARAGRAPH_BREAK = "\n\n"
-
-
-class LaterCalls(NamedTuple):
-    """Accepted calls that followed a resumed call, and the number of accepted calls when that call ended."""
-
-    events: list[Event]
-    accepted_count: int
-
-    def unless_replaced(self, calls: ReplyCalls) -> list[Event]:
-        """Return their events, unless the model has made other calls since the resumed one."""
-        if len(calls.accepted) != self.accepted_count:
-            return []
-        for event in self.events:
-            if isinstance(event, ToolCallEnd):
-                calls.accept(event)
-        return calls.renumber(self.events)
-
-
-NO_LATER_CALLS = LaterCalls([], 0)
 
 
 def best_outcome(

@@ -97,8 +97,6 @@ class CallResumption:
     def __init__(self, interrupted: InterruptedCall, prefill: TurnPrefill) -> None:
         self.ended = False
         self.failed = False
-        self.accepted = False
-        """Whether the call ended without error."""
         self.started = interrupted.started
         """Whether the client has the start of the call."""
         self._end = interrupted.end
@@ -122,13 +120,6 @@ class CallResumption:
         )
         end = msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
         return [end, *buffered[at + 1 :]]
-
-    def accepted_after(self, buffered: list[Event]) -> list[Event]:
-        """Return the accepted calls among the events that were buffered after the interrupted call."""
-        ends = [event for event in buffered if isinstance(event, ToolCallEnd) and not self._is_this_call(event)]
-        accepted = {end.tool_call_id for end in ends if end.error is None}
-        calls = (ToolCallStart, ToolCallChunk, ToolCallEnd)
-        return [event for event in buffered if isinstance(event, calls) and event.tool_call_id in accepted]
 
     def _feed_event(self, event: Event, defect: Defect | None) -> list[ParsedEvent]:
         if isinstance(event, ToolCallStart):
@@ -166,7 +157,7 @@ class CallResumption:
         if self._repeated_size < len(self._repeated_arguments) or (event.error is not None and not self._sent_events):
             self.failed = True
             return []
-        self.ended, self.accepted = True, event.error is None
+        self.ended = True
         identity = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
         arguments = "".join(self._arguments) + ("" if violation is None else violation.unsent)
         return [(msgspec.structs.replace(event, **identity, tool_call_arguments_complete=arguments), violation)]

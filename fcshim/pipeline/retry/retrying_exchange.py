@@ -22,7 +22,7 @@ from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.retry.attempt_filter import NORMAL_STOPS, AttemptFilter
 from fcshim.pipeline.retry.calls import ReplyCalls
 from fcshim.pipeline.retry.defects import AttemptDefect, ParsedEvent
-from fcshim.pipeline.retry.outcome import NO_LATER_CALLS, LaterCalls, best_outcome
+from fcshim.pipeline.retry.outcome import best_outcome
 from fcshim.pipeline.retry.prefill import (
     InterruptedCall,
     constraint_for_remainder,
@@ -57,7 +57,6 @@ class RetryingExchange:
     __slots__ = (
         *(
             "_attempt",
-            "_later_calls",
             "_calls",
             "_exchange",
             "_failed_attempt",
@@ -90,7 +89,6 @@ class RetryingExchange:
         self._reply_ended = False
         self._filters: list[AttemptFilter] = []
         self._resumption: CallResumption | None = None
-        self._later_calls = NO_LATER_CALLS
 
     @property
     def upstream_request(self) -> UpstreamRequest:
@@ -251,14 +249,12 @@ class RetryingExchange:
     def _feed_resumption(self, events: list[ParsedEvent], resumption: CallResumption) -> list[Event]:
         """Filter the events that continue a call. If its start was buffered, so was the text that awaited a call."""
         *_, interrupted_filter, attempt_filter = self._filters
-        was_started, accepted_count = resumption.started, len(self._calls.accepted)
+        was_started = resumption.started
         new_events = resumption.feed(events)
         text = interrupted_filter.buffered_before_call() if resumption.started and not was_started else []
         passed = [*text, *attempt_filter.feed(new_events)]
-        if resumption.ended:  # of what the interrupted attempt still buffers, only the accepted calls are kept
+        if resumption.ended:  # the model repeats what came after the call, so the rest of the buffer is dropped
             self._resumption = None
-            later_events = resumption.accepted_after(interrupted_filter.drain())
-            self._later_calls = LaterCalls(later_events, accepted_count + resumption.accepted)
             attempt_filter.stop = interrupted_filter.stop
             del self._filters[:-1]
         return passed
@@ -327,8 +323,6 @@ class RetryingExchange:
         """
         self._reply_ended = True
         events, stop_reason = self._best_events(stop)
-        if self._shim.request.parallel_tool_calls:
-            events += self._later_calls.unless_replaced(self._calls)
         if stop_reason in NORMAL_STOPS and self._calls.accepted:
             stop_reason = "tool_use"
         usage = total_usage(self._usages)
