@@ -19,7 +19,7 @@ from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
 from fcshim.messages import Request, uses_tools
 from fcshim.pipeline.backends import GENERIC, OFF, Backend, backend_of_api, get_backend
-from fcshim.pipeline.retry.prefill import PREFILL
+from fcshim.pipeline.retry.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.upstream import Upstream

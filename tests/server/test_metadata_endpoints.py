@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.messages import Request, TextPart, UserMessage
-from fcshim.server.token_count import count_tokens
+from fcshim.server.metadata_endpoints import count_tokens
 from fcshim.upstream import Upstream
 from tests.scripted import Script, scripted_upstream
 

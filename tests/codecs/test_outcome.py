@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.buffered_arguments import BufferedArguments, invalidating_suffix
+from fcshim.codecs.outcome import BufferedArguments, invalidating_suffix
 from tests.codecs.helpers import cut
 
 _json = st.dictionaries(st.text(max_size=4), st.recursive(st.text(max_size=4) | st.integers(), st.lists), max_size=3)

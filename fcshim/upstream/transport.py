@@ -1,15 +1,53 @@
-"""The connection pool, and per-request data that passes through httpx to aiohttp.
+"""The HTTP transport: the connection pool, per-request data that passes through httpx to aiohttp, and its errors.
 
-Rule: the request target is sent exactly as written. A body fails at once when its connection is lost.
+Rule: the request target is sent exactly as written. A body fails at once when its connection is lost. Every error
+becomes an `UpstreamError` whose message tells the operator what happened and with which endpoint.
 """
 
 import asyncio
 import contextvars
+import os
 
 import aiohttp
+import httpx
 import yarl
 
-from fcshim.upstream.transport_errors import MALFORMED_FRAMING
+from fcshim.errors import UpstreamError
+
+TRANSPORT_ERRORS = (httpx.HTTPError, aiohttp.ClientError, OSError)
+"""The exceptions that the transport raises."""
+MALFORMED_FRAMING = "its framing is malformed"
+"""The message for a body whose end cannot be determined."""
+
+
+def to_upstream_error(error: Exception, connect: float) -> UpstreamError:
+    """Translate a transport error; `connect` is the connect timeout in seconds.
+
+    The aiohttp exception is used if there is one: httpx derives its own from it and loses details.
+    """
+    cause = error.__cause__ if isinstance(error, httpx.HTTPError) and error.__cause__ else error
+    match cause:
+        case aiohttp.ServerTimeoutError():
+            wait = f"the upstream accepted no connection within {connect:g} s"
+            return UpstreamError(wait, status=504, kind="timeout")
+        case aiohttp.ClientConnectorError():
+            message = f"cannot connect to the upstream at {cause.host}:{cause.port}: {os_error_reason(cause.os_error)}"
+        case aiohttp.ClientResponseError():
+            message = f"the upstream's answer is not HTTP: {cause.message!r:.200}"
+        case aiohttp.ServerDisconnectedError() | OSError():
+            message = "the upstream closed the connection"
+        case aiohttp.ClientPayloadError() if str(cause) != MALFORMED_FRAMING:
+            message = "the upstream's reply broke off: the connection was closed before its end"
+        case _:
+            message = f"the upstream's reply broke off: {str(cause) or type(cause).__name__:.200}"
+    return UpstreamError(message, lost=True)
+
+
+def os_error_reason(error: OSError) -> str:
+    """Return the system's message for an error, without the address that asyncio adds."""
+    number = error.errno or 0  # an unresolved host name has a negative number, of getaddrinfo
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
+
 
 _KEEP_ALIVE = 3.0
 """Seconds that an idle connection is kept. llama-server and uvicorn close theirs after 5, and a request that is sent at

@@ -1,28 +1,76 @@
-"""The request of one attempt. A retry's has the model's reply and a turn that names its defects, or a prefill.
+"""One attempt: its request, and the transform of its reply.
 
-Rule: the earlier messages are repeated byte for byte, so that the upstream's prefix cache hits.
+Rule: a retry's request has the model's reply and a turn that names its defects, or a prefill; the earlier messages are
+repeated byte for byte, so that the upstream's prefix cache hits. The model's text is kept for that, with a limit; an
+attempt whose text does not fit is not retried.
 """
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from fcshim.codecs.base import UpstreamCodec
-from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for
+from fcshim.constrain.call_template import call_template_of
+from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, has_client_constraint
 from fcshim.constrain.response_format import without_format
 from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
-from fcshim.pipeline.retry.calls import ReplyCalls
-from fcshim.pipeline.retry.defects import AttemptDefect, ReportedDefects
-from fcshim.pipeline.retry.prefill import PREFILL, prefill_fields, prefill_for_required_call
-from fcshim.pipeline.retry.resumption import PrefilledStream
-from fcshim.pipeline.retry.transcript import Transcript
+from fcshim.pipeline.retry.attempt_filter import AttemptDefect, ReplyCalls, ReportedDefects
+from fcshim.pipeline.retry.resumption import PREFILL, PrefilledStream, prefill_fields
 from fcshim.pipeline.shim import Shim, ShimStream
 from fcshim.pipeline.transform import TransformStream
 from fcshim.prompt.correction import write_correction
+
+MAX_CHARACTERS = 64 * 2**10
+"""Characters of one attempt: to repeat a longer text in the prompt of a retry costs more than the retry is worth."""
+
+
+class Transcript:
+    """The text of one attempt, in a `StringIO`: a list of small strings takes ten times the memory."""
+
+    __slots__ = ("_remaining", "_text")
+
+    def __init__(self) -> None:
+        self._remaining = MAX_CHARACTERS
+        self._text = io.StringIO()
+
+    def append(self, text: str) -> None:
+        """Append a text; once the limit is exceeded, drop it."""
+        self._remaining -= len(text)
+        if self._remaining >= 0:
+            self._text.write(text)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the text was kept."""
+        return self._remaining >= 0
+
+    @property
+    def text(self) -> str:
+        """The text that was kept."""
+        return self._text.getvalue()
+
+
+def prefill_for_required_call(shim: Shim) -> str:
+    """Return the start of a call if one is required, no constraint enforces it, and the backend continues prefills.
+
+    Empty otherwise: the model starts by itself, and a retry follows if it does not call.
+    """
+    not_needed = (
+        shim.request.tool_choice.mode != "required" or shim.constraint_key or has_client_constraint(shim.request)
+    )
+    # If the prompt ends inside reasoning, the model would take the prefill for a part of its reasoning.
+    if not_needed or shim.backend.prefill is None or not shim.tools or shim.options.in_reasoning:
+        return ""
+    template = call_template_of(shim.dialect)
+    if template is None:
+        return shim.dialect.open.rstrip()
+    name = template.name_to_arguments(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
+    return (template.before_name(0) + name).rstrip()
 
 
 @dataclass(frozen=True, slots=True)

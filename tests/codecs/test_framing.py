@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.sse import PING, SSESplitter, write_data
+from fcshim.codecs.framing import PING, SSESplitter, write_data
 from fcshim.errors import UpstreamError
 from tests.codecs.helpers import cut, cut_variants
 
