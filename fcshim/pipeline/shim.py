@@ -24,6 +24,7 @@ from fcshim.parse.sink import ArgumentsMode
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
+from fcshim.pipeline.upstream_calls import START_MARKER, call_text
 from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
 from fcshim.prompt.compose import compose
 from fcshim.prompt.dialect_folder import find_dialect
@@ -294,6 +295,8 @@ class ShimStream:
             case Error():
                 events = self._end("error")
                 return [*events[:-1], event]  # the error replaces the stop
+            case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
+                return self._feed_call(event)
             case _:
                 return self._transform([event])
 
@@ -314,6 +317,16 @@ class ShimStream:
             if kind is ToolCallChunk or (kind is Text and self._in_text):
                 return events
         return self._transform(events) if events else events
+
+    def _feed_call(self, event: ToolCallStart | ToolCallChunk | ToolCallEnd) -> list[Event]:
+        """Take a part of a call that the upstream has parsed itself, as the text that it was."""
+        begun: list[Event] = []
+        if isinstance(event, ToolCallStart):
+            if self._on_text is not None:
+                self._on_text(START_MARKER)
+            begun = self._transform(self._parser.begin_call(START_MARKER))
+        text = call_text(event)
+        return begun + self.feed_text(text) if text and not self._ended else begun
 
     def _finish(self, stop_reason: StopReason) -> list[Event]:
         self.finished = True

@@ -178,7 +178,8 @@ class PrefilledStream:
         """Take the upstream's next event; return the client's events."""
         if isinstance(event, Text):
             return self.feed_text(event.text)
-        events = self._feed_undecided()
+        # A call that the upstream has parsed itself does not continue the prefill, which is the beginning of a call.
+        events = self._feed_undecided(begins_call=isinstance(event, ToolCallStart))
         return events if self._discarding else events + self._after_prefill(self._stream.feed(event))
 
     def feed_text(self, text: str) -> list[Event]:
@@ -199,10 +200,10 @@ class PrefilledStream:
             return self._stream.close("error")  # not a complete reply: the first attempt's end stands
         return events + self._after_prefill(self._stream.close())
 
-    def _feed_undecided(self) -> list[Event]:
+    def _feed_undecided(self, *, begins_call: bool = False) -> list[Event]:
         """Decide whether the reply continues the prefill, and parse the text that was held back for that."""
         text, self._undecided = self._undecided, ""
-        is_new_turn = bool(self._start_marker) and text.lstrip().startswith(self._start_marker)
+        is_new_turn = bool(self._start_marker) and (begins_call or text.lstrip().startswith(self._start_marker))
         self._start_marker = ""
         if is_new_turn:
             self._prefill_events = []
