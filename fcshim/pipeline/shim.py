@@ -13,10 +13,9 @@ import msgspec
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, unconstrained_note
-from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
-from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
+from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools, requested_schema, without_format
 from fcshim.parse.defect import ReportDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
@@ -25,8 +24,7 @@ from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
 from fcshim.pipeline.upstream_calls import START_MARKER, call_text
-from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
-from fcshim.prompt.compose import compose
+from fcshim.prompt.compose import DEFAULT_BUDGET, PromptBudget, compose
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import Escaper, escaper_for, map_strings
 from fcshim.prompt.event_unescape import EventUnescaper

@@ -18,12 +18,11 @@ from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import CODECS, RouteMatch
 from fcshim.config import Config, ModelConfig
 from fcshim.constrain.constraint import constrains_document
-from fcshim.constrain.response_format import requested_schema
 from fcshim.dispatch import ExchangeFactory, RequestAttempts
 from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.ids import id_source, secret_source
-from fcshim.messages import Request, uses_tools
+from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.exchange import Batch
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule

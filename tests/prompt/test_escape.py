@@ -8,7 +8,8 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tag, Tags
-from fcshim.prompt.escape import BUNDLED, StreamUnescaper, escaper_for, markers
+from fcshim.prompt.escape import BUNDLED, escaper_for, markers
+from fcshim.prompt.event_unescape import StreamUnescaper
 
 escape, unescape = BUNDLED.escape, BUNDLED.unescape
 DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})

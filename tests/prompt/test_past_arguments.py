@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcshim.parse.dialects import DIALECTS
-from fcshim.prompt.past_arguments import MALFORMED, PastArguments
+from fcshim.prompt.history import MALFORMED, PastArguments
 from fcshim.prompt.render import render_calls
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fcshim.prompt.plain_markers import PlainMarkers
+from fcshim.prompt.escape import PlainMarkers
 
 
 def test_an_added_marker_is_escaped() -> None:

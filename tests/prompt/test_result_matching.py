@@ -1,7 +1,7 @@
 """Matching of results to calls."""
 
 from fcshim.messages import MediaPart, ToolCall, ToolMessage
-from fcshim.prompt.result_matching import LATE_RESULT, NO_CALL, NO_RESULT, MatchedResult, ResultMatcher
+from fcshim.prompt.history import LATE_RESULT, NO_CALL, NO_RESULT, MatchedResult, ResultMatcher
 from tests.prompt.conversations import text
 
 F, G = ToolCall("1", "f", "{}"), ToolCall("2", "g", "{}")

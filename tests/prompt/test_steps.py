@@ -1,7 +1,7 @@
 """Splitting of conversations into steps."""
 
 from fcshim.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
-from fcshim.prompt.steps import Step, split_steps
+from fcshim.prompt.history import Step, split_steps
 from tests.prompt.conversations import text
 
 USER = UserMessage(text("hi"))

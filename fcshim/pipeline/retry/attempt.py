@@ -14,8 +14,7 @@ import msgspec
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.constrain.call_template import call_template_of
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, has_client_constraint
-from fcshim.constrain.response_format import without_format
-from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage
+from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage, without_format
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend

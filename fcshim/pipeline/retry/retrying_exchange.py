@@ -16,7 +16,7 @@ from typing import NamedTuple
 from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.constrain.constraint import Constraint
 from fcshim.errors import FcshimError
-from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
+from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage, total_usage
 from fcshim.messages import Message
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
@@ -43,7 +43,6 @@ from fcshim.pipeline.retry.resumption import (
     prefill_to_resume,
 )
 from fcshim.pipeline.shim import Shim
-from fcshim.reply import total_usage
 
 DEFAULT_MAX_RETRIES = 1
 """A model that fails twice mostly keeps failing, and every retry takes the time of a reply."""
