@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.upstreams import UpstreamKind
-from fcshim.evaluate.finding import Finding, ProbeResult
 from fcshim.evaluate.probes_calls import (
     probe_grammar,
     probe_schema,
@@ -27,6 +26,7 @@ from fcshim.evaluate.probes_prompt import (
 )
 from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
 from fcshim.evaluate.probes_reply import probe_concurrency, probe_reply, probe_stop_strings, probe_stream, probe_usage
+from fcshim.evaluate.result import Finding, ProbeResult
 from fcshim.evaluate.target import ProbeTarget
 
 

@@ -5,7 +5,7 @@ grammars that fcshim generates are sent, because an invalid one kills the proces
 """
 
 from fcshim.constrain.constraint import Form, apply_constraint, constraint_for
-from fcshim.evaluate.finding import ProbeResult
+from fcshim.evaluate.result import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeResponse, ProbeTarget, excerpt, user_message
 from fcshim.messages import Tool, ToolChoice
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL, HERMES

@@ -1,6 +1,6 @@
 """The delays between attempts to connect."""
 
-from fcshim.mcp.backoff import FIRST_DELAY, Backoff
+from fcshim.mcp.connection import FIRST_DELAY, Backoff
 
 
 def test_delays_double_up_to_the_maximum():
