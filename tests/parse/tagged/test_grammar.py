@@ -61,7 +61,7 @@ def _parameters(draw: st.DrawFn, key: str, *, must_close: bool) -> str:
     )
     value = draw(values)
     if "</parameter>" not in closing or "<parameter=z>" in value:  # another reading of the value is possible
-        value = value.replace("</parameter>", "</b>")
+        value = value.replace("</parameter>", "</b>").replace("</function>.", "</b>.")
     return f"<parameter={key}>" + draw(st.sampled_from(["\n", ""])) + "v" + value + closing + draw(spaces)
 
 
