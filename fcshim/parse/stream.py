@@ -77,8 +77,8 @@ class StreamParser:
         limits: Limits = DEFAULT_LIMITS,
         on_defect: ReportDefect | None = None,
     ) -> None:
-        primary = None if dialect == AUTO else get_dialect(dialect)
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
+        primary = None if dialect == AUTO else get_dialect(dialect).for_tools(offered or ())
         start_markers = compile_start_markers(
             primary, others=primary is None or (rescue and offered is not None), allow_bare=offered is not None
         )

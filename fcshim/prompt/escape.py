@@ -251,9 +251,9 @@ _IGNORED = re.compile(rf"[_\-{_INVISIBLE}]+")
 
 
 _NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
-_OPEN_KEYS = frozenset(map(_name_key, (*_TAGS, *_NAMES)))
+_OPEN_KEYS = frozenset(filter(None, map(_name_key, (*_TAGS, *_NAMES))))
 _CLOSED_KEYS = frozenset(map(_name_key, _CLOSED_TAGS))
-_BRACKET_KEYS = frozenset(map(_name_key, (*_BRACKETS, *_NAMES)))
+_BRACKET_KEYS = frozenset(filter(None, map(_name_key, (*_BRACKETS, *_NAMES))))
 
 
 class MarkerEscaper:
