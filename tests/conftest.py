@@ -1,5 +1,6 @@
 """What all tests share: which of them run real engines, how Hypothesis searches, and what ctrl-C means."""
 
+import gc
 import signal
 from pathlib import Path
 
@@ -12,6 +13,7 @@ ENGINE_TESTS = (
     "chat/test_terminal.py",
     "cli/test_demo.py",
     "cli/test_doctor.py",
+    "cli/test_entry.py",
     "cli/test_eval.py",
     "cli/test_mcp.py",
     "cli/test_models.py",
@@ -57,3 +59,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here) and item.path.relative_to(here).as_posix().startswith(ENGINE_TESTS):
             item.add_marker(pytest.mark.engine)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected (11,000 tests, the providers' SDKs) out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()

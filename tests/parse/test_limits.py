@@ -105,23 +105,24 @@ def test_parsing_continues_after_a_call_beyond_a_limit() -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_memory_is_bounded_by_the_limits(name: str) -> None:
-    _check_memory(StreamParser(tools=TOOLS, limits=SMALL), FAMILIES[name](LONG))
+    _check_memory(StreamParser(tools=TOOLS, limits=TINY), FAMILIES[name](LONG))
 
 
 @pytest.mark.parametrize("reasoning", ["recover", "promote"])
 @pytest.mark.parametrize("name", [name for name in FAMILIES if "<think>" in FAMILIES[name](100)])
 def test_memory_is_bounded_in_reasoning(name: str, reasoning: ReasoningPolicy) -> None:
-    _check_memory(StreamParser(tools=TOOLS, reasoning=reasoning, limits=SMALL), FAMILIES[name](LONG))
+    _check_memory(StreamParser(tools=TOOLS, reasoning=reasoning, limits=TINY), FAMILIES[name](LONG))
 
 
 @pytest.mark.parametrize("name", IN_DIALECTS)
 def test_memory_is_bounded_in_other_dialects(name: str) -> None:
     dialect, make = IN_DIALECTS[name]
-    _check_memory(StreamParser(dialect, TOOLS, limits=SMALL), make(LONG))
+    _check_memory(StreamParser(dialect, TOOLS, limits=TINY), make(LONG))
 
 
+TINY = Limits(arguments=2_000, mend=500, hold=2_000, look_ahead=500)
 LONG = 40_000
-"""Characters: far more than the limits of `SMALL` and the bounds below."""
+"""Characters: far more than the limits of `TINY` and the bounds below."""
 
 
 def _check_memory(parser: StreamParser, text: str) -> None:
@@ -139,4 +140,4 @@ def _check_memory(parser: StreamParser, text: str) -> None:
         tracemalloc.stop()
 
     assert grown < 30_000
-    assert peak < 500_000
+    assert peak < 250_000

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import example, given, settings
@@ -43,24 +42,24 @@ def test_every_bundled_dialect_would_be_loaded_as_a_custom_one(dialect: Dialect)
     check_dialect(replace(dialect, name="mine", templates=dialect.templates or dialect.name))
 
 
-@pytest.mark.parametrize("name", SOUND)
+@pytest.fixture(scope="module", params=SOUND)
+def sound_dialect(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Dialect:
+    """Each sound dialect, loaded once."""
+    return load_dialect(make_folder(tmp_path_factory.mktemp("sound") / request.param, SOUND[request.param]))
+
+
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_a_sound_dialect_reads_any_call_that_it_writes(name: str, data: st.DataObject) -> None:
-    with TemporaryDirectory() as folder:
-        dialect = load_dialect(make_folder(Path(folder) / name, SOUND[name]))
-        check_round_trip(dialect, *data.draw(turns()), seed=0)
+def test_a_sound_dialect_reads_any_call_that_it_writes(sound_dialect: Dialect, data: st.DataObject) -> None:
+    check_round_trip(sound_dialect, *data.draw(turns()), seed=0)
 
 
-@pytest.mark.parametrize("name", SOUND)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_escaping_for_a_sound_dialect_is_reversible(name: str, data: st.DataObject) -> None:
-    with TemporaryDirectory() as folder:
-        dialect = load_dialect(make_folder(Path(folder) / name, SOUND[name]))
-    pieces = st.sampled_from([*own_markers(dialect), " ", "_", "x", "\n"])
+def test_escaping_for_a_sound_dialect_is_reversible(sound_dialect: Dialect, data: st.DataObject) -> None:
+    pieces = st.sampled_from([*own_markers(sound_dialect), " ", "_", "x", "\n"])
     text = "".join(data.draw(st.lists(pieces, max_size=8)))
-    escaper = escaper_for(dialect)
+    escaper = escaper_for(sound_dialect)
 
     assert text == escaper.unescape(escaper.escape(text))
 
