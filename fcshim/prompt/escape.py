@@ -130,6 +130,8 @@ _BUNDLED = (
     PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", prefix="(?<!>)>*"),
     PlainMarker("```", "tool_code"),
     PlainMarker("```", "tool_call"),
+    # Qwen-Agent.
+    *(PlainMarker("✿", f"{word}✿") for word in ("FUNCTION", "ARGS", "RESULT", "RETURN")),
     # Control tokens of MiniMax and Gemma 4.
     PlainMarker(r"\[", r"e~\["),
     PlainMarker("<", r"turn\|>"),

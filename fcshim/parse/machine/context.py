@@ -34,6 +34,8 @@ REASONING_TAGS = (
     ("<mm:think>", "</mm:think>"),
     ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
     ("to=self<|message|>", "<|eom|>"),
+    ("<|message_model|><|content_thinking|>", "<|end_message|>"),
+    ("<|content_thinking|>", "<|end_message|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|channel>thought\n", "<channel|>"),

@@ -20,6 +20,8 @@ from fcshim.parse.markers import marker_set
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 
 _SPACE = re.compile(r"\s*+")
+_LOOK_AHEAD = 64
+"""Characters at the start of the answer that are compared with tags: the longest tag has 39."""
 
 
 class ReasoningStates:
@@ -44,7 +46,7 @@ class ReasoningStates:
         assert found is not None
         self._output.emit_text(found[0])
         pos = found.end()
-        ahead = buffer[pos : pos + 32]
+        ahead = buffer[pos : pos + _LOOK_AHEAD]
         markers = (*(start_tag for start_tag, _ in REASONING_TAGS), *self._start_markers.line_start_markers)
         if ahead and any(marker != ahead and marker.startswith(ahead) for marker in markers):
             return self._cursor.wait_from(pos)
