@@ -63,6 +63,8 @@ class Dialect:
     """True if `open` is a common word (`Action:`): it counts only at the very start of a line."""
     markup: tuple[str, ...] = ()
     """Tokens of the format that are neither text nor calls, and are dropped (turn ends, channel headers)."""
+    reasoning: tuple[tuple[str, str], ...] = ()
+    """Reasoning tags, opening and closing, beside those that are always known."""
     waits: str = ""
     """The parts of a call that do not stream while the model writes them, and why; empty if all of it streams."""
     templates: str = ""

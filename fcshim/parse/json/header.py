@@ -8,7 +8,7 @@ Rule: text that does not match the header within its maximum length is not a bod
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
@@ -22,6 +22,16 @@ _MAX_HEADER_LENGTH = 256
 
 _NOT_A_NAME = re.compile(r"\s{0,8}[\[{`]")
 """No name begins like this: it is JSON or a fence, in a dialect that writes these after the same marker."""
+
+
+class HeaderMatch(Protocol):
+    """A matched header, like `re.Match`: where it ends, and the tool's name under the key `name`."""
+
+    def end(self) -> int:
+        """Return the position after the header."""
+
+    def __getitem__(self, key: str, /) -> str:
+        """Return the text of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,7 @@ class HeaderShape:
         plain = self.json.begins(text, pos) if self.json is not None else False
         return self.match_header(text, pos) is not None or self.may_still_match(text, pos) if plain is False else plain
 
-    def match_header(self, text: str, pos: int) -> re.Match[str] | None:
+    def match_header(self, text: str, pos: int) -> HeaderMatch | None:
         """Match a complete header."""
         if all(text.find(end, pos, pos + _MAX_HEADER_LENGTH) < 0 for end in self.ends) or self._is_json(text, pos):
             return None
