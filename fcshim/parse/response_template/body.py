@@ -29,6 +29,8 @@ from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
+_ARGUMENTS = "\ue0ff"
+"""Stands for the arguments while a call is written: a character that no template contains."""
 _MAX_OPENING = 512
 """Characters of a field's opening: a name of 128 characters and the markers around it fit."""
 
@@ -123,7 +125,11 @@ class TemplateCalls:
         """Return the fixed texts inside a body: those around parameters, and around strings."""
         field = self.field
         delimiters = [text for pair in field.content_args.get("string_delims", ()) for text in pair]
-        return (*literal_runs(tag_pattern(field)), *delimiters) if field.content == "xml-inline" else tuple(delimiters)
+        return (
+            (*literal_runs(tag_pattern(field.content_args)), *delimiters)
+            if field.content == "xml-inline"
+            else tuple(delimiters)
+        )
 
     def reader(self, dialect: Dialect, _start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Create the reader of one body."""
@@ -141,9 +147,9 @@ class TemplateCalls:
         if not (self.shape.is_whole or self.shape.in_content):
             return arguments
         paths = self.shape.keys if self.shape.in_content else (("name",), ("arguments",))
-        call = with_value(paths[1], "\ue001", with_value(paths[0], name, {}))
+        call = with_value(paths[1], _ARGUMENTS, with_value(paths[0], name, {}))
         text = json.dumps([call] if self.shape.each else call, ensure_ascii=False)
-        return text.replace('"\ue001"', arguments)
+        return text.replace(f'"{_ARGUMENTS}"', arguments)
 
 
 def _write_members(field: TemplateField, values: dict[str, JSON]) -> str:
@@ -154,7 +160,7 @@ def _write_members(field: TemplateField, values: dict[str, JSON]) -> str:
     if field.content == "kv-lines":
         line_end, separator = str(args.get("line_sep", "\n")), args.get("kv_sep", ":")
         return line_end.join(f"{key}{separator}{text}" for key, text in texts.items())
-    node = tag_pattern(field)
+    node = tag_pattern(field.content_args)
     return "".join(sample_text(node, {"key": key, "value": text}) for key, text in texts.items())
 
 

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from fcshim.events import JSON
 from fcshim.parse.response_template.call_shape import CONTENT, CallShape, value_at
-from fcshim.parse.response_template.pattern import Node, PatternError, compile_pattern, parse_pattern
+from fcshim.parse.response_template.pattern import (
+    Node,
+    PatternError,
+    Series,
+    compile_pattern,
+    flat,
+    parse_pattern,
+    with_wider_group,
+)
 from fcshim.parse.response_template.template import TemplateField
 
 _BARE_KEY = re.compile(r"([{,]\s{0,64})([A-Za-z_]\w{0,127}):")
@@ -46,12 +54,12 @@ def read_calls(field: TemplateField, shape: CallShape, text: str, groups: dict[s
     return [_call(shape, item, groups) for item in items]
 
 
-def tag_pattern(field: TemplateField) -> Node:
+def tag_pattern(args: dict[str, JSON]) -> Node:
     """Return the pattern of a parameter of `xml-inline`. Raises `PatternError`."""
-    pattern = field.content_args.get("tag_pattern")
+    pattern = args.get("tag_pattern")
     if not isinstance(pattern, str):
         raise PatternError("expected content_args.tag_pattern")
-    return parse_pattern(pattern)
+    return Series(with_wider_group(flat(parse_pattern(pattern)), "key"))
 
 
 def _call(shape: CallShape, item: JSON, groups: dict[str, str]) -> ReadCall:
@@ -140,7 +148,7 @@ def _strict(part: str, *, is_string: bool, bare_keys: bool) -> str:
 def _tags(text: str, args: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
     """Yield the parameters of `xml-inline`; only white space may stand between them."""
     end = 0
-    for found in compile_pattern(parse_pattern(args["tag_pattern"])).find_all(text):
+    for found in compile_pattern(tag_pattern(args)).find_all(text):
         _require_space(text[end : found.start])
         end = found.end
         yield found.groups.get("key", ""), _value(found.groups.get("value", ""), args)

@@ -12,7 +12,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 _MAX_INSTRUCTIONS = 2_000
@@ -336,6 +336,22 @@ def group_names(node: Node) -> Iterator[str]:
                 yield from group_names(option)
         case Repeated(part=part) | Ahead(part=part):
             yield from group_names(part)
+
+
+def with_wider_group(parts: tuple[Node, ...], group: str) -> tuple[Node, ...]:
+    r"""Let a group of `\w` also match the full stop and the hyphen, which names of tools may have."""
+    return tuple(_widened(part) if isinstance(part, Series) and part.group == group else part for part in parts)
+
+
+def _widened(node: Node) -> Node:
+    match node:
+        case Series(parts=parts, group=group):
+            return Series(tuple(map(_widened, parts)), group)
+        case Repeated(part=part):
+            return replace(node, part=_widened(part))
+        case Chars(members=r"\w"):
+            return Chars(r"[\w.-]")
+    return node
 
 
 # Matching.

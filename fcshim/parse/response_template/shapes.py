@@ -33,6 +33,7 @@ from fcshim.parse.response_template.pattern import (
     group_names,
     listed_texts,
     split_literal,
+    with_wider_group,
     without_outer_space,
 )
 from fcshim.parse.response_template.template import ResponseTemplate, TemplateField, read_pattern
@@ -162,7 +163,7 @@ def _calls_dialect(field: TemplateField, shape: CallShape, common: _Common) -> D
 def _check_content(field: TemplateField) -> None:
     if field.content == "xml-inline":
         try:
-            names = set(group_names(tag_pattern(field)))
+            names = set(group_names(tag_pattern(field.content_args)))
         except PatternError as error:
             raise ConfigError(f"response_template: fields.{_CALLS}: tag_pattern: {error}") from error
         if "key" not in names:
@@ -175,7 +176,7 @@ def _held(field: TemplateField, shape: CallShape, common: _Common) -> TemplateCa
 
 def _opening_pattern(shape: CallShape, common: _Common) -> OpeningPattern:
     group = shape.name[0] if shape.name and not shape.in_content else ""
-    return OpeningPattern(Series(common.region.rest), group)
+    return OpeningPattern(Series(with_wider_group(common.region.rest, group)), group)
 
 
 def _is_plain_json(field: TemplateField) -> bool:
@@ -247,7 +248,7 @@ def _tagged_dialect(field: TemplateField, shape: CallShape, common: _Common) -> 
     is_named = field.content == "xml-inline" and shape.arguments == (CONTENT,) and len(shape.name) == 1
     if not is_named or args.get("merge_duplicates") or not typed or len(common.region.opens) != 1:
         return None
-    parameter = _parameter_tags(tag_pattern(field))
+    parameter = _parameter_tags(tag_pattern(field.content_args))
     call = _call_tags(common.region, shape.name[0])
     if parameter is None or call is None:
         return None
