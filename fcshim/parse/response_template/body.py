@@ -7,6 +7,7 @@ has another form is collected up to the closing text, and read then.
 Rule: what is collected is limited, and is text if it is not a call.
 """
 
+import functools
 import json
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +24,15 @@ from fcshim.parse.json.header import HeaderMatch, HeaderShape
 from fcshim.parse.limits import Limits
 from fcshim.parse.response_template.call_shape import CallShape, with_value
 from fcshim.parse.response_template.content import ContentError, RawText, ReadCall, read_calls, tag_pattern
-from fcshim.parse.response_template.pattern import Found, Node, Series, compile_pattern, literal_runs, sample_text
+from fcshim.parse.response_template.pattern import (
+    Found,
+    Node,
+    Series,
+    compile_pattern,
+    literal_runs,
+    longest_literal,
+    sample_text,
+)
 from fcshim.parse.response_template.template import TemplateField
 from fcshim.parse.sink import CallSink
 from fcshim.schema.expect import Expectation
@@ -31,8 +40,17 @@ from fcshim.schema.untyped_text import read_untyped_text
 
 _ARGUMENTS = "\ue0ff"
 """Stands for the arguments while a call is written: a character that no template contains."""
-_MAX_OPENING = 512
+_MAX_OPENING = 256
 """Characters of a field's opening: a name of 128 characters and the markers around it fit."""
+_SHORT_OPENING = 32
+"""A longer text is matched only if it has the pattern's literal text: each piece of a reply is matched anew."""
+
+
+@functools.lru_cache(maxsize=8)  # a header asks for a match, and then whether there may still be one
+def _match(node: Node, window: str) -> tuple[Found | None, bool]:
+    """Match at the start of a text; the second part is True if more text could change the result."""
+    pattern = compile_pattern(node)
+    return pattern.match(window), pattern.hit_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +79,12 @@ class OpeningPattern:
 
     def match(self, text: str, pos: int) -> Found | Literal[False] | None:
         """Match at `pos`: False if nothing matches, None if more text could change the result."""
-        pattern, window = compile_pattern(self.node), text[pos : pos + _MAX_OPENING]
-        found = pattern.match(window)
-        if pattern.hit_end and len(window) < _MAX_OPENING:
+        window = text[pos : pos + _MAX_OPENING]
+        may_grow = len(window) < _MAX_OPENING
+        if len(window) > _SHORT_OPENING and longest_literal(self.node) not in window:
+            return None if may_grow else False
+        found, hit_end = _match(self.node, window)
+        if hit_end and may_grow:
             return None
         return False if found is None else Found(pos, pos + found.end, found.groups)
 
@@ -260,7 +281,8 @@ class TemplateBody(BodyReader):
         if len(tail) > 1 and self._end_markers.is_partial(tail, 0):
             tail = ""
         self._parts.append(tail)
-        if stop_reason in NATURAL_STOPS:
+        # A body that nothing closes is complete only if it has something.
+        if stop_reason in NATURAL_STOPS and any(part.strip() for part in self._parts):
             self._read_calls()
         else:
             self._fail("truncated", "the reply ended inside the call")

@@ -483,13 +483,13 @@ class Pattern:
                 self.hit_end = self.hit_end or here == len(text)
                 return _Thread(thread.at + 1, here + 1, thread.saved) if argument.match(text, here) else None
             case "split":
-                stack.append(thread._replace(at=target))
-                return thread._replace(at=argument)
+                stack.append(_Thread(target, here, thread.saved))
+                return _Thread(argument, here, thread.saved)
             case "jump":
-                return thread._replace(at=target)
+                return _Thread(target, here, thread.saved)
             case "group":
                 return _Thread(thread.at + 1, here, Saved(thread.saved, argument, here))
-        return thread._replace(at=thread.at + 1) if self._holds(kind, argument, text, here) else None
+        return _Thread(thread.at + 1, here, thread.saved) if self._holds(kind, argument, text, here) else None
 
     def _holds(self, kind: str, argument: Any, text: str, here: int) -> bool:
         """Return whether a condition on the text at `here` holds."""
@@ -511,6 +511,12 @@ def _group_texts(text: str, saved: Saved | None) -> dict[str, str]:
             found[group] = text[position : ends[group]]
         ends.setdefault(group, position)
     return found
+
+
+@functools.lru_cache(maxsize=64)
+def longest_literal(node: Node) -> str:
+    """Return the longest literal text that every match has."""
+    return max(literal_runs(node), key=len, default="")
 
 
 @functools.lru_cache(maxsize=64)
