@@ -26,8 +26,8 @@ from fcshim.parse.response_template.call_shape import CallShape, with_value
 from fcshim.parse.response_template.content import ContentError, RawText, ReadCall, read_calls, tag_pattern
 from fcshim.parse.response_template.pattern import (
     Found,
-    Node,
-    Series,
+    PatternGroup,
+    PatternNode,
     compile_pattern,
     literal_runs,
     longest_literal,
@@ -47,7 +47,7 @@ _SHORT_OPENING = 32
 
 
 @functools.lru_cache(maxsize=8)  # a header asks for a match, and then whether there may still be one
-def _match(node: Node, window: str) -> tuple[Found | None, bool]:
+def _match(node: PatternNode, window: str) -> tuple[Found | None, bool]:
     """Match at the start of a text; the second part is True if more text could change the result."""
     pattern = compile_pattern(node)
     return pattern.match(window), pattern.hit_end
@@ -67,14 +67,14 @@ class _OpeningMatch:
         return self.found.groups.get(self.group, "")
 
 
-_NOTHING = Series(())
+_NOTHING = PatternGroup(())
 
 
 @dataclass(frozen=True, slots=True)
 class OpeningPattern:
     """The rest of an opening pattern, after its literal start."""
 
-    node: Node = _NOTHING
+    node: PatternNode = _NOTHING
     name_group: str = ""
 
     def match(self, text: str, pos: int) -> Found | Literal[False] | None:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from fcshim.events import JSON
 from fcshim.parse.response_template.call_shape import CONTENT, CallShape, value_at
 from fcshim.parse.response_template.pattern import (
-    Node,
     PatternError,
-    Series,
+    PatternGroup,
+    PatternNode,
     compile_pattern,
     flat,
     parse_pattern,
@@ -54,12 +54,12 @@ def read_calls(field: TemplateField, shape: CallShape, text: str, groups: dict[s
     return [_call(shape, item, groups) for item in items]
 
 
-def tag_pattern(args: dict[str, JSON]) -> Node:
+def tag_pattern(args: dict[str, JSON]) -> PatternNode:
     """Return the pattern of a parameter of `xml-inline`. Raises `PatternError`."""
     pattern = args.get("tag_pattern")
     if not isinstance(pattern, str):
         raise PatternError("expected content_args.tag_pattern")
-    return Series(with_wider_group(flat(parse_pattern(pattern)), "key"))
+    return PatternGroup(with_wider_group(flat(parse_pattern(pattern)), "key"))
 
 
 def _call(shape: CallShape, item: JSON, groups: dict[str, str]) -> ReadCall:

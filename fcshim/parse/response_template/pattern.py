@@ -36,7 +36,7 @@ class PatternError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Chars:
+class CharClass:
     r"""One character: `members` is a class (`[a-z]`, `\w`) or an escaped character, in Python's syntax."""
 
     members: str
@@ -55,10 +55,10 @@ class Chars:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """Parts, one after the other; `group` is the name of the group around them, or empty."""
+class PatternGroup:
+    """Parts, one after the other, with or without a group around them; `group` is the name of the group, or empty."""
 
-    parts: tuple["Node", ...]
+    parts: tuple["PatternNode", ...]
     group: str = ""
 
 
@@ -66,14 +66,14 @@ class Series:
 class Choice:
     """Alternatives, the preferred one first."""
 
-    options: tuple["Node", ...]
+    options: tuple["PatternNode", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
     """A part `least` to `most` times (None: any number), as often as possible unless `lazy`."""
 
-    part: "Node"
+    part: "PatternNode"
     least: int
     most: int | None
     lazy: bool
@@ -81,14 +81,14 @@ class Repeated:
     @property
     def is_space(self) -> bool:
         r"""True for optional white space (`\s*`, `\n?`)."""
-        return not self.least and isinstance(self.part, Chars) and self.part.is_space
+        return not self.least and isinstance(self.part, CharClass) and self.part.is_space
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """Text that must follow (or, if `negative`, must not), and is not part of the match."""
 
-    part: "Node"
+    part: "PatternNode"
     negative: bool
 
 
@@ -97,7 +97,7 @@ class End:
     """The end of the text."""
 
 
-Node: TypeAlias = Chars | Series | Choice | Repeated | Ahead | End
+PatternNode: TypeAlias = CharClass | PatternGroup | Choice | Repeated | Ahead | End
 
 
 class Saved(NamedTuple):
@@ -116,7 +116,7 @@ class Found(NamedTuple):
     groups: dict[str, str]
 
 
-def parse_pattern(text: str) -> Node:
+def parse_pattern(text: str) -> PatternNode:
     """Parse an expression. Raises `PatternError`."""
     tokens = list(_TOKEN.finditer(text))
     if "".join(token[0] for token in tokens) != text:
@@ -131,7 +131,7 @@ class _Parser:
         self._tokens = tokens
         self._at = 0
 
-    def parse(self) -> Node:
+    def parse(self) -> PatternNode:
         node = self._choice(0)
         if self._at < len(self._tokens):
             raise PatternError("a bracket too many")
@@ -140,7 +140,7 @@ class _Parser:
     def _next(self) -> str:
         return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
 
-    def _choice(self, depth: int) -> Node:
+    def _choice(self, depth: int) -> PatternNode:
         if depth > _MAX_DEPTH:
             raise PatternError("groups nested too deeply")
         options = [self._series(depth)]
@@ -149,19 +149,19 @@ class _Parser:
             options.append(self._series(depth))
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
-    def _series(self, depth: int) -> Node:
-        parts: list[Node] = []
+    def _series(self, depth: int) -> PatternNode:
+        parts: list[PatternNode] = []
         while self._next() not in {"", "|", ")"}:
             parts.append(self._repeated(self._atom(depth)))
-        return Series(tuple(parts))
+        return PatternGroup(tuple(parts))
 
-    def _atom(self, depth: int) -> Node:
+    def _atom(self, depth: int) -> PatternNode:
         token, self._at = self._tokens[self._at], self._at + 1
         if token[0].startswith("("):
             return self._group(token, depth)
         return _character(token[0])
 
-    def _group(self, token: re.Match[str], depth: int) -> Node:
+    def _group(self, token: re.Match[str], depth: int) -> PatternNode:
         if token[0] == "(" and self._next().startswith("?"):
             raise PatternError("only groups, named groups and lookahead are supported after `(?`")
         inner = self._choice(depth + 1)
@@ -170,9 +170,9 @@ class _Parser:
         self._at += 1
         if token[0] in {"(?=", "(?!"}:
             return Ahead(inner, token[0] == "(?!")
-        return Series((inner,), token["group"] or "")
+        return PatternGroup((inner,), token["group"] or "")
 
-    def _repeated(self, part: Node) -> Node:
+    def _repeated(self, part: PatternNode) -> PatternNode:
         if self._at == len(self._tokens):
             return part
         token = self._tokens[self._at]
@@ -191,28 +191,28 @@ class _Parser:
         return Repeated(part, least, most, lazy=token[0][-1] == "?" and len(token[0]) > 1)
 
 
-def _character(token: str) -> Node:
+def _character(token: str) -> PatternNode:
     """Return the node of a token that is no group and no quantifier."""
     if token in {"$", r"\Z"}:
         return End()
     if token[0] == "[" and len(token) > 1:
-        return Chars(_checked_class(token))
+        return CharClass(_checked_class(token))
     if token[0] == "\\":
         return _escaped(token)
     if token[0] in "*+?^[":
         raise PatternError(f"{token!r} is not supported here")
-    return Chars(".") if token == "." else Chars(re.escape(token), token)  # noqa: S105 # a regular expression
+    return CharClass(".") if token == "." else CharClass(re.escape(token), token)  # noqa: S105 # a regular expression
 
 
-def _escaped(token: str) -> Node:
+def _escaped(token: str) -> PatternNode:
     """Return the node of an escape."""
     escaped = token[1]
     if escaped in _CLASS_ESCAPES:
-        return Chars(token)
+        return CharClass(token)
     if escaped.isalnum() and escaped not in _CHARACTER_ESCAPES:
         raise PatternError(f"{token} is not supported")
     literal = _CHARACTER_ESCAPES.get(escaped, escaped)
-    return Chars(re.escape(literal), literal)
+    return CharClass(re.escape(literal), literal)
 
 
 def _checked_class(token: str) -> str:
@@ -226,26 +226,28 @@ def _checked_class(token: str) -> str:
 # What an expression looks like.
 
 
-def flat(node: Node) -> tuple[Node, ...]:
+def flat(node: PatternNode) -> tuple[PatternNode, ...]:
     """Return the parts of an expression in sequence, without groups that have no name."""
-    if isinstance(node, Series) and not node.group:
+    if isinstance(node, PatternGroup) and not node.group:
         return tuple(itertools.chain.from_iterable(map(flat, node.parts)))
     return (node,)
 
 
-def split_literal(parts: tuple[Node, ...]) -> tuple[str, tuple[Node, ...]]:
+def split_literal(parts: tuple[PatternNode, ...]) -> tuple[str, tuple[PatternNode, ...]]:
     """Split the literal text at the start of `parts` off."""
-    count = next((at for at, part in enumerate(parts) if not (isinstance(part, Chars) and part.literal)), len(parts))
-    return "".join(part.literal for part in parts[:count] if isinstance(part, Chars)), parts[count:]
+    count = next(
+        (at for at, part in enumerate(parts) if not (isinstance(part, CharClass) and part.literal)), len(parts)
+    )
+    return "".join(part.literal for part in parts[:count] if isinstance(part, CharClass)), parts[count:]
 
 
-def literal_runs(node: Node) -> tuple[str, ...]:
+def literal_runs(node: PatternNode) -> tuple[str, ...]:
     """Return the literal texts between the other parts of an expression."""
-    joined = "".join(part.literal if isinstance(part, Chars) and part.literal else "\0" for part in flat(node))
+    joined = "".join(part.literal if isinstance(part, CharClass) and part.literal else "\0" for part in flat(node))
     return tuple(filter(None, joined.split("\0")))
 
 
-def without_outer_space(parts: tuple[Node, ...]) -> tuple[Node, ...]:
+def without_outer_space(parts: tuple[PatternNode, ...]) -> tuple[PatternNode, ...]:
     """Take optional white space off both ends."""
     while parts and isinstance(parts[0], Repeated) and parts[0].is_space:
         parts = parts[1:]
@@ -254,7 +256,7 @@ def without_outer_space(parts: tuple[Node, ...]) -> tuple[Node, ...]:
     return parts
 
 
-def listed_texts(node: Node) -> tuple[str, ...] | None:
+def listed_texts(node: PatternNode) -> tuple[str, ...] | None:
     """Return the texts that match, without optional white space around them; None if they cannot be listed.
 
     White space inside is listed as none, a line break and a blank. The end of the text is no text.
@@ -262,28 +264,28 @@ def listed_texts(node: Node) -> tuple[str, ...] | None:
     options = node.options if isinstance(node, Choice) else (node,)
     found: list[str] = []
     for option in options:
-        texts = _texts(Series(without_outer_space(flat(option))))
+        texts = _texts(PatternGroup(without_outer_space(flat(option))))
         if texts is None:
             return None
         found += texts
     return tuple(dict.fromkeys(text for text in found if text))
 
 
-def _texts(node: Node) -> list[str] | None:
+def _texts(node: PatternNode) -> list[str] | None:
     """Return the texts of a node, None if they cannot be listed."""
     found: list[str] | None = None
     match node:
         case End():
             found = [""]
-        case Chars(literal=literal) if literal:
+        case CharClass(literal=literal) if literal:
             found = [literal]
         case Ahead(part=part, negative=False):
             found = _texts(part)
         case Choice(options=options):
             found = _joined(map(_texts, options))
-        case Series(parts=parts):
+        case PatternGroup(parts=parts):
             found = _product(map(_texts, parts))
-        case Repeated(part=Chars(is_space=True), least=0 | 1 as least, most=None):
+        case Repeated(part=CharClass(is_space=True), least=0 | 1 as least, most=None):
             found = ["\n", " "] if least else ["", "\n", " "]
         case Repeated(part=part, least=0, most=1):
             found = _joined([[""], _texts(part)])
@@ -308,12 +310,12 @@ def _product(lists: Iterable[list[str] | None]) -> list[str] | None:
     return found
 
 
-def sample_text(node: Node, groups: Mapping[str, str]) -> str:
+def sample_text(node: PatternNode, groups: Mapping[str, str]) -> str:
     """Return a short text that matches, with the given texts of groups."""
     match node:
-        case Chars(literal=literal):
+        case CharClass(literal=literal):
             return literal or next((char for char in _SAMPLE_CHARACTERS if node.matcher().match(char)), "")
-        case Series(parts=parts, group=group):
+        case PatternGroup(parts=parts, group=group):
             return groups[group] if group and group in groups else "".join(sample_text(part, groups) for part in parts)
         case Choice(options=options):
             return sample_text(options[0], groups)
@@ -323,10 +325,10 @@ def sample_text(node: Node, groups: Mapping[str, str]) -> str:
     return ""
 
 
-def group_names(node: Node) -> Iterator[str]:
+def group_names(node: PatternNode) -> Iterator[str]:
     """Yield the names of the groups in an expression."""
     match node:
-        case Series(parts=parts, group=group):
+        case PatternGroup(parts=parts, group=group):
             if group:
                 yield group
             for part in parts:
@@ -338,19 +340,19 @@ def group_names(node: Node) -> Iterator[str]:
             yield from group_names(part)
 
 
-def with_wider_group(parts: tuple[Node, ...], group: str) -> tuple[Node, ...]:
+def with_wider_group(parts: tuple[PatternNode, ...], group: str) -> tuple[PatternNode, ...]:
     r"""Let a group of `\w` also match the full stop and the hyphen, which names of tools may have."""
-    return tuple(_widened(part) if isinstance(part, Series) and part.group == group else part for part in parts)
+    return tuple(_widened(part) if isinstance(part, PatternGroup) and part.group == group else part for part in parts)
 
 
-def _widened(node: Node) -> Node:
+def _widened(node: PatternNode) -> PatternNode:
     match node:
-        case Series(parts=parts, group=group):
-            return Series(tuple(map(_widened, parts)), group)
+        case PatternGroup(parts=parts, group=group):
+            return PatternGroup(tuple(map(_widened, parts)), group)
         case Repeated(part=part):
             return replace(node, part=_widened(part))
-        case Chars(members=r"\w"):
-            return Chars(r"[\w.-]")
+        case CharClass(members=r"\w"):
+            return CharClass(r"[\w.-]")
     return node
 
 
@@ -371,7 +373,7 @@ class _Thread(NamedTuple):
 class Pattern:
     """A compiled expression."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PatternNode) -> None:
         """Compile an expression. Raises `PatternError` if it is too large."""
         self.node = node
         self.hit_end = False
@@ -382,13 +384,13 @@ class Pattern:
 
     # Compiling.
 
-    def _emit(self, node: Node) -> None:
+    def _emit(self, node: PatternNode) -> None:
         if len(self._code) > _MAX_INSTRUCTIONS:
             raise PatternError("too large")
         match node:
-            case Chars():
+            case CharClass():
                 self._code.append(("char", node.matcher(), 0))
-            case Series(parts=parts, group=group):
+            case PatternGroup(parts=parts, group=group):
                 self._emit_series(parts, group)
             case Choice(options=options):
                 self._emit_choice(options)
@@ -399,7 +401,7 @@ class Pattern:
             case End():
                 self._code.append(("end", None, 0))
 
-    def _emit_series(self, parts: tuple[Node, ...], group: str) -> None:
+    def _emit_series(self, parts: tuple[PatternNode, ...], group: str) -> None:
         if group:
             self._code.append(("group", group, 0))
         for part in parts:
@@ -407,7 +409,7 @@ class Pattern:
         if group:
             self._code.append(("group", group, 0))
 
-    def _emit_choice(self, options: tuple[Node, ...]) -> None:
+    def _emit_choice(self, options: tuple[PatternNode, ...]) -> None:
         jumps: list[int] = []
         for option in options[:-1]:
             split = self._reserve()
@@ -514,12 +516,12 @@ def _group_texts(text: str, saved: Saved | None) -> dict[str, str]:
 
 
 @functools.lru_cache(maxsize=64)
-def longest_literal(node: Node) -> str:
+def longest_literal(node: PatternNode) -> str:
     """Return the longest literal text that every match has."""
     return max(literal_runs(node), key=len, default="")
 
 
 @functools.lru_cache(maxsize=64)
-def compile_pattern(node: Node) -> Pattern:
+def compile_pattern(node: PatternNode) -> Pattern:
     """Compile an expression, once."""
     return Pattern(node)

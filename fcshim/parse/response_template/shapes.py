@@ -24,11 +24,11 @@ from fcshim.parse.response_template.body import OpeningPattern, TemplateCalls, T
 from fcshim.parse.response_template.call_shape import CONTENT, CallShape, call_shape
 from fcshim.parse.response_template.content import tag_pattern
 from fcshim.parse.response_template.pattern import (
-    Chars,
-    Node,
+    CharClass,
     PatternError,
+    PatternGroup,
+    PatternNode,
     Repeated,
-    Series,
     flat,
     group_names,
     listed_texts,
@@ -53,7 +53,7 @@ class _Region(NamedTuple):
     """Where a field begins and ends: fixed texts, and the rest of the opening pattern."""
 
     opens: tuple[str, ...]
-    rest: tuple[Node, ...]
+    rest: tuple[PatternNode, ...]
     closes: tuple[str, ...]
 
 
@@ -125,7 +125,7 @@ def _stripped(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text for text in found if not any(text != other and text.startswith(other) for other in found))
 
 
-def _opening(name: str, field: TemplateField) -> tuple[tuple[str, ...], tuple[Node, ...]]:
+def _opening(name: str, field: TemplateField) -> tuple[tuple[str, ...], tuple[PatternNode, ...]]:
     if field.open_pattern is None:
         return _stripped(tuple(field.opens)), ()
     node = read_pattern(name, field.open_pattern)
@@ -176,7 +176,7 @@ def _held(field: TemplateField, shape: CallShape, common: _Common) -> TemplateCa
 
 def _opening_pattern(shape: CallShape, common: _Common) -> OpeningPattern:
     group = shape.name[0] if shape.name and not shape.in_content else ""
-    return OpeningPattern(Series(with_wider_group(common.region.rest, group)), group)
+    return OpeningPattern(PatternGroup(with_wider_group(common.region.rest, group)), group)
 
 
 def _is_plain_json(field: TemplateField) -> bool:
@@ -289,7 +289,7 @@ class _CallTags(NamedTuple):
     body_close: str
 
 
-def _parameter_tags(node: Node) -> _ParameterTags | None:
+def _parameter_tags(node: PatternNode) -> _ParameterTags | None:
     """Return the tags of `<tag KEY>VALUE</tag>`, or of `<key>KEY</key><value>VALUE</value>`; None for others."""
     parts = _split_at_groups(flat(node), ("key", "value"))
     if parts is None:
@@ -331,27 +331,27 @@ def _headed_call_tags(tag: Tag, body_open: str, closes: tuple[str, ...]) -> _Cal
     return _CallTags(tag, call_close, body_open or tag.head, body_close)
 
 
-def _split_at_groups(parts: tuple[Node, ...], names: tuple[str, ...]) -> list[list[_Piece]] | None:
+def _split_at_groups(parts: tuple[PatternNode, ...], names: tuple[str, ...]) -> list[list[_Piece]] | None:
     """Split parts at the groups with these names, in this order; None if anything else is not fixed text or space."""
     found: list[list[_Piece]] = [[]]
     expected = list(names)
     for part in parts:
-        if isinstance(part, Series) and part.group:
+        if isinstance(part, PatternGroup) and part.group:
             if not expected or part.group != expected.pop(0) or not _is_run(part):
                 return None
             found.append([])
         elif isinstance(part, Repeated) and part.is_space:
             found[-1].append(None)
-        elif isinstance(part, Chars) and part.literal:
+        elif isinstance(part, CharClass) and part.literal:
             _add_literal(found[-1], part.literal)
         else:
             return None
     return None if expected else found
 
 
-def _is_run(group: Series) -> bool:
+def _is_run(group: PatternGroup) -> bool:
     """Return whether a group is one character class, repeated without limit."""
-    parts = flat(Series(group.parts))
+    parts = flat(PatternGroup(group.parts))
     return len(parts) == 1 and isinstance(parts[0], Repeated) and parts[0].most is None
 
 

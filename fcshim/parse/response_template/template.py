@@ -13,7 +13,13 @@ import msgspec
 
 from fcshim.errors import ConfigError
 from fcshim.events import JSON
-from fcshim.parse.response_template.pattern import Node, PatternError, compile_pattern, group_names, parse_pattern
+from fcshim.parse.response_template.pattern import (
+    PatternError,
+    PatternNode,
+    compile_pattern,
+    group_names,
+    parse_pattern,
+)
 
 ContentParser = Literal["text", "int", "float", "bool", "json", "xml-inline", "kv-lines"]
 _PLACEHOLDER = re.compile(r"\{(\w+(?:\.\w+)*)\}")
@@ -99,7 +105,7 @@ def _check_literals(location: str, literal: str | list[str] | None, pattern: str
         raise ConfigError(f"response_template: {location}: expected texts that are not empty")
 
 
-def read_pattern(name: str, text: str) -> Node:
+def read_pattern(name: str, text: str) -> PatternNode:
     """Parse a field's regular expression. Raises `ConfigError`."""
     try:
         node = parse_pattern(text)
