@@ -13,7 +13,8 @@ COVERAGE = 85
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-security test-clients test-xgrammar coverage check docs bench fuzz wheel clean
+.PHONY: help demo test test-engine test-security test-clients test-xgrammar record-response-templates \
+	coverage check docs bench fuzz wheel clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
@@ -22,6 +23,7 @@ help:
 	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
 	@echo 'make test-clients   agent frameworks as clients, each in an environment of its own'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
+	@echo 'make record-response-templates  what transformers reads from the replies of tests/parse/response_template'
 	@echo 'make coverage       both test suites with branch coverage; fails below $(COVERAGE) %'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a website, in site/'
@@ -54,6 +56,9 @@ test-clients: $(VENV)/dev.stamp
 test-xgrammar: $(VENV)-xgrammar/stamp
 	$(VENV)-xgrammar/bin/python -m pytest tests/constrain/test_xgrammar.py $(ARGS)
 
+record-response-templates: $(VENV)-transformers/stamp
+	$(VENV)-transformers/bin/python tests/parse/response_template/record.py
+
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
@@ -77,7 +82,7 @@ wheel: $(VENV)/dev.stamp
 	$(BIN)/python -m build --outdir dist
 
 clean:
-	rm -rf $(VENV) $(VENV)-xgrammar dist build site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-xgrammar $(VENV)-transformers dist build site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip learned about dependency groups in 25.1.
@@ -101,6 +106,11 @@ $(VENV)-xgrammar/stamp: pyproject.toml
 	$(VENV)-xgrammar/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(VENV)-xgrammar/bin/python -m pip install --quiet torch==2.13.0
 	$(VENV)-xgrammar/bin/python -m pip install --quiet --editable . --group xgrammar
+	@touch $@
+
+$(VENV)-transformers/stamp:
+	$(PYTHON) -m venv $(VENV)-transformers
+	$(VENV)-transformers/bin/python -m pip install --quiet 'transformers>=5.23'
 	@touch $@
 
 $(VENV)/fuzz.stamp: $(VENV)/dev.stamp

@@ -131,7 +131,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Annotated[
         str,
         _setting_meta(
-            "tool calls", "format of the calls (`fcshim dialects`, or a folder); auto chooses by the model name", "NAME"
+            "tool calls",
+            "format of the calls (`fcshim dialects`, a folder, or a model's tokenizer_config.json); auto chooses by "
+            "the model name",
+            "NAME",
         ),
     ] = "auto"
     profile: Annotated[

@@ -44,7 +44,7 @@ def grammar_of_calls(
 
     `reasoning` comes first, if its tag is open already, or may come first. In a dialect without a start marker, a reply
     is either calls from its first character on, or text that starts with another character. None for a dialect without
-    a call template, and without tools.
+    a call template, without tools, and with `text` where a tool's name opens a call.
     """
     rules = Rules()
     calls = _calls(dialect, tools, rules, parallel=parallel)
@@ -57,6 +57,8 @@ def grammar_of_calls(
             with_calls = reasoning.before_text(with_calls, rules)
         template = call_template_of(dialect)
         assert template is not None
+        if not template.before_name(0):
+            return None  # any text may be the beginning of a name
         calls = with_calls or choice([calls, text_not_starting_with(template.opening[0])])
     elif reasoning is not None:
         calls = series(reasoning.expression(rules), calls)

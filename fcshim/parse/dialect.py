@@ -63,19 +63,22 @@ class Dialect:
     """True if `open` is a common word (`Action:`): it counts only at the very start of a line."""
     markup: tuple[str, ...] = ()
     """Tokens of the format that are neither text nor calls, and are dropped (turn ends, channel headers)."""
+    reasoning: tuple[tuple[str, str], ...] = ()
+    """Reasoning tags, opening and closing, beside those that are always known."""
     waits: str = ""
     """The parts of a call that do not stream while the model writes them, and why; empty if all of it streams."""
     templates: str = ""
     """The folder under `templates/` with the prompts for this dialect; by default the folder with its name."""
 
-    named_by_tools: bool = False
-    """True if the start marker of a call is a tag with the tool's name; `for_tools` adds these markers."""
+    tool_markers: tuple[str, ...] = ()
+    """Start markers with `{}` for the name of an offered tool (`<{}>`); `for_tools` adds them."""
 
     def for_tools(self, names: Iterable[str]) -> "Dialect":
-        """Return the dialect with the start markers of the offered tools, where tags are named after them."""
-        if not self.named_by_tools:
+        """Return the dialect with the start markers that have the names of the offered tools."""
+        if not self.tool_markers:
             return self
-        return replace(self, opens=tuple(f"<{name}{end}" for name in names for end in (">", "/>", " />")))
+        opens = dict.fromkeys(marker.format(name) for name in names for marker in self.tool_markers)
+        return replace(self, opens=tuple(opens))
 
     @property
     def bare(self) -> bool:

@@ -96,11 +96,13 @@ class StreamParser:
         self._pending_calls = PendingCallStates(
             cursor, output, limits, start_markers, self._code, self._calls, fenced_calls=offered is not None
         )
-        self._reasoning = ReasoningStates(cursor, output, start_markers, self._calls, reasoning)
+        self._reasoning = ReasoningStates(
+            cursor, output, start_markers, self._calls, reasoning, primary.reasoning if primary else ()
+        )
         self._text = TextStates(cursor, output, start_markers, self._code, self._calls, self._pending_calls)
         self._states = self._state_table()
         if in_reasoning:
-            self._reasoning.enter(reasoning_end_tag(in_reasoning))
+            self._reasoning.enter(reasoning_end_tag(in_reasoning, primary.reasoning if primary else ()))
 
     def _state_table(self) -> Mapping[State, Callable[[int], int]]:
         """Return the method of each state in which text is read."""

@@ -28,6 +28,8 @@ from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from fcshim.prompt.dialect_check import check_dialect
 from fcshim.prompt.render import render_samples
+from fcshim.prompt.template_file import FILE as TEMPLATE_FILE
+from fcshim.prompt.template_file import load_template_file
 
 FILE = "dialect.toml"
 _BODIES: Mapping[str, type] = {"json": JsonShape, "header": HeaderShape, "tagged": Tags, "python": PythonCalls}
@@ -36,8 +38,8 @@ _Row = TypeVar("_Row")
 
 
 def find_dialect(dialect: str | Dialect) -> Dialect:
-    """Return the dialect of this name, or the one in the folder of this path (`./mine`). Raises `ConfigError`."""
-    if isinstance(dialect, str) and ("/" in dialect or "\\" in dialect):
+    """Return the dialect of this name, or the one of this folder or JSON file (`./mine`). Raises `ConfigError`."""
+    if isinstance(dialect, str) and ("/" in dialect or "\\" in dialect or dialect.endswith(".json")):
         return load_dialect(dialect)
     return get_dialect(dialect)
 
@@ -48,11 +50,15 @@ def chosen_dialect(setting: str | Dialect, model: str) -> Dialect:
 
 
 def load_dialect(folder: str | Path) -> Dialect:
-    """Load a dialect from a folder (cached); docs/dialects.md describes the files.
+    """Load a dialect from a folder (cached), or from a `tokenizer_config.json` with a `response_template`.
 
+    A model's folder without `dialect.toml` counts as its `tokenizer_config.json`; docs/dialects.md describes the files.
     Raises `ConfigError` with the file, and the line if known, if something in it is invalid.
     """
-    return _load(Path(folder).resolve())
+    path = Path(folder).resolve()
+    if path.is_dir() and not (path / FILE).exists() and (path / TEMPLATE_FILE).exists():
+        path /= TEMPLATE_FILE
+    return load_template_file(path) if path.suffix == ".json" else _load(path)
 
 
 @functools.cache

@@ -28,7 +28,9 @@ from typing import NamedTuple
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
+from fcshim.parse.response_template.body import TemplateCalls
 from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.parse.tagged.tags import Tags
 
 
 class PendingTail(NamedTuple):
@@ -130,6 +132,8 @@ _BUNDLED = (
     PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", prefix="(?<!>)>*"),
     PlainMarker("```", "tool_code"),
     PlainMarker("```", "tool_call"),
+    # Qwen-Agent.
+    *(PlainMarker("✿", f"{word}✿") for word in ("FUNCTION", "ARGS", "RESULT", "RETURN")),
     # Control tokens of MiniMax and Gemma 4.
     PlainMarker(r"\[", r"e~\["),
     PlainMarker("<", r"turn\|>"),
@@ -330,7 +334,8 @@ _OPENING_BRACKETS = frozenset("<＜[")
 
 def own_markers(dialect: Dialect) -> tuple[str, ...]:
     """Return every marker of a dialect, with the tags inside its calls."""
-    inner = dialect.body.tags.markers() if isinstance(dialect.body, TaggedCalls) else ()
+    body = dialect.body.tags if isinstance(dialect.body, TaggedCalls) else dialect.body
+    inner = body.markers() if isinstance(body, Tags | TemplateCalls) else ()
     return tuple(dict.fromkeys(filter(None, (*_outer_markers(dialect), dialect.result_close, *inner))))
 
 

@@ -15,6 +15,8 @@ from fcshim.events import JSON
 from fcshim.messages import AUTO, Tool, ToolChoice
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.union_body import UnionBody
 from fcshim.prompt.notation import gemma_literal, gemma_schema, python_arguments, python_literal
 from fcshim.prompt.signature import ToolsStyle, signature
 from fcshim.resources import resource_dir
@@ -125,6 +127,8 @@ def _dialect_variables(dialect: Dialect) -> dict[str, object]:
 
 def _key_variables(body: Body) -> dict[str, object]:
     """Return the keys of a JSON call that the prompt requests: those of the body, or the usual ones if it has none."""
+    body = body.bodies[0] if isinstance(body, UnionBody) else body
+    body = body.json if isinstance(body, HeaderShape) and body.json is not None else body
     if not isinstance(body, JsonShape):
         return {"name_key": "name", "arguments_key": "arguments"}
     return {"name_key": next(iter(body.name_keys), ""), "arguments_key": next(iter(body.argument_keys), "")}

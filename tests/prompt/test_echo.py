@@ -30,7 +30,9 @@ def marked(dialect: Dialect) -> set[str]:
 def pieces(dialect: Dialect) -> st.SearchStrategy[str]:
     """Return the fragments of texts; they include whole calls if calls of the dialect need a marker."""
     made = [*sorted(marked(dialect)), render_result(dialect, "look", "fine"), " ", "\n", "x", "look", "{", ARGUMENTS]
-    if not dialect.starts and not dialect.fenced:
+    if "{}" in dialect.tool_markers:  # a tool's name on a line, and an object on the next: common text
+        made = [piece for piece in made if piece not in {"look", "\n", ARGUMENTS}]
+    elif not dialect.starts and not dialect.fenced:
         one, two = render_calls(dialect, [("look", ARGUMENTS)]), render_calls(dialect, [("look", ARGUMENTS)] * 2)
         made += [one, two, one.strip(), *one.splitlines(keepends=True)]
     return st.sampled_from(made)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.envelope import ARGUMENT_KEYS
 from fcshim.parse.json.header import HeaderShape
 
 _NAME = r"(?P<name>[^\n]{1,160}?)"
@@ -159,4 +160,59 @@ PLAMO3 = Dialect(
     markup=("<|plamo:tag|>",),
 )
 
-HEADERS = (MISTRAL, DEEPSEEK_V31, DEEPSEEK_V3, KIMI_K2, PLAMO3, FUNCTIONARY, FUNCTIONARY_V31, HARMONY, REACT)
+QWEN_AGENT = Dialect(
+    name="qwen_agent",
+    summary="Qwen-Agent: a line with the tool's name after ✿FUNCTION✿, then ✿ARGS✿ and its arguments",
+    open="✿FUNCTION✿:",
+    close="",
+    body=HeaderShape(
+        rf"[ \t]{{0,8}}{_NAME}[ \t]{{0,8}}\n\s{{0,8}}✿ARGS✿:\s{{0,8}}(?=\{{)",
+        lines=4,
+        never=r"[^\n]{0,176}\n\s{0,8}[^\s✿]",
+    ),
+    result_open="✿RESULT✿:",
+    markup=("✿RETURN✿:",),
+)
+
+GLM4 = Dialect(
+    name="glm4",
+    summary="GLM-4, GLM-Z1: a line with the tool's name alone, then its arguments on the next line",
+    open="",
+    close="",
+    body=HeaderShape(
+        r"[ \t]{0,8}\r?\n\s{0,8}(?=\{)",
+        lines=2,
+        never=r"[ \t]{0,8}(?:[^\s]|\r?\n\s{0,8}[^\s{])",
+        name_in="marker",
+    ),
+    tool_markers=("{}",),
+    at_line_start=True,
+    result_open="<|observation|>",
+    markup=("<|user|>",),
+)
+
+_INKLING_JSON = JsonShape(argument_keys=("args", *(key for key in ARGUMENT_KEYS if key != "args")))
+
+INKLING = Dialect(
+    name="inkling",
+    summary="Inkling: a message of the model with JSON of name and args after <|content_invoke_tool_json|>",
+    open="<|content_invoke_tool_json|>",
+    opens=("<|message_model|>",),
+    close="<|end_message|>",
+    body=HeaderShape(
+        rf"{_NAME}<\|content_invoke_tool_json\|>\s{{0,8}}(?=\{{)", lines=2, json=_INKLING_JSON, name_in="json"
+    ),
+    result_open="<|message_tool|>",
+    result_close="<|end_message|>",
+    markup=(
+        "<|message_model|><|content_text|>",
+        "<|content_text|>",
+        "<|end_message|>",
+        "<|content_model_end_sampling|>",
+    ),
+)
+
+HEADERS = (
+    *(MISTRAL, DEEPSEEK_V31, DEEPSEEK_V3, KIMI_K2, PLAMO3, FUNCTIONARY, FUNCTIONARY_V31, HARMONY, REACT),
+    *(INKLING, QWEN_AGENT, GLM4),
+)

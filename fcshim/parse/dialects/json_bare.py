@@ -6,13 +6,18 @@ Rule: rows only. Unless the dialect is selected, such a call counts only if noth
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.json_tags import PARAMETERS_FIRST
 from fcshim.parse.json.body import JsonShape
+from fcshim.parse.literals.python_body import PythonCalls
+from fcshim.parse.union_body import UnionBody
 
 LLAMA3_JSON = Dialect(
     name="llama3_json",
     summary="Llama 3 and 4: JSON objects with name and parameters, bare or after <|python_tag|>, joined by semicolons",
     open="<|python_tag|>",
     close="",
-    body=JsonShape(argument_keys=PARAMETERS_FIRST, semicolons=True, keyed=True),
+    # After the tag the models also call their built-in tools: `brave_search.call(query="x")`.
+    body=UnionBody(
+        (JsonShape(argument_keys=PARAMETERS_FIRST, semicolons=True, keyed=True), PythonCalls(method="call")),
+    ),
     starts="{",
     result_open="<tool_response",
     result_close="</tool_response>",

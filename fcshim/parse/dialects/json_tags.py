@@ -113,6 +113,43 @@ NEMOTRON_JSON = Dialect(
     templates="json_array",
 )
 
+GIGACHAT31 = Dialect(
+    name="gigachat31",
+    summary="GigaChat 3.1: a JSON object with name and arguments after <|function_call|>, without an end tag",
+    open="<|function_call|>",
+    close="",
+    body=JsonShape(),
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    markup=("<|message_sep|>",),
+    templates="granite_20b_fc",
+)
+
+SARASHINA = Dialect(
+    name="sarashina",
+    summary="Sarashina: an array of calls after <|tool_calls|>, in JSON or Python's notation",
+    open="<|tool_calls|>",
+    close="",
+    body=JsonShape(keyed=True),
+    starts="[",
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    waits="calls in Python's notation (single quotes, True) are sent whole: they are read as JSON at their end",
+    templates="granite",
+)
+
+LM_STUDIO = Dialect(
+    name="lm_studio",
+    summary="LM Studio, for models without tools: a JSON object with name and arguments between [TOOL_REQUEST] markers",
+    open="[TOOL_REQUEST]",
+    close="[END_TOOL_REQUEST]",
+    closes=("[/TOOL_REQUEST]",),
+    body=JsonShape(),
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    templates="hermes",
+)
+
 INTERNLM2 = Dialect(
     name="internlm2",
     summary="InternLM 2: a JSON object with name and parameters between <|action_start|><|plugin|> and <|action_end|>",
@@ -158,4 +195,7 @@ JSON_TAGS = (
     INTERNLM2,
     COHERE,
     APERTUS,
+    GIGACHAT31,
+    SARASHINA,
+    LM_STUDIO,
 )

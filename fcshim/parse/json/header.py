@@ -8,6 +8,7 @@ Rule: text that does not match the header within its maximum length is not a bod
 
 import re
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from fcshim.parse.body import BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
@@ -23,12 +24,22 @@ _NOT_A_NAME = re.compile(r"\s{0,8}[\[{`]")
 """No name begins like this: it is JSON or a fence, in a dialect that writes these after the same marker."""
 
 
+class HeaderMatch(Protocol):
+    """A matched header, like `re.Match`: where it ends, and the tool's name under the key `name`."""
+
+    def end(self) -> int:
+        """Return the position after the header."""
+
+    def __getitem__(self, key: str, /) -> str:
+        """Return the text of a group."""
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderShape:
     """The header before the arguments.
 
-    `header` is a regular expression with the group `name` and without unbounded repetition. It ends with a marker or
-    before the opening brace, so that more text never changes its match.
+    `header` is a regular expression without unbounded repetition, and with the group `name` if the header has it. It
+    ends with a marker or before the opening brace, so that more text never changes its match.
     """
 
     header: str
@@ -40,6 +51,8 @@ class HeaderShape:
     """A regular expression for text that cannot begin a header, to reject it early."""
     json: JsonShape | None = None
     """The JSON syntax of bodies without a header, if the dialect has both."""
+    name_in: Literal["header", "marker", "json"] = "header"
+    """Where the tool's name stands: in the header, or it is the start marker, or in the JSON after the header."""
     grammar: str = "json_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
@@ -47,9 +60,9 @@ class HeaderShape:
         plain = self.json.begins(text, pos) if self.json is not None else False
         return self.match_header(text, pos) is not None or self.may_still_match(text, pos) if plain is False else plain
 
-    def match_header(self, text: str, pos: int) -> re.Match[str] | None:
+    def match_header(self, text: str, pos: int) -> HeaderMatch | None:
         """Match a complete header."""
-        if all(text.find(end, pos, pos + _MAX_HEADER_LENGTH) < 0 for end in self.ends) or _NOT_A_NAME.match(text, pos):
+        if all(text.find(end, pos, pos + _MAX_HEADER_LENGTH) < 0 for end in self.ends) or self._is_json(text, pos):
             return None
         found = re.compile(self.header).match(text, pos, pos + _MAX_HEADER_LENGTH)
         return found if found is not None and found[0].count("\n") <= self.lines else None
@@ -57,7 +70,11 @@ class HeaderShape:
     def may_still_match(self, text: str, pos: int) -> bool | None:
         """Return None if text that does not match may be the beginning of a header, else False."""
         too_long = len(text) - pos >= _MAX_HEADER_LENGTH or text.count("\n", pos) > self.lines
-        return False if too_long or _NOT_A_NAME.match(text, pos) or re.compile(self.never).match(text, pos) else None
+        return False if too_long or self._is_json(text, pos) or re.compile(self.never).match(text, pos) else None
+
+    def _is_json(self, text: str, pos: int) -> bool:
+        """Return whether JSON stands where the header should."""
+        return self.name_in != "marker" and _NOT_A_NAME.match(text, pos) is not None
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Create the reader of one body."""
@@ -70,6 +87,7 @@ class HeaderBody(JsonBody):
     def __init__(self, shape: HeaderShape, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
         super().__init__(shape.json or JsonShape(), dialect, start_marker, sink, limits)
         self._header = shape
+        self._tool_marker = start_marker.strip()
         self._state = self._before_header_or_json
 
     def _before_header_or_json(self, text: str, pos: int) -> int:
@@ -86,9 +104,12 @@ class HeaderBody(JsonBody):
             if not self._wait:
                 self._calls.status = BodyStatus.NO_BODY
             return pos
+        if self._header.name_in == "json":
+            self._state = self._before_body
+            return found.end()
         self._envelope.has_header = True
         self._state = self._after_header
-        self._calls.set_name(found["name"])
+        self._calls.set_name(found["name"] if self._header.name_in == "header" else self._tool_marker)
         return found.end()
 
     def _after_header(self, text: str, pos: int) -> int:

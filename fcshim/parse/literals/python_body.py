@@ -36,6 +36,8 @@ class PythonCalls:
 
     bare: bool = False
     """True where no marker surrounds the calls: then only a list is accepted."""
+    method: str = ""
+    """A method that may stand between a tool's name and its arguments: `f.call(a=1)`."""
     grammar: str = "python_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
@@ -57,6 +59,7 @@ class PythonBody(LiteralBody):
     def __init__(self, syntax: PythonCalls, dialect: Dialect, sink: CallSink, limits: Limits) -> None:
         super().__init__(PythonValues, dialect, sink, limits)
         self._bare = syntax.bare
+        self._method = f".{syntax.method}" if syntax.method else ""
         self._list_depth = 0
         """Number of open list brackets around the calls."""
 
@@ -97,7 +100,7 @@ class PythonBody(LiteralBody):
             return pos + 1
         if text[pos] != "(":
             return self._end_or_reject(pos)
-        name = self._name.take()
+        name = self._name.take().removesuffix(self._method)
         if name == "print" and not self._bare and self._sink.resolve(name) is None:
             self._state = self._between_calls  # models write `print(f(a=1))` to show a call's result
             return pos + 1

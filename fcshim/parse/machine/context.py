@@ -4,6 +4,7 @@ Rule: an echoed call is recognised by its context, never because it equals an ea
 """
 
 import re
+from collections.abc import Iterable
 
 from fcshim.errors import ConfigError
 
@@ -34,6 +35,8 @@ REASONING_TAGS = (
     ("<mm:think>", "</mm:think>"),
     ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
     ("to=self<|message|>", "<|eom|>"),
+    ("<|message_model|><|content_thinking|>", "<|end_message|>"),
+    ("<|content_thinking|>", "<|end_message|>"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|channel>thought\n", "<channel|>"),
@@ -47,9 +50,12 @@ _HEAD_SIZE = 16
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
 
-def reasoning_end_tag(start_tag: str) -> str:
-    """Return the end tag of a reasoning block. Raises `ConfigError`, which lists the known start tags."""
-    for known_tag, end_tag in REASONING_TAGS:
+def reasoning_end_tag(start_tag: str, own_tags: Iterable[tuple[str, str]] = ()) -> str:
+    """Return the end tag of a reasoning block, with the tags of a dialect first.
+
+    Raises `ConfigError`, which lists the known start tags.
+    """
+    for known_tag, end_tag in (*own_tags, *REASONING_TAGS):
         if known_tag.strip() == start_tag.strip():
             return end_tag
     known = ", ".join(known_tag.strip() for known_tag, _ in REASONING_TAGS)

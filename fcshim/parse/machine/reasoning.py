@@ -20,14 +20,24 @@ from fcshim.parse.markers import marker_set
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 
 _SPACE = re.compile(r"\s*+")
+_LOOK_AHEAD = 64
+"""Characters at the start of the answer that are compared with tags: the longest tag has 39."""
 
 
 class ReasoningStates:
     """Separates the reasoning from the answer."""
 
     def __init__(
-        self, cursor: Cursor, output: Output, start_markers: StartMarkers, calls: CallStates, policy: ReasoningPolicy
+        self,
+        cursor: Cursor,
+        output: Output,
+        start_markers: StartMarkers,
+        calls: CallStates,
+        policy: ReasoningPolicy,
+        own_tags: tuple[tuple[str, str], ...] = (),
     ) -> None:
+        """Separate reasoning between `own_tags`, which are the dialect's, or between any known tags."""
+        self._tags = (*own_tags, *REASONING_TAGS)
         self._cursor = cursor
         self._output = output
         self._start_markers = start_markers
@@ -44,11 +54,11 @@ class ReasoningStates:
         assert found is not None
         self._output.emit_text(found[0])
         pos = found.end()
-        ahead = buffer[pos : pos + 32]
-        markers = (*(start_tag for start_tag, _ in REASONING_TAGS), *self._start_markers.line_start_markers)
+        ahead = buffer[pos : pos + _LOOK_AHEAD]
+        markers = (*(start_tag for start_tag, _ in self._tags), *self._start_markers.line_start_markers)
         if ahead and any(marker != ahead and marker.startswith(ahead) for marker in markers):
             return self._cursor.wait_from(pos)
-        for start_tag, end_tag in REASONING_TAGS:
+        for start_tag, end_tag in self._tags:
             if ahead.startswith(start_tag):
                 self.enter(end_tag)
                 return pos + len(start_tag)

@@ -1,0 +1,146 @@
+"""The `response_template` in a `tokenizer_config.json` is a dialect."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fcshim.constrain.constraint import dialect_note
+from fcshim.errors import ConfigError
+from fcshim.parse.response_template.shapes import template_dialect
+from fcshim.parse.response_template.template import decode_template
+from fcshim.prompt.dialect_check import check_dialect
+from fcshim.prompt.dialect_folder import find_dialect, load_dialect
+from fcshim.prompt.render import render_samples
+from tests.parse.response_template.test_results import TEMPLATES
+from tests.parse.test_round_trip import check_round_trip, turns
+
+ONE_LINE = {"kv_lines", "kv_equals"}
+"""Templates that cannot hold every value, so that no prompt can ask for their calls."""
+CONSTANT = {"constant_name"}
+TYPED = {"xml_int_parser"}
+LOADED = [name for name in TEMPLATES if name not in ONE_LINE | CONSTANT | TYPED]
+STREAMED = [name for name in LOADED if name.startswith(("json", "named", "gemma", "content")) and name != "json_delims"]
+CALL = {"open": "<call>", "close": "</call>", "content": "json"}
+
+
+def write(folder: Path, template: Any, key: str = "response_template") -> Path:
+    """Write a model's folder with a template."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({"tokenizer_class": "X", key: template}), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", LOADED)
+def test_a_template_is_a_dialect(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, TEMPLATES[name])
+    dialect = find_dialect(str(path))
+
+    assert name == dialect.name
+    assert dialect is load_dialect(path.parent)
+    assert render_samples(dialect)
+
+
+@pytest.mark.parametrize("name", sorted(ONE_LINE | CONSTANT | TYPED))
+def test_a_template_whose_calls_cannot_be_asked_for_is_rejected(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="does not read what the templates write"):
+        find_dialect(str(write(tmp_path / name, TEMPLATES[name])))
+
+
+@pytest.mark.parametrize("name", STREAMED)
+def test_json_streams_and_is_constrained(name: str) -> None:
+    dialect = template_dialect(name, decode_template(TEMPLATES[name]))
+
+    assert "" == dialect.waits
+    assert "" == dialect_note(dialect)
+
+
+@functools.cache
+def dialect_of(name: str) -> Any:
+    dialect = template_dialect(name, decode_template(TEMPLATES[name]))
+    check_dialect(dialect)
+    return dialect
+
+
+@pytest.mark.parametrize("name", ["json_tags", "json_delims", "named_json_kimi", "xml_qwen", "xml_types", "gemma"])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_the_dialect_reads_any_call_that_it_writes(name: str, data: st.DataObject) -> None:
+    check_round_trip(dialect_of(name), *data.draw(turns()), seed=0)
+
+
+def template(**call: Any) -> dict[str, Any]:
+    """Return a template with one field of calls."""
+    return {"start_anchor": "<|a|>", "fields": {"tool_calls": {**CALL, **call}, "content": {}}}
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ([], "Expected `object`, got `array`"),
+        ({**template(), "version": 2}, "version"),
+        ({**template(), "x_regex": ""}, "unknown field `x_regex`"),
+        (template(opn="<a>"), "unknown field `opn`"),
+        (template(content="yaml"), "yaml"),
+        ({"fields": {"tool_calls": CALL}}, "expected start_anchor or start_anchor_pattern"),
+        ({"start_anchor": "a", "fields": {"content": {}}}, "expected fields of content, tool_calls"),
+        ({"start_anchor": "a", "fields": {"tool_calls": CALL, "title": {"open": "<t>"}}}, "not tool_calls, title"),
+        ({"start_anchor": "a", "fields": {"tool_calls": CALL, "content": {}, "thinking": {}}}, "at most one field"),
+        ({"start_anchor": "a", "fields": {"tool_calls": {"content": "json"}}}, "expected open or open_pattern"),
+        (template(open=[]), "expected texts that are not empty"),
+        (template(open_pattern="<a>"), "a text or a pattern, not both"),
+        (template(join=","), "join needs repeats"),
+        (template(transform_each=True), "transform_each needs a transform"),
+        (template(open=None, open_pattern=r"<(?P<n>\w+)>"), "named groups need a transform"),
+        (template(transform={"name": "a{content}", "arguments": "{content}"}), "either one {placeholder} or has none"),
+        (template(transform={"name": "{content.name}"}), "placeholders of a call's name and arguments"),
+        (template(open=None, open_pattern=r"(?<=a)<b>"), r"lookahead are supported"),
+        (template(open=None, open_pattern=r"\w+:"), "begins with fixed text"),
+        (template(open=None, open_pattern=r"<call \w+>"), ""),
+        (template(close=None, close_pattern=r"</\w+>"), "a close_pattern of fixed texts"),
+        (template(content="xml-inline"), "tag_pattern"),
+        (template(content="xml-inline", content_args={"tag_pattern": "<(.)>"}), "the group `key`"),
+        (
+            {"start_anchor": "a", "fields": {"tool_calls": CALL, "thinking": {"open": "<t>"}}},
+            "open and close reasoning",
+        ),
+    ],
+)
+def test_an_invalid_template_is_reported_with_its_file(tmp_path: Path, raw: Any, message: str) -> None:
+    path = write(tmp_path / "model", raw)
+
+    if not message:
+        assert load_dialect(path)
+        return
+    with pytest.raises(ConfigError) as error:
+        load_dialect(path)
+
+    assert str(error.value).startswith(f"{path}: ")
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "not JSON"), ("[]", "expected the key 'response_template'"), ('{"a": 1}', "expected the key")],
+)
+def test_a_file_without_a_template_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=message):
+        find_dialect(str(path))
+
+
+def test_the_older_format_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="response_schema is an older format"):
+        load_dialect(write(tmp_path / "model", {}, key="response_schema"))
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"none\.json: No such file"):
+        find_dialect("none.json")
