@@ -19,6 +19,7 @@ from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.context import QUOTE_PAIRS
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.leftover import is_last_leftover, leftover_end
 from fcshim.parse.machine.output import Output, PendingCalls, PendingKind
 from fcshim.parse.machine.start_markers import Opening
 
@@ -172,7 +173,7 @@ class CallStates:
     def close_section(self, tail: str) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
         if self._section is None:
-            return tail
+            return "" if self._cursor.state is State.AFTER_CALL and is_last_leftover(tail) else tail
         is_partial = bool(tail) and self._section.dialect.section_close.startswith(tail)
         self._end_section(self._section, tail if is_partial else "")
         return "" if is_partial else tail
@@ -197,6 +198,8 @@ class CallStates:
             self._output.emit_text("".join(section.raw) + end_marker)
         elif not end_marker:
             self._output.emit_text("".join(section.raw))
+        elif section.return_state is State.IN_TEXT:
+            self._cursor.state = State.AFTER_CALL
 
     def _leave_section(self, section: _CallSection) -> None:
         self._section = None
@@ -332,17 +335,18 @@ class CallStates:
         return pos
 
     def after_call(self, pos: int) -> int:
-        """Drop a duplicate or superfluous end marker after a call, with the white space before it."""
+        """Drop leftover markup after a call, with the white space before it."""
         cursor = self._cursor
         found = _SHORT_SPACE.match(cursor.buffer, pos)
         assert found is not None
         end = found.end()
-        if self._section is None and self._end_markers.max_length:
+        if self._section is None:
             duplicate = self._end_markers.marker_at(cursor.buffer, end)
-            if duplicate:
-                return end + len(duplicate)
+            leftover = leftover_end(cursor.buffer, end) if end < len(cursor.buffer) else None
+            if duplicate or (leftover is not None and leftover > end):
+                return end + len(duplicate) if duplicate else leftover or end
             short = end - pos < _GAP_LIMIT
-            if (end == len(cursor.buffer) and short) or self._end_markers.is_partial(cursor.buffer, end):
+            if (leftover is None and short) or self._end_markers.is_partial(cursor.buffer, end):
                 return cursor.wait_from(pos)
         cursor.state = self.return_state
         return pos

@@ -42,6 +42,8 @@ REASONING_TAGS = (
 
 QUOTE_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
 
+BYTE_ORDER_MARK = "\ufeff"
+"""Some runtimes put it at the start of a reply. It is text, and the line begins after it."""
 _HEAD_SIZE = 16
 """Characters of the current line that are kept: enough to recognise indentation or a block quote's `>`."""
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
@@ -69,6 +71,10 @@ class LineContext:
 
     def add(self, text: str) -> None:
         """Add a piece of text."""
+        if not self.last_char and text[0] == BYTE_ORDER_MARK:
+            text = text[1:]
+            if not text:
+                return
         # CommonMark: a code span does not extend past its paragraph.
         if self.open_backticks and _BLANK_LINE.search(text if self.head.strip() else f"\n{self.head}{text}"):
             self.open_backticks.clear()

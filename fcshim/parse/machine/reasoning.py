@@ -11,7 +11,7 @@ import re
 from typing import Literal
 
 from fcshim.parse.machine.calls import CallStates
-from fcshim.parse.machine.context import REASONING_TAGS
+from fcshim.parse.machine.context import BYTE_ORDER_MARK, REASONING_TAGS
 from fcshim.parse.machine.cursor import Cursor, State
 from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.start_markers import Opening, StartMarkers
@@ -19,7 +19,7 @@ from fcshim.parse.markers import marker_set
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 
-_SPACE = re.compile(r"\s*+")
+_SPACE = re.compile(rf"[\s{BYTE_ORDER_MARK}]*+")
 
 
 class ReasoningStates:
