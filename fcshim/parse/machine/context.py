@@ -38,6 +38,7 @@ REASONING_TAGS = (
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|channel>thought\n", "<channel|>"),
     ("<|channel|>analysis<|message|>", "<|end|>"),
+    ("analysis<|message|>", "<|end|>"),  # the prompt ended with `<|channel|>`
 )
 
 QUOTE_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
