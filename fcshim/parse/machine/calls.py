@@ -87,6 +87,17 @@ class CallStates:
 
     # Openings.
 
+    def open_at_reply_start(self, pos: int) -> bool:
+        """Open the call whose start marker the prompt ended with, if one begins at `pos`; may wait for more text."""
+        primary = self._primary
+        if primary is None or not primary.prompt_opens or self._output.line.last_char or self._sink.call_count:
+            return False
+        begins = self._sink.begins_with_name(self._cursor.buffer[pos:])
+        self._cursor.wait = begins is None
+        if begins:
+            self.open_body(primary, "", State.IN_TEXT)
+        return begins is not False
+
     def begin(self, opening: Opening, marker: str, start: int) -> int:
         """Open the call or section at `start` in text, pending if it may be quoted or must come last in the reply."""
         line = self._output.line

@@ -55,7 +55,7 @@ class ReasoningStates:
         marker = self._start_markers.line_start_marker_at(buffer, pos)
         if marker and self._output.line.at_line_start():
             return self._read_line_start_marker(marker, pos)
-        if ahead:
+        if ahead and not self._calls.open_at_reply_start(pos):
             self._cursor.state = State.IN_TEXT
         return pos
 
