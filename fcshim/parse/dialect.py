@@ -61,6 +61,8 @@ class Dialect:
     """The characters (of `[{`) with which a body without a start marker begins, at the start of a line."""
     at_line_start: bool = False
     """True if `open` is a common word (`Action:`): it counts only at the very start of a line."""
+    prompt_opens: bool = False
+    """True if prompts may end with `open`: the name of an offered tool on the first line then begins a call."""
     markup: tuple[str, ...] = ()
     """Tokens of the format that are neither text nor calls, and are dropped (turn ends, channel headers)."""
     reasoning: tuple[tuple[str, str], ...] = ()

@@ -89,6 +89,13 @@ class CallSink:
             self._names = OfferedNames(self._tools)
         return self._names.find(name)
 
+    def begins_with_name(self, text: str) -> bool | None:
+        """Return whether the first line of `text` is the name of an offered tool; None if more text is needed."""
+        lines = [f"{name}\n" for name in self._tools or ()]
+        if any(map(text.startswith, lines)):
+            return True
+        return None if any(line.startswith(text) for line in lines) else False
+
     @property
     def expectation(self) -> Expectation:
         """What the schema expects of the arguments of the open call."""

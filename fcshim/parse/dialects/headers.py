@@ -87,6 +87,7 @@ FUNCTIONARY = Dialect(
     body=HeaderShape(rf"(?![>\s]){_NAME}[ \t]{{0,4}}\n\s{{0,8}}(?=\{{)", lines=4),
     result_open="<tool_response",
     result_close="</tool_response>",
+    prompt_opens=True,
     markup=(">>>all\n",),
 )
 

@@ -45,6 +45,8 @@ class JsonCalls:
         self._buffer.target = None
         self.name: str | None = None
         self.has_arguments = False
+        self.has_unknown_key = False
+        """True if a member is neither the name nor the arguments nor known: the arguments may stand in it."""
         self._started = False
         self._name_parts: list[str] = []
         self._encoded_arguments: list[str] = []
@@ -130,6 +132,9 @@ class JsonCalls:
     def _complete(self) -> None:
         """Send the arguments that were not sent yet."""
         if not self._started:
+            if self.has_unknown_key and not self.has_arguments:
+                self.abandon("malformed", "the arguments stand under no known key")
+                return
             self._start()
             encoded = "".join(self._encoded_arguments)
             arguments = decode_object(encoded, self._grammar, self._limits) if encoded else "{}"

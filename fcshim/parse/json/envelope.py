@@ -8,8 +8,15 @@ from dataclasses import dataclass
 from fcshim.parse.arguments.buffering import CommitBuffer, ValueHandler
 from fcshim.parse.json.call import JsonCalls
 
-NAME_KEYS = ("name", "tool", "tool_name", "function_name", "function")
-ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "params", "inputs", "kwargs")
+NAME_KEYS = (
+    *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName"),
+    *("nom", "nombre", "nome", "名称", "名稱", "函数", "名前", "имя"),  # models translate keys with the conversation
+)
+ARGUMENT_KEYS = (
+    *("arguments", "parameters", "args", "input", "params", "inputs", "kwargs"),
+    *("paramètres", "argumentos", "parámetros", "parametros", "parâmetros", "argomenti", "parametri"),
+    *("Argumente", "Parameter", "参数", "參數", "引数", "аргументы", "параметры"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,7 @@ class JsonEnvelope(ValueHandler):
         """Remember the key of a member."""
         if len(self._containers) == self._depth:
             self._member_key = key
+            self._calls.has_unknown_key |= not self._keys.name_is_key and key not in self._keys.known_keys
             if self._known_keys_only and self._calls.name is None and key not in self._keys.known_keys:
                 self._calls.discard()
 

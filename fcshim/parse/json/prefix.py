@@ -6,8 +6,8 @@ Rule: a bounded number of characters is examined; None means that more text is n
 import functools
 import re
 
-_SPACES = re.compile(r"[ \t\r\n]*+")
-_SPACE = r"[ \t\r\n]{0,64}"
+_SPACES = re.compile(r"[ \t\r\n\ufeff]*+")  # also a byte order mark
+_SPACE = r"[ \t\r\n\ufeff]{0,64}"
 _FENCE = rf"(?:```\w{{0,16}}{_SPACE})?"
 _INTRO_LINE = r"[^\s<{\[`][^\n<{\[`]{0,80}"
 _NEW_LINE = rf"[ \t]{{0,8}}\r?\n{_SPACE}"
@@ -34,7 +34,7 @@ def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool
 
     With `keys`, only an object whose first key is one of them counts.
     """
-    if pos < len(text) and text[pos] not in " \t\r\n{[`":
+    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`":
         return False
     complete = (_object_with_key(keys),) if keys else (_PLAIN, _NEW_LINE_INTRO)
     if any(pattern.match(text, pos) for pattern in complete):

@@ -19,6 +19,7 @@ from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.context import QUOTE_PAIRS
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.leftover import is_last_leftover, leftover_end
 from fcshim.parse.machine.output import Output, PendingCalls, PendingKind
 from fcshim.parse.machine.start_markers import Opening
 
@@ -85,6 +86,17 @@ class CallStates:
         """What happens to the text that the body reader consumes: `keep` while it may be a call or text."""
 
     # Openings.
+
+    def open_at_reply_start(self, pos: int) -> bool:
+        """Open the call whose start marker the prompt ended with, if one begins at `pos`; may wait for more text."""
+        primary = self._primary
+        if primary is None or not primary.prompt_opens or self._output.line.last_char or self._sink.call_count:
+            return False
+        begins = self._sink.begins_with_name(self._cursor.buffer[pos:])
+        self._cursor.wait = begins is None
+        if begins:
+            self.open_body(primary, "", State.IN_TEXT)
+        return begins is not False
 
     def begin(self, opening: Opening, marker: str, start: int) -> int:
         """Open the call or section at `start` in text, pending if it may be quoted or must come last in the reply."""
@@ -172,7 +184,7 @@ class CallStates:
     def close_section(self, tail: str) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
         if self._section is None:
-            return tail
+            return "" if self._cursor.state is State.AFTER_CALL and is_last_leftover(tail) else tail
         is_partial = bool(tail) and self._section.dialect.section_close.startswith(tail)
         self._end_section(self._section, tail if is_partial else "")
         return "" if is_partial else tail
@@ -197,6 +209,8 @@ class CallStates:
             self._output.emit_text("".join(section.raw) + end_marker)
         elif not end_marker:
             self._output.emit_text("".join(section.raw))
+        elif section.return_state is State.IN_TEXT:
+            self._cursor.state = State.AFTER_CALL
 
     def _leave_section(self, section: _CallSection) -> None:
         self._section = None
@@ -332,17 +346,18 @@ class CallStates:
         return pos
 
     def after_call(self, pos: int) -> int:
-        """Drop a duplicate or superfluous end marker after a call, with the white space before it."""
+        """Drop leftover markup after a call, with the white space before it."""
         cursor = self._cursor
         found = _SHORT_SPACE.match(cursor.buffer, pos)
         assert found is not None
         end = found.end()
-        if self._section is None and self._end_markers.max_length:
+        if self._section is None:
             duplicate = self._end_markers.marker_at(cursor.buffer, end)
-            if duplicate:
-                return end + len(duplicate)
+            leftover = leftover_end(cursor.buffer, end) if end < len(cursor.buffer) else None
+            if duplicate or (leftover is not None and leftover > end):
+                return end + len(duplicate) if duplicate else leftover or end
             short = end - pos < _GAP_LIMIT
-            if (end == len(cursor.buffer) and short) or self._end_markers.is_partial(cursor.buffer, end):
+            if (leftover is None and short) or self._end_markers.is_partial(cursor.buffer, end):
                 return cursor.wait_from(pos)
         cursor.state = self.return_state
         return pos

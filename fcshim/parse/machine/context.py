@@ -41,10 +41,13 @@ REASONING_TAGS = (
     ("<|inner_prefix|>", "<|inner_suffix|>"),
     ("<|channel>thought\n", "<channel|>"),
     ("<|channel|>analysis<|message|>", "<|end|>"),
+    ("analysis<|message|>", "<|end|>"),  # the prompt ended with `<|channel|>`
 )
 
 QUOTE_PAIRS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "「": "」"}
 
+BYTE_ORDER_MARK = "\ufeff"
+"""Some runtimes put it at the start of a reply. It is text, and the line begins after it."""
 _HEAD_SIZE = 16
 """Characters of the current line that are kept: enough to recognise indentation or a block quote's `>`."""
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
@@ -75,6 +78,10 @@ class LineContext:
 
     def add(self, text: str) -> None:
         """Add a piece of text."""
+        if not self.last_char and text[0] == BYTE_ORDER_MARK:
+            text = text[1:]
+            if not text:
+                return
         # CommonMark: a code span does not extend past its paragraph.
         if self.open_backticks and _BLANK_LINE.search(text if self.head.strip() else f"\n{self.head}{text}"):
             self.open_backticks.clear()

@@ -12,6 +12,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.leftover import is_last_leftover, leftover_end
 from fcshim.parse.machine.output import Output, PendingCalls
 from fcshim.parse.machine.start_markers import StartMarkers
 
@@ -69,6 +70,9 @@ class PendingCallStates:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):
                 return self._calls.open(*found, pos, State.IN_FENCE)
+            end = self._skip_leftover(pending, pos) if cursor.buffer[pos] != self._code.fence_char else pos
+            if end > pos or cursor.wait:
+                return end
             if pending.accepted and cursor.buffer[pos] == self._code.fence_char:
                 return self._end_fence_of_calls(pending, pos)
         return self._release(pos, State.IN_FENCE)
@@ -96,7 +100,8 @@ class PendingCallStates:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):
                 return self._calls.open(*found, pos, self._calls.return_state)
-        return self._release(pos, self._calls.return_state)
+        end = self._skip_leftover(pending, pos)
+        return end if end > pos or cursor.wait else self._release(pos, self._calls.return_state)
 
     def after_call_in_span(self, pos: int) -> int:
         """Search the end of the open code span or quotation that a call stands in: if it closes, the call is quoted."""
@@ -131,7 +136,7 @@ class PendingCallStates:
         if pending.kind == "span":
             self._accept(0)
             return tail
-        closed = not tail or (pending.kind == "fence" and self._code.closes_at_end(tail))
+        closed = not tail or is_last_leftover(tail) or (pending.kind == "fence" and self._code.closes_at_end(tail))
         if natural and pending.accepted and closed:
             self._output.accept_calls()
         else:
@@ -144,6 +149,15 @@ class PendingCallStates:
         assert found is not None
         pending.add(found[0])
         return found.end()
+
+    def _skip_leftover(self, pending: PendingCalls, pos: int) -> int:
+        """Keep leftover markup after a call with the call, and return its end; `wait` if more text is needed."""
+        may_follow = pending.accepted and pending.size <= self._limits.hold
+        end = leftover_end(self._cursor.buffer, pos) if may_follow else pos
+        if end is None:
+            return self._cursor.wait_from(pos)
+        pending.add(self._cursor.buffer[pos:end])
+        return end
 
     def _release(self, pos: int, state: State) -> int:
         """The calls are quoted: emit them as text, and go on in `state`."""

@@ -11,7 +11,7 @@ import re
 from typing import Literal
 
 from fcshim.parse.machine.calls import CallStates
-from fcshim.parse.machine.context import REASONING_TAGS
+from fcshim.parse.machine.context import BYTE_ORDER_MARK, REASONING_TAGS
 from fcshim.parse.machine.cursor import Cursor, State
 from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.start_markers import Opening, StartMarkers
@@ -19,7 +19,7 @@ from fcshim.parse.markers import marker_set
 
 ReasoningPolicy = Literal["ignore", "recover", "promote"]
 
-_SPACE = re.compile(r"\s*+")
+_SPACE = re.compile(rf"[\s{BYTE_ORDER_MARK}]*+")
 _LOOK_AHEAD = 64
 """Characters at the start of the answer that are compared with tags: the longest tag has 39."""
 
@@ -65,7 +65,7 @@ class ReasoningStates:
         marker = self._start_markers.line_start_marker_at(buffer, pos)
         if marker and self._output.line.at_line_start():
             return self._read_line_start_marker(marker, pos)
-        if ahead:
+        if ahead and not self._calls.open_at_reply_start(pos):
             self._cursor.state = State.IN_TEXT
         return pos
 
