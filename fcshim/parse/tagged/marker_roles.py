@@ -43,6 +43,8 @@ class MarkerRoles:
         self.has_closers = False
         """True where a closing tag of a parameter or call is content: the value must end with its own closing tag."""
         self.is_disordered = False
+        self.opening_end = 0
+        """The end of a doubled opening, which is dropped."""
         """True where an opening is content after a stray closing tag: rather the end of a value, and another one."""
 
     def classify(self, text: str, start: int, marker: str, *, empty: bool, may_end: bool | None) -> MarkerRole | None:
@@ -52,6 +54,7 @@ class MarkerRoles:
         """
         if self._compiled.value_markers.is_partial(text, start):
             return None
+        self.opening_end = 0
         end = start + len(marker)
         at = start + (marker[0] == "\n")
         kind = self._compiled.value_marker_kinds[marker]
@@ -140,17 +143,14 @@ class MarkerRoles:
             return None
         role: MarkerRole | None = "content"
         if found and found.name == self._key and empty:
-            role = "ambiguous" if may_end is None and self._is_doubled(text, found) else "content"
+            role = "ambiguous" if may_end is None else "drop"
+            self.opening_end = found.end
         elif found and self._may_follow(found.name, on_new_line=on_new_line or empty):
             role = self._classify_next(text, found, on_new_line=on_new_line, empty=empty, may_end=may_end)
         if found and role == "content":
             self.is_disordered |= self.stray_closers > 0
             self.open_tags += 1
         return role
-
-    def _is_doubled(self, text: str, found: NamedTag) -> bool:
-        """Say whether content follows the opening, which repeats that of the value."""
-        return not text.startswith(self._compiled.tags.parameter_close, self._compiled.skip_space(text, found.end))
 
     def _may_follow(self, name: str, *, on_new_line: bool) -> bool:
         """Say whether a parameter can follow: the tool has it, and it was not given yet."""
