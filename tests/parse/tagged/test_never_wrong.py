@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from fcshim.events import StopReason
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
+from fcshim.parse.stream import parse
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tags
 from tests.parse.laws import executable, normalise
-from fcshim.parse.stream import parse
 
 Pieces = list[tuple[str, str]]
 """Texts with their roles."""
