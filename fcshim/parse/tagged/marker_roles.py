@@ -177,6 +177,14 @@ class MarkerRoles:
             return None if kind is None else "before" if kind else "content"
         if len(text) < limit and (next_marker is None or self._compiled.value_markers.is_partial(text, at)):
             return None
+        if (
+            next_marker
+            and close != (own := self._compiled.tags.parameter_close)
+            and text.startswith(own, end - len(own))
+        ):
+            kind = self._markup.kind_after_space(text, end)
+            if kind is not False:
+                return kind and "content"  # this value is closed, the other one is not
         ends = next_marker and self._ends_parameter(text, at + (next_marker[0][0] == "\n"), next_marker[0])
         return None if ends is None and next_marker else "before" if ends or on_new_line else "ambiguous"
 
