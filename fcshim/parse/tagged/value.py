@@ -5,7 +5,7 @@ value: if nothing else ends the value later, that marker did, unless the value q
 
 Known limit: the value ends too early at a quoted closing tag if another parameter or the call's end is quoted directly
 after it, without the opening tag of that call. What is left of the value then stands between parameters, where no text
-may stand, so that the call fails.
+may stand, so that the call fails. A call without outer marker has ended by then, and what is left becomes text.
 
 Rule: a value that has two readings is an error.
 """
