@@ -140,7 +140,10 @@ def test_length_keywords_apply_where_they_can_be_expressed(
     assert all(re.search(expected, word) for word in words)
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+CONSTRAINED = {name: row for name, row in DIALECTS.items() if not row.named_by_tools}
+
+
+@pytest.mark.parametrize("name", CONSTRAINED)
 def test_in_every_dialect_the_parsed_argument_matches(name: str) -> None:
     texts = [r"^[A-Z]{3}-\d{4}$", r'^(a"b|c\\d|e<f|g\[h)$', r"^[^x]{4}$"]
     properties = {f"p{at}": {"type": "string", "pattern": text} for at, text in enumerate(texts)}

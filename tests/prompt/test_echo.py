@@ -12,7 +12,7 @@ from fcshim.messages import AssistantMessage, Request, TextPart, Tool, ToolCall,
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.pipeline.shim import prepare_shim
-from fcshim.prompt.escape import BUNDLED
+from fcshim.prompt.escape import escaper_for
 from fcshim.prompt.render import render_calls, render_result
 
 TOOLS = (Tool("look", "", {"type": "object", "properties": {"city": {"type": "string"}}}),)
@@ -44,7 +44,7 @@ def test_an_echoed_marker_is_no_call_and_is_unescaped(dialect: Dialect, data: st
     text = data.draw(st.lists(pieces(dialect), min_size=1, max_size=8).map("".join))
     shim = prepare_shim(Request(model="m", messages=(UserMessage((TextPart(text),)),), tools=TOOLS), dialect=dialect)
     stream = shim.stream()
-    events = [*stream.feed(Text(BUNDLED.escape(text))), *stream.close()]
+    events = [*stream.feed(Text(escaper_for(dialect.for_tools(["look"])).escape(text))), *stream.close()]
 
     assert "".join(event.text for event in events if isinstance(event, Text)) == text
     assert [event for event in events if not isinstance(event, Text)] == [Stop("complete")]

@@ -73,7 +73,9 @@ def test_a_reminder_is_not_parsed_as_a_call(dialect: Dialect) -> None:
 def test_a_malformed_history_is_written_correctly_in_every_dialect(dialect: Dialect) -> None:
     calls = AssistantMessage((), (ToolCall("1", "f", '{"a": "b'), ToolCall("2", "g", "{}")))
     written = write(ASK, calls, ToolMessage("9", text("nine")), ToolMessage("2", text("two")), ASK, dialect=dialect)
-    called = parse(text_of(written[1].content), dialect=dialect, tools=[{"name": "f"}, {"name": "g"}])
+    parameters = {"type": "object", "properties": {MALFORMED: {"type": "string"}}}
+    tools = [{"name": "f", "parameters": parameters}, {"name": "g"}]
+    called = parse(text_of(written[1].content), dialect=dialect, tools=tools)
     ends = [event for event in called if type(event).__name__ == "ToolCallEnd"]
     answers = [
         render_result(dialect, "f", NO_RESULT, is_error=True),

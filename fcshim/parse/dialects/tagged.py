@@ -124,7 +124,6 @@ TELECHAT4 = Dialect(
     ),
     result_open="<tool_response",
     result_close="</tool_response>",
-    markup=("<_bot>", "<_end>"),
     waits=_WAITS,
     templates="tagged",
 )

@@ -43,6 +43,8 @@ class MarkerRoles:
         self.has_closers = False
         """True where a closing tag of a parameter or call is content: the value must end with its own closing tag."""
         self.is_disordered = False
+        self.opening_end = 0
+        """The end of a doubled opening, which is dropped."""
         """True where an opening is content after a stray closing tag: rather the end of a value, and another one."""
 
     def classify(self, text: str, start: int, marker: str, *, empty: bool, may_end: bool | None) -> MarkerRole | None:
@@ -52,6 +54,7 @@ class MarkerRoles:
         """
         if self._compiled.value_markers.is_partial(text, start):
             return None
+        self.opening_end = 0
         end = start + len(marker)
         at = start + (marker[0] == "\n")
         kind = self._compiled.value_marker_kinds[marker]
@@ -140,17 +143,14 @@ class MarkerRoles:
             return None
         role: MarkerRole | None = "content"
         if found and found.name == self._key and empty:
-            role = "ambiguous" if may_end is None and self._is_doubled(text, found) else "content"
+            role = "ambiguous" if may_end is None else "drop"
+            self.opening_end = found.end
         elif found and self._may_follow(found.name, on_new_line=on_new_line or empty):
             role = self._classify_next(text, found, on_new_line=on_new_line, empty=empty, may_end=may_end)
         if found and role == "content":
             self.is_disordered |= self.stray_closers > 0
             self.open_tags += 1
         return role
-
-    def _is_doubled(self, text: str, found: NamedTag) -> bool:
-        """Say whether content follows the opening, which repeats that of the value."""
-        return not text.startswith(self._compiled.tags.parameter_close, self._compiled.skip_space(text, found.end))
 
     def _may_follow(self, name: str, *, on_new_line: bool) -> bool:
         """Say whether a parameter can follow: the tool has it, and it was not given yet."""
@@ -167,26 +167,37 @@ class MarkerRoles:
 
     def _role_before_closer(self, text: str, found: NamedTag, *, on_new_line: bool) -> MarkerRole | None:
         """Decide by the next marker: a closing tag that further content follows shows that the pair is quoted."""
-        limit = found.end + _LOOK_AHEAD
+        limit, own_close = found.end + _LOOK_AHEAD, self._compiled.tags.parameter_close
+        if found.close and found.close != own_close:
+            return self._role_before_other_closer(text, found, own_close)
         next_marker = self._compiled.value_markers.search(text, found.end, limit)
-        at, end = next_marker.span() if next_marker else (limit, limit)
-        close = found.close or self._compiled.tags.parameter_close
-        closer = text.find(close, found.end, min(limit, end + len(close)))
-        if 0 <= closer <= at + 1:
-            kind = self._markup.kind_after_space(text, closer + len(close))
+        if next_marker is None or self._compiled.value_markers.is_partial(text, next_marker.start()):
+            return None if len(text) < limit else "before" if on_new_line else "ambiguous"
+        if self._compiled.value_marker_kinds[next_marker[0]] == "value_close":
+            kind = self._markup.kind_after_space(text, next_marker.end())
             return None if kind is None else "before" if kind else "content"
-        if len(text) < limit and (next_marker is None or self._compiled.value_markers.is_partial(text, at)):
-            return None
-        ends = next_marker and self._ends_parameter(text, at + (next_marker[0][0] == "\n"), next_marker[0])
-        return None if ends is None and next_marker else "before" if ends or on_new_line else "ambiguous"
+        ends = self._ends_parameter(text, found.name, next_marker[0].lstrip("\n"), next_marker.end())
+        return None if ends is None else "before" if ends or on_new_line else "ambiguous"
 
-    def _ends_parameter(self, text: str, at: int, marker: str) -> bool | None:
-        """Say whether the marker can only follow a parameter whose closing tag is missing."""
+    def _role_before_other_closer(self, text: str, found: NamedTag, own_close: str) -> MarkerRole | None:
+        """Decide by which closing tag comes first, where each parameter has its own."""
+        limit = found.end + _LOOK_AHEAD
+        closer, own_closer = (text.find(each, found.end, limit) for each in (found.close, own_close))
+        if closer >= 0 and not 0 <= own_closer < closer:
+            kind = self._markup.kind_after_space(text, closer + len(found.close))
+            return None if kind is None else "before" if kind else "content"
+        if own_closer >= 0:
+            return "content"  # this value is closed, the other one is not
+        return None if len(text) < limit else "ambiguous"
+
+    def _ends_parameter(self, text: str, name: str, marker: str, end: int) -> bool | None:
+        """Say whether the marker before `end` can only follow a parameter whose closing tag is missing."""
         kind = self._compiled.value_marker_kinds[marker]
         if kind == "parameter":
-            found = self._markup.read_parameter(text, at)
-            return None if found is None else bool(found and self._may_follow(found.name, on_new_line=True))
+            found = self._markup.read_parameter(text, end - len(marker))
+            follows = found and found.name != name and self._may_follow(found.name, on_new_line=True)
+            return None if found is None else bool(follows)
         if kind == "call_close":
-            after = self._markup.kind_after_space(text, at + len(marker.removeprefix("\n")))
+            after = self._markup.kind_after_space(text, end)
             return None if after is None else after in {"close", "call", "open"}
         return kind == "close"

@@ -336,9 +336,15 @@ def _read_tag(tag: Tag, text: str, pos: int) -> TagMatch:
     """Read a tag whose head is there; its name may be an attribute where it should follow `=`, and conversely."""
     if tag.name:
         return _read_element(tag, text, pos + len(tag.head))
-    if not tag.attribute and not tag.head.endswith("="):
+    if not tag.attribute and text.startswith(tag.head, pos):
         return _read_name(tag, text, pos + len(tag.head))
-    return read_spelled_tag(replace(tag, head=tag.head.removesuffix("="), attribute=tag.attribute or "name"), text, pos)
+    return read_spelled_tag(tag if tag.attribute else _with_attribute(tag), text, pos)
+
+
+@functools.lru_cache(maxsize=64)
+def _with_attribute(tag: Tag) -> Tag:
+    """Return a tag whose name follows `=` as one whose name is an attribute."""
+    return replace(tag, head=tag.head.removesuffix("="), attribute="name")
 
 
 def _read_element(tag: Tag, text: str, start: int) -> TagMatch:

@@ -5,7 +5,7 @@ value: if nothing else ends the value later, that marker did, unless the value q
 
 Known limit: the value ends too early at a quoted closing tag if another parameter or the call's end is quoted directly
 after it, without the opening tag of that call. What is left of the value then stands between parameters, where no text
-may stand, so that the call fails.
+may stand, so that the call fails. A call without outer marker has ended by then, and what is left becomes text.
 
 Rule: a value that has two readings is an error.
 """
@@ -152,7 +152,7 @@ class TaggedValue:
                 self._end_value(unclosed=True)
                 return start + (marker[0] == "\n")
             case "drop":
-                return end
+                return max(end, self.roles.opening_end)
             case "ambiguous":
                 self._fail_ambiguous()
             case "pause" if self._may_pause and self._pending is None:
@@ -195,11 +195,19 @@ class TaggedValue:
 
     def _end_value(self, *, unclosed: bool = False) -> None:
         """End the value; `unclosed` says that its closing tag is missing."""
+        if unclosed and self._pending is not None:
+            self._end_at_pause(self._pending)
         self._flush()
         if self.roles.is_disordered or (unclosed and self.roles.has_closers):
             self._fail_ambiguous()
         self._write("", last=True)
         self.ended = True
+
+    def _end_at_pause(self, pending: list[str]) -> None:
+        """End an unclosed value at the first of several markers that may have ended the body."""
+        self._pending = None
+        if "".join(pending[1:]).strip():
+            self._fail_ambiguous()
 
     def _fail_ambiguous(self) -> None:
         if self._value is not None:

@@ -84,11 +84,26 @@ HOSTILE = [
     "\n",
     "<",
 ]
+HOSTILE += [
+    "<parameter=n>",
+    "<n>",
+    "<n>1</n>",
+    "<!-- ",
+    "<!-- -->",
+    "<arguments>",
+    "<arguments",
+    "<a ",
+    "</n>",
+    "x<parameter=n>1",
+]
+HOSTILE += ["</parameter></parameter>", "<parameter>n</parameter>", "<parameter=n/>", "<s>", "\n<parameter=n>\n1"]
 HOSTILE += [" ", "</function>\n", "<function=f>\n<parameter=s>", "<tool_call>", "\\", '"', "\t</parameter>\t"]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-@pytest.mark.parametrize("before", [f"{OPEN}<parameter=s>\n", f"{OPEN}<parameter=n>\n", OPEN, "<tool_call>\n", ""])
+@pytest.mark.parametrize(
+    "before", [f"{OPEN}<parameter=s>\n", f"{OPEN}<parameter=n>\n", f"{OPEN}<s>\n", OPEN, "<tool_call>\n", ""]
+)
 def test_work_is_linear(before: str, piece: str) -> None:
     texts = [before + piece * (size // len(piece)) for size in (1_500, 6_000)]
     small, large = (count_instructions(text, "qwen3_xml", TOOLS) for text in texts)

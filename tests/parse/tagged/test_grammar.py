@@ -61,7 +61,8 @@ def _parameters(draw: st.DrawFn, key: str, *, must_close: bool) -> str:
     )
     value = draw(values)
     if "</parameter>" not in closing or "<parameter=z>" in value:  # another reading of the value is possible
-        value = value.replace("</parameter>", "</b>").replace("</function>.", "</b>.")
+        for tag in ("</parameter>", "</function>.", "</tool_call>."):
+            value = value.replace(tag, "</b>.")
     return f"<parameter={key}>" + draw(st.sampled_from(["\n", ""])) + "v" + value + closing + draw(spaces)
 
 
