@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fcshim.constrain.call_template import call_template_of, write_partial_calls
 from fcshim.constrain.calls import grammar_of_calls
-from fcshim.constrain.constraint import constraint_for, constraint_for_rest
+from fcshim.constrain.constraint import constraint_for, constraint_for_rest, dialect_note
 from fcshim.constrain.derivative import MAX_CONTINUATIONS, derivative
 from fcshim.constrain.grammar import (
     ROOT,
@@ -198,7 +198,7 @@ def test_the_rest_of_a_call_is_constrained_to_the_prefix_and_the_schema() -> Non
     assert whole.key != made.key
 
 
-CONSTRAINED = {name: row for name, row in DIALECTS.items() if not row.named_by_tools}
+CONSTRAINED = {name: row for name, row in DIALECTS.items() if not dialect_note(row)}
 
 
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fcshim.constrain.calls import grammar_of_calls
+from fcshim.constrain.constraint import dialect_note
 from fcshim.constrain.grammar import DEFAULT_LIMITS, Grammar, GrammarLimits
 from fcshim.constrain.token_limit import NARROWER_LIMITS, limit_tokens, longest_text
 from fcshim.messages import Tool
@@ -37,7 +38,7 @@ def calls_of(dialect: Dialect, *tools: Tool) -> Grammar:
     return grammar
 
 
-CONSTRAINED = {name: row for name, row in DIALECTS.items() if not row.named_by_tools}
+CONSTRAINED = {name: row for name, row in DIALECTS.items() if not dialect_note(row)}
 
 
 @pytest.mark.parametrize("dialect", CONSTRAINED.values(), ids=CONSTRAINED)

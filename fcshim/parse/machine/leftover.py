@@ -12,7 +12,7 @@ from fcshim.parse.markers import MarkerSet
 END_TOKENS = (
     *("</s>", "<eos>", "<end_of_turn>", "<turn|>", "<_end>"),
     *("<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|eos|>"),
-    *("<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<|observation|>", "<|role_end|>"),
+    *("<|end|>", "<|return|>", "<|call|>", "<|calls|>", "<|flush|>", "<|role_end|>"),
     *("<|message_sep|>", "<|endofassistant|>", "<|end_of_sentence|>", "<|END_OF_TURN_TOKEN|>"),
     *("<｜end▁of▁sentence｜>", "<｜hy_eos｜>", "[EOS]", "[EOT]", "[e~["),
 )
