@@ -98,6 +98,10 @@ class Scope:
     """The number of values before the current one."""
     expects_value: bool = False
     """True after a key."""
+    is_arguments: bool = False
+    """True if it holds the arguments of a call in Python's syntax."""
+    has_keyword: bool = False
+    """True after a key."""
 
     @property
     def expects_key(self) -> bool:
@@ -118,7 +122,7 @@ _CLOSING = frozenset(_CLOSERS.values())
 _QUOTES = {'"': '"', "'": "'", "“": "”", '"""': '"""', "'''": "'''"}
 
 
-class _Follows(enum.Enum):
+class Follows(enum.Enum):
     """What follows a quote."""
 
     NOTHING_FITTING = enum.auto()
@@ -137,15 +141,16 @@ class _Follows(enum.Enum):
     """Another string of an array on the same line, without a comma."""
 
 
-_ENDS = frozenset({_Follows.NEXT, _Follows.END, _Follows.INEXACT_END})
+ENDS = frozenset({Follows.NEXT, Follows.END, Follows.INEXACT_END})
 _SKIPPED = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
-_KEY = re.compile(
+KEY = re.compile(
     r"""(?:(?:[A-Za-z]\w{0,20}\s{1,16}){1,4}(?=["']))?"""
     r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,128})"|'(?P<single>(?:[^'\\]|\\[\s\S]){0,128})'"""
     r"""|“(?P<curly>[^“”]{0,128})”|(?P<word>[\w$][\w$.-]{0,127}))\s{0,64}(?::|=(?!=))"""
     r"""|"(?P<alone>[\w$.-]{1,64})"(?=\s{1,64}(?:["'{\[+.\d-]|(?:true|false|null|True|False|None)\b))"""
 )
-_ARRAY_VALUE = re.compile(r"""["'“{\[(]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b""")
+_QUOTE_RUN = re.compile(r"\"++|'*+")
+ARRAY_VALUE = re.compile(r"""(?:[rRbBfFuU]{1,2})?["']|[“{\[(]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b""")
 _SURPLUS = re.compile(r"[\s}\])`,;.]*+")
 _TOKEN = re.compile(r"""(?P<quote>\"{3,}|'{3,}|["'“])|(?P<word>[\w$][\w$.+-]*+)|(?P<char>[\s\S])""")
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
@@ -161,8 +166,6 @@ class QuoteEscaper:
 
     _skipped: ClassVar[re.Pattern[str]] = _SKIPPED
     """White space and comments."""
-    _expression: ClassVar[re.Pattern[str]] = _CONCATENATION
-    """What stands between two strings of an expression."""
 
     def __init__(self, text: str, scopes: Sequence[Scope], root: Members, call_markers: Sequence[str] = ()) -> None:
         self._text = text
@@ -181,12 +184,14 @@ class QuoteEscaper:
         `quote` opened the string in which the text begins, `at_string_start` if right before the text.
         """
         text, pos = self._text, 0
-        if at_string_start and text.startswith('""') and not text.startswith('"""'):
-            pos = self._read_string('"""', 2)
-        elif quote:
-            pos = self._read_string(quote, 0)
+        if quote:
+            opening = self._opening_quote(quote, -1) if at_string_start else quote
+            pos = self._read_string(opening, len(opening) - len(quote))
         while pos < len(text):
+            inside = bool(self._scopes)
             pos = self._read_token(self._skip(pos))
+            if inside and not self._scopes and self._is_over(pos):
+                break
         if self._has_quotes and self._has_wrong_key:
             raise AmbiguousQuotesError("a key that the tool does not have, and unescaped quotes")
         self._out.append(text[self._copied :])
@@ -197,6 +202,10 @@ class QuoteEscaper:
         found = self._skipped.match(self._text, pos)
         assert found is not None
         return found.end()
+
+    def _is_over(self, _pos: int) -> bool:
+        """Say whether the body ends here, outside all brackets."""
+        return False
 
     # Structure.
 
@@ -234,7 +243,7 @@ class QuoteEscaper:
 
     def _read_word(self, found: re.Match[str]) -> int:
         scope = self._scopes[-1] if self._scopes else None
-        key = _KEY.match(self._text, found.start()) if scope is not None and scope.expects_key else None
+        key = KEY.match(self._text, found.start()) if scope is not None and scope.expects_key else None
         if scope is not None and key is not None:
             self._begin_member(scope, key["word"])
             return key.end()
@@ -244,16 +253,16 @@ class QuoteEscaper:
 
     def _begin_member(self, scope: Scope, key: str) -> None:
         scope.keys.add(key)
-        scope.key, scope.expects_value = key, True
+        scope.key, scope.expects_value, scope.has_keyword = key, True, True
 
     # Strings.
 
     def _read_quoted(self, quotes: str, pos: int) -> int:
         """Read the string that begins at `pos` with `quotes`: one of them, or three and more."""
         scope = self._scopes[-1] if self._scopes else None
-        if scope is not None and scope.expects_key:
+        if scope is not None and self._is_key(scope, pos):
             return self._read_key(scope, quotes[0], pos + 1)
-        quote = self._opening_quote(quotes, pos)
+        quote = self._opening_quote(quotes[0], pos)
         start = pos + len(quote)
         end = self._read_string(quote, start)
         if scope is not None:
@@ -261,15 +270,25 @@ class QuoteEscaper:
             scope.expects_value = False
         return end
 
-    def _opening_quote(self, quotes: str, pos: int) -> str:
-        """Return the quote or the triple quote that opens a string: after more than three, either may be meant."""
-        triple = quotes[:3]
-        if len(quotes) in {1, 3, 6}:
-            return triple
+    def _is_key(self, scope: Scope, _pos: int) -> bool:
+        """Say whether a string that begins here is a key."""
+        return scope.expects_key
+
+    def _opening_quote(self, quote: str, pos: int) -> str:
+        """Return the quote or the triple quote that opens a string at `pos`, which may be before the text.
+
+        After more than three quotes, either may be meant.
+        """
+        found = _QUOTE_RUN.match(self._text, pos + 1)
+        assert found is not None
+        count = 1 + (found.end() - pos - 1 if found[0].startswith(quote) else 0)
+        triple = quote * 3
+        if count in {1, 2, 3, 6}:
+            return triple if count > 2 else quote
         end = next(self._quotes(triple, pos + 3), None)
-        if end is not None and self._follows(end + 3) in _ENDS:
+        if end is not None and self.follows(end + 3) in ENDS:
             raise AmbiguousQuotesError("a string in triple quotes, or one that begins with quotes")
-        return quotes[0]
+        return quote
 
     def _read_key(self, scope: Scope, quote: str, start: int) -> int:
         end = next(self._quotes(_QUOTES[quote], start), None)
@@ -307,18 +326,22 @@ class QuoteEscaper:
         first = next(quotes, None)
         if first is None:
             raise AmbiguousQuotesError("a string is not closed", unclosed=True)
-        follows = self._follows(first + len(quote))
-        if follows in _ENDS:
+        follows = self.follows(first + len(quote))
+        if follows in ENDS or self._is_continued(first + len(quote)):
             return [], first
-        if follows is _Follows.WRONG_KEY:
+        if follows is Follows.WRONG_KEY:
             self._has_wrong_key = True
             return [], first
         return self._find_later_end(quote, [first, *quotes])
 
+    def _is_continued(self, _end: int) -> bool:
+        """Say whether another string continues the one that the quote ends."""
+        return False
+
     def _find_later_end(self, quote: str, quotes: list[int]) -> tuple[list[int], int]:
         candidates = _EndCandidates()
         for number, at in enumerate(quotes):
-            candidates.add(number, self._follows(at + len(quote)))
+            candidates.add(number, self.follows(at + len(quote)))
             if quote != "'" or _APOSTROPHE.match(self._text, at) is None:
                 candidates.unpaired = not candidates.unpaired
         end = candidates.choose()
@@ -338,8 +361,13 @@ class QuoteEscaper:
                 raise AmbiguousQuotesError("a string with an unpaired quote and an open brace")
             return
         gaps = [text[inner[at] + len(quote) : inner[at + 1]] for at in range(0, len(inner), 2)]
-        if all(map(self._expression.fullmatch, gaps)) and _is_balanced("".join(gaps)):
+        balanced = _is_balanced("".join(gaps)) or self.follows(end + len(quote)) is Follows.INEXACT_END
+        if balanced and all(map(self._is_expression, gaps)):
             raise AmbiguousQuotesError("an expression, or a string with unescaped quotes")
+
+    def _is_expression(self, gap: str) -> bool:
+        """Say whether this may stand between two strings of an expression."""
+        return _CONCATENATION.fullmatch(gap) is not None
 
     def _closing_braces(self, pos: int) -> int:
         """Return the number of closing braces at the end of the body, if nothing else follows."""
@@ -348,7 +376,7 @@ class QuoteEscaper:
 
     # What follows a string.
 
-    def _follows(self, pos: int) -> _Follows:
+    def follows(self, pos: int) -> Follows:
         """Say what follows the quote before `pos`."""
         self._examined += 1
         if self._examined > _MAX_EXAMINED:
@@ -362,7 +390,7 @@ class QuoteEscaper:
             if char and char in _CLOSING and depth:
                 if char != scopes[depth - 1].closer:
                     if after_comma or depth < 2 or char != scopes[depth - 2].closer:
-                        return _Follows.NOTHING_FITTING
+                        return Follows.NOTHING_FITTING
                     depth, exact = depth - 1, False
                 depth -= 1
                 after_comma = False
@@ -373,41 +401,43 @@ class QuoteEscaper:
             elif char:
                 return self._follows_body(pos, exact=exact)
             elif depth and comment:
-                return _Follows.COMMENT
+                return Follows.COMMENT
             else:
-                return _Follows.END if exact and not depth else _Follows.INEXACT_END
+                return Follows.END if exact and not depth else Follows.INEXACT_END
             pos += 1
 
-    def _follows_in(self, scope: Scope, pos: int, *, after_comma: bool) -> _Follows:
+    def _follows_in(self, scope: Scope, pos: int, *, after_comma: bool) -> Follows:
         """Say what follows in a bracket that stays open, after a comma or without one."""
         text = self._text
         if not after_comma and not text[pos - 1].isspace():
-            return _Follows.NOTHING_FITTING
+            return Follows.NOTHING_FITTING
         if scope.keyed:
-            key = _KEY.match(text, pos)
-            return _Follows.NOTHING_FITTING if key is None else _follows_key(scope, key, after_comma=after_comma)
-        if _ARRAY_VALUE.match(text, pos) is None or (scope.members.holds_calls and text[pos] != "{"):
-            return _Follows.NOTHING_FITTING
+            key = KEY.match(text, pos)
+            return Follows.NOTHING_FITTING if key is None else follows_key(scope, key, after_comma=after_comma)
+        if ARRAY_VALUE.match(text, pos) is None or (scope.members.holds_calls and text[pos] != "{"):
+            return Follows.NOTHING_FITTING
         if not after_comma and text[pos] in "\"'" and text[pos - 1] != "\n":
-            return _Follows.NO_COMMA
+            return Follows.NO_COMMA
         if text[pos] == "{":
-            key = _KEY.match(text, self._skip(pos + 1))
-            if key is not None and scope.members.item(0).lists_member(_written(key)) is False:
-                return _Follows.WRONG_KEY
-        return _Follows.NEXT
+            key = KEY.match(text, self._skip(pos + 1))
+            if key is not None and scope.members.item(0).lists_member(written_key(key)) is False:
+                return Follows.WRONG_KEY
+        return Follows.NEXT
 
-    def _follows_body(self, pos: int, *, exact: bool) -> _Follows:
+    def _follows_body(self, pos: int, *, exact: bool) -> Follows:
         """Say what follows after the last closing bracket."""
         found = _SURPLUS.match(self._text, pos)
         assert found is not None
         end = found.end()
         if end == len(self._text):
             surplus = any(char in _CLOSING for char in found[0])
-            return _Follows.END if exact and not surplus else _Follows.INEXACT_END
+            return Follows.END if exact and not surplus else Follows.INEXACT_END
         if self._text[end] != "{":
-            return _Follows.NOTHING_FITTING
-        key = _KEY.match(self._text, self._skip(end + 1))
-        return _Follows.NEXT if key is not None and self._root.lists_member(_written(key)) else _Follows.NOTHING_FITTING
+            return Follows.NOTHING_FITTING
+        key = KEY.match(self._text, self._skip(end + 1))
+        return (
+            Follows.NEXT if key is not None and self._root.lists_member(written_key(key)) else Follows.NOTHING_FITTING
+        )
 
 
 class _EndCandidates:
@@ -418,21 +448,21 @@ class _EndCandidates:
         """True after an odd number of quotes."""
         self._end = -1
         self._end_unpaired = False
-        self._end_follows = _Follows.NOTHING_FITTING
+        self._end_follows = Follows.NOTHING_FITTING
         self._has_wrong_key = self._has_unpaired_wrong_key = self._has_comment = False
 
-    def add(self, number: int, follows: _Follows) -> None:
+    def add(self, number: int, follows: Follows) -> None:
         """Add the quote with this number; raises `AmbiguousQuotesError` if both of two may end the string."""
-        if follows in _ENDS:
+        if follows in ENDS:
             if self._end < 0:
                 self._end, self._end_unpaired, self._end_follows = number, self.unpaired, follows
             elif self.unpaired is not self._end_unpaired:
                 raise AmbiguousQuotesError("a string with unescaped quotes may end at two places")
         elif self._end >= 0:
             return
-        elif follows is _Follows.COMMENT:
+        elif follows is Follows.COMMENT:
             self._has_comment = True
-        elif follows is not _Follows.NOTHING_FITTING:
+        elif follows is not Follows.NOTHING_FITTING:
             self._has_wrong_key = self._has_wrong_key or not self.unpaired
             self._has_unpaired_wrong_key = self._has_unpaired_wrong_key or self.unpaired
 
@@ -444,20 +474,22 @@ class _EndCandidates:
             raise AmbiguousQuotesError(
                 "a string with unescaped quotes may end before a key that the tool does not have"
             )
-        if self._end_follows is _Follows.INEXACT_END and (self._end_unpaired or self._has_comment):
+        if self._end_follows is Follows.INEXACT_END and (self._end_unpaired or self._has_comment):
             raise AmbiguousQuotesError("a string with unescaped quotes, and brackets missing or left over")
         return self._end
 
 
-def _follows_key(scope: Scope, key: re.Match[str], *, after_comma: bool) -> _Follows:
+def follows_key(scope: Scope, key: re.Match[str], *, after_comma: bool) -> Follows:
+    """Say whether a key that follows a value can come there."""
     if not after_comma and key["word"] is not None:
-        return _Follows.NOTHING_FITTING
-    written = _written(key)
+        return Follows.NOTHING_FITTING
+    written = written_key(key)
     wrong = written in scope.keys or scope.members.lists_member(written) is False
-    return _Follows.WRONG_KEY if wrong else _Follows.NEXT
+    return Follows.WRONG_KEY if wrong else Follows.NEXT
 
 
-def _written(key: re.Match[str]) -> str:
+def written_key(key: re.Match[str]) -> str:
+    """Return the key that `KEY` matched."""
     return next(text for text in key.groups() if text is not None)
 
 

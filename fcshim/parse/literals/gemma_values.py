@@ -93,7 +93,7 @@ class GemmaValues(LiteralValues):
         """Make the reader of a string in ordinary quotes."""
         bracket = self.brackets[-1]
         syntax = python_string_syntax("", quote, self._end_markers, self._dialect.quote)
-        return PythonString(syntax, bracket.closing_brackets, self._limits, may_be_key=bracket.expects_key)
+        return PythonString(syntax, self._string_context(bracket), self._limits)
 
     # Words.
 

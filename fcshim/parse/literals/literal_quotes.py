@@ -4,40 +4,178 @@ Rule: the rules of `quote_escaping`, with the syntax of keyword arguments, of ca
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from fcshim.parse.arguments.quote_escaping import ANYTHING, AmbiguousQuotesError, Follows, Members, QuoteEscaper, Scope
+from fcshim.parse.arguments.quote_escaping import (
+    ANYTHING,
+    ARRAY_VALUE,
+    KEY,
+    AmbiguousQuotesError,
+    Follows,
+    Members,
+    QuoteEscaper,
+    Scope,
+    follows_key,
+)
+from fcshim.parse.literals.brackets import ARGUMENTS, BRACE, DICT, SPREAD, OpenBracket
 
 _SKIPPED = re.compile(r"(?:\s++|\#[^\n]*+)*+")
 _PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
-_RAW_PREFIX = re.compile(r"(?i:r[bf]?|[bf]r)[\"']")
-_ARGUMENT = re.compile(r"([^\W\d][\w-]{0,127})\s{0,64}[=:](?!=)")
-_SPREAD = re.compile(r"\*\*\s{0,16}\{")
-_CALL = re.compile(r"(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}([({])")
-_CALL_NAME = re.compile(r"([^\W\d][\w.-]{0,255})[ \t]{0,16}\Z")
-_SEPARATOR = re.compile(r"[\s,;)\]}]*+")
+_STRING = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])?[\"']")
+_CALL = re.compile(r"(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}[({]")
+_QUOTE = re.compile(r"[\"']")
+_SEPARATOR = re.compile(r"[\s,;)\]}`]*+")
 _KEYWORD = r"(?:if|for|in|not|or|and|is|else)"
-_EXPRESSION = re.compile(
-    rf"(?:\s*(?:[+%<>\[]|[=!]=|\*\s*\w|\.\s*\w+\s*\()|\s+{_KEYWORD}\s)"
-    rf"(?:[\s\S]*(?:[+%*<>(\[,=:]|\s{_KEYWORD}\s|[\s(,\[][rRbBfFuU]{{1,2}}))?\s*|\s*"
-)
-"""What stands between two strings of an expression, or of an argument that is one."""
+_OPERATOR = rf"(?:\s*(?:[-+*/%@&|^<>(\[\"']|[=!]=|\.\s*[^\W\d])|\s*{_KEYWORD}\b"
+_OPERAND = rf"(?:[\s\S]*(?:[-+*/%@&|^<>(\[{{,=:\"']|\b{_KEYWORD}|\W[rRbBfFuU]{{1,2}}))?\s*|\s*[rRbBfFuU]{{0,2}}"
+_EXPRESSION = re.compile(rf"{_OPERATOR}|\s*,\s*[^\W\d]\w*\s*=){_OPERAND}")
+"""What stands between two strings of an expression, or of an argument that is one and the next argument."""
+_ITEMS = re.compile(rf"{_OPERATOR}|\s*[,:]){_OPERAND}")
+"""The same in an array or a dict."""
+
+
+class CallListMembers(Members):
+    """What may stand in a list of calls: calls."""
+
+    holds_calls = True
+
+
+_CALL_LIST = CallListMembers()
+
+
+def open_scopes(
+    brackets: Sequence[OpenBracket], arguments: Members, names: set[str], *, seen_keyword: bool
+) -> list[Scope]:
+    """Return the scopes of the open brackets of a call; `names` are the arguments that were read.
+
+    After a keyword (`seen_keyword`) no argument without a name may follow.
+    """
+    enclosing = [Scope(closer, _CALL_LIST, keyed=False) for closer in reversed(brackets[0].closing_brackets[1:])]
+    scopes = enclosing + [_scope(bracket, arguments, names) for bracket in brackets]
+    scopes[len(enclosing)].has_keyword = seen_keyword
+    return scopes
+
+
+def _scope(bracket: OpenBracket, arguments: Members, names: set[str]) -> Scope:
+    if bracket.kind is ARGUMENTS or bracket.kind is SPREAD:
+        return Scope(bracket.closer, arguments, keyed=True, keys=set(names), is_arguments=bracket.kind is ARGUMENTS)
+    return Scope(bracket.closer, ANYTHING, keyed=bracket.kind is DICT or bracket.kind is BRACE)
 
 
 class LiteralQuoteEscaper(QuoteEscaper):
-    """Escapes the quotes inside the strings of one text; `token` is a quote that is never content of a string."""
+    """Escapes the quotes inside the strings of one text.
+
+    `arguments_of` returns what may stand in the arguments of a tool, None if it is not offered. Between two `token`s,
+    if there is such a token, stands a string whose quotes are content.
+    """
 
     _skipped: ClassVar[re.Pattern[str]] = _SKIPPED
-    _expression: ClassVar[re.Pattern[str]] = _EXPRESSION
 
-    def __init__(self, text: str, scopes: list[Scope], arguments_of: Callable[[str], Members | None], token: str) -> None:
-        super().__init__(text, scopes, ANYTHING)
+    def __init__(
+        self, text: str, scopes: Sequence[Scope], arguments_of: Callable[[str], Members | None], token: str = ""
+    ) -> None:
+        super().__init__(text, scopes, _CALL_LIST)
         self._arguments_of = arguments_of
         self._token = token
         self._is_raw = False
+        self._name = ""
+        """The word that was read last."""
 
-    def escape_from_string(self, quote: str, *, is_raw: bool) -> str:
+    def escape_from_string(self, quote: str, *, is_raw: bool, at_string_start: bool) -> str:
         """Return the text, which begins inside a string that `quote` opened, with inner quotes escaped."""
         self._is_raw = is_raw
-        return self.escape(quote)
+        return self.escape(quote, at_string_start=at_string_start)
+
+    # Structure.
+
+    def _read_token(self, pos: int) -> int:
+        if self._token and self._text.startswith(self._token, pos):
+            end = self._text.find(self._token, pos + len(self._token))
+            return len(self._text) if end < 0 else end + len(self._token)
+        return super()._read_token(pos)
+
+    def _read_char(self, char: str) -> None:
+        outside = not self._scopes or self._scopes[-1].members.holds_calls
+        if outside and char in "({":
+            members = self._arguments_of(self._name) or ANYTHING
+            self._scopes.append(Scope(")" if char == "(" else "}", members, keyed=True, is_arguments=True))
+        else:
+            super()._read_char(char)
+
+    def _read_word(self, found: re.Match[str]) -> int:
+        prefix = _PREFIX.match(self._text, found.start())
+        if prefix is not None and prefix.end() == found.end():
+            self._is_raw = "r" in prefix[0].lower()
+            return found.end()
+        self._name = found["word"]
+        return super()._read_word(found)
+
+    def _is_key(self, scope: Scope, pos: int) -> bool:
+        return scope.expects_key and KEY.match(self._text, pos) is not None
+
+    def _read_quoted(self, quotes: str, pos: int) -> int:
+        end = super()._read_quoted(quotes, pos)
+        self._is_raw = False
+        if self._scopes and self._is_continued(end):
+            self._scopes[-1].expects_value = True
+        return end
+
+    def _is_continued(self, end: int) -> bool:
+        """Say whether a string follows on another line: Python joins the two.
+
+        On the same line the quotes may be content: `"print(" ")"`.
+        """
+        after = self._skip(end)
+        return "\n" in self._text[end:after] and _STRING.match(self._text, after) is not None
+
+    def _is_expression(self, gap: str) -> bool:
+        in_call = not self._scopes or self._scopes[-1].is_arguments
+        return (_EXPRESSION if in_call else _ITEMS).fullmatch(gap) is not None
+
+    def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
+        super()._check_content(quote, start, end, inner)
+        if self._is_raw:
+            raise AmbiguousQuotesError("unescaped quotes in a raw string")
+
+    # What follows a string.
+
+    def _follows_in(self, scope: Scope, pos: int, *, after_comma: bool) -> Follows:
+        if scope.members.holds_calls:
+            return self._follows_call(pos)
+        if not after_comma:
+            return Follows.NOTHING_FITTING
+        if not scope.is_arguments:
+            return super()._follows_in(scope, pos, after_comma=True)
+        key = KEY.match(self._text, pos)
+        if key is not None:
+            return follows_key(scope, key, after_comma=True)
+        if self._token and self._text.startswith(self._token, pos):
+            return Follows.NEXT
+        is_value = self._text.startswith("**{", pos) or (not scope.has_keyword and ARRAY_VALUE.match(self._text, pos))
+        return Follows.NEXT if is_value else Follows.NOTHING_FITTING
+
+    def _follows_end(self, pos: int, end: int, *, exact: bool) -> Follows:
+        """Say what follows after the brackets at `pos` and the separators up to `end`: another call, or text."""
+        text = self._text
+        if exact and text[pos - 1].isspace() and _QUOTE.search(text, end) is None:
+            return Follows.END
+        return self._follows_call(end)
+
+    def _is_over(self, pos: int) -> bool:
+        found = _SEPARATOR.match(self._text, pos)
+        assert found is not None
+        return self._follows_call(found.end()) is not Follows.NEXT
+
+    def _follows_call(self, pos: int) -> Follows:
+        found = _CALL.match(self._text, pos)
+        offered = found is not None and self._arguments_of(found[1]) is not None
+        return Follows.NEXT if offered else Follows.NOTHING_FITTING
+
+    def _follows_body(self, pos: int, *, exact: bool) -> Follows:
+        found = _SEPARATOR.match(self._text, pos)
+        assert found is not None
+        if found.end() < len(self._text):
+            return self._follows_end(pos, found.end(), exact=exact)
+        surplus = any(char in ")]}" for char in found[0])
+        return Follows.END if exact and not surplus else Follows.INEXACT_END
