@@ -360,12 +360,18 @@ class QuoteEscaper:
             if closers and content.count("{") - content.count("}") in {closers, closers - (not start and closers > 1)}:
                 raise AmbiguousQuotesError("a string with an unpaired quote and an open brace")
             return
-        gaps = [text[inner[at] + len(quote) : inner[at + 1]] for at in range(0, len(inner), 2)]
+        bounds = [start, *(at + len(quote) for at in inner)], [*inner, end]
+        pieces = [text[begin:stop] for begin, stop in zip(*bounds, strict=True)]
+        strings, gaps = pieces[::2], pieces[1::2]
         balanced = _is_balanced("".join(gaps)) or self.follows(end + len(quote)) is Follows.INEXACT_END
-        if balanced and all(map(self._is_expression, gaps)):
+        if balanced and all(map(self._may_be_string, strings)) and all(map(self._is_gap, gaps)):
             raise AmbiguousQuotesError("an expression, or a string with unescaped quotes")
 
-    def _is_expression(self, gap: str) -> bool:
+    def _may_be_string(self, _content: str) -> bool:
+        """Say whether this may stand between the quotes of a string."""
+        return True
+
+    def _is_gap(self, gap: str) -> bool:
         """Say whether this may stand between two strings of an expression."""
         return _CONCATENATION.fullmatch(gap) is not None
 

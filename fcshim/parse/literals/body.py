@@ -144,6 +144,7 @@ class LiteralBody(BodyReader):
         if string.syntax.fullmatch_json_content(text) is None:
             if string.syntax.fullmatch_content(text) is None:
                 return False
+            string.multiline = string.multiline or "\n" in text
             text = json_escape(text)
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 

@@ -23,12 +23,17 @@ from fcshim.parse.literals.brackets import ARGUMENTS, BRACE, DICT, SPREAD, OpenB
 _SKIPPED = re.compile(r"(?:\s++|\#[^\n]*+)*+")
 _PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
 _STRING = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])?[\"']")
+_STRING_KEY = re.compile(
+    r"""(?:[rRbBfFuU]{1,2})?(?:\"\"\"[\s\S]{0,1024}?\"\"\"|'''[\s\S]{0,1024}?'''"""
+    r"""|"(?:[^"\\]|\\[\s\S]){0,1024}"|'(?:[^'\\]|\\[\s\S]){0,1024}')\s{0,64}:"""
+)
+"""A key in any spelling of a string."""
 _CALL = re.compile(r"(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}[({]")
 _QUOTE = re.compile(r"[\"']")
 _SEPARATOR = re.compile(r"[\s,;)\]}`]*+")
 _KEYWORD = r"(?:if|for|in|not|or|and|is|else)"
 _OPERATOR = rf"(?:\s*(?:[-+*/%@&|^<>(\[\"']|[=!]=|\.\s*[^\W\d])|\s*{_KEYWORD}\b"
-_OPERAND = rf"(?:[\s\S]*(?:[-+*/%@&|^<>(\[{{,=:\"']|\b{_KEYWORD}|\W[rRbBfFuU]{{1,2}}))?\s*|\s*[rRbBfFuU]{{0,2}}"
+_OPERAND = rf"(?:[\s\S]*(?:[-+*/%@&|^<>(\[{{,=:\"']|\b{_KEYWORD}|\W[rRfFuU]{{1,2}}))?\s*|\s*[rRfFuU]{{0,2}}"
 _EXPRESSION = re.compile(rf"{_OPERATOR}|\s*,\s*[^\W\d]\w*\s*=){_OPERAND}")
 """What stands between two strings of an expression, or of an argument that is one and the next argument."""
 _ITEMS = re.compile(rf"{_OPERATOR}|\s*[,:]){_OPERAND}")
@@ -78,13 +83,16 @@ class LiteralQuoteEscaper(QuoteEscaper):
         super().__init__(text, scopes, _CALL_LIST)
         self._arguments_of = arguments_of
         self._token = token
-        self._is_raw = False
+        self._is_raw = self._multiline = False
         self._name = ""
         """The word that was read last."""
 
-    def escape_from_string(self, quote: str, *, is_raw: bool, at_string_start: bool) -> str:
-        """Return the text, which begins inside a string that `quote` opened, with inner quotes escaped."""
-        self._is_raw = is_raw
+    def escape_from_string(self, quote: str, *, is_raw: bool, at_string_start: bool, multiline: bool) -> str:
+        """Return the text, which begins inside a string that `quote` opened, with inner quotes escaped.
+
+        `multiline` says that a line break precedes the text in that string.
+        """
+        self._is_raw, self._multiline = is_raw, multiline
         return self.escape(quote, at_string_start=at_string_start)
 
     # Structure.
@@ -115,6 +123,7 @@ class LiteralQuoteEscaper(QuoteEscaper):
         return scope.expects_key and KEY.match(self._text, pos) is not None
 
     def _read_quoted(self, quotes: str, pos: int) -> int:
+        self._multiline = False
         end = super()._read_quoted(quotes, pos)
         self._is_raw = False
         if self._scopes and self._is_continued(end):
@@ -129,7 +138,13 @@ class LiteralQuoteEscaper(QuoteEscaper):
         after = self._skip(end)
         return "\n" in self._text[end:after] and _STRING.match(self._text, after) is not None
 
-    def _is_expression(self, gap: str) -> bool:
+    def _may_be_string(self, content: str) -> bool:
+        """Say whether this may stand between single quotes: Python admits no line breaks there."""
+        return not self._multiline and "\n" not in content
+
+    def _is_gap(self, gap: str) -> bool:
+        if self._token:
+            return super()._is_gap(gap)
         in_call = not self._scopes or self._scopes[-1].is_arguments
         return (_EXPRESSION if in_call else _ITEMS).fullmatch(gap) is not None
 
@@ -146,7 +161,9 @@ class LiteralQuoteEscaper(QuoteEscaper):
         if not after_comma:
             return Follows.NOTHING_FITTING
         if not scope.is_arguments:
-            return super()._follows_in(scope, pos, after_comma=True)
+            follows = super()._follows_in(scope, pos, after_comma=True)
+            is_key = scope.keyed and follows is Follows.NOTHING_FITTING and _STRING_KEY.match(self._text, pos)
+            return Follows.NEXT if is_key else follows
         key = KEY.match(self._text, pos)
         if key is not None:
             return follows_key(scope, key, after_comma=True)

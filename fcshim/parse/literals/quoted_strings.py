@@ -42,6 +42,8 @@ class QuotedString:
     wait = False
     defect = ""
     """Why the string cannot be read; empty while it can."""
+    multiline = False
+    """True if a line break was read."""
     doubtful = False
     """True before a quote that may end the string or be content: the end of the body decides."""
     _marker = ""

@@ -167,7 +167,7 @@ class LiteralValues(ABC):
         assert isinstance(string, PythonString)
         syntax = string.syntax
         return self._make_escaper(text).escape_from_string(
-            syntax.quote, is_raw=syntax.is_raw, at_string_start=string.at_start
+            syntax.quote, is_raw=syntax.is_raw, at_string_start=string.at_start, multiline=string.multiline
         )
 
     def mark_escaped(self) -> None:
@@ -412,7 +412,8 @@ class LiteralValues(ABC):
     def _put_argument_name(self, key: str) -> None:
         """Write the name of an argument; the first one starts the call."""
         bracket = self.brackets[0]
-        self._seen_names.add(key)
+        if not self._progress.discarding:
+            self._seen_names.add(key)
         self._call.is_certain = True
         self._call.start()
         if not bracket.count:
