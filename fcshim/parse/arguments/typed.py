@@ -15,7 +15,7 @@ from fcshim.parse.arguments.buffering import NO_HANDLER, CommitBuffer, LimitErro
 from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
-from fcshim.schema.coerce import coerce
+from fcshim.schema.coerce import coerce, is_misgrouped
 from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.node import kind_of
 
@@ -229,6 +229,8 @@ class TypedArguments(ValueHandler):
         value = json.loads(raw)
         found = coerce(expectation, value, raw)
         if found is None:
+            if is_misgrouped(expectation, value):
+                self._sink.reject(f"{raw[:40]} is no number")
             if not expectation.admits(kind_of(value), value):
                 self._on_schema_mismatch()
             return raw

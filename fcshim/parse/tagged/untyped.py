@@ -71,7 +71,7 @@ class UntypedValue:
             self._writer.write('"')
         elif self._mode == "collect":
             text = "".join(self._parts)
-            self._writer.write_literal(read_untyped_text(self._expected, text), text, self._path)
+            self._writer.write_literal(read_untyped_text(self._expected, text), text, self._path, self._expected)
 
     def _begin_text(self) -> None:
         self._mode = "text"
