@@ -135,8 +135,10 @@ class Follows(enum.Enum):
     """Exactly the closing brackets that are open, and the end of the body or the next call."""
     INEXACT_END = enum.auto()
     """The end of the body, with brackets missing or left over."""
+    END_AFTER_COMMENT = enum.auto()
+    """One of the ends, after a comment with quotes."""
     COMMENT = enum.auto()
-    """A comment up to the end of the body, in which the closing brackets may stand."""
+    """A comment with quotes, up to the end of the body: the string may end in it."""
     NO_COMMA = enum.auto()
     """Another string of an array on the same line, without a comma."""
 
@@ -149,6 +151,8 @@ KEY = re.compile(
     r"""|“(?P<curly>[^“”]{0,128})”|(?P<word>[\w$][\w$.-]{0,127}))\s{0,64}(?::|=(?!=))"""
     r"""|"(?P<alone>[\w$.-]{1,64})"(?=\s{1,64}(?:["'{\[+.\d-]|(?:true|false|null|True|False|None)\b))"""
 )
+_QUOTE = re.compile(r"[\"']")
+_COMMENT_LIKE_STRING = re.compile(r"[\"']\s*(?:[,}\])]|\Z)")
 _QUOTE_RUN = re.compile(r"\"++|'*+")
 ARRAY_VALUE = re.compile(r"""(?:[rRbBfFuU]{1,2})?["']|[“{\[(]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b""")
 _SURPLUS = re.compile(r"[\s}\])`,;.]*+")
@@ -177,6 +181,10 @@ class QuoteEscaper:
         self._examined = 0
         self._has_wrong_key = any(scope.has_wrong_key() for scope in scopes)
         self._has_quotes = False
+        self._comment_end = -1
+        """The end of the last comment with quotes that was skipped after a quote; negative if there is none."""
+        self._after_string = True
+        """True after a string and closing brackets, where a comment may be content of the string."""
 
     def escape(self, quote: str = "", *, at_string_start: bool = False) -> str:
         """Return the text with its strings' inner quotes escaped.
@@ -188,8 +196,11 @@ class QuoteEscaper:
             opening = self._opening_quote(quote, -1) if at_string_start else quote
             pos = self._read_string(opening, len(opening) - len(quote))
         while pos < len(text):
-            inside = bool(self._scopes)
-            pos = self._read_token(self._skip(pos))
+            inside, start = bool(self._scopes), pos
+            pos = self._skip(pos)
+            if self._after_string and _COMMENT_LIKE_STRING.search(self._text, start, pos):
+                raise AmbiguousQuotesError("a comment, or the end of a string with unescaped quotes")
+            pos = self._read_token(pos)
             if inside and not self._scopes and self._is_over(pos):
                 break
         if self._has_quotes and self._has_wrong_key:
@@ -221,6 +232,7 @@ class QuoteEscaper:
         return found.end()
 
     def _read_char(self, char: str) -> None:
+        self._after_string = self._after_string and char in "}])"
         scope = self._scopes[-1] if self._scopes else None
         if char in _CLOSERS:
             members = self._root if scope is None else scope.inner_members()
@@ -249,6 +261,7 @@ class QuoteEscaper:
             return key.end()
         if scope is not None:
             scope.expects_value = False
+        self._after_string = False
         return found.end()
 
     def _begin_member(self, scope: Scope, key: str) -> None:
@@ -311,6 +324,7 @@ class QuoteEscaper:
         if inner:
             self._check_content(closing, start, end, inner)
         self._write_string(end, inner)
+        self._after_string = True
         return end + len(closing)
 
     def _write_string(self, end: int, inner: list[int]) -> None:
@@ -339,9 +353,15 @@ class QuoteEscaper:
         return False
 
     def _find_later_end(self, quote: str, quotes: list[int]) -> tuple[list[int], int]:
-        candidates = _EndCandidates()
+        candidates = _EndCandidates(is_triple=len(quote) == 3)
+        comment_end = -1
         for number, at in enumerate(quotes):
-            candidates.add(number, self.follows(at + len(quote)))
+            follows = self.follows(at + len(quote))
+            if follows in ENDS and at < comment_end:
+                raise AmbiguousQuotesError("a string with unescaped quotes may end in a comment")
+            if follows is Follows.END_AFTER_COMMENT:
+                comment_end, follows = self._comment_end, Follows.NEXT
+            candidates.add(number, follows)
             if quote != "'" or _APOSTROPHE.match(self._text, at) is None:
                 candidates.unpaired = not candidates.unpaired
         end = candidates.choose()
@@ -387,11 +407,17 @@ class QuoteEscaper:
         self._examined += 1
         if self._examined > _MAX_EXAMINED:
             raise AmbiguousQuotesError("too many quotes")
+        self._comment_end = -1
+        found = self._find_follows(pos)
+        return Follows.END_AFTER_COMMENT if self._comment_end >= 0 and found in ENDS else found
+
+    def _find_follows(self, pos: int) -> Follows:
         text, scopes = self._text, self._scopes
         depth, exact, after_comma, comment = len(scopes), True, False, False
         while True:
             start, pos = pos, self._skip(pos)
-            comment = comment or (not text[start:pos].isspace() and pos > start)
+            if _QUOTE.search(text, start, pos) is not None:
+                comment, self._comment_end = True, pos
             char = text[pos : pos + 1]
             if char and char in _CLOSING and depth:
                 if char != scopes[depth - 1].closer:
@@ -449,7 +475,8 @@ class QuoteEscaper:
 class _EndCandidates:
     """The quotes that may end a string which contains quotes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_triple: bool) -> None:
+        self._is_triple = is_triple
         self.unpaired = False
         """True after an odd number of quotes."""
         self._end = -1
@@ -476,6 +503,8 @@ class _EndCandidates:
         """Return the number of the quote that ends the string. Raises `AmbiguousQuotesError`."""
         if self._end < 0:
             raise AmbiguousQuotesError("a string is not closed", unclosed=True)
+        if self._is_triple and self._end_unpaired:
+            raise AmbiguousQuotesError("a string in triple quotes that contains them")
         if self._has_wrong_key or (self._has_unpaired_wrong_key and self._end_unpaired):
             raise AmbiguousQuotesError(
                 "a string with unescaped quotes may end before a key that the tool does not have"
@@ -490,7 +519,8 @@ def follows_key(scope: Scope, key: re.Match[str], *, after_comma: bool) -> Follo
     if not after_comma and key["word"] is not None:
         return Follows.NOTHING_FITTING
     written = written_key(key)
-    wrong = written in scope.keys or scope.members.lists_member(written) is False
+    assigned = key["word"] is not None and key[0][-1] == "=" and not scope.is_arguments
+    wrong = assigned or written in scope.keys or scope.members.lists_member(written) is False
     return Follows.WRONG_KEY if wrong else Follows.NEXT
 
 

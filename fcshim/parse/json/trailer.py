@@ -13,7 +13,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.trailing_text import TrailingStatus, TrailingText
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
-_STRING_END = re.compile(r"[\"'][\s}\])]{0,200}\Z")
+_STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 

@@ -83,7 +83,7 @@ class LiteralQuoteEscaper(QuoteEscaper):
         super().__init__(text, scopes, _CALL_LIST)
         self._arguments_of = arguments_of
         self._token = token
-        self._is_raw = self._multiline = False
+        self._is_raw = self._multiline = self._is_joined = False
         self._name = ""
         """The word that was read last."""
 
@@ -104,6 +104,7 @@ class LiteralQuoteEscaper(QuoteEscaper):
         return super()._read_token(pos)
 
     def _read_char(self, char: str) -> None:
+        self._is_joined = self._is_joined and char != ","
         outside = not self._scopes or self._scopes[-1].members.holds_calls
         if outside and char in "({":
             members = self._arguments_of(self._name) or ANYTHING
@@ -136,7 +137,9 @@ class LiteralQuoteEscaper(QuoteEscaper):
         On the same line the quotes may be content: `"print(" ")"`.
         """
         after = self._skip(end)
-        return "\n" in self._text[end:after] and _STRING.match(self._text, after) is not None
+        joined = "\n" in self._text[end:after] and _STRING.match(self._text, after) is not None
+        self._is_joined = self._is_joined or joined
+        return joined
 
     def _may_be_string(self, content: str) -> bool:
         """Say whether this may stand between single quotes: Python admits no line breaks there."""
@@ -150,6 +153,8 @@ class LiteralQuoteEscaper(QuoteEscaper):
 
     def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
         super()._check_content(quote, start, end, inner)
+        if self._is_joined:
+            raise AmbiguousQuotesError("unescaped quotes in strings that are joined")
         if self._is_raw:
             raise AmbiguousQuotesError("unescaped quotes in a raw string")
 
