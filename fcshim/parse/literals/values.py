@@ -134,6 +134,7 @@ class LiteralValues(ABC):
         """The arguments that may come; None where any may."""
         self._seen_names: set[str] = set()
         """The arguments that came."""
+        self._contexts: dict[tuple[BracketKind, bool], StringContext] = {}
         self.quotes_escaped = False
         """True in text whose inner quotes were escaped: every quote ends its string."""
 
@@ -144,6 +145,7 @@ class LiteralValues(ABC):
         names = self._call.parameter_names
         self._names = frozenset(names) if names else None
         self._seen_names.clear()
+        self._contexts.clear()
         self._state = self._before_item
 
     def feed(self, text: str, pos: int) -> int:
@@ -157,6 +159,7 @@ class LiteralValues(ABC):
         """Break the reference cycle through the bound state method."""
         self._state = disposed_state
         self.string = None
+        self._contexts.clear()
 
     def escape_quotes(self, text: str) -> str:
         """Return the remainder of the body, which begins at a doubtful quote, with inner quotes escaped.
@@ -175,6 +178,7 @@ class LiteralValues(ABC):
         string = self.string
         assert isinstance(string, PythonString)
         self.quotes_escaped = string.context.escaped = True
+        self._contexts.clear()
         self._state = self._in_string
 
     def _make_escaper(self, text: str) -> LiteralQuoteEscaper:
@@ -183,15 +187,19 @@ class LiteralValues(ABC):
         return LiteralQuoteEscaper(text, scopes, self._call.arguments_of, self._dialect.quote)
 
     def _string_context(self, bracket: OpenBracket) -> StringContext:
-        """Return where a string in this bracket stands."""
-        return StringContext(
-            self._fast_end(bracket),
-            self._names,
-            self._seen_names,
-            self._make_escaper,
-            may_be_key=bracket.expects_key,
-            escaped=self.quotes_escaped,
-        )
+        """Return where a string in this bracket stands; strings of a call in brackets of one kind share it."""
+        key = bracket.kind, bracket.expects_key
+        found = self._contexts.get(key)
+        if found is None:
+            found = self._contexts[key] = StringContext(
+                self._fast_end(bracket),
+                self._names,
+                self._seen_names,
+                self._make_escaper,
+                may_be_key=bracket.expects_key,
+                escaped=self.quotes_escaped,
+            )
+        return found
 
     def _fast_end(self, bracket: OpenBracket) -> str:
         """Return the group of the fast pattern that ends a string in this bracket."""
