@@ -81,19 +81,11 @@ class LiteralCall:
         self.is_certain, self.is_text = False, self.progress.refused
         if self.progress.refused:
             return
-        self._name = self._resolve(name)
+        self._name = self._sink.resolve(name)
         if self._name is None:
             self.discard()
         else:
             self.is_certain = is_certain
-
-    def _resolve(self, name: str) -> str | None:
-        """Return the tool that a name means, with any namespaces removed (`functions.f`, `default_api.f`)."""
-        while True:
-            found = self._sink.resolve(name)
-            _, dot, name = name.partition(".")
-            if found is not None or not dot:
-                return found
 
     @property
     def parameter_names(self) -> tuple[str, ...] | None:
@@ -109,7 +101,7 @@ class LiteralCall:
     def arguments_of(self, name: str) -> Members | None:
         """Return what may stand in the arguments of the tool that a name means; None where it is not offered."""
         unoffered = self._sink.unoffered_name
-        found = self._resolve(name)
+        found = self._sink.resolve(name)
         self._sink.unoffered_name = unoffered
         return None if found is None else SchemaMembers(self._sink.expectation_of(found))
 

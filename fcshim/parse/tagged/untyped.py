@@ -20,11 +20,16 @@ from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
 _JSON_STARTS = frozenset("[{-0123456789")
+_CONTAINER_STARTS = frozenset("[{")
 _JSON_WORDS = ("true", "false", "null")
 _SPACE = " \t\r\n"
 _PREFIX_LENGTH = 8
 """Characters that decide whether a value may be JSON other than a string; longer than any of `_JSON_WORDS`."""
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
+
+
+class AmbiguousValueError(NotStrictError):
+    """The value has two readings that differ."""
 
 
 class UntypedValue:
@@ -38,8 +43,14 @@ class UntypedValue:
         path: Sequence[str | int],
         *,
         is_text: bool = False,
+        repeatable: bool = False,
     ) -> None:
-        """Prepare the value at `path` in the arguments; `is_text` is True where the format types it as text."""
+        """Prepare the value at `path` in the arguments; `is_text` is True where the format types it as text.
+
+        A `repeatable` value that must be an array waits for `flush`, because its parameter may come again.
+        """
+        must_be_array = expected.admits("array", []) and '"' not in expected.streaming_starts
+        self._waits = repeatable and must_be_array and not expected.admits("object", {})
         self._path = path
         self._writer = writer
         self._expected = expected
@@ -48,6 +59,7 @@ class UntypedValue:
         self._prefix = ""
         self._parts: list[str] = []
         self._size = 0
+        self._elements: list[str] = []
         if expected.only_strings or (is_text and '"' in expected.streaming_starts):
             self._begin_text()
 
@@ -55,6 +67,23 @@ class UntypedValue:
     def is_text(self) -> bool:
         """True where the value is a string that is sent as it arrives."""
         return self._mode == "text"
+
+    def may_end(self) -> bool | None:
+        """Say whether the value may end here: a scalar, or a container that is closed; None for a string."""
+        if self._prefix[:1] not in _CONTAINER_STARTS or self.is_text:
+            return None if '"' in self._expected.streaming_starts else True
+        text = "".join(self._parts).rstrip(_SPACE)
+        return text[-1] in "}]" and (text.count('"') - text.count('\\"')) % 2 == 0
+
+    def end_empty(self) -> None:
+        """Complete a value whose tag closes itself. Raises `NotStrictError` where the schema admits no empty value."""
+        if self.is_text or self._expected.admits("string", ""):
+            self.end()
+        elif not self._expected.admits("array", []) and not self._expected.admits("object", {}):
+            raise NotStrictError
+        else:
+            self._mode = "json"
+            self._writer.write("[]" if self._expected.admits("array", []) else "{}")
 
     def add(self, text: str) -> None:
         """Add a piece. Raises `LimitError`, `NotStrictError`."""
@@ -69,9 +98,30 @@ class UntypedValue:
         """Complete the value. Raises `LimitError`, `NotStrictError`."""
         if self._mode == "text":
             self._writer.write('"')
-        elif self._mode == "collect":
-            text = "".join(self._parts)
+        elif self._mode == "collect" and not self.may_repeat:
+            self.flush()
+
+    @property
+    def may_repeat(self) -> bool:
+        """True where the value may be the first element of an array whose tag is repeated: `flush` writes it."""
+        return self._waits and self._mode == "collect"
+
+    def begin_next_element(self) -> None:
+        """Take the collected text as an element; the next one follows."""
+        self._elements.append("".join(self._parts))
+        self._parts.clear()
+
+    def flush(self) -> None:
+        """Write the collected value. Raises `LimitError`, `NotStrictError`."""
+        text = "".join(self._parts)
+        if not self._elements:
             self._writer.write_literal(read_untyped_text(self._expected, text), text, self._path, self._expected)
+            return
+        elements = [*self._elements, text]
+        if any(element.lstrip(_SPACE).startswith("[") for element in elements):
+            raise AmbiguousValueError  # an element, or all of them
+        strict = (read_untyped_text(self._expected.item(index), each) for index, each in enumerate(elements))
+        self._writer.write(f"[{', '.join(strict)}]")
 
     def _begin_text(self) -> None:
         self._mode = "text"
