@@ -83,6 +83,11 @@ class Dialect:
         return replace(self, opens=tuple(opens))
 
     @property
+    def escapes_tool_markers(self) -> bool:
+        """True if a prompt escapes the markers with tools' names: not where a name alone is one, a common word."""
+        return bool(self.tool_markers) and "{}" not in self.tool_markers
+
+    @property
     def bare(self) -> bool:
         """True if a call is easily mistaken for text.
 

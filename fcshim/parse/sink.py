@@ -61,6 +61,8 @@ class CallSink:
         self._name = ""
         self._parts: list[str] = []
         self._coerced: list[Coercion] = []
+        self._rejection = ""
+        """Why the open call must not run although it is complete."""
         self._expectations: dict[str, Expectation] = {}
         self._size = 0
         self._deferred = False
@@ -120,11 +122,15 @@ class CallSink:
         """Record what the schema coercion changed in the open call."""
         self._coerced.extend(coercions)
 
+    def reject(self, reason: str) -> None:
+        """Let the open call end with the error `invalid`: one of its values cannot be read with certainty."""
+        self._rejection = self._rejection or reason
+
     def start(self, name: str) -> None:
         """Begin a call; the previous one ends first if it is complete."""
         self.finish()
         self._id, self._name, self._parts, self._size, self.is_open = self._new_id(), name, [], 0, True
-        self._coerced = []
+        self._coerced, self._rejection = [], ""
         self._validates_call = not self.schema_enforced and self._is_strict(name)
         self._deferred = self._withheld = self._validates_all or self._validates_call or self.buffered
         if not self._deferred:
@@ -184,6 +190,9 @@ class CallSink:
 
     def _end(self) -> None:
         arguments = "".join(self._parts)
+        if self._rejection:
+            self.fail("invalid", self._rejection)
+            return
         withheld = self._rest_withheld
         fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
         if fault is not None and not (withheld or (self._checked and not self._validates_call)):

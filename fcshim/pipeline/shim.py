@@ -130,7 +130,8 @@ def prepare_shim(
     constrained although the settings demand it, or a schema is too deep.
     """
     row = find_dialect(dialect)
-    escape = Escaper(escaper_for(row.for_tools(tool.name for tool in request.tools)))
+    escaped_row = row.for_tools(tool.name for tool in request.tools) if row.escapes_tool_markers else row
+    escape = Escaper(escaper_for(escaped_row))
     offered = _escaped_tools(request, escape)
     tools = _callable_tools(request, offered)
     if tools and request.tool_choice.mode == "required":

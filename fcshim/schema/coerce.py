@@ -18,6 +18,7 @@ import msgspec
 from fcshim.events import JSON, Coercion
 from fcshim.schema.expect import Expectation, SchemaShape
 from fcshim.schema.node import CONTAINERS, Node, ValueKind, load_json, scan
+from fcshim.schema.python_literal import python_to_json
 
 _BASE_STEPS = 2_048
 _STEPS_PER_CHARACTER = 8
@@ -26,6 +27,8 @@ _MAX_NUMBER_DIGITS = 309
 """Digits of the largest double. A string with more of them, written out or by its exponent, is not read as a number."""
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)((?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?)")
+_GROUPED_NUMBER = re.compile(r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})++(?:\.[0-9]++)?")
+_WITH_COMMAS = re.compile(r"\s*[-+]?[0-9][0-9.]*+,[0-9.,]*+\s*")
 _DECIMAL = re.compile(r"(-?)([0-9]++)(?:\.([0-9]++))?(?:[eE]([-+]?[0-9]{1,4}))?")
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULLS = frozenset({"null", "None"})
@@ -65,6 +68,13 @@ def coerce(expectation: Expectation, value: JSON, raw: str) -> CoercedValue | No
     if result is None or result.text is None:
         return None
     return CoercedValue(result.text, result.changes)
+
+
+def is_misgrouped(expectation: Expectation, value: JSON) -> bool:
+    """Say whether a number is expected and the string has one with commas, which cannot be read with certainty."""
+    if not isinstance(value, str) or expectation.admits("string", value) or not _WITH_COMMAS.fullmatch(value):
+        return False
+    return any({"integer", "fraction"} & shape.kinds for shape in expectation.shapes)
 
 
 def match_value(node: Node, expectation: Expectation) -> MatchResult:
@@ -175,12 +185,12 @@ class _ValueMatcher:
         return result or MISFIT
 
     def _parse_string(self, node: Node, expectation: Expectation) -> MatchResult | None:
-        """Read a string as the JSON of an object or array."""
+        """Read a string as the JSON of an object or array, or as a dict or list in Python's notation."""
         if node.kind != "string":
             return None
         if node not in self._parsed_strings:
             begins = node.value.lstrip(" \t\r\n")[:1] in {"{", "["}
-            self._parsed_strings[node] = scan(node.value, node.depth) if begins else None
+            self._parsed_strings[node] = _scan_container(node) if begins else None
         inner = self._parsed_strings[node]
         if inner is None or not expectation.admits(inner.kind, None):
             return None
@@ -197,6 +207,15 @@ class _ValueMatcher:
                 if result.fits:
                     return _change(node, f"[{result.text or node.text}]", fits=True)
         return None
+
+
+def _scan_container(node: Node) -> Node | None:
+    """Parse the container in a string; None where there is none."""
+    found = scan(node.value, node.depth)
+    if found is None:
+        strict = python_to_json(node.value)
+        found = None if strict is None else scan(strict, node.depth)
+    return found
 
 
 def _change(node: Node, text: str, *, fits: bool) -> MatchResult:
@@ -235,7 +254,10 @@ def _null_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
 
 
 def _number_in_string(node: Node, _shape: SchemaShape) -> Iterator[Scalar]:
-    found = _NUMBER.fullmatch(node.value) if node.kind == "string" and len(node.value) <= _MAX_NUMBER_DIGITS else None
+    if node.kind != "string" or len(node.value) > _MAX_NUMBER_DIGITS:
+        return
+    written = node.value.replace(",", "") if _GROUPED_NUMBER.fullmatch(node.value) else node.value
+    found = _NUMBER.fullmatch(written)
     if found is not None and math.isfinite(float(found[0])):
         yield "fraction" if found[1] else "integer", load_json(found[0]), found[0]
         yield from _as_integer(found[0])

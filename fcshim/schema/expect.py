@@ -155,6 +155,16 @@ class SchemaShape:
             for schema in self._schemas
         )
 
+    def lists_member(self, key: str) -> bool | None:
+        """Say whether a key is one of the properties; None where the schema leaves the keys open."""
+        properties = [_dict(schema, "properties") for schema in self._schemas]
+        if any(key in known for known in properties):
+            return True
+        others = any(
+            schema.get("additionalProperties") or _dict(schema, "patternProperties") for schema in self._schemas
+        )
+        return None if others or not any(properties) else False
+
     def drops_null(self, key: str) -> bool:
         """Say whether a null member is removed: it is a known, optional property that does not admit null."""
         if key in self.required or not any(key in _dict(schema, "properties") for schema in self._schemas):
@@ -234,6 +244,11 @@ class Expectation:
             return self._only_object.member(key)
         found = {shape.member(key) for shape in self._objects}
         return found.pop() if len(found) == 1 else ANY
+
+    def lists_member(self, key: str) -> bool | None:
+        """Say whether a key is a property of an object that is admitted; None where any key may come."""
+        found = {shape.lists_member(key) for shape in self._objects}
+        return True if True in found else None if None in found or not found else False
 
     def misses_required(self, keys: Set[str]) -> bool:
         """Say whether an object with these keys lacks a required one; False where several shapes admit objects."""

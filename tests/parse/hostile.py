@@ -122,6 +122,18 @@ IN_DIALECTS: dict[str, tuple[str, Callable[[int], str]]] = {
     "python: double quotes": ("pythonic", _fill(LIST, '"')),
     "python: empty strings": ("pythonic", _fill(LIST, "'' ")),
     "python: unescaped quotes": ("pythonic", _fill(LIST + "'", "it's ", "')]")),
+    "python: strings with quotes": ("pythonic", _fill("[f(a=[", '"a"b",', "])]")),
+    "python: quotes and keywords": ("pythonic", _fill('[f(a="', '", b="x "', '")]')),
+    "python: quotes and hash signs": ("pythonic", _fill('[f(a="', '"# ', '")]')),
+    "gemma: quotes in ordinary quotes": ("gemma4", _fill('<|tool_call>call:f{a:"', '", b:"x "', '"}<tool_call|>')),
+    "hermes: strings with quotes": (
+        "hermes",
+        _fill('<tool_call>{"name": "f", "arguments": {"a": "', '"a"b",', '"}}</tool_call>'),
+    ),
+    "hermes: quotes and hash signs": (
+        "hermes",
+        _fill('<tool_call>{"name": "f", "arguments": {"a": "', '"# ', '"}}</tool_call>'),
+    ),
     "python: quotes and commas": ("pythonic", _fill(LIST + "'", "', x ", "')]")),
     "python: quotes and brackets": ("pythonic", _fill(LIST + "'", "')] x", "')]")),
     "python: quotes and white space": ("pythonic", _fill(LIST + "'", "'" + " " * 60, "')]")),

@@ -76,6 +76,8 @@ class CommitBuffer:
         self.size = 0
         self.paused = False
         """True from an end marker in a string on: the marker ended the body if the string never closes."""
+        self.at_string_start = False
+        """True right after the opening quote of a string."""
         self._in_string = False
         self._quote_at = 0
         self._limits = limits
@@ -183,7 +185,7 @@ class CommitBuffer:
     def begin_string(self) -> None:
         """Begin a string value."""
         self.commit("string")
-        self._in_string = True
+        self._in_string = self.at_string_start = True
         self.handler.on_value('"')
         if self.target is not None:
             self.target.append('"')
@@ -192,6 +194,7 @@ class CommitBuffer:
         """Send a piece of a string; `strict` is its JSON spelling if that differs from its source."""
         if not source:
             return
+        self.at_string_start = False
         if not self.paused:
             if self.target is not None:
                 self.target.append(strict or source)

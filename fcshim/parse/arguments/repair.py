@@ -16,6 +16,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
 from fcshim.errors import ConfigError
+from fcshim.parse.arguments.quote_escaping import ANYTHING, AmbiguousQuotesError, Members, QuoteEscaper, Scope
 from fcshim.resources import resource_dir
 
 CommitPoint = Literal["start", "opened", "after", "string"]
@@ -47,22 +48,35 @@ class RepairedJson:
 
 
 def repair(
-    grammar: str, containers: Sequence[str], commit_point: CommitPoint, text: str, call_markers: Sequence[str]
+    grammar: str,
+    scopes: Sequence[Scope],
+    commit_point: CommitPoint,
+    text: str,
+    call_markers: Sequence[str],
+    root: Members = ANYTHING,
+    *,
+    at_string_start: bool = False,
 ) -> RepairedJson:
-    """Rewrite `text` as strict JSON, which continues at `commit_point` inside `containers` (`{`, `[`, outermost first).
+    """Rewrite `text` as strict JSON, which continues at `commit_point` inside `scopes` (outermost first).
 
-    Raises `RepairError`, also for a string that contains both an unescaped quote and one of `call_markers`: its end is
-    ambiguous.
+    `root` is what may stand in the outermost value; `at_string_start` if `text` begins right after a string's quote.
+    Raises `RepairError`, also where the end of a string with unescaped quotes is ambiguous.
     """
-    prefix = _grammar_prefix(containers, commit_point)
+    prefix = _grammar_prefix(["{" if scope.keyed else "[" for scope in scopes], commit_point)
+    try:
+        escaped = QuoteEscaper(text, scopes, root, call_markers).escape(
+            '"' if commit_point == "string" else "", at_string_start=at_string_start
+        )
+    except AmbiguousQuotesError as error:
+        raise RepairError(str(error), "string" if error.unclosed else "syntax") from None
     # A NUL character in the model's text must not be taken for the sentinel.
-    whole = prefix + text.replace(_END_SENTINEL, " ")
+    whole = prefix + escaped.replace(_END_SENTINEL, " ")
     whole += _END_SENTINEL * min(whole.count("{") + whole.count("["), _MAX_MISSING_BRACKETS)
     try:
         tree = load_grammar(grammar).parse(whole)
     except LarkError as error:
         raise _to_repair_error(error, whole) from None
-    return _RepairWriter(len(prefix), call_markers).write(tree)
+    return _RepairWriter(len(prefix)).write(tree)
 
 
 def load_grammar(name: str) -> Lark:
@@ -107,9 +121,8 @@ def _to_repair_error(error: LarkError, text: str) -> RepairError:
 class _RepairWriter:
     """Writes one parse tree as strict JSON, without the tokens before `sent_end`, which were already sent."""
 
-    def __init__(self, sent_end: int, call_markers: Sequence[str]) -> None:
+    def __init__(self, sent_end: int) -> None:
         self._sent_end = sent_end
-        self._call_markers = call_markers
         self._complete = True
 
     def write(self, tree: Tree[Token]) -> RepairedJson:
@@ -167,10 +180,7 @@ class _RepairWriter:
     def _write_string(self, token: Token, *, sent: bool) -> str:
         if token.type == "V_WORDS":
             return json.dumps(token.strip(), ensure_ascii=False)
-        raw = token[3:-3] if token.type == "V_TRIPLE" else token[1:-1]
-        content = _strict_content(raw, token[0])
-        if content.count("\\") > raw.count("\\") and any(marker in raw for marker in self._call_markers):
-            raise RepairError("a string with unescaped quotes runs past a marker", "syntax")
+        content = _strict_content(token[3:-3] if token.type == "V_TRIPLE" else token[1:-1], token[0])
         return content + '"' if sent else f'"{content}"'
 
 

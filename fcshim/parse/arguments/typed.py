@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from fcshim.events import Coercion
 from fcshim.parse.arguments.buffering import NO_HANDLER, CommitBuffer, LimitError, ValueHandler
+from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
-from fcshim.schema.coerce import coerce
+from fcshim.schema.coerce import coerce, is_misgrouped
 from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.node import kind_of
 
@@ -50,6 +51,15 @@ class TypedArguments(ValueHandler):
     def streams(self) -> bool:
         """True if the buffer's text is sent as it arrives."""
         return self._buffer.target is self.output
+
+    @property
+    def depth(self) -> int:
+        """The number of containers around the arguments; negative outside them."""
+        return self._depth
+
+    def members_at(self, depth: int) -> Members:
+        """Return what may stand in the open container at this depth in the arguments."""
+        return SchemaMembers(self._expectations[depth]) if depth < len(self._expectations) else ANYTHING
 
     def restart(self, expectation: Expectation) -> None:
         """Begin the arguments of the next call, in a buffer that holds nothing else."""
@@ -219,6 +229,8 @@ class TypedArguments(ValueHandler):
         value = json.loads(raw)
         found = coerce(expectation, value, raw)
         if found is None:
+            if is_misgrouped(expectation, value):
+                self._sink.reject(f"{raw[:40]} is no number")
             if not expectation.admits(kind_of(value), value):
                 self._on_schema_mismatch()
             return raw

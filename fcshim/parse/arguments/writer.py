@@ -14,6 +14,7 @@ from fcshim.parse.arguments.typed import TypedArguments, json_pointer
 from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
+from fcshim.schema.coerce import is_misgrouped
 from fcshim.schema.expect import Expectation
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -62,11 +63,13 @@ class ArgumentWriter:
             text, self._unread = self._unread + text, ""
         self._unread = text[self.read(text, 0) :]
 
-    def write_literal(self, strict: str, text: str, path: Sequence[str | int]) -> None:
+    def write_literal(self, strict: str, text: str, path: Sequence[str | int], expectation: Expectation) -> None:
         """Write `strict`, the JSON of the untyped `text` at `path`; record the coercion if the schema changed it.
 
         Raises like `write`.
         """
+        if "," in text and is_misgrouped(expectation, json.loads(strict)):
+            self._sink.reject(f"{text[:40]!r} is no number")
         if strict not in {text.strip(), _encode_json(text)}:
             self._sink.add_coercions([Coercion(json_pointer(path), text, json.loads(strict))])
         self.write(strict)

@@ -101,6 +101,7 @@ class JsonBody(BodyReader):
         """Send `text` and return True if all of it is content of a string in the arguments; else change nothing."""
         if self._end_markers.plain_run.fullmatch(text) is None:
             return False
+        self._buffer.at_string_start = False
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 
     def refuse(self) -> None:
@@ -170,7 +171,7 @@ class JsonBody(BodyReader):
         if self._calls.discarding:
             self._begin_skip()
         else:
-            self._repair = JsonRepair(source, self._dialect, self._reader, self._calls, self._limits)
+            self._repair = JsonRepair(source, self._dialect, self._reader, self._calls, self._envelope, self._limits)
             self._state = self._in_lenient
 
     def _in_lenient(self, text: str, pos: int) -> int:
@@ -228,8 +229,14 @@ class JsonBody(BodyReader):
             self._state = self._in_json
         elif trailer.ended:
             self.unread = trailer.unread
+            self._check_trailing_text(trailer)
             self._end_body()
         return pos
+
+    def _check_trailing_text(self, trailer: JsonTrailer) -> None:
+        """Reject a call after which a string may end: its own last string may contain quotes."""
+        if trailer.may_end_string() and self._sink.is_open:
+            self._sink.fail("malformed", "a string may end after the body")
 
     def _after_discarded(self, text: str, pos: int) -> int:
         """After a call that must not run: read its end marker, if there is one."""
@@ -280,6 +287,7 @@ class JsonBody(BodyReader):
             return
         trailer.close(tail)
         self.unread = trailer.unread
+        self._check_trailing_text(trailer)
         if natural or trailer.in_text:
             self._sink.finish()
         else:

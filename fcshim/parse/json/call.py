@@ -8,6 +8,7 @@ import json
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.arguments.typed import TypedArguments
@@ -52,6 +53,11 @@ class JsonCalls:
         self._encoded_arguments: list[str] = []
         self._early_arguments: list[str] = []
         """Arguments before the name."""
+
+    def arguments_of(self, name: str | None) -> Members:
+        """Return what may stand in the arguments of a tool."""
+        found = None if name is None else self._sink.resolve(name)
+        return ANYTHING if found is None else SchemaMembers(self._sink.expectation_of(found))
 
     def _report(self, status: BodyStatus) -> None:
         if self.status is READING:

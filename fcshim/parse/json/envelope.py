@@ -6,6 +6,7 @@ Rule: only members of the call's own object count; `TypedArguments` handles the 
 from dataclasses import dataclass
 
 from fcshim.parse.arguments.buffering import CommitBuffer, ValueHandler
+from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, Scope
 from fcshim.parse.json.call import JsonCalls
 
 NAME_KEYS = (
@@ -39,6 +40,34 @@ class JsonKeys:
         return frozenset((*self.name_keys, *self.argument_keys, *self.wrapper_keys, *self.other_keys))
 
 
+class CallMembers(Members):
+    """What may stand in the envelope of a call, and the schema of its arguments once the tool is known."""
+
+    holds_calls = True
+
+    def __init__(self, keys: JsonKeys, calls: JsonCalls) -> None:
+        self._keys = keys
+        self._calls = calls
+        self._name = calls.name
+
+    def lists_member(self, key: str) -> bool | None:
+        """Say whether a key is one of the envelope's; None where any key may come."""
+        return None if self._keys.name_is_key else key in self._keys.known_keys
+
+    def member(self, key: str) -> Members:
+        """Return what may stand in a member."""
+        if self._keys.name_is_key:
+            return self._calls.arguments_of(key)
+        if key in self._keys.argument_keys:
+            return self._calls.arguments_of(self._name)
+        return self if key in self._keys.wrapper_keys else ANYTHING
+
+    def take_string(self, key: str, text: str) -> None:
+        """Take the name of the tool."""
+        if key in self._keys.name_keys:
+            self._name = text
+
+
 class JsonEnvelope(ValueHandler):
     """Finds the parts of each call in the JSON of one body, and passes them to `calls`."""
 
@@ -49,6 +78,7 @@ class JsonEnvelope(ValueHandler):
         """True if the name was read before the JSON, which is the arguments."""
         self._keys = keys
         self._calls = calls
+        self._buffer = buffer
         self._containers = buffer.containers
         self._known_keys_only = known_keys_only
         self._member_key = ""
@@ -64,6 +94,24 @@ class JsonEnvelope(ValueHandler):
         """Expect another call."""
         self._depth = self.outer_depth + 1
         self._calls.begin_next()
+
+    def root(self) -> Members:
+        """Return what may stand in the body."""
+        return self._calls.arguments_of(self._calls.name) if self.has_header else CallMembers(self._keys, self._calls)
+
+    def scopes(self) -> list[Scope]:
+        """Return the open containers, with what may stand in them."""
+        keys = iter(self._buffer.keys)
+        root, depth = self.root(), self._calls.arguments.depth
+        return [
+            Scope(
+                "}" if container == "{" else "]",
+                self._calls.arguments.members_at(at - depth) if 0 <= depth <= at else root,
+                keyed=container == "{",
+                keys=set(next(keys)) if container == "{" else set(),
+            )
+            for at, container in enumerate(self._containers)
+        ]
 
     # The handler of the buffer.
 

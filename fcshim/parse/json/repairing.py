@@ -12,6 +12,7 @@ from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.arguments.strict import StrictJsonReader
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.call import JsonCalls
+from fcshim.parse.json.envelope import JsonEnvelope
 from fcshim.parse.limits import Limits
 
 _CLOSING_CHARS = frozenset("}]`")
@@ -23,7 +24,13 @@ class JsonRepair:
     """Reads the remainder of one body, from its first deviation on."""
 
     def __init__(
-        self, source: str, dialect: Dialect, reader: StrictJsonReader, calls: JsonCalls, limits: Limits
+        self,
+        source: str,
+        dialect: Dialect,
+        reader: StrictJsonReader,
+        calls: JsonCalls,
+        envelope: JsonEnvelope,
+        limits: Limits,
     ) -> None:
         """Read on after a deviation; `source` is the text that the reader has rolled back."""
         self.wait = False
@@ -33,6 +40,7 @@ class JsonRepair:
         self._dialect = dialect
         self._reader = reader
         self._calls = calls
+        self._envelope = envelope
         self._limits = limits
         self._call_markers = dialect.body_markers()
         # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
@@ -102,7 +110,13 @@ class JsonRepair:
         self._repair_count += 1
         dialect, buffer = self._dialect, self._reader.buffer
         repaired = repair(
-            dialect.body.grammar, buffer.containers, buffer.commit_point, "".join(self._parts), dialect.call_markers()
+            dialect.body.grammar,
+            self._envelope.scopes(),
+            buffer.commit_point,
+            "".join(self._parts),
+            dialect.call_markers(),
+            self._envelope.root(),
+            at_string_start=buffer.at_string_start,
         )
         if not closed and not repaired.complete:
             raise RepairError("the body is not complete", "syntax")

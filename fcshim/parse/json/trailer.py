@@ -13,6 +13,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.trailing_text import TrailingStatus, TrailingText
 
 _SEPARATOR = re.compile(r"[ \t\r\n]{0,32};[ \t\r\n]{0,32}")
+_STRING_END = re.compile(r"[\"'][\s\S]*[}\])]")
 _PARTIAL_SEPARATOR = re.compile(r"[ \t\r\n]{0,32}(?:;[ \t\r\n]{0,32})?\Z")
 
 
@@ -79,6 +80,10 @@ class JsonTrailer:
         else:
             self.ended = True
         return end
+
+    def may_end_string(self) -> bool:
+        """Say whether the call's last string may end only in the trailing text: `"')"}}'"}}`."""
+        return self.in_text and _STRING_END.search(self._trailing_text.text()) is not None
 
     def _end_as_text(self) -> None:
         self.unread = self._trailing_text.text()

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fcshim.events import CallErrorKind, StopReason
+from fcshim.parse.arguments.quote_escaping import AmbiguousQuotesError
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyReader, BodyStatus, disposed_state
 from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.dialect import Dialect
@@ -29,7 +30,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.literals.call import LiteralCall
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.trailer import LiteralTrailer
-from fcshim.parse.literals.values import LiteralError, LiteralValues, PartialMarkerError, Word
+from fcshim.parse.literals.values import DoubtfulQuoteError, LiteralError, LiteralValues, PartialMarkerError, Word
 from fcshim.parse.sink import CallSink
 from fcshim.parse.trailing_text import TrailingStatus
 
@@ -57,17 +58,28 @@ class LiteralBody(BodyReader):
         self._in_call = False
         self._was_truncated = False
         """True when the reply was cut off (a token limit, an error) instead of ending by itself."""
+        self._limits = limits
+        self._held = Word()
+        """The text from a doubtful quote on."""
+        self._escaped_text = ""
+        """The same text with its inner quotes escaped, as far as it was not read yet."""
         self._skip_depth = 0
         """Number of open brackets in the text that is skipped."""
 
     def feed(self, text: str, pos: int) -> int:
         """Read `text[pos:]` up to the next status; pass the unconsumed rest again with more text after it."""
-        progress, call, trailer = self._progress, self._call, self._trailer
+        progress = self._progress
         if progress.end_pending:
             progress.report_pending_end()
             self.status = progress.status
             return pos
         progress.status, progress.wait = READING, False
+        if self._escaped_text:
+            self._read_escaped_text()
+        return pos if progress.status is not READING or self._escaped_text else self._read(text, pos)
+
+    def _read(self, text: str, pos: int) -> int:
+        progress, call, trailer = self._progress, self._call, self._trailer
         trailer.start = pos
         size = len(text)
         while pos < size and not progress.wait and progress.status is READING:
@@ -75,6 +87,8 @@ class LiteralBody(BodyReader):
                 pos = self._state(text, pos)
             except PartialMarkerError as error:
                 progress.wait, pos = True, error.pos
+            except DoubtfulQuoteError as error:
+                self._state, pos = self._hold, error.pos
             except LiteralError as error:
                 self._fail(error)
                 pos = error.pos
@@ -88,6 +102,41 @@ class LiteralBody(BodyReader):
             self._leave_call(pos)
         return pos
 
+    # The text from a doubtful quote on.
+
+    def _hold(self, text: str, pos: int) -> int:
+        """Keep the remainder of the body, up to its end marker, and then escape its inner quotes."""
+        found = self._end_markers.search(text, pos)
+        end = found.start() if found is not None else self._end_markers.partial_start(text, pos)
+        self._held.add(text[pos:end])
+        if self._held.size > self._limits.mend:
+            raise LiteralError(f"more than {self._limits.mend} characters after a doubtful quote", end, "limit")
+        if found is None:
+            self._progress.wait = end < len(text)
+            return end
+        self._escape_held(end)
+        self._read_escaped_text()
+        self._trailer.start = end
+        return end
+
+    def _escape_held(self, pos: int) -> None:
+        """Take the text that was kept, with its inner quotes escaped. Raises `LiteralError`."""
+        try:
+            self._escaped_text = self._values.escape_quotes(self._held.take())
+        except AmbiguousQuotesError as error:
+            raise LiteralError(str(error), pos) from None
+        self._values.mark_escaped()
+        self._state = self._values.feed
+
+    def _read_escaped_text(self) -> None:
+        """Read the escaped text up to the next status; it takes the place of text that was read before."""
+        progress, text = self._progress, self._escaped_text
+        self._escaped_text, final, progress.final = "", progress.final, True
+        end = self._read(text, 0)
+        self._escaped_text, progress.final = text[end:], final
+        if progress.status is BodyStatus.ENDED:
+            self.unread, self._escaped_text = self.unread + self._escaped_text, ""
+
     def send_string_piece(self, text: str) -> bool:
         """Send `text` if it lies wholly inside a string of the arguments (the fast path); else return False."""
         string = self._values.string
@@ -95,6 +144,7 @@ class LiteralBody(BodyReader):
         if string.syntax.fullmatch_json_content(text) is None:
             if string.syntax.fullmatch_content(text) is None:
                 return False
+            string.multiline = string.multiline or "\n" in text
             text = json_escape(text)
         return self._sink.fits(len(text)) and self._sink.add_chunk(text)
 
@@ -254,7 +304,22 @@ class LiteralBody(BodyReader):
         pos, self._progress.wait = 0, False
         while pos < len(tail) and not self._progress.wait and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
             pos = self.feed(tail, pos)
+        if self._state == self._hold:
+            self._close_held(tail[pos:])
+            return len(tail)
         return pos
+
+    def _close_held(self, tail: str) -> None:
+        """Read the text from a doubtful quote on, which the reply's end has ended."""
+        self._held.add(tail)
+        try:
+            self._escape_held(0)
+        except LiteralError as error:
+            self._fail(error)
+        while self._escaped_text and self.status not in {BodyStatus.ENDED, BodyStatus.NO_BODY}:
+            self.feed("", 0)
+        self.unread += self._escaped_text
+        self._escaped_text = ""
 
     def _close_incomplete(self) -> None:
         """The reply ended inside a call: end it with an error, or treat it as text if it may not be a call."""

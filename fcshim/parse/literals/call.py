@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from fcshim.events import CallErrorKind
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
+from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, SchemaMembers
 from fcshim.parse.arguments.tokens import Token, TokenWriter
 from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.limits import Limits
@@ -92,6 +93,17 @@ class LiteralCall:
         if self.progress.discarding or self._name is None:
             return None
         return self._sink.parameter_names(self._name)
+
+    def arguments_members(self) -> Members:
+        """Return what may stand in the arguments."""
+        return ANYTHING if self._name is None else SchemaMembers(self._sink.expectation_of(self._name))
+
+    def arguments_of(self, name: str) -> Members | None:
+        """Return what may stand in the arguments of the tool that a name means; None where it is not offered."""
+        unoffered = self._sink.unoffered_name
+        found = self._sink.resolve(name)
+        self._sink.unoffered_name = unoffered
+        return None if found is None else SchemaMembers(self._sink.expectation_of(found))
 
     def admits_object(self, parameter: str) -> bool:
         """Return whether the schema admits an object for this parameter."""

@@ -27,6 +27,7 @@ _LESS_THAN = re.compile("<")
 _FAST_VALUE = value_pattern(("true", "false", "null"), value_starts=r"<\"'\[{", after_atom=r",}\]")
 _MEMBER = rf"(?:(?P<key>[^\W\d][\w-]{{0,40}}+)(?::{SPACE}{_FAST_VALUE}|\Z)|\Z)"
 _FIRST_MEMBER = re.compile(rf"\{{{SPACE}{_MEMBER}")
+_NESTED_CALL = re.compile(r"[^\W\d][\w.]*\(")
 _NOT_A_NUMBER = frozenset({"nan", "inf", "infinity", "undefined"})
 
 
@@ -93,7 +94,7 @@ class GemmaValues(LiteralValues):
         """Make the reader of a string in ordinary quotes."""
         bracket = self.brackets[-1]
         syntax = python_string_syntax("", quote, self._end_markers, self._dialect.quote)
-        return PythonString(syntax, bracket.closing_brackets, self._limits, may_be_key=bracket.expects_key)
+        return PythonString(syntax, self._string_context(bracket), self._limits)
 
     # Words.
 
@@ -123,7 +124,8 @@ class GemmaValues(LiteralValues):
     def _end_word(self, bracket: OpenBracket, pos: int) -> None:
         word = self._word.take().strip()
         atom = None if bracket.expects_key else atom_to_json(word)
-        if atom is None and not bracket.expects_key and word.lstrip("+-").lower() in _NOT_A_NUMBER:
+        is_value = atom is None and not bracket.expects_key
+        if is_value and (word.lstrip("+-").lower() in _NOT_A_NUMBER or _NESTED_CALL.match(word)):
             raise LiteralError("expected a literal", pos)
         self._put_item_start(pos)
         if atom is not None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from fcshim.parse.end_markers import MAX_RUNS, EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
-from fcshim.parse.literals.python_quotes import FAST_STRING_ENDS, ends_string
+from fcshim.parse.literals.python_quotes import FAST_STRING_ENDS, StringContext
 from fcshim.parse.literals.quoted_strings import QuotedString, QuotedStringSyntax
 
 PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=[\"'])")
@@ -68,25 +68,24 @@ def python_string_syntax(prefix: str, quote: str, markers: EndMarkers, extra_mar
 
 
 class PythonString(QuotedString):
-    """Reads one literal, from after its opening quote.
-
-    `closing_brackets` close the containers of the string, innermost first; `may_be_key` says that it may be a dict key.
-    """
+    """Reads one literal, from after its opening quote."""
 
     syntax: PythonStringSyntax
 
-    def __init__(
-        self, syntax: PythonStringSyntax, closing_brackets: str, limits: Limits, *, may_be_key: bool = False
-    ) -> None:
+    def __init__(self, syntax: PythonStringSyntax, context: StringContext, limits: Limits) -> None:
         super().__init__(syntax, limits)
-        self._closing_brackets = closing_brackets
-        self._may_be_key = may_be_key
+        self.context = context
+        self.at_start = False
+        """True where a doubtful quote follows the opening one."""
 
     def read(self, text: str, pos: int, *, final: bool = False) -> int:
         """Read `text[pos:]` up to the end of the string; `final` says that no more text follows."""
         self.wait = False
+        if self.doubtful:
+            self.at_start = True
+            return pos
         run, size = self.syntax.match_run, len(text)
-        while pos < size and not (self.wait or self.closed or self.defect):
+        while pos < size and not (self.wait or self.closed or self.defect or self.doubtful):
             found = run(text, pos)
             assert found is not None
             end = found.end(1)
@@ -94,7 +93,7 @@ class PythonString(QuotedString):
                 self._add_escaped(found[1], found[1])
                 pos = end
             follows = found.lastgroup
-            if follows == "comma" or (follows == "bracket" and found["bracket"] == self._closing_brackets[0]):
+            if follows != "run" and self.context.ends_fast(found):
                 self.close()
                 pos += 1
             elif follows == "partial" and not final:
@@ -113,27 +112,31 @@ class PythonString(QuotedString):
         if strict is not None and strict.end() > pos:
             return self._add_content(text, pos, strict.end(), strict=True)
         plain = self.syntax.match_content(text, pos)
+        self.multiline = self.multiline or text[pos] == "\n"
         return self._read_brace(text, pos, final=final) if plain is None else self._add_content(text, pos, plain.end())
 
     def _read_quote(self, text: str, pos: int, *, final: bool) -> int:
         if len(self.syntax.quote) == 3:
             return self._read_triple_quote(text, pos, final=final)
-        ends = ends_string(
-            text, pos + 1, self._closing_brackets, self.syntax.following_markers, may_be_key=self._may_be_key
-        )
-        if ends is None and not final:
+        return self._end_at(text, pos, pos + 1, final=final)
+
+    def _end_at(self, text: str, pos: int, end: int, *, final: bool) -> int:
+        """End the string at the quote between `pos` and `end`, if what follows confirms it."""
+        ends = self.context.ends_string(text, end, self.syntax.following_markers, final=final)
+        if ends is None:
             self.wait = True
-            return pos
-        if ends is False:
-            self._add_unescaped_quote(text[pos])
-            return pos if self.defect else pos + 1
-        self.close()
-        return pos + 1
+        elif ends:
+            self.close()
+            return end
+        elif self.streams:
+            self.doubtful = True
+        else:
+            self.defect = "a string is not closed"
+        return pos
 
     def _read_triple_quote(self, text: str, pos: int, *, final: bool) -> int:
         if text.startswith(self.syntax.quote, pos):
-            self.close()
-            return pos + 3
+            return self._end_at(text, pos, pos + 3, final=final)
         if self.syntax.quote.startswith(text[pos : pos + 3]) and not final:
             self.wait = True
             return pos

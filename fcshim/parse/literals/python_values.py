@@ -20,6 +20,7 @@ from fcshim.parse.literals.python_strings import PARTIAL_PREFIX, PREFIX, PythonS
 from fcshim.parse.literals.quoted_strings import json_escape
 from fcshim.parse.literals.values import LiteralError, LiteralValues, PartialMarkerError
 
+_QUOTE_RUN = re.compile(r"\"{1,7}|'{1,7}")
 _SPACE = re.compile(r"[ \t\r\n\f]*+")
 _COMMENT = re.compile(r"[^\n]*+")
 _WORD = re.compile(r"[\w.+-]*+")
@@ -38,9 +39,6 @@ class PythonValues(LiteralValues):
     _next_value_pattern = re.compile(f"{SPACE},{SPACE}{_FAST_VALUE}")
     _next_member_pattern = re.compile(f"{SPACE},{SPACE}{_MEMBER}")
     _next_argument_pattern = re.compile(f"{SPACE},{SPACE}{_ARGUMENT}")
-
-    _seen_keyword = False
-    """True after a keyword argument: no positional argument may follow."""
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
@@ -226,12 +224,27 @@ class PythonValues(LiteralValues):
             rest = text[pos : pos + 3]
             if len(rest) < 3 and pos + len(rest) == len(text) and not self._progress.final:
                 return None, pos
-            quotes = rest if rest == quotes * 3 else quotes
+            if rest == quotes * 3:
+                return self._make_triple_quoted(text, pos, prefix)
+        return self._make_literal(prefix, quotes), pos + 1
+
+    def _make_triple_quoted(self, text: str, pos: int, prefix: str) -> tuple[PythonString | None, int]:
+        """Make the reader of a string in triple quotes; after more than three quotes, one may have been meant."""
+        found = _QUOTE_RUN.match(text, pos)
+        assert found is not None
+        count = found.end() - pos
+        if count < 7 and found.end() == len(text) and not self._progress.final:
+            return None, pos
+        if count in {3, 6}:
+            return self._make_literal(prefix, found[0][:3]), pos + 3
+        string = self._make_literal(prefix, found[0][0])
+        string.doubtful = True
+        return string, pos + 1
+
+    def _make_literal(self, prefix: str, quotes: str) -> PythonString:
         bracket = self.brackets[-1]
         syntax = python_string_syntax(prefix, quotes, self._end_markers)
-        return PythonString(syntax, bracket.closing_brackets, self._limits, may_be_key=bracket.expects_key), pos + len(
-            quotes
-        )
+        return PythonString(syntax, self._string_context(bracket), self._limits)
 
     def _end_string(self, text: str, pos: int) -> int:
         if pos < len(text) and text[pos] in ",:)]}":

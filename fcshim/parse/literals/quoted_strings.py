@@ -1,8 +1,8 @@
 """Read the content of one quoted string as it arrives, in a syntax where an end marker inside a string is content.
 
 Theory of operation. From an end marker inside a string on, the content is held as pending. If the string is closed
-later, the marker was content. If the reply ends first, or the string has an unescaped quote (so a closing quote may be
-missing), the marker ended the call.
+later, the marker was content. If the reply ends first, or a quote follows that may not be the closing one, the marker
+ended the call.
 
 Rule: no text is read twice, except the text after a marker that turned out to end the call.
 """
@@ -42,8 +42,10 @@ class QuotedString:
     wait = False
     defect = ""
     """Why the string cannot be read; empty while it can."""
-    repaired = False
-    """True where an unescaped quote was taken for content."""
+    multiline = False
+    """True if a line break was read."""
+    doubtful = False
+    """True before a quote that may end the string or be content: the end of the body decides."""
     _marker = ""
     _pending: list[str] | None = None
     _pending_size = 0
@@ -103,24 +105,9 @@ class QuotedString:
         return end if marker is None else self._hold_from_marker(marker[0], end)
 
     def _hold_from_marker(self, marker: str, at: int) -> int:
-        if self.repaired:
-            self.defect = "a string is not closed"
-            return at
         self._pending, self._pending_source, self._marker = [], [], marker
         self._add_decoded(marker)
         return at + len(marker)
-
-    def _add_unescaped_quote(self, quote: str) -> None:
-        """Take an unescaped quote for content.
-
-        Such a string must not contain an end marker: its closing quote is then probably missing, and the marker ended
-        the call.
-        """
-        self.repaired = True
-        if self._pending is not None:
-            self.defect = "a string is not closed"
-        else:
-            self._add_decoded(quote)
 
     def _add_decoded(self, source: str, content: str | None = None) -> None:
         """Add content that the body writes as `source`."""

@@ -27,6 +27,9 @@ from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.literals.brackets import ARGUMENTS, ARRAY, BRACE, DICT, PAREN, SPREAD, BracketKind, OpenBracket
 from fcshim.parse.literals.call import ATOM, BEGIN, CLOSE, CONTENT, END, KEY, OPEN, LiteralCall, tokens_to_key
+from fcshim.parse.literals.literal_quotes import LiteralQuoteEscaper, open_scopes
+from fcshim.parse.literals.python_quotes import StringContext
+from fcshim.parse.literals.python_strings import PythonString
 from fcshim.parse.literals.quoted_strings import QuotedString, json_escape
 
 
@@ -43,6 +46,14 @@ class LiteralError(Exception):
         self.pos = pos
         self.kind = kind
         self.after_marker = after_marker
+
+
+class DoubtfulQuoteError(Exception):
+    """Whether the quote at `pos` ends its string is decided at the end of the body."""
+
+    def __init__(self, pos: int) -> None:
+        super().__init__()
+        self.pos = pos
 
 
 class PartialMarkerError(Exception):
@@ -91,7 +102,7 @@ class Word:
 class LiteralValues(ABC):
     """Reads arguments up to their closing bracket; a subclass adds the syntax of one language.
 
-    `feed` raises `LiteralError` and `PartialMarkerError`.
+    `feed` raises `LiteralError`, `PartialMarkerError` and `DoubtfulQuoteError`.
     """
 
     _next_value_pattern: ClassVar[re.Pattern[str]]
@@ -100,6 +111,8 @@ class LiteralValues(ABC):
     """The same in a dict; the group `key` is the next key."""
     _next_argument_pattern: ClassVar[re.Pattern[str]]
     """The same in the argument list."""
+    _seen_keyword = True
+    """True after a keyword argument: no positional argument may follow."""
     _in_comment = False
     """True inside a comment whose end has not been read yet, in a language that has comments."""
 
@@ -117,11 +130,22 @@ class LiteralValues(ABC):
         self._state: Callable[[str, int], int] = self._before_item
         self._word = Word()
         self._argument_name: str | None = None
+        self._names: frozenset[str] | None = None
+        """The arguments that may come; None where any may."""
+        self._seen_names: set[str] = set()
+        """The arguments that came."""
+        self._contexts: dict[tuple[BracketKind, bool], StringContext] = {}
+        self.quotes_escaped = False
+        """True in text whose inner quotes were escaped: every quote ends its string."""
 
     def begin(self, closer: str, enclosing: str) -> None:
         """Begin the arguments after their opening bracket; `enclosing` closes the brackets around the call."""
         self.brackets = [OpenBracket(ARGUMENTS, closer, enclosing)]
         self.string = self._argument_name = None
+        names = self._call.parameter_names
+        self._names = frozenset(names) if names else None
+        self._seen_names.clear()
+        self._contexts.clear()
         self._state = self._before_item
 
     def feed(self, text: str, pos: int) -> int:
@@ -134,6 +158,54 @@ class LiteralValues(ABC):
     def dispose(self) -> None:
         """Break the reference cycle through the bound state method."""
         self._state = disposed_state
+        self.string = None
+        self._contexts.clear()
+
+    def escape_quotes(self, text: str) -> str:
+        """Return the remainder of the body, which begins at a doubtful quote, with inner quotes escaped.
+
+        Raises `AmbiguousQuotesError`.
+        """
+        string = self.string
+        assert isinstance(string, PythonString)
+        syntax = string.syntax
+        return self._make_escaper(text).escape_from_string(
+            syntax.quote, is_raw=syntax.is_raw, at_string_start=string.at_start, multiline=string.multiline
+        )
+
+    def mark_escaped(self) -> None:
+        """Read on in escaped text, inside the open string."""
+        string = self.string
+        assert isinstance(string, PythonString)
+        self.quotes_escaped = string.context.escaped = True
+        self._contexts.clear()
+        self._state = self._in_string
+
+    def _make_escaper(self, text: str) -> LiteralQuoteEscaper:
+        members = self._call.arguments_members()
+        scopes = open_scopes(self.brackets, members, self._seen_names, seen_keyword=self._seen_keyword)
+        return LiteralQuoteEscaper(text, scopes, self._call.arguments_of, self._dialect.quote)
+
+    def _string_context(self, bracket: OpenBracket) -> StringContext:
+        """Return where a string in this bracket stands; strings of a call in brackets of one kind share it."""
+        key = bracket.kind, bracket.expects_key
+        found = self._contexts.get(key)
+        if found is None:
+            found = self._contexts[key] = StringContext(
+                self._fast_end(bracket),
+                self._names,
+                self._seen_names,
+                self._make_escaper,
+                may_be_key=bracket.expects_key,
+                escaped=self.quotes_escaped,
+            )
+        return found
+
+    def _fast_end(self, bracket: OpenBracket) -> str:
+        """Return the group of the fast pattern that ends a string in this bracket."""
+        if bracket.kind is ARGUMENTS:
+            return "argument"
+        return "item" if bracket.kind is ARRAY else "key" if not bracket.expects_key and bracket.kind is DICT else ""
 
     @property
     def depth(self) -> int:
@@ -348,6 +420,8 @@ class LiteralValues(ABC):
     def _put_argument_name(self, key: str) -> None:
         """Write the name of an argument; the first one starts the call."""
         bracket = self.brackets[0]
+        if not self._progress.discarding:
+            self._seen_names.add(key)
         self._call.is_certain = True
         self._call.start()
         if not bracket.count:
@@ -387,6 +461,9 @@ class LiteralValues(ABC):
             raise LiteralError(string.defect, pos, after_marker=string.text_after_marker())
         if string.closed:
             return self._end_string(text, pos)
+        if string.doubtful:
+            string.doubtful = False
+            raise DoubtfulQuoteError(pos)
         self._progress.wait = string.wait
         if string.streams:
             call.in_content = streams or call.streams_string

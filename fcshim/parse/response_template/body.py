@@ -253,7 +253,7 @@ class TemplateBody(BodyReader):
 
     def _write_value(self, expected: Expectation, value: JSON, path: list[str | int]) -> None:
         if isinstance(value, RawText):
-            self._writer.write_literal(read_untyped_text(expected, value.text), value.text, path)
+            self._writer.write_literal(read_untyped_text(expected, value.text), value.text, path, expected)
         elif isinstance(value, list) and any(isinstance(item, RawText) for item in value):
             for at, item in enumerate(value):
                 self._writer.write(", " if at else "[")

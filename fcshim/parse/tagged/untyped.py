@@ -115,7 +115,7 @@ class UntypedValue:
         """Write the collected value. Raises `LimitError`, `NotStrictError`."""
         text = "".join(self._parts)
         if not self._elements:
-            self._writer.write_literal(read_untyped_text(self._expected, text), text, self._path)
+            self._writer.write_literal(read_untyped_text(self._expected, text), text, self._path, self._expected)
             return
         elements = [*self._elements, text]
         if any(element.lstrip(_SPACE).startswith("[") for element in elements):

@@ -66,7 +66,7 @@ def python_strings(draw: st.DrawFn) -> WrittenValue:
             return "f" + json.dumps(text).replace("{", "{{").replace("}", "}}"), text
         case 5:
             half = len(text) // 2
-            return f"{text[:half]!r}{draw(spaces)}{json.dumps(text[half:])}", text
+            return f"{text[:half]!r}{draw(spaces)}\n{json.dumps(text[half:])}", text
         case _:
             return "u'" + "".join(f"\\U{ord(character):08x}" for character in text) + "'", text
 
@@ -85,7 +85,13 @@ def _bracketed(opener: str, closer: str, inner: "st.SearchStrategy[WrittenValue]
 
 @st.composite
 def _dicts(draw: st.DrawFn, inner: "st.SearchStrategy[WrittenValue]") -> WrittenValue:
-    keys = draw(st.lists(python_strings(), max_size=3, unique_by=lambda spelled: spelled[1]))
+    keys = draw(
+        st.lists(
+            python_strings().filter(lambda spelled: "\n" not in spelled[0]),
+            max_size=3,
+            unique_by=lambda spelled: spelled[1],
+        )
+    )
     members = [(key, draw(inner)) for key in keys]
     text = ", ".join(f"{key}{draw(spaces)}:{draw(spaces)}{value}" for (key, _), (value, _) in members)
     return f"{{{text}}}", {key: value for (_, key), (_, value) in members}

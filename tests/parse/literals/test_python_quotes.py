@@ -1,70 +1,58 @@
-"""Which quote ends a string."""
+"""Which quote ends a string while text arrives."""
 
 import pytest
 
+from fcshim.parse.arguments.quote_escaping import ANYTHING, Scope
 from fcshim.parse.end_markers import compile_end_markers
-from fcshim.parse.literals.python_quotes import LOOK_AHEAD, ends_string
+from fcshim.parse.literals.literal_quotes import CallListMembers, LiteralQuoteEscaper
+from fcshim.parse.literals.python_quotes import LOOK_AHEAD, StringContext
 
 MARKER = compile_end_markers(("<|end|>",))
-CALL = ")]"
-"""The brackets that close an argument's value in a list of calls."""
+
+
+def ends_string(following: str, *, may_be_key: bool = False, final: bool = False) -> bool | None:
+    """Say whether a quote before `following` ends the value of the argument `a` in a list of calls."""
+    scopes = [
+        Scope("]", CallListMembers(), keyed=False),
+        Scope(")", ANYTHING, keyed=True, keys={"a"}, is_arguments=True, has_keyword=True),
+    ]
+    context = StringContext(
+        "", None, {"a"}, lambda text: LiteralQuoteEscaper(text, scopes, lambda _: ANYTHING), may_be_key=may_be_key
+    )
+    return context.ends_string(following, 0, MARKER, final=final)
+
+
+@pytest.mark.parametrize(
+    "following", [", b=1", ", b: 1", ",\n  b=[", ", # so\nb=1", ", **{", "), g(", ")]<|end|>", ")]\n<|end|>"]
+)
+def test_a_quote_ends_the_string_where_the_next_argument_or_the_end_follows(following: str) -> None:
+    assert ends_string(following + " ") is True
 
 
 @pytest.mark.parametrize(
     "following",
     [
-        ", b=1", ", 'c'", ", 5]", ", **{", ",)", ",\n  # so", ")]", ") ]", "), g(", ")<|end|>", "<|end|>",
-        " 'b'", " r'b'", "#c",
-        " # c", "]", ", True)", ", x)", " + 'b'", "*3", " % x", ".upper()", "[0]", " if x", "and 'b'", " == 1",
-        "f'b'", " . upper(", " " * LOOK_AHEAD + "x",
+        "s fine", " bowl", ", he said", ". Then", "! ", "?)", "}", "; x", "$", ")'", ":", " ifx ", ", a=2", ", 'c'",
+        ", 5]", " + 'b'", "*3", ".upper()", "[0]", " 'b'", " r'b'", "<|end|>", ") x", ")]'",
     ],
 )  # fmt: skip
-def test_a_quote_ends_the_string_where_the_next_text_can_follow_a_string(following: str) -> None:
-    assert ends_string(following + " ", 0, CALL, MARKER, may_be_key=False)
+def test_any_other_quote_waits_for_the_end_of_the_body(following: str) -> None:
+    assert ends_string(following + " " * LOOK_AHEAD) is False
 
 
-@pytest.mark.parametrize(
-    "following",
-    [
-        "s fine",
-        " bowl",
-        ", he said",
-        ". Then",
-        "! ",
-        "?)",
-        "}",
-        "; x",
-        "$",
-        ")'",
-        ":",
-        " ifx ",
-        "'s "[1:],
-    ],
-)
-def test_any_other_quote_is_content(following: str) -> None:
-    assert ends_string(following + " x", 0, CALL, compile_end_markers(()), may_be_key=False) is False
+@pytest.mark.parametrize("following", ["", " ", ",", ", b", ", b=", ")", ")]", ")]<|en"])
+def test_more_text_is_needed_where_the_answer_may_change(following: str) -> None:
+    assert ends_string(following) is None
 
 
-@pytest.mark.parametrize(
-    "following", ["", " ", ",", ", ", ", b", ", b ", ", b=", ")", ")]", "<|e", ".", "=", " wor", " i", ", -"]
-)
-def test_the_decision_waits_while_the_next_character_matters(following: str) -> None:
-    assert ends_string(following, 0, CALL, MARKER, may_be_key=False) is None
+def test_a_colon_may_follow_a_key() -> None:
+    assert ends_string(": 1", may_be_key=True) is True
 
 
-def test_a_colon_follows_a_key() -> None:
-    assert ends_string(": 1", 0, "})", MARKER, may_be_key=True)
+@pytest.mark.parametrize("text", [", b=1", "), g(b=1)]", ")]<|end|> and so on", " x", ", c d", ")] 'x"])
+def test_a_longer_text_does_not_change_the_answer(text: str) -> None:
+    found = [ends_string(text[:size]) for size in range(len(text) + 1)]
+    answers = {answer for answer in found if answer is not None}
 
-
-def test_a_key_follows_a_value_in_a_dict() -> None:
-    assert ends_string(", k: 1", 0, "})", MARKER, may_be_key=False)
-    assert ends_string(", k: 1", 0, CALL, MARKER, may_be_key=False) is False
-
-
-@pytest.mark.parametrize("text", [", b=1)]", ")] so", "s fine", ". Then it", " + 'x'", ", he said 'no'", "<|end|>"])
-def test_more_text_never_changes_a_decision(text: str) -> None:
-    found = [ends_string(text[:size], 0, CALL, MARKER, may_be_key=False) for size in range(len(text) + 1)]
-    decided = [each for each in found if each is not None]
-
-    assert len(set(decided)) == 1
-    assert found[len(found) - len(decided) :] == decided
+    assert len(answers) <= 1
+    assert found == sorted(found, key=lambda answer: answer is not None)

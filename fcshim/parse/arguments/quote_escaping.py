@@ -1,0 +1,542 @@
+r"""Escape the quotes that a model forgot to escape, in a body that is held until its end.
+
+Theory of operation. The text is read bracket by bracket, with what the schema says about each. A quote may end a string
+only if what follows it can follow a value there: a comma and the next key with its colon (in an array, the next value),
+or closing brackets and then the same, or the end of the body. If the first quote of a string can, it does. Otherwise
+the string contains quotes, and every quote that could end it is examined up to the end of the body:
+
+- Quotes inside a string come in pairs, so the ends that fit the true reading have the same number of quotes, modulo
+  two, before them. Ends of both kinds are two readings: the text is ambiguous.
+- A key that cannot come there (not offered, or there already) ends no string. It is content only between the quotes of
+  a pair, in a string whose quotes are paired; else it may be an invented key, and the text is ambiguous.
+- An unpaired quote with a missing or a surplus closing bracket is ambiguous: the string's own quote may be missing.
+- Text that is an expression as it stands (`"a" + "b"`) is ambiguous.
+
+Rule: an ambiguous text raises `AmbiguousQuotesError`; nothing is guessed. The number of examined quotes is limited.
+"""
+
+import enum
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from fcshim.schema.expect import Expectation
+
+_MAX_TAIL = 1_000
+"""Characters after the last string that are looked at for a missing quote."""
+_MAX_EXAMINED = 20_000
+"""Quotes that are examined in one body: about 0.05 s, for text with many strings that contain quotes."""
+
+
+class AmbiguousQuotesError(Exception):
+    """The end of a string is not certain; `unclosed` if no quote can end it."""
+
+    def __init__(self, message: str, *, unclosed: bool = False) -> None:
+        super().__init__(message)
+        self.unclosed = unclosed
+
+
+class Members:
+    """What may stand in a container; this base class admits everything."""
+
+    holds_calls = False
+    """True if the container holds the parts of calls, not of their arguments."""
+
+    def lists_member(self, _key: str) -> bool | None:
+        """Say whether a key is one of the known ones; None where any key may come."""
+        return None
+
+    def member(self, _key: str) -> "Members":
+        """Return what may stand in a member."""
+        return self
+
+    def item(self, _index: int) -> "Members":
+        """Return what may stand in an element."""
+        return self
+
+    def take_string(self, key: str, text: str) -> None:
+        """Take the text of a string member."""
+
+
+ANYTHING = Members()
+
+
+class SchemaMembers(Members):
+    """What the schema admits."""
+
+    def __init__(self, expectation: Expectation) -> None:
+        self._expectation = expectation
+
+    def lists_member(self, key: str) -> bool | None:
+        """Say whether a key is one of the known ones; None where any key may come."""
+        return self._expectation.lists_member(key)
+
+    def member(self, key: str) -> Members:
+        """Return what may stand in a member."""
+        return SchemaMembers(self._expectation.member(key))
+
+    def item(self, index: int) -> Members:
+        """Return what may stand in an element."""
+        return SchemaMembers(self._expectation.item(index))
+
+
+@dataclass(slots=True)
+class Scope:
+    """One open bracket."""
+
+    closer: str
+    """The bracket that closes it."""
+    members: Members
+    keyed: bool
+    """True if its values have keys."""
+    keys: set[str] = field(default_factory=set)
+    """The keys that were read."""
+    key: str = ""
+    """The key of the current value."""
+    index: int = 0
+    """The number of values before the current one."""
+    expects_value: bool = False
+    """True after a key."""
+    is_arguments: bool = False
+    """True if it holds the arguments of a call in Python's syntax."""
+    has_keyword: bool = False
+    """True after a key."""
+
+    @property
+    def expects_key(self) -> bool:
+        """True where a key must come."""
+        return self.keyed and not self.expects_value
+
+    def inner_members(self) -> Members:
+        """Return what may stand in the current value."""
+        return self.members.member(self.key) if self.keyed else self.members.item(self.index)
+
+    def has_wrong_key(self) -> bool:
+        """Say whether one of its keys is none of the known ones."""
+        return not self.members.holds_calls and any(self.members.lists_member(key) is False for key in self.keys)
+
+
+_CLOSERS = {"{": "}", "[": "]", "(": ")"}
+_CLOSING = frozenset(_CLOSERS.values())
+_QUOTES = {'"': '"', "'": "'", "“": "”", '"""': '"""', "'''": "'''"}
+
+
+class Follows(enum.Enum):
+    """What follows a quote."""
+
+    NOTHING_FITTING = enum.auto()
+    """Text that cannot follow a string."""
+    NEXT = enum.auto()
+    """The next key or value."""
+    WRONG_KEY = enum.auto()
+    """A key that cannot come there."""
+    END = enum.auto()
+    """Exactly the closing brackets that are open, and the end of the body or the next call."""
+    INEXACT_END = enum.auto()
+    """The end of the body, with brackets missing or left over."""
+    END_AFTER_COMMENT = enum.auto()
+    """One of the ends, after a comment with quotes."""
+    COMMENT = enum.auto()
+    """A comment with quotes, up to the end of the body: the string may end in it."""
+    NO_COMMA = enum.auto()
+    """Another string of an array on the same line, without a comma."""
+
+
+ENDS = frozenset({Follows.NEXT, Follows.END, Follows.INEXACT_END})
+_SKIPPED = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+KEY = re.compile(
+    r"""(?:(?:[A-Za-z]\w{0,20}\s{1,16}){1,4}(?=["']))?"""
+    r"""(?:"(?P<double>(?:[^"\\]|\\[\s\S]){0,128})"|'(?P<single>(?:[^'\\]|\\[\s\S]){0,128})'"""
+    r"""|“(?P<curly>[^“”]{0,128})”|(?P<word>[\w$][\w$.-]{0,127}))\s{0,64}(?::|=(?!=))"""
+    r"""|"(?P<alone>[\w$.-]{1,64})"(?=\s{1,64}(?:["'{\[+.\d-]|(?:true|false|null|True|False|None)\b))"""
+)
+_QUOTE = re.compile(r"[\"']")
+_COMMENT_LIKE_STRING = re.compile(r"[\"']\s*(?:[,}\])]|\Z)")
+_QUOTE_RUN = re.compile(r"\"++|'*+")
+ARRAY_VALUE = re.compile(r"""(?:[rRbBfFuU]{1,2})?["']|[“{\[(]|[+-]?\.?\d|(?:true|false|null|True|False|None)\b""")
+_SURPLUS = re.compile(r"[\s}\])`,;.]*+")
+_TOKEN = re.compile(r"""(?P<quote>\"{3,}|'{3,}|["'“])|(?P<word>[\w$][\w$.+-]*+)|(?P<char>[\s\S])""")
+_APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
+_CONCATENATION = re.compile(r"\s*\+(?:[\s\S]*\+)?\s*|\s*\n\s*")
+
+
+class QuoteEscaper:
+    """Escapes the quotes inside the strings of one text.
+
+    `scopes` are the brackets that are open where the text begins, `root` is what may stand outside all brackets. A
+    string with unescaped quotes must not contain one of `call_markers`.
+    """
+
+    _skipped: ClassVar[re.Pattern[str]] = _SKIPPED
+    """White space and comments."""
+
+    def __init__(self, text: str, scopes: Sequence[Scope], root: Members, call_markers: Sequence[str] = ()) -> None:
+        self._text = text
+        self._scopes = list(scopes)
+        self._root = root
+        self._call_markers = call_markers
+        self._out: list[str] = []
+        self._copied = 0
+        self._examined = 0
+        self._has_wrong_key = any(scope.has_wrong_key() for scope in scopes)
+        self._has_quotes = False
+        self._comment_end = -1
+        """The end of the last comment with quotes that was skipped after a quote; negative if there is none."""
+        self._after_string = True
+        """True after a string and closing brackets, where a comment may be content of the string."""
+
+    def escape(self, quote: str = "", *, at_string_start: bool = False) -> str:
+        """Return the text with its strings' inner quotes escaped.
+
+        `quote` opened the string in which the text begins, `at_string_start` if right before the text.
+        """
+        text, pos = self._text, 0
+        if quote:
+            opening = self._opening_quote(quote, -1) if at_string_start else quote
+            pos = self._read_string(opening, len(opening) - len(quote))
+            self._end_string(pos)
+        while pos < len(text):
+            inside, start = bool(self._scopes), pos
+            pos = self._skip(pos)
+            if self._after_string and _COMMENT_LIKE_STRING.search(self._text, start, pos):
+                raise AmbiguousQuotesError("a comment, or the end of a string with unescaped quotes")
+            pos = self._read_token(pos)
+            if inside and not self._scopes and self._is_over(pos):
+                break
+        if self._has_quotes and self._has_wrong_key:
+            raise AmbiguousQuotesError("a key that the tool does not have, and unescaped quotes")
+        self._out.append(text[self._copied :])
+        return "".join(self._out)
+
+    def _skip(self, pos: int) -> int:
+        """Skip white space and comments."""
+        found = self._skipped.match(self._text, pos)
+        assert found is not None
+        return found.end()
+
+    def _is_over(self, _pos: int) -> bool:
+        """Say whether the body ends here, outside all brackets."""
+        return False
+
+    # Structure.
+
+    def _read_token(self, pos: int) -> int:
+        found = _TOKEN.match(self._text, pos)
+        if found is None:
+            return pos
+        if found["quote"]:
+            return self._read_quoted(found["quote"], pos)
+        if found["word"]:
+            return self._read_word(found)
+        self._read_char(found["char"])
+        return found.end()
+
+    def _read_char(self, char: str) -> None:
+        self._after_string = self._after_string and char in "}])"
+        scope = self._scopes[-1] if self._scopes else None
+        if char in _CLOSERS:
+            members = self._root if scope is None else scope.inner_members()
+            self._scopes.append(Scope(_CLOSERS[char], members, keyed=char == "{"))
+        elif scope is None:
+            return
+        elif char in _CLOSING:
+            self._close(char)
+        elif char == ",":
+            scope.index += 1
+            scope.expects_value = False
+
+    def _close(self, char: str) -> None:
+        """Close the brackets up to the one that `char` closes; a surplus bracket closes nothing."""
+        if any(scope.closer == char for scope in self._scopes):
+            while self._scopes.pop().closer != char:
+                pass
+        if self._scopes:
+            self._scopes[-1].expects_value = False
+
+    def _read_word(self, found: re.Match[str]) -> int:
+        scope = self._scopes[-1] if self._scopes else None
+        key = KEY.match(self._text, found.start()) if scope is not None and scope.expects_key else None
+        if scope is not None and key is not None:
+            self._begin_member(scope, key["word"])
+            return key.end()
+        if scope is not None:
+            scope.expects_value = False
+        self._after_string = False
+        return found.end()
+
+    def _begin_member(self, scope: Scope, key: str) -> None:
+        scope.keys.add(key)
+        scope.key, scope.expects_value, scope.has_keyword = key, True, True
+
+    # Strings.
+
+    def _read_quoted(self, quotes: str, pos: int) -> int:
+        """Read the string that begins at `pos` with `quotes`: one of them, or three and more."""
+        scope = self._scopes[-1] if self._scopes else None
+        if scope is not None and self._is_key(scope, pos):
+            opening = quotes[:3] if len(quotes) > 2 else quotes[0]
+            return self._read_key(scope, opening, pos + len(opening))
+        quote = self._opening_quote(quotes[0], pos)
+        start = pos + len(quote)
+        end = self._read_string(quote, start)
+        if scope is not None:
+            scope.members.take_string(scope.key, self._text[start : end - len(quote)])
+            scope.expects_value = False
+        return end
+
+    def _end_string(self, _end: int) -> None:
+        """Act on the end of a string that is a value."""
+
+    def _is_key(self, scope: Scope, _pos: int) -> bool:
+        """Say whether a string that begins here is a key."""
+        return scope.expects_key
+
+    def _opening_quote(self, quote: str, pos: int) -> str:
+        """Return the quote or the triple quote that opens a string at `pos`, which may be before the text.
+
+        After more than three quotes, either may be meant.
+        """
+        found = _QUOTE_RUN.match(self._text, pos + 1)
+        assert found is not None
+        count = 1 + (found.end() - pos - 1 if found[0].startswith(quote) else 0)
+        triple = quote * 3
+        if count in {1, 2, 3, 6}:
+            return triple if count > 2 else quote
+        end = next(self._quotes(triple, pos + 3), None)
+        if end is not None and self.follows(end + 3) in ENDS:
+            raise AmbiguousQuotesError("a string in triple quotes, or one that begins with quotes")
+        return quote
+
+    def _read_key(self, scope: Scope, quote: str, start: int) -> int:
+        end = next(self._quotes(_QUOTES[quote], start), None)
+        if end is None:
+            raise AmbiguousQuotesError("a key is not closed", unclosed=True)
+        self._write_string(end, [])
+        self._begin_member(scope, self._text[start:end])
+        return end + len(quote)
+
+    def _quotes(self, quote: str, pos: int) -> Iterator[int]:
+        """Yield the positions of the quotes that are not escaped."""
+        for found in _UNESCAPED[quote](self._text, pos):
+            if found[0][0] != "\\":
+                yield found.start()
+
+    def _read_string(self, quote: str, start: int) -> int:
+        """Read a string from after its opening quote, write it, and return the position after its end."""
+        closing = _QUOTES[quote]
+        inner, end = self._find_end(closing, start)
+        if inner:
+            self._check_content(closing, start, end, inner)
+        self._write_string(end, inner)
+        self._after_string = True
+        return end + len(closing)
+
+    def _write_string(self, end: int, inner: list[int]) -> None:
+        for at in inner:
+            self._out += (self._text[self._copied : at].replace("\x00", _NUL), "\\")
+            self._copied = at
+        self._out.append(self._text[self._copied : end].replace("\x00", _NUL))
+        self._copied = end
+
+    def _find_end(self, quote: str, start: int) -> tuple[list[int], int]:
+        """Return the positions of the quotes inside the string, and that of the quote that ends it."""
+        quotes = self._quotes(quote, start)
+        first = next(quotes, None)
+        if first is None:
+            raise AmbiguousQuotesError("a string is not closed", unclosed=True)
+        follows = self.follows(first + len(quote))
+        if follows in ENDS or self._is_continued(first + len(quote)):
+            return [], first
+        if follows is Follows.WRONG_KEY:
+            self._has_wrong_key = True
+            return [], first
+        return self._find_later_end(quote, [first, *quotes])
+
+    def _is_continued(self, _end: int) -> bool:
+        """Say whether another string continues the one that the quote ends."""
+        return False
+
+    def _find_later_end(self, quote: str, quotes: list[int]) -> tuple[list[int], int]:
+        candidates = _EndCandidates(is_triple=len(quote) == 3)
+        comment_end = -1
+        for number, at in enumerate(quotes):
+            follows = self.follows(at + len(quote))
+            if follows in ENDS and at < comment_end:
+                raise AmbiguousQuotesError("a string with unescaped quotes may end in a comment")
+            if follows is Follows.END_AFTER_COMMENT:
+                comment_end, follows = self._comment_end, Follows.NEXT
+            candidates.add(number, follows)
+            if quote != "'" or _APOSTROPHE.match(self._text, at) is None:
+                candidates.unpaired = not candidates.unpaired
+        end = candidates.choose()
+        return quotes[:end], quotes[end]
+
+    def _check_content(self, quote: str, start: int, end: int, inner: list[int]) -> None:
+        """Raise `AmbiguousQuotesError` if the string may be something else than a string with unescaped quotes."""
+        self._has_quotes = True
+        text = self._text
+        content = text[start:end]
+        if quote == "”" or any(marker in content for marker in self._call_markers):
+            raise AmbiguousQuotesError("a string with unescaped quotes runs past a marker")
+        if len(inner) % 2:
+            closers = self._closing_braces(end + len(quote))
+            # The text may begin inside the string, after one of its braces.
+            if closers and content.count("{") - content.count("}") in {closers, closers - (not start and closers > 1)}:
+                raise AmbiguousQuotesError("a string with an unpaired quote and an open brace")
+            return
+        bounds = [start, *(at + len(quote) for at in inner)], [*inner, end]
+        pieces = [text[begin:stop] for begin, stop in zip(*bounds, strict=True)]
+        strings, gaps = pieces[::2], pieces[1::2]
+        balanced = _is_balanced("".join(gaps)) or self.follows(end + len(quote)) is Follows.INEXACT_END
+        if balanced and all(map(self._may_be_string, strings)) and all(map(self._is_gap, gaps)):
+            raise AmbiguousQuotesError("an expression, or a string with unescaped quotes")
+
+    def _may_be_string(self, _content: str) -> bool:
+        """Say whether this may stand between the quotes of a string."""
+        return True
+
+    def _is_gap(self, gap: str) -> bool:
+        """Say whether this may stand between two strings of an expression."""
+        return _CONCATENATION.fullmatch(gap) is not None
+
+    def _closing_braces(self, pos: int) -> int:
+        """Return the number of closing braces at the end of the body, if nothing else follows."""
+        tail = self._text[pos:] if len(self._text) - pos < _MAX_TAIL else ""
+        return tail.count("}") if not tail.strip(" \t\r\n}])") else 0
+
+    # What follows a string.
+
+    def follows(self, pos: int) -> Follows:
+        """Say what follows the quote before `pos`."""
+        self._examined += 1
+        if self._examined > _MAX_EXAMINED:
+            raise AmbiguousQuotesError("too many quotes")
+        self._comment_end = -1
+        found = self._find_follows(pos)
+        return Follows.END_AFTER_COMMENT if self._comment_end >= 0 and found in ENDS else found
+
+    def _find_follows(self, pos: int) -> Follows:
+        text, scopes = self._text, self._scopes
+        depth, exact, after_comma, comment = len(scopes), True, False, False
+        while True:
+            start, pos = pos, self._skip(pos)
+            if _QUOTE.search(text, start, pos) is not None:
+                comment, self._comment_end = True, pos
+            char = text[pos : pos + 1]
+            if char and char in _CLOSING and depth:
+                if char != scopes[depth - 1].closer:
+                    if after_comma or depth < 2 or char != scopes[depth - 2].closer:
+                        return Follows.NOTHING_FITTING
+                    depth, exact = depth - 1, False
+                depth -= 1
+                after_comma = False
+            elif char == "," and depth and not after_comma:
+                after_comma = True
+            elif char and depth:
+                return self._follows_in(scopes[depth - 1], pos, after_comma=after_comma)
+            elif char:
+                return self._follows_body(pos, exact=exact)
+            elif depth and comment:
+                return Follows.COMMENT
+            else:
+                return Follows.END if exact and not depth else Follows.INEXACT_END
+            pos += 1
+
+    def _follows_in(self, scope: Scope, pos: int, *, after_comma: bool) -> Follows:
+        """Say what follows in a bracket that stays open, after a comma or without one."""
+        text = self._text
+        if not after_comma and not text[pos - 1].isspace():
+            return Follows.NOTHING_FITTING
+        if scope.keyed:
+            key = KEY.match(text, pos)
+            return Follows.NOTHING_FITTING if key is None else follows_key(scope, key, after_comma=after_comma)
+        if ARRAY_VALUE.match(text, pos) is None or (scope.members.holds_calls and text[pos] != "{"):
+            return Follows.NOTHING_FITTING
+        if not after_comma and text[pos] in "\"'" and text[pos - 1] != "\n":
+            return Follows.NO_COMMA
+        if text[pos] == "{":
+            key = KEY.match(text, self._skip(pos + 1))
+            if key is not None and scope.members.item(0).lists_member(written_key(key)) is False:
+                return Follows.WRONG_KEY
+        return Follows.NEXT
+
+    def _follows_body(self, pos: int, *, exact: bool) -> Follows:
+        """Say what follows after the last closing bracket."""
+        found = _SURPLUS.match(self._text, pos)
+        assert found is not None
+        end = found.end()
+        if end == len(self._text):
+            surplus = any(char in _CLOSING for char in found[0])
+            return Follows.END if exact and not surplus else Follows.INEXACT_END
+        if self._text[end] != "{":
+            return Follows.NOTHING_FITTING
+        key = KEY.match(self._text, self._skip(end + 1))
+        return (
+            Follows.NEXT if key is not None and self._root.lists_member(written_key(key)) else Follows.NOTHING_FITTING
+        )
+
+
+class _EndCandidates:
+    """The quotes that may end a string which contains quotes."""
+
+    def __init__(self, *, is_triple: bool) -> None:
+        self._is_triple = is_triple
+        self.unpaired = False
+        """True after an odd number of quotes."""
+        self._end = -1
+        self._end_unpaired = False
+        self._end_follows = Follows.NOTHING_FITTING
+        self._has_wrong_key = self._has_unpaired_wrong_key = self._has_comment = False
+
+    def add(self, number: int, follows: Follows) -> None:
+        """Add the quote with this number; raises `AmbiguousQuotesError` if both of two may end the string."""
+        if follows in ENDS:
+            if self._end < 0:
+                self._end, self._end_unpaired, self._end_follows = number, self.unpaired, follows
+            elif self.unpaired is not self._end_unpaired:
+                raise AmbiguousQuotesError("a string with unescaped quotes may end at two places")
+        elif self._end >= 0:
+            return
+        elif follows is Follows.COMMENT:
+            self._has_comment = True
+        elif follows is not Follows.NOTHING_FITTING:
+            self._has_wrong_key = self._has_wrong_key or not self.unpaired
+            self._has_unpaired_wrong_key = self._has_unpaired_wrong_key or self.unpaired
+
+    def choose(self) -> int:
+        """Return the number of the quote that ends the string. Raises `AmbiguousQuotesError`."""
+        if self._end < 0:
+            raise AmbiguousQuotesError("a string is not closed", unclosed=True)
+        if self._is_triple and self._end_unpaired:
+            raise AmbiguousQuotesError("a string in triple quotes that contains them")
+        if self._has_wrong_key or (self._has_unpaired_wrong_key and self._end_unpaired):
+            raise AmbiguousQuotesError(
+                "a string with unescaped quotes may end before a key that the tool does not have"
+            )
+        if self._end_follows is Follows.INEXACT_END and (self._end_unpaired or self._has_comment):
+            raise AmbiguousQuotesError("a string with unescaped quotes, and brackets missing or left over")
+        return self._end
+
+
+def follows_key(scope: Scope, key: re.Match[str], *, after_comma: bool) -> Follows:
+    """Say whether a key that follows a value can come there."""
+    if not after_comma and key["word"] is not None:
+        return Follows.NOTHING_FITTING
+    written = written_key(key)
+    assigned = key["word"] is not None and key[0][-1] == "=" and not scope.is_arguments
+    wrong = assigned or written in scope.keys or scope.members.lists_member(written) is False
+    return Follows.WRONG_KEY if wrong else Follows.NEXT
+
+
+def written_key(key: re.Match[str]) -> str:
+    """Return the key that `KEY` matched."""
+    return next(text for text in key.groups() if text is not None)
+
+
+def _is_balanced(text: str) -> bool:
+    return all(text.count(opener) == text.count(closer) for opener, closer in _CLOSERS.items())
+
+
+_UNESCAPED = {quote: re.compile(r"\\[\s\S]|" + re.escape(quote)).finditer for quote in _QUOTES.values()}
+_NUL = "\\u0000"

@@ -1,0 +1,117 @@
+"""Law 10 for arguments with quotes that were not escaped, and for other careless spellings: never a wrong call."""
+
+import ast
+import json
+import random
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fcshim.events import ToolCallEnd
+from fcshim.parse.stream import StreamParser
+from tests.parse.cases import random_split
+
+KEYS = ("path", "content", "mode", "days")
+TOOL = {
+    "name": "f",
+    "parameters": {
+        "type": "object",
+        "properties": {key: {"type": "integer" if key == "days" else "string"} for key in KEYS},
+        "required": ["path"],
+    },
+}
+CODE = st.lists(
+    st.sampled_from(
+        ['print("hi")', '"', "'", " ", "\n", ", ", "x", "{", "}", "[", "]", "(", ")", ": ", '"mode": ', "# ", "// ",
+         '"""', '", "', '"}', "+", "days=3", 'd["k"]', "it's", "\\", "=", '"content"', "\x00", "%", ".join", "é"]
+    ),
+    max_size=8,
+).map("".join)  # fmt: skip
+ARGUMENTS = st.fixed_dictionaries({"path": CODE}, optional={"content": CODE, "mode": CODE, "days": st.integers(0, 99)})
+CARELESS = ("quotes", "single", "comment", "comma", "closers", "controls")
+
+
+def in_json(arguments: dict[str, Any], careless: set[str]) -> str:
+    """Write a call in JSON, carelessly."""
+    members = ", ".join(f'"{key}": {_spell(value, careless)}' for key, value in arguments.items())
+    comment = " // a note\n" if "comment" in careless else ""
+    comma = "," if "comma" in careless else ""
+    return f'{{"name": "f", "arguments": {{{members}{comma}{comment}}}' + ("" if "closers" in careless else "}")
+
+
+def _spell(value: Any, careless: set[str]) -> str:
+    written = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return written
+    content = written[1:-1]
+    if "quotes" in careless:
+        content = content.replace('\\"', '"')
+    if "controls" in careless:
+        content = content.replace("\\\\", "\\\\").replace("\\n", "\n") if "\\\\" not in content else content
+    quote = "'" if "single" in careless else '"'
+    if quote == "'" and "quotes" not in careless:
+        content = content.replace("'", "\\'")
+    return quote + content + quote
+
+
+def in_python(arguments: dict[str, Any], careless: set[str]) -> str:
+    """Write a call in Python, carelessly."""
+    return "[f(" + ", ".join(f"{key}={_spell(value, careless)}" for key, value in arguments.items()) + ")]"
+
+
+def _accepted(dialect: str, text: str, source: random.Random) -> list[Any]:
+    parser = StreamParser(dialect, tools=[TOOL])
+    events = [event for piece in random_split(text, source) for event in parser.feed(piece)] + parser.close()
+    ends = [event for event in events if isinstance(event, ToolCallEnd)]
+    return [json.loads(end.tool_call_arguments_complete) for end in ends if end.error is None]
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+@given(ARGUMENTS, st.sets(st.sampled_from(CARELESS)), st.integers(0, 10**6))
+@example({"path": 'a "_" # b'}, {"quotes"}, 0)
+@example({"path": 's = ",".join(x)'}, {"quotes"}, 0)
+def test_an_accepted_call_in_json_says_what_was_meant(arguments: dict[str, Any], careless: set[str], seed: int) -> None:
+    written = in_json(arguments, careless)
+    found = _accepted("hermes", f"<tool_call>\n{written}\n</tool_call>", random.Random(seed))
+
+    assert _is_json(written) or found in ([], [arguments]), written
+
+
+@given(ARGUMENTS, st.sets(st.sampled_from(("quotes", "single", "controls"))), st.integers(0, 10**6))
+@example({"path": 'x = d["k"] + 1', "days": 2}, {"quotes"}, 0)
+def test_an_accepted_call_in_python_says_what_was_meant(
+    arguments: dict[str, Any], careless: set[str], seed: int
+) -> None:
+    written = in_python(arguments, careless)
+    found = _accepted("lfm2", f"<|tool_call_start|>{written}<|tool_call_end|>", random.Random(seed))
+
+    assert _is_python(written) or found in ([], [arguments]), written
+
+
+@pytest.mark.parametrize("careless", [set(), {"quotes"}], ids=["escaped", "quotes"])
+def test_code_with_quotes_is_read_whole(careless: set[str]) -> None:
+    arguments = {"path": "a.py", "content": 'def f():\n    print("a", d["b"])\n    return {"c": "d"}', "days": 3}
+    body = in_json(arguments, careless)
+
+    assert [arguments] == _accepted("hermes", f"<tool_call>\n{body}\n</tool_call>", random.Random(1))
+    assert [arguments] == _accepted("pythonic", in_python(arguments, careless), random.Random(1))
