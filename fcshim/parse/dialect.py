@@ -60,6 +60,8 @@ class Dialect:
     """The characters (of `[{`) with which a body without a start marker begins, at the start of a line."""
     at_line_start: bool = False
     """True if `open` is a common word (`Action:`): it counts only at the very start of a line."""
+    calls_only: bool = False
+    """True if no text may stand between a call and its end marker."""
     markup: tuple[str, ...] = ()
     """Tokens of the format that are neither text nor calls, and are dropped (turn ends, channel headers)."""
     waits: str = ""

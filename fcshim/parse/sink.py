@@ -77,6 +77,10 @@ class CallSink:
         self.unoffered_name = "" if found is not None else name.strip()
         return found
 
+    def offers(self, name: str) -> bool:
+        """Return whether this name means an offered tool."""
+        return self._find_tool(name) is not None
+
     def _find_tool(self, name: str) -> str | None:
         if self._tools is None:
             return name.strip() or None

@@ -67,7 +67,7 @@ class JsonBody(BodyReader):
         self._buffer = self._reader.buffer
         self._calls = JsonCalls(self._reader, sink, shape.grammar, limits)
         self._arguments = self._calls.arguments
-        self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare)
+        self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare or shape.keyed)
         self._buffer.handler = self._envelope
         self._call_markers: MarkerSet = self._end_markers
         self._repair: JsonRepair | None = None

@@ -19,6 +19,7 @@ from fcshim.parse.end_markers import EndMarkers, compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.machine.context import QUOTE_PAIRS
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.output import Output, PendingCalls, PendingKind
 from fcshim.parse.machine.start_markers import Opening
 
@@ -32,6 +33,7 @@ _STATES_AFTER_PENDING: dict[PendingKind, State] = {
     "span": State.AFTER_CALL_IN_SPAN,
     "reasoning": State.AFTER_PENDING_CALLS,
     "bare": State.AFTER_PENDING_CALLS,
+    "wrapper": State.AFTER_CALL,
 }
 
 
@@ -57,6 +59,7 @@ class CallStates:
         cursor: Cursor,
         output: Output,
         limits: Limits,
+        openings: OpeningFinder,
         *,
         primary: Dialect | None,
         schema_enforced: bool,
@@ -68,6 +71,7 @@ class CallStates:
         self._output = output
         self._sink = output.sink
         self._limits = limits
+        self._openings = openings
         self._primary = primary
         self._schema_enforced = schema_enforced
         self._on_defect = on_defect
@@ -91,13 +95,15 @@ class CallStates:
         line = self._output.line
         closing_quote = QUOTE_PAIRS.get(line.last_char, "")
         if closing_quote or line.open_backticks:
-            if opening.must_be_last:
+            if opening.must_be_last or opening.end_markers:
                 self._output.emit_text(marker)
                 self._cursor.state = State.IN_TEXT
                 return start + len(marker)
             self._output.begin_pending("span").closing_quote = closing_quote
         elif opening.must_be_last:
             self._output.begin_pending("bare")
+        elif opening.end_markers:
+            self._output.begin_pending("wrapper").end_markers = opening.end_markers
         return self.open(opening, marker, start, State.IN_TEXT)
 
     def open(self, opening: Opening, marker: str, pos: int, return_state: State) -> int:
@@ -157,7 +163,10 @@ class CallStates:
             pos = found.end()
         for marker in section.dialect.openers():
             if buffer.startswith(marker, pos):
-                self.open_body(section.dialect, marker, State.IN_SECTION)
+                dialect = self._openings.find_in_section(section.dialect, marker, buffer, pos + len(marker))
+                if dialect is None:
+                    return self._cursor.wait_from(pos)
+                self.open_body(dialect, marker, State.IN_SECTION)
                 return pos + len(marker)
         if buffer.startswith(section.dialect.section_close, pos):
             end = pos + len(section.dialect.section_close)
@@ -189,10 +198,12 @@ class CallStates:
         pending = self._output.pending
         if pending is not None:
             pending.add(end_marker)
-            if pending.accepted:
-                self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
-            else:
+            if not pending.accepted or (pending.kind == "wrapper" and not end_marker):
                 self._output.release_as_text()
+            elif pending.kind == "wrapper":
+                self._accept_wrapper()
+            else:
+                self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         elif self._sink.call_count == section.calls_before:
             self._output.emit_text("".join(section.raw) + end_marker)
         elif not end_marker:
@@ -248,7 +259,7 @@ class CallStates:
         body.close(tail, stop_reason)
         self._record_consumed(tail)
         if body.status is not BodyStatus.NOT_A_CALL:
-            self._end_body(body, 0)
+            self._end_body(body, 0, closing=True)
             self._cursor.buffer = ""
             return "" if self._consumed_text == "emit" else body.unread
         if stop_reason in NATURAL_STOPS:
@@ -309,7 +320,7 @@ class CallStates:
             self._output.emit_text("".join(self._raw))
         self._clear_raw()
 
-    def _end_body(self, body: BodyReader, pos: int) -> int:
+    def _end_body(self, body: BodyReader, pos: int, *, closing: bool = False) -> int:
         cursor = self._cursor
         unread = "" if self._consumed_text == "emit" else body.unread  # text that was emitted is not parsed again
         body.dispose()
@@ -320,7 +331,7 @@ class CallStates:
             self._emit_raw_as_text(unread)
         elif self._output.pending is not None:
             _remove_unread(self._output.pending.raw, unread)
-            self._end_pending_call(self._output.pending)
+            self._end_pending_call(self._output.pending, closed=closing and not unread)
         elif self._consumed_text != "emit":
             self._output.line.reset_after_call()
             cursor.state = State.AFTER_CALL
@@ -349,16 +360,28 @@ class CallStates:
 
     # Pending calls.
 
-    def _end_pending_call(self, pending: PendingCalls) -> None:
-        """End the body of a pending call."""
+    def _end_pending_call(self, pending: PendingCalls, *, closed: bool) -> None:
+        """End the body of a pending call; `closed` says that the reply ended with it."""
         if self._sink.accepted_count == pending.accepted_before + pending.accepted or pending.size > self._limits.hold:
             # The last body was not a call, or a call with an error: nothing in this context is a call.
             self._release_pending()
             return
         pending.accepted = self._sink.accepted_count - pending.accepted_before
         pending.searched = 0
-        if self._section is None:
+        if self._section is not None:
+            return
+        if pending.kind != "wrapper":
             self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
+        elif closed or "".join(pending.raw).endswith(pending.end_markers):
+            self._accept_wrapper()
+        else:
+            self._release_pending()
+
+    def _accept_wrapper(self) -> None:
+        """Emit the events of the calls between an unknown tag and its end marker."""
+        self._output.accept_calls()
+        self._output.line.reset_after_call()
+        self._cursor.state = State.AFTER_CALL
 
     def _release_pending(self) -> None:
         """Emit the pending calls, and the section they are in, as text."""

@@ -12,6 +12,7 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.output import Output, PendingCalls
 from fcshim.parse.machine.start_markers import StartMarkers
 
@@ -28,6 +29,7 @@ class PendingCallStates:
         output: Output,
         limits: Limits,
         start_markers: StartMarkers,
+        openings: OpeningFinder,
         code: CodeStates,
         calls: CallStates,
         *,
@@ -37,6 +39,7 @@ class PendingCallStates:
         self._output = output
         self._limits = limits
         self._start_markers = start_markers
+        self._openings = openings
         self._code = code
         self._calls = calls
         self._fenced_calls = fenced_calls
@@ -64,7 +67,7 @@ class PendingCallStates:
         if pos == len(cursor.buffer):
             return pos
         if pending.size <= self._limits.hold:
-            found = self._start_markers.opening_at(cursor.buffer, pos)
+            found = self._openings.find_next(cursor.buffer, pos)
             if found is None:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):
@@ -91,7 +94,7 @@ class PendingCallStates:
         if pos == len(cursor.buffer):
             return pos
         if pending.kind in {"reasoning", "bare"} and pending.size <= self._limits.hold:
-            found = self._start_markers.opening_at(cursor.buffer, pos)
+            found = self._openings.find_next(cursor.buffer, pos)
             if found is None:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):

@@ -1,0 +1,47 @@
+"""Select the syntax of a call's body by its first characters, where the marker before it does not tell the syntax.
+
+Rule: a bounded number of characters is examined; only a known key or the name of an offered tool begins a body.
+"""
+
+import re
+
+from fcshim.parse.dialect import Body
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.literals.python_body import PythonCalls
+from fcshim.parse.sink import CallSink
+
+_SPACE = r"[ \t\r\n]{0,64}+"
+_NAME = r"(?P<name>[^\W\d][\w.:-]{0,127}+)"
+_FENCE_LINE = rf"```[a-z_]{{0,16}}+[ \t]{{0,8}}+\r?\n{_SPACE}"
+_BEFORE_NAME = rf"{_SPACE}(?:{_FENCE_LINE})?"
+_PYTHON = re.compile(rf"{_BEFORE_NAME}(?:print[ \t]?\()?+\[{{0,2}}+{_SPACE}{_NAME}[ \t]{{0,4}}+\(")
+_PARTIAL_FENCE = re.compile(rf"{_SPACE}`{{1,3}}(?:(?<=```)[a-z_]{{0,16}}+[ \t]{{0,8}}+\r?)?\Z")
+_PARTIAL_PYTHON = re.compile(rf"{_BEFORE_NAME}(?:print[ \t]?\()?+\[{{0,2}}+{_SPACE}(?:{_NAME}[ \t]{{0,4}}+)?\Z")
+_HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=\{{)"
+_HEADER = re.compile(_HEADER_PATTERN)
+_PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)?\Z")
+_PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER)
+_JSON = JsonShape(keyed=True)
+_PYTHON_CALLS = PythonCalls()
+_NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
+
+
+def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
+    """Return the syntax of the body at `pos` that begins with an offered tool's name; None if more text is needed."""
+    for pattern, body in ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON)):
+        found = pattern.match(text, pos)
+        if found is not None:
+            return sink.offers(found["name"]) and body
+    return None if any(pattern.match(text, pos) for pattern in _PARTIAL) else False
+
+
+def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
+    """Return the syntax of the body at `pos`, False if no call begins there, None if more text is needed to tell."""
+    named = select_named_body(sink, text, pos)
+    if named:
+        return named
+    begins = _JSON.begins(text, pos)
+    if begins:
+        return _JSON
+    return None if named is None or begins is None else False

@@ -1,0 +1,147 @@
+"""Find the call or section that opens at a marker, in any combination of a wrapper and a body.
+
+Theory of operation. A marker selects the dialects that have it, and the text after it decides between them. With
+`any_body`, a body of another syntax is read too, and so is a tag that no dialect has, if a body follows it: its calls
+stay pending until its own end marker. A tag before the start marker of a call opens a section.
+
+Rule: a body that its dialect does not have must begin with the name of an offered tool, or a known key.
+"""
+
+from dataclasses import replace
+from typing import TypeAlias
+
+from fcshim.parse.body_selection import select_body, select_named_body
+from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.json.prefix import skip_space
+from fcshim.parse.machine.start_markers import Opening, StartMarkers, is_whole_tag
+from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, read_wrapper_tag
+from fcshim.parse.sink import CallSink
+from fcshim.parse.union_body import UnionBody
+
+Found: TypeAlias = tuple[Opening, str] | bool | None
+"""An opening with its marker, False for none, None if more text is needed to tell."""
+
+_MaybeOpening: TypeAlias = Opening | bool | None
+_MAX_SPACE = 64
+"""White space between two tags."""
+_MAX_TAGS = 16
+"""Different unknown tags in one reply: the end markers of each are compiled."""
+
+
+class OpeningFinder:
+    """Finds openings; without `any_body` only those of the dialects themselves."""
+
+    def __init__(self, start_markers: StartMarkers, sink: CallSink, *, any_body: bool) -> None:
+        self._start_markers = start_markers
+        self._sink = sink
+        self._any_body = any_body
+        self._unknown_tags: set[str] = set()
+
+    def find(self, marker: str, text: str, start: int) -> Found:
+        """Return what the known marker at `start` opens."""
+        opening = self._start_markers.find_opening(marker, text, start)
+        if self._any_body and is_whole_tag(marker):
+            opening = self._find_any_body(marker, opening, text, start + len(marker))
+            if opening is False:
+                opening = self._find_section(self._closers(marker), marker, text, start + len(marker))
+        return (opening, marker) if isinstance(opening, Opening) else opening
+
+    def find_at_line_start(self, marker: str, text: str, start: int) -> Found:
+        """Return what the character `marker` at `start` opens: a body without a marker, or an unknown tag."""
+        found = self.find(marker, text, start) if marker in self._start_markers.openings else False
+        may_be_tag = found is False and self._any_body and marker in FIRST_CHARS
+        return self._find_unknown_tag(text, start) if may_be_tag else found
+
+    def find_next(self, text: str, pos: int) -> Found:
+        """Return what opens at `pos`, where only calls are read."""
+        marker = self._start_markers.marker_at(text, pos)
+        if marker is None:
+            return None
+        if marker in self._start_markers.line_start_chars:
+            return self.find_at_line_start(text[pos], text, pos)
+        if not marker:
+            return False
+        if marker not in self._start_markers.line_start_markers:
+            return self.find(marker, text, pos)
+        opening = self._start_markers.find_opening(f"\n{marker}", text, pos - 1)
+        return (opening, marker) if isinstance(opening, Opening) else opening
+
+    def find_in_section(self, section: Dialect, marker: str, text: str, pos: int) -> Dialect | None:
+        """Return the dialect of the call in a section whose start marker ends at `pos`; None if more text is needed."""
+        begins = section.body.begins(text, pos) if self._any_body else True
+        if begins is not False:
+            return section if begins else None
+        found = self.find(marker, text, pos - len(marker))
+        if isinstance(found, tuple) and not found[0].section:
+            return replace(found[0].dialect, section_open=section.section_open, section_close=section.section_close)
+        return None if found is None else section
+
+    def _find_any_body(self, marker: str, own: _MaybeOpening, text: str, pos: int) -> _MaybeOpening:
+        """Return what a known marker that ends at `pos` opens before any body; `own` is what its dialects say."""
+        if isinstance(own, Opening) and own.section:
+            return own
+        # A dialect's own syntax may begin with words too; an offered tool's name and a bracket are more certain.
+        body = (select_body if own is False else select_named_body)(self._sink, text, pos)
+        if body is None:
+            return None
+        if isinstance(body, bool) or (isinstance(own, Opening) and _has_syntax(own.dialect.body, body)):
+            return own
+        return _open_wrapper(marker, self._closers(marker), body)
+
+    def _closers(self, marker: str) -> tuple[str, ...]:
+        opening = self._start_markers.openings[marker][0]
+        return (opening.dialect.section_close,) if opening.section else opening.dialect.closers()
+
+    def _find_section(self, closers: tuple[str, ...], marker: str, text: str, pos: int) -> _MaybeOpening:
+        """Return the section that a tag opens if the start marker of a call follows it."""
+        start, markers = pos, self._start_markers.inline_marker_set
+        pos = skip_space(text, pos)
+        if not closers or pos - start > _MAX_SPACE:
+            return False
+        if pos == len(text) or markers.is_partial(text, pos):
+            return None
+        found = markers.match(text, pos)
+        if found is None:
+            return False
+        opening = self._start_markers.find_opening(found[0], text, pos)
+        opening = self._find_any_body(found[0], opening, text, found.end())
+        if not isinstance(opening, Opening) or opening.section:
+            return None if opening is None else False
+        return Opening(
+            replace(opening.dialect, section_open=marker, section_close=closers[0]), primary=False, section=True
+        )
+
+    def _find_unknown_tag(self, text: str, pos: int) -> Found:
+        tag = read_wrapper_tag(text, pos)
+        if tag is None or isinstance(tag, bool):
+            return tag
+        end = pos + len(tag.text)
+        body = select_body(self._sink, text, end)
+        if body is None:
+            return None
+        if body and not self._admit_tag(tag.text):
+            return False
+        opening = (
+            self._find_section(tag.closes, tag.text, text, end)
+            if isinstance(body, bool)
+            else _open_wrapper(tag.text, tag.closes, body, calls_only=True)
+        )
+        if not isinstance(opening, Opening):
+            return opening
+        return replace(opening, end_markers=tag.closes), tag.text
+
+    def _admit_tag(self, tag: str) -> bool:
+        if len(self._unknown_tags) < _MAX_TAGS:
+            self._unknown_tags.add(tag)
+        return tag in self._unknown_tags
+
+
+def _has_syntax(own: Body, body: Body) -> bool:
+    """Return whether the syntax of `body` is one that a dialect has."""
+    return any(isinstance(body, type(syntax)) for syntax in (own.bodies if isinstance(own, UnionBody) else (own,)))
+
+
+def _open_wrapper(marker: str, closers: tuple[str, ...], body: Body, *, calls_only: bool = False) -> Opening:
+    close, closes = closers[0] if closers else "", closers[1:]
+    dialect = Dialect("wrapper", "", open=marker, close=close, closes=closes, body=body, calls_only=calls_only)
+    return Opening(dialect, primary=False)
