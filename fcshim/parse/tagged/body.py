@@ -14,18 +14,20 @@ Theory of operation. A tag is read when it is complete, a value as it arrives. T
 Rule: text that turns out not to be a call is still read to its end, so that a call inside its values is not found.
 """
 
+import re
 from collections.abc import Callable
 
 from fcshim.events import StopReason
 from fcshim.parse.body import NATURAL_STOPS, READING, BodyStatus, disposed_state
-from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call_content import MAX_STRAY_TEXT, CallContentReader
-from fcshim.parse.tagged.tags import BodyHeader, Tags
+from fcshim.parse.tagged.tags import BodyHeader, CompiledTags
 
 _MAX_OPENING_LENGTH = 1_600
 """Characters to look at for a call's opening tag, including white space and what must follow the tag."""
+_NO_REMARK = re.compile(r"[<>{}\[\]=]")
+"""Characters that a few words after a call do not have, but markup and arguments have."""
 _MAX_ESCAPE_LENGTH = 6
 """Characters of one JSON escape (`\\u001f`): a piece of text may grow by this factor."""
 
@@ -34,9 +36,9 @@ class TaggedBody(CallContentReader):
     """Reads one body."""
 
     def __init__(
-        self, tags: Tags, header: BodyHeader | None, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits
+        self, compiled: CompiledTags, header: BodyHeader | None, start_marker: str, sink: CallSink, limits: Limits
     ) -> None:
-        super().__init__(tags, dialect, start_marker, sink, limits)
+        super().__init__(compiled, start_marker, sink, limits)
         self._header = header
         headed = header is not None and start_marker.endswith(header.marker_end)
         self._state: Callable[[str, int], int] = self._before_header if headed else self._before_first_call
@@ -111,6 +113,12 @@ class TaggedBody(CallContentReader):
         self._state = self._in_trailing_text
         return pos + 1
 
+    def _drop_stray_text(self) -> None:
+        """Drop a remark after a call; a call is not certain if its remark may be an argument."""
+        if _NO_REMARK.search("".join(self._stray_text)) and self._sink.is_complete:
+            self._sink.fail("malformed", "unexpected text after the call")
+        self._stray_text.clear()
+
     def _in_trailing_text(self, text: str, pos: int) -> int:
         """Look for the next call or the end of the body after unexpected text."""
         found = self._compiled.markers.search(text, pos, pos + _MAX_OPENING_LENGTH)
@@ -125,7 +133,7 @@ class TaggedBody(CallContentReader):
             self._stray_text.append(found[0])
             return found.end()
         else:
-            self._stray_text.clear()
+            self._drop_stray_text()
             self._state = self._between_calls
         return end
 
@@ -143,6 +151,8 @@ class TaggedBody(CallContentReader):
     def close(self, tail: str, stop_reason: StopReason) -> None:
         """End the reply; `tail` is what the last `feed` left unread. Sets `status` and `unread`."""
         natural = stop_reason in NATURAL_STOPS
+        if self._state == self._before_first_call and natural and not (self._has_outer_marker or tail):
+            self._before_first_call(tail, 0)  # the start marker may be a whole call (`<now/>`)
         if self._state == self._in_value:
             self._close_value(tail, natural=natural)
         elif self._state == self._in_object:

@@ -16,10 +16,11 @@ from fcshim.parse.body_progress import BodyProgress
 from fcshim.parse.end_markers import compile_end_markers
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
+from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.nested import NestedValue
 from fcshim.parse.tagged.tags import CompiledTags, NamedTag
 from fcshim.parse.tagged.untyped import UntypedValue
-from fcshim.parse.tagged.value import TaggedValue
+from fcshim.parse.tagged.value import AmbiguousValueError, TaggedValue
 from fcshim.schema.expect import ANY
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -40,6 +41,8 @@ class TaggedCall:
         self.object_invalid = False
         """True where that object is not strict JSON."""
         self._compiled = compiled
+        self.markup = CallMarkup(compiled, frozenset(sink.parameter_names(name)) if name is not None else frozenset())
+        """What may stand between the parameters."""
         self._writer = writer
         self._sink = sink
         self._progress = progress
@@ -64,7 +67,7 @@ class TaggedCall:
             return NestedValue(self._compiled, writer, tag.name, expected, limits)
         is_text = tag.type in tags.text_types
         value = UntypedValue(writer, expected, limits, (tag.name,), is_text=is_text) if writer is not None else None
-        return TaggedValue(self._compiled, value, arguments, self.seen_keys.keys(), limits)
+        return TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys(), limits)
 
     def _write_key(self, key: str) -> None:
         if self._progress.discarding:
@@ -111,6 +114,8 @@ class TaggedCall:
         """End the call with the error that corresponds to an exception."""
         if isinstance(error, LimitError):
             self.fail("limit", str(error))
+        elif isinstance(error, AmbiguousValueError):
+            self.fail("malformed", "it is not certain where a parameter's value ends")
         else:
             self.fail("malformed", "the arguments are not JSON")
 

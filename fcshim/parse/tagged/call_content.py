@@ -6,7 +6,8 @@
     _in_object            in all arguments, written as a JSON object   the object's end
     _in_stray_text        in unexpected text between parameters        any marker
 
-Rule: a call without its closing tag ends where another call starts, or with the body.
+Rule: only white space and the table of `markup` may stand between parameters; any other text may be an argument, so
+that the call fails. A call without its closing tag ends where another call starts, or with the body.
 """
 
 from abc import abstractmethod
@@ -16,16 +17,15 @@ from typing import Literal
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.body import BodyReader
 from fcshim.parse.body_progress import BodyProgress
-from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.call import TaggedCall
 from fcshim.parse.tagged.nested import NestedValue
-from fcshim.parse.tagged.tags import MarkerKind, TagMatch, Tags, compile_tags
+from fcshim.parse.tagged.tags import CompiledTags, MarkerKind, NamedTag, TagMatch
 from fcshim.parse.tagged.value import TaggedValue
 
 MAX_STRAY_TEXT = 200
-"""Characters of unexpected text to skip: models write a few words before a parameter or an end marker."""
+"""Characters of unexpected text after which a call that has not started is text, and a finished call's body ends."""
 
 
 class CallContentReader(BodyReader):
@@ -33,9 +33,9 @@ class CallContentReader(BodyReader):
 
     _state: Callable[[str, int], int]
 
-    def __init__(self, tags: Tags, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> None:
-        self._tags = tags
-        self._compiled = compile_tags(tags, dialect.openers(), dialect.closers())
+    def __init__(self, compiled: CompiledTags, start_marker: str, sink: CallSink, limits: Limits) -> None:
+        self._compiled = compiled
+        self._tags = tags = compiled.tags
         self._start_marker = start_marker
         self._has_outer_marker = not (tags.call.head and start_marker.startswith(tags.call.head))
         """False where the start marker is a call's own opening tag."""
@@ -60,12 +60,15 @@ class CallContentReader(BodyReader):
         at = self._compiled.skip_space(text, pos)
         if at > pos:
             return at
-        match self._marker_kind(text, pos):
-            case None:
-                return pos
+        kind = self._call.markup.kind_at(text, pos)
+        self._progress.wait = kind is None
+        if kind is None or kind == "markup":
+            return pos if kind is None else self._call.markup.pass_markup(text, pos)
+        match kind:
             case "parameter" | "call" | "open" as kind:
                 return self._read_opening(kind, text, pos)
             case "call_close" | "close" as kind:
+                self._check_stray_text()
                 self._close_call()
                 if kind == "close":
                     self._progress.end_body()
@@ -79,8 +82,9 @@ class CallContentReader(BodyReader):
     def _read_opening(self, kind: MarkerKind, text: str, pos: int) -> int:
         tag: TagMatch = False
         if kind == "parameter":
-            tag = self._compiled.read_parameter(text, pos)
+            tag = self._call.markup.read_parameter(text, pos)
         elif self._call.has_arguments or (self._progress.discarding and kind == "call"):
+            self._check_stray_text()
             self._close_call()  # its closing tag is missing
             return pos
         elif kind == "open":
@@ -91,9 +95,16 @@ class CallContentReader(BodyReader):
             return self._begin_stray_text(pos)
         if tag is None or kind == "call":
             return self._begin_call(tag, 0, pos)
+        self._begin_value(tag)
+        return tag.end
+
+    def _begin_value(self, tag: NamedTag) -> None:
+        self._check_stray_text()
         self._value = self._call.begin_parameter(tag, self._limits)
         self._state = self._in_value
-        return tag.end
+        if tag.is_empty:
+            self._value.end_empty()
+            self._finish_value(self._value)
 
     def _begin_call(self, found: TagMatch, offset: int, pos: int) -> int:
         """Begin the call of an opening tag, or wait where the tag is not complete; `offset` locates the tag's end."""
@@ -105,13 +116,22 @@ class CallContentReader(BodyReader):
         self._state = self._between_parameters
         if name is None:
             self._discard_call()
+        if found.is_empty:
+            self._close_call()
         return offset + found.end
 
     def _begin_stray_text(self, pos: int) -> int:
-        """Skip the first character of unexpected text between parameters."""
+        """Skip the first character of unexpected text between parameters, which fails the call."""
         self._stray_size += 1
+        if self._progress.started:
+            self._check_stray_text()
         self._state = self._in_stray_text
         return pos + 1
+
+    def _check_stray_text(self) -> None:
+        """Fail a call with unexpected text in it: the text may be an argument."""
+        if self._stray_size:
+            self._call.fail("malformed", "unexpected text between parameters")
 
     def _in_stray_text(self, text: str, pos: int) -> int:
         """Skip unexpected text between parameters, up to a marker; too much of it fails or discards the call."""
@@ -122,10 +142,7 @@ class CallContentReader(BodyReader):
             self._state = self._between_parameters
         self._stray_size += end - pos
         if self._stray_size > MAX_STRAY_TEXT and not self._progress.discarding:
-            if self._progress.started:
-                self._call.fail("malformed", "expected a parameter or the end of the call")
-            else:
-                self._discard_call()
+            self._discard_call()
         return end
 
     def _yield_to_next_body(self, pos: int) -> int:
@@ -150,13 +167,16 @@ class CallContentReader(BodyReader):
         pos = value.feed(text, pos)
         self._progress.wait = value.wait
         self.in_content = value.streams
+        self._finish_value(value)
+        return pos
+
+    def _finish_value(self, value: TaggedValue | NestedValue) -> None:
         if value.error is not None:
             self._call.fail_with(value.error)
             value.error = None
         if value.ended:
             self._value = None
             self._state = self._between_parameters
-        return pos
 
     # The state of the call.
 

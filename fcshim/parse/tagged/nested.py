@@ -69,6 +69,11 @@ class NestedValue:
         leaf = None if self.ended else self._open_elements[-1].leaf
         return self._writer is not None and leaf is not None and leaf.is_text
 
+    def end_empty(self) -> None:
+        """End a value whose tag closes itself."""
+        self._end_element()
+        self.ended = True
+
     def discard(self) -> None:
         """Stop sending."""
         self._writer = None

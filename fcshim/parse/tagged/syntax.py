@@ -3,6 +3,7 @@
 Rule: data and a bounded look-ahead only; `body` reads the calls.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.body import TaggedBody
-from fcshim.parse.tagged.tags import BodyHeader, Tags, compile_tags
+from fcshim.parse.tagged.tags import BodyHeader, CompiledTags, Tag, Tags, compile_tags
 
 _NAME_AND_SPACE = re.compile(r"[^<>\n]{0,256}>?[ \t\r\n]{0,64}")
 
@@ -43,7 +44,48 @@ class TaggedCalls:
 
     def reader(self, dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
         """Make the reader of one body."""
-        return TaggedBody(self.tags, self.header, dialect, start_marker, sink, limits)
+        compiled = compile_tags(self.tags, dialect.openers(), dialect.closers())
+        return TaggedBody(compiled, self.header, start_marker, sink, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class ElementCalls:
+    """Calls that are elements with the tool's name, and children with the names of its parameters.
+
+    The start marker is the opening tag: `<read_file>`. Only a tool whose parameters are known has children.
+    """
+
+    grammar: str = "tagged_call"
+
+    def begins(self, _text: str, _pos: int) -> bool | None:
+        """Return True: the reader checks that a child or the end of the element follows."""
+        return True
+
+    def reader(self, _dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
+        """Make the reader of the element that `start_marker` opens; the tool's name is in the marker."""
+        name = start_marker.strip("</ >")
+        tool = sink.resolve(name)
+        return TaggedBody(
+            _compile_element(name, sink.parameter_names(tool) if tool else ()), None, start_marker, sink, limits
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _compile_element(name: str, keys: tuple[str, ...]) -> CompiledTags:
+    """Return the tags of the calls of one tool; `keys` are its parameters."""
+    openings = tuple(f"<{key}{end}" for key in keys for end in (">", "/>", " />"))
+    return CompiledTags(element_tags(name), (), (), openings)
+
+
+def element_tags(name: str) -> Tags:
+    """Return the tags of an element with the name of a tool; its parameters may be written as children only."""
+    return Tags(
+        call=Tag(f"<{name}", name=name),
+        call_close=f"</{name}>",
+        parameter=Tag("<parameter", attribute="name"),
+        parameter_close="</parameter>",
+        lines=True,
+    )
 
 
 def _marker_begins_call(text: str, pos: int) -> bool | None:

@@ -5,7 +5,7 @@ Rule: only a complete tag counts; the length of a tag is bounded; nothing here k
 
 import functools
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from fcshim.errors import ConfigError
@@ -22,7 +22,13 @@ _MAX_QUOTES = 16
 _MAX_SPACE = 256
 """White space between two tags that one match skips."""
 _SPACE = re.compile(rf"[ \t\r\n]{{0,{_MAX_SPACE}}}")
-_ATTRIBUTE = re.compile(r"[ \t]{1,16}([\w.:-]{1,64})[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
+_ATTRIBUTE = re.compile(r"[ \tĠ]{1,16}([\w.:-]{1,64})[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
+"""MiniCPM leaks `Ġ`, the blank of byte-level tokenizers."""
+_NAME_WITHOUT_BLANK = re.compile(r"(name)[ \t]{0,4}=[ \t]{0,4}(?:\"|'|(?=[^\s\"'<>]))")
+"""The first attribute without the blank before it (`<functionname="f">`)."""
+_MAX_ELEMENT_END = 6
+_ELEMENT_END = re.compile(r"[ \t]{0,4}(/?)>")
+_EQUALS = re.compile(r"[ \tĠ]{0,4}=[ \t]{0,4}")
 _WORD = re.compile(r"[^\s<]*+")
 _UNQUOTED_VALUE = re.compile(r"[^\s\"'<>]{1,256}")
 
@@ -48,6 +54,8 @@ class Tag:
     attribute: str = ""
     type_attribute: str = ""
     """The attribute for a value's type, where the format has one."""
+    name: str = ""
+    """The name, where it is part of `head`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,12 @@ class NamedTag(NamedTuple):
     name: str
     type: str
     end: int
+    close: str = ""
+    """The closing tag, where it is not the dialect's own."""
+    is_empty: bool = False
+    """True where the tag closes itself (`<function=now/>`)."""
+    is_unclosed: bool = False
+    """True where no closing tag belongs to it: the next parameter or the end of the call ends the value."""
 
 
 TagMatch = NamedTag | Literal[False] | None
@@ -164,8 +178,16 @@ TagMatch = NamedTag | Literal[False] | None
 class CompiledTags:
     """The tags and markers of one dialect's bodies, compiled for searching."""
 
-    def __init__(self, tags: Tags, start_markers: tuple[str, ...], end_markers: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        tags: Tags,
+        start_markers: tuple[str, ...],
+        end_markers: tuple[str, ...],
+        openings: tuple[str, ...] = (),
+    ) -> None:
+        """Compile the tags; `openings` are further tags that open a parameter."""
         self.tags = tags
+        self.start_markers, self.end_markers = start_markers, end_markers
         call_head = tags.call.head
         kinds: dict[str, MarkerKind] = {
             marker: "call" if call_head and marker.startswith(call_head) else "open" for marker in start_markers
@@ -173,8 +195,8 @@ class CompiledTags:
         kinds |= dict.fromkeys(end_markers, "close")
         kinds.setdefault(tags.call_close, "call_close")
         if call_head:
-            kinds[call_head] = "call"
-        kinds[tags.parameter.head] = "parameter"
+            kinds |= dict.fromkeys(_spellings_of_head(call_head), "call")
+        kinds |= dict.fromkeys((tags.parameter.head, *openings), "parameter")
         self.marker_kinds = kinds
         self.markers = MarkerSet(kinds)
         """The markers that may stand between parameters or after the last one."""
@@ -215,15 +237,18 @@ class CompiledTags:
     def read_call(self, text: str, pos: int) -> TagMatch:
         """Read a call's opening at `pos` or after white space."""
         pos, head = self.skip_space(text, pos), self.tags.call.head
-        if not text.startswith(head, pos):
-            return None if head.startswith(text[pos:]) else False
-        found = _read_tag(self.tags.call, text, pos) if head else self._read_untagged_name(text, pos)
+        if not head:
+            found = self._read_untagged_name(text, pos)
+        elif not text.startswith(_spellings_of_head(head), pos):
+            return None if any(each.startswith(text[pos:]) for each in _spellings_of_head(head)) else False
+        else:
+            found = _read_tag(self.tags.call, text, pos)
         return found and found._replace(name=self._decode(found.name))
 
     def read_confirmed_call(self, text: str, pos: int) -> TagMatch:
         """Read a call's opening in ambiguous text: only one that a parameter or the call's end follows counts."""
         found = self.read_call(text, pos)
-        if not found:
+        if not found or found.is_empty:
             return found
         kind = self.kind_after_space(text, found.end)
         if kind is None:
@@ -248,6 +273,9 @@ class CompiledTags:
     def read_parameter(self, text: str, pos: int) -> TagMatch:
         """Read a parameter's opening, up to its value."""
         tags = self.tags
+        head = tags.parameter.head
+        if not text.startswith(head, pos):
+            return None if head.startswith(text[pos:]) else False
         found = _read_tag(tags.parameter, text, pos)
         if not found or not tags.value_open:
             return found and found._replace(name=self._decode(found.name))
@@ -273,9 +301,35 @@ def compile_tags(tags: Tags, start_markers: tuple[str, ...], end_markers: tuple[
     return CompiledTags(tags, start_markers, end_markers)
 
 
+def _spellings_of_head(head: str) -> tuple[str, ...]:
+    """Return the head with the spellings that models confuse it with: `<function=` and `<function name=`."""
+    return (head, f"{head[:-1]} ") if head.endswith("=") else (head,)
+
+
 def _read_tag(tag: Tag, text: str, pos: int) -> TagMatch:
+    """Read a tag whose head is there; its name may be an attribute where it should follow `=`, and conversely."""
+    if tag.name:
+        return _read_element(tag, text, pos + len(tag.head))
+    if not tag.attribute and not tag.head.endswith("="):
+        return _read_name(tag, text, pos + len(tag.head))
+    return read_spelled_tag(replace(tag, head=tag.head.removesuffix("="), attribute=tag.attribute or "name"), text, pos)
+
+
+def _read_element(tag: Tag, text: str, start: int) -> TagMatch:
+    """Read the rest of a tag without attributes, whose head is its name."""
+    found = _ELEMENT_END.match(text, start)
+    if found is None:
+        return None if len(text) - start < _MAX_ELEMENT_END and not text[start:].strip(" \t/") else False
+    return NamedTag(tag.name, "", found.end(), is_empty=bool(found[1]))
+
+
+def read_spelled_tag(tag: Tag, text: str, pos: int) -> TagMatch:
+    """Read a tag with its name after `=` or in the tag's attribute."""
     start = pos + len(tag.head)
-    return _read_attributes(tag, text, start) if tag.attribute else _read_name(tag, text, start)
+    equals = _EQUALS.match(text, start)
+    if equals is not None:
+        return _read_name(tag, text, equals.end())
+    return None if start == len(text) else _read_attributes(tag, text, start)
 
 
 def _read_name(tag: Tag, text: str, start: int) -> TagMatch:
@@ -283,11 +337,18 @@ def _read_name(tag: Tag, text: str, start: int) -> TagMatch:
     broken = text.find("\n", start, at if at >= 0 else start + _MAX_NAME_LENGTH) >= 0
     if at < 0:
         return False if broken or len(text) - start >= _MAX_NAME_LENGTH + len(tag.end) else None
-    name = text[start:at].strip()
+    name, is_empty = text[start:at].strip(), False
+    if tag.end == ">" and name.endswith("/"):
+        name, is_empty = name[:-1].rstrip(), True
     if len(name) > 2 and name[0] == name[-1] and name[0] in "\"'":
         name = name[1:-1]
     closing = tag.head[-1] == "<" and name[:1] == "/"
-    return NamedTag(name, "", at + len(tag.end)) if name and not (broken or closing or "<" in name) else False
+    is_cut = "<" in name and (tag.end == ">" or tag.head in name)  # another tag begins before this one ends
+    return (
+        NamedTag(name, "", at + len(tag.end), is_empty=is_empty)
+        if name and not (broken or closing or is_cut)
+        else False
+    )
 
 
 def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
@@ -299,8 +360,9 @@ def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
         end = _tag_end(tag, line, pos)
         if end >= 0:
             name = found.get(tag.attribute)
-            return NamedTag(name, found.get(tag.type_attribute, ""), start + end) if name else False
-        attribute = _ATTRIBUTE.match(line, pos)
+            is_empty = line[end - len(tag.end) - 1 : end] == "/>"
+            return NamedTag(name, found.get(tag.type_attribute, ""), start + end, is_empty=is_empty) if name else False
+        attribute = _ATTRIBUTE.match(line, pos) or (None if pos else _NAME_WITHOUT_BLANK.match(line))
         value = _read_attribute_value(tag, line, attribute) if attribute else None
         if attribute is None or value is None:
             return False if newline or len(line) == _MAX_TAG_LENGTH else None
@@ -310,6 +372,8 @@ def _read_attributes(tag: Tag, text: str, start: int) -> TagMatch:
 
 def _tag_end(tag: Tag, line: str, pos: int) -> int:
     while pos < len(line) and line[pos] in " \t":
+        pos += 1
+    if tag.end == ">" and line.startswith("/>", pos):
         pos += 1
     return pos + len(tag.end) if line.startswith(tag.end, pos) else -1
 
@@ -325,6 +389,7 @@ def _read_attribute_value(tag: Tag, line: str, attribute: re.Match[str]) -> tupl
         bare = _UNQUOTED_VALUE.match(line, start)
         end = line.find(tag.end, start, bare.end()) if bare else -1
         at = bare.end() if bare and end < 0 else end
+        at -= bare is not None and tag.end == ">" and line.startswith("/>", at - 1)
         return (line[start:at], at) if 0 <= at < len(line) else None
     at = start - 1
     for _ in range(_MAX_QUOTES):

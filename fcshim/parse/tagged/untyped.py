@@ -20,6 +20,7 @@ from fcshim.schema.expect import ANY, Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
 _JSON_STARTS = frozenset("[{-0123456789")
+_CONTAINER_STARTS = frozenset("[{")
 _JSON_WORDS = ("true", "false", "null")
 _SPACE = " \t\r\n"
 _PREFIX_LENGTH = 8
@@ -55,6 +56,22 @@ class UntypedValue:
     def is_text(self) -> bool:
         """True where the value is a string that is sent as it arrives."""
         return self._mode == "text"
+
+    def may_end(self) -> bool | None:
+        """Say whether the value may end here: a scalar, or a container that is closed; None for a string."""
+        if self._prefix[:1] not in _CONTAINER_STARTS or self.is_text:
+            return None if '"' in self._expected.streaming_starts else True
+        text = "".join(self._parts).rstrip(_SPACE)
+        return text[-1] in "}]" and (text.count('"') - text.count('\\"')) % 2 == 0
+
+    def end_empty(self) -> None:
+        """Complete a value whose tag closes itself. Raises `NotStrictError` where the schema admits no empty value."""
+        if self.is_text or self._expected.admits("string", ""):
+            self.end()
+        elif not self._expected.admits("array", []) and not self._expected.admits("object", {}):
+            raise NotStrictError
+        else:
+            self._writer.write("[]" if self._expected.admits("array", []) else "{}")
 
     def add(self, text: str) -> None:
         """Add a piece. Raises `LimitError`, `NotStrictError`."""

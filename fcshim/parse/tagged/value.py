@@ -1,27 +1,26 @@
-"""Find the end of one parameter's value, which is written raw between its tags.
+"""Read one parameter's value, which is written raw between its tags, up to its end.
 
-Theory of operation. A closing tag may be content of the value. It ends the value only if another parameter or the end
-of the call follows. Markers inside a complete call that the value quotes never end it. Where the closing tag is
-missing, another parameter or the call's end also ends the value, if it is unambiguous. A marker that ends the whole
-body pauses the value: if nothing else ends the value later, that marker did, unless the value quotes a call.
+Theory of operation. `marker_roles` says which marker ends the value. A marker that ends the whole body pauses the
+value: if nothing else ends the value later, that marker did, unless the value quotes a call.
 
 Known limit: the value ends too early at a quoted closing tag if another parameter or the call's end is quoted directly
-after it, without the opening tag of that call.
+after it, without the opening tag of that call. What is left of the value then stands between parameters, where no text
+may stand, so that the call fails.
 
-Rule: the role of a marker depends only on the text after it, never on how the text was split.
+Rule: a value that has two readings is an error.
 """
 
 from collections.abc import Set as AbstractSet
-from typing import Literal
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
-from fcshim.parse.tagged.tags import CompiledTags, MarkerKind
+from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
+from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.untyped import UntypedValue
-from fcshim.schema.expect import ANY, Expectation
 
-MarkerRole = Literal["end", "before", "content", "pause"]
-"""What a marker does: it closes the value, it follows the value, it is content, or it may end the whole body."""
+
+class AmbiguousValueError(NotStrictError):
+    """The value has two readings that differ."""
 
 
 class TaggedValue:
@@ -29,29 +28,26 @@ class TaggedValue:
 
     def __init__(
         self,
-        compiled: CompiledTags,
+        markup: CallMarkup,
         value: UntypedValue | None,
-        arguments: Expectation,
+        key: str,
         seen_keys: AbstractSet[str],
         limits: Limits,
     ) -> None:
-        """Read one value; `arguments` is the expectation of the call's arguments, `seen_keys` are the keys so far."""
+        """Read the value of `key`; `markup` is that inside the value, `seen_keys` are the keys so far."""
         self._value = value
         self.error: LimitError | NotStrictError | None = None
         """Why the value is invalid."""
         self.wait = False
         self.ended = False
-        self._compiled = compiled
-        self._arguments = arguments
-        self._seen_keys = seen_keys
+        self._compiled = compiled = markup.compiled
+        self._markup = markup
+        self.roles = MarkerRoles(markup, key, seen_keys)
         self._limits = limits
         self._may_skip_line_break = compiled.tags.lines
         self._may_open_quote = bool(compiled.tags.quote_open)
         self._in_quote = False
         self._is_empty = True
-        self._quoted_depth = 0
-        """Number of open calls that the value quotes."""
-        self._quotes_call = False
         self._pending: list[str] | None = None
         """The text from a marker on that may have ended the body; None while there is no such marker."""
         self._pending_size = 0
@@ -66,6 +62,15 @@ class TaggedValue:
             and self._pending is None
             and not (self._is_empty or self.ended)
         )
+
+    def end_empty(self) -> None:
+        """End a value whose tag closes itself."""
+        if self._value is not None:
+            try:
+                self._value.end_empty()
+            except (LimitError, NotStrictError) as error:
+                self.error = error
+        self.ended = True
 
     def discard(self) -> None:
         """Stop sending."""
@@ -89,7 +94,8 @@ class TaggedValue:
             self.wait = end < len(text)
             return end
         self._add_text(text[pos : found.start()])
-        role = self._classify(text, found.start(), found[0], found.end())
+        may_end = None if self._value is None else self._value.may_end()
+        role = self.roles.classify(text, found.start(), found[0], empty=self._is_empty, may_end=may_end)
         if role is None:
             self.wait = True
             return found.start()
@@ -128,17 +134,17 @@ class TaggedValue:
         if self._in_quote:
             return None
         found = self._compiled.value_markers.match(tail)
-        if found is not None and not self._quoted_depth:
-            next_kind = self._compiled.kind_after_space(tail, found.end())
+        if found is not None and not self.roles.quoted_depth:
+            next_kind = self._markup.kind_after_space(tail, found.end())
             kind = self._compiled.value_marker_kinds[found[0]]
-            unmistakable = kind == "value_close" or (kind in {"call_close", "close"} and not self._quotes_call)
+            unmistakable = kind == "value_close" or (kind in {"call_close", "close"} and not self.roles.quotes_call)
             if next_kind is None and unmistakable:
-                self._end_value()
+                self._end_value(unclosed=kind != "value_close")
                 return ""
-        if self._pending is None or self._quotes_call:
+        if self._pending is None or self.roles.quotes_call:
             return None
         pending, self._pending = self._pending, None
-        self._end_value()
+        self._end_value(unclosed=True)
         return "".join(pending[1:]) + tail
 
     def _apply_role(self, role: MarkerRole, marker: str, start: int, end: int) -> int:
@@ -147,64 +153,16 @@ class TaggedValue:
                 self._end_value()
                 return end
             case "before":
-                self._end_value()
+                self._end_value(unclosed=True)
                 return start + (marker[0] == "\n")
+            case "drop":
+                return end
+            case "ambiguous":
+                self._fail_ambiguous()
             case "pause" if self._may_pause and self._pending is None:
                 self._pending = []
         self._add_text(marker)
         return end
-
-    # The role of a marker.
-
-    def _classify(self, text: str, start: int, marker: str, end: int) -> MarkerRole | None:
-        if self._compiled.value_markers.is_partial(text, start):
-            return None
-        at = start + (marker[0] == "\n")
-        kind = self._compiled.value_marker_kinds[marker]
-        if kind in {"call", "open"}:
-            return self._classify_opening(text, at if kind == "call" else end)
-        if self._quoted_depth:
-            return self._classify_in_quoted_call(kind)
-        if kind == "parameter":
-            return self._classify_parameter(text, at, on_new_line=at > start)
-        return self._classify_closing(kind, self._compiled.kind_after_space(text, end))
-
-    def _classify_closing(self, kind: MarkerKind, next_kind: MarkerKind | Literal[False] | None) -> MarkerRole | None:
-        if next_kind is None:
-            return None
-        match kind:
-            case "value_close":
-                return "end" if next_kind else "content"
-            case "call_close":
-                return "before" if next_kind in {"close", "call", "open"} else "content"
-            case _:
-                return "before" if next_kind in {"call", "open"} else "pause"
-
-    def _classify_opening(self, text: str, at: int) -> MarkerRole | None:
-        found = self._compiled.read_confirmed_call(text, at)
-        if found:
-            self._quoted_depth += 1
-            self._quotes_call = True
-        return None if found is None else "content"
-
-    def _classify_in_quoted_call(self, kind: MarkerKind) -> MarkerRole:
-        if kind == ("call_close" if self._compiled.tags.call.head else "close"):
-            self._quoted_depth -= 1
-        return "content"
-
-    def _classify_parameter(self, text: str, at: int, *, on_new_line: bool) -> MarkerRole | None:
-        """Classify another parameter's opening tag where this value's closing tag is missing.
-
-        It ends the value if it starts a line (or the value is empty) and names a parameter of the tool that was not
-        given yet.
-        """
-        found = self._compiled.read_parameter(text, at)
-        if found is None:
-            return None
-        if not found or found.name in self._seen_keys or not (on_new_line or self._is_empty):
-            return "content"
-        known = self._arguments is ANY or self._arguments.member(found.name) is not ANY
-        return "before" if known else "content"
 
     # Writing.
 
@@ -239,7 +197,15 @@ class TaggedValue:
             self.error = error
             self._value = None
 
-    def _end_value(self) -> None:
+    def _end_value(self, *, unclosed: bool = False) -> None:
+        """End the value; `unclosed` says that its closing tag is missing."""
         self._flush()
+        if self.roles.is_disordered or (unclosed and self.roles.has_closers):
+            self._fail_ambiguous()
         self._write("", last=True)
         self.ended = True
+
+    def _fail_ambiguous(self) -> None:
+        if self._value is not None:
+            self.error = AmbiguousValueError()
+            self._value = None

@@ -34,8 +34,8 @@ def _only(text: str, **options: Any) -> Piece:
     return call
 
 
-def test_short_text_before_a_parameter_is_skipped() -> None:
-    assert '{"s": "x"}' == _only(f"{OPEN}{'word ' * 30}{VALUE}{CLOSE}")["arguments"]
+def test_short_text_before_a_parameter_may_be_an_argument_and_fails_the_call() -> None:
+    assert "malformed" == _only(f"{OPEN}{'word ' * 30}{VALUE}{CLOSE}")["error"]["kind"]
 
 
 def test_longer_text_before_a_parameter_shows_that_there_is_no_call() -> None:
