@@ -54,6 +54,8 @@ class Dialect:
     section_close: str = ""
     section_opens: tuple[str, ...] = ()
     """Further spellings of `section_open` to accept."""
+    section_closes: tuple[str, ...] = ()
+    """Further spellings of `section_close` to accept."""
     quote: str = ""
     """The token before and after a string, if the dialect has its own."""
     starts: str = ""
@@ -94,11 +96,15 @@ class Dialect:
 
     def closers(self) -> tuple[str, ...]:
         """Return every end marker of a body."""
-        return tuple(filter(None, (self.close, *self.closes, self.section_close)))
+        return tuple(filter(None, (self.close, *self.closes, *self.section_closers())))
 
     def section_openers(self) -> tuple[str, ...]:
         """Return every start marker of a section of calls."""
         return tuple(filter(None, (self.section_open, *self.section_opens)))
+
+    def section_closers(self) -> tuple[str, ...]:
+        """Return every end marker of a section of calls."""
+        return tuple(filter(None, (self.section_close, *self.section_closes)))
 
     def inner_openers(self) -> tuple[str, ...]:
         """Return every start marker of a call that counts anywhere, not only as a line or at the start of one."""

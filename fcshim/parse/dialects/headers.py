@@ -17,8 +17,9 @@ MISTRAL = Dialect(
     open="[TOOL_CALLS]",
     close="",
     body=HeaderShape(
-        rf"\s{{0,8}}{_NAME}\s{{0,4}}(?:\[CALL_ID\][^\n\[\]{{]{{0,64}})?(?:\[ARGS\]\s{{0,8}})?(?=\{{)",
+        rf"\s{{0,8}}(?!<){_NAME}\s{{0,4}}(?:\[CALL_ID\][^\n\[\]{{]{{0,64}})?(?:\[ARGS\]\s{{0,8}})?(?=\{{)",
         lines=2,
+        never=r"\s{0,8}<",
         json=JsonShape(),
     ),
     result_open="[TOOL_RESULTS]",

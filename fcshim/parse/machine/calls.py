@@ -161,28 +161,25 @@ class CallStates:
             if found.end() == len(buffer):
                 return len(buffer)
             pos = found.end()
-        for marker in section.dialect.openers():
-            if buffer.startswith(marker, pos):
-                dialect = self._openings.find_in_section(section.dialect, marker, buffer, pos + len(marker))
-                if dialect is None:
-                    return self._cursor.wait_from(pos)
-                self.open_body(dialect, marker, State.IN_SECTION)
-                return pos + len(marker)
-        if buffer.startswith(section.dialect.section_close, pos):
-            end = pos + len(section.dialect.section_close)
-            self._end_section(section, buffer[pos:end])
-            return end
-        ahead = buffer[pos : pos + 64]
-        if any(marker.startswith(ahead) for marker in (*section.dialect.openers(), section.dialect.section_close)):
+        found_call = self._openings.find_in_section(section.dialect, buffer, pos)
+        if found_call is None:
             return self._cursor.wait_from(pos)
-        self._end_section(section, "")
-        return pos
+        if not isinstance(found_call, bool):
+            opening, marker = found_call
+            self.open_body(opening.dialect, marker, State.IN_SECTION)
+            return pos + len(marker)
+        closers = section.dialect.section_closers()
+        end_marker = next((marker for marker in closers if buffer.startswith(marker, pos)), "")
+        if not end_marker and any(marker.startswith(buffer[pos : pos + 64]) for marker in closers):
+            return self._cursor.wait_from(pos)
+        self._end_section(section, end_marker)
+        return pos + len(end_marker)
 
     def close_section(self, tail: str) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
         if self._section is None:
             return tail
-        is_partial = bool(tail) and self._section.dialect.section_close.startswith(tail)
+        is_partial = bool(tail) and any(marker.startswith(tail) for marker in self._section.dialect.section_closers())
         self._end_section(self._section, tail if is_partial else "")
         return "" if is_partial else tail
 

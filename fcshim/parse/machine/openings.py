@@ -7,6 +7,7 @@ stay pending until its own end marker. A tag before the start marker of a call o
 Rule: a body that its dialect does not have must begin with the name of an offered tool, or a known key.
 """
 
+import re
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from fcshim.parse.json.prefix import skip_space
 from fcshim.parse.machine.start_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, read_wrapper_tag
 from fcshim.parse.sink import CallSink
+from fcshim.parse.tagged.syntax import ElementCalls
 from fcshim.parse.union_body import UnionBody
 
 Found: TypeAlias = tuple[Opening, str] | bool | None
@@ -24,6 +26,9 @@ Found: TypeAlias = tuple[Opening, str] | bool | None
 _MaybeOpening: TypeAlias = Opening | bool | None
 _MAX_SPACE = 64
 """White space between two tags."""
+_ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
+_PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
+_ELEMENT_CALLS = ElementCalls()
 _MAX_TAGS = 16
 """Different unknown tags in one reply: the end markers of each are compiled."""
 
@@ -66,15 +71,35 @@ class OpeningFinder:
         opening = self._start_markers.find_opening(f"\n{marker}", text, pos - 1)
         return (opening, marker) if isinstance(opening, Opening) else opening
 
-    def find_in_section(self, section: Dialect, marker: str, text: str, pos: int) -> Dialect | None:
-        """Return the dialect of the call in a section whose start marker ends at `pos`; None if more text is needed."""
-        begins = section.body.begins(text, pos) if self._any_body else True
-        if begins is not False:
-            return section if begins else None
-        found = self.find(marker, text, pos - len(marker))
+    def find_in_section(self, section: Dialect, text: str, pos: int) -> Found:
+        """Return the call of a section that opens at `pos`."""
+        for marker in section.openers():
+            if text.startswith(marker, pos):
+                return self._find_call_of_section(section, marker, text, pos)
+        if any(marker.startswith(text[pos : pos + _MAX_SPACE]) for marker in section.openers()):
+            return None
+        element = self.find_element(text, pos) if isinstance(section.body, ElementCalls) else False
+        return (_in_section(element[0], section), element[1]) if isinstance(element, tuple) else element
+
+    def _find_call_of_section(self, section: Dialect, marker: str, text: str, pos: int) -> Found:
+        """Return the call that a start marker of the section opens: in the section's syntax, else in another one."""
+        begins = section.body.begins(text, pos + len(marker)) if self._any_body else True
+        found = self.find(marker, text, pos) if begins is False else None
         if isinstance(found, tuple) and not found[0].section:
-            return replace(found[0].dialect, section_open=section.section_open, section_close=section.section_close)
-        return None if found is None else section
+            return _in_section(found[0], section), marker
+        return (
+            None if begins is None or (begins is False and found is None) else (Opening(section, primary=False), marker)
+        )
+
+    def find_element(self, text: str, pos: int) -> Found:
+        """Return the call whose element, named like an offered tool, opens at `pos`."""
+        found = _ELEMENT.match(text, pos)
+        if found is None:
+            return None if _PARTIAL_ELEMENT.match(text, pos) else False
+        name = found["name"]
+        if not self._any_body or not self._sink.offers(name):
+            return False
+        return _open_wrapper(found[0], (f"</{name}>",), _ELEMENT_CALLS), found[0]
 
     def _find_any_body(self, marker: str, own: _MaybeOpening, text: str, pos: int) -> _MaybeOpening:
         """Return what a known marker that ends at `pos` opens before any body; `own` is what its dialects say."""
@@ -90,35 +115,39 @@ class OpeningFinder:
 
     def _closers(self, marker: str) -> tuple[str, ...]:
         opening = self._start_markers.openings[marker][0]
-        return (opening.dialect.section_close,) if opening.section else opening.dialect.closers()
+        return opening.dialect.section_closers() if opening.section else opening.dialect.closers()
 
     def _find_section(self, closers: tuple[str, ...], marker: str, text: str, pos: int) -> _MaybeOpening:
         """Return the section that a tag opens if the start marker of a call follows it."""
         start, markers = pos, self._start_markers.inline_marker_set
         pos = skip_space(text, pos)
-        if not closers or pos - start > _MAX_SPACE:
+        if pos - start > _MAX_SPACE:
             return False
         if pos == len(text) or markers.is_partial(text, pos):
             return None
         found = markers.match(text, pos)
         if found is None:
-            return False
-        opening = self._start_markers.find_opening(found[0], text, pos)
-        opening = self._find_any_body(found[0], opening, text, found.end())
+            element = self.find_element(text, pos)
+            opening: _MaybeOpening = element[0] if isinstance(element, tuple) else element
+        else:
+            opening = self._start_markers.find_opening(found[0], text, pos)
+            opening = self._find_any_body(found[0], opening, text, found.end())
         if not isinstance(opening, Opening) or opening.section:
             return None if opening is None else False
-        return Opening(
-            replace(opening.dialect, section_open=marker, section_close=closers[0]), primary=False, section=True
-        )
+        close, closes = _first_and_others(closers)
+        dialect = replace(opening.dialect, section_open=marker, section_close=close, section_closes=closes)
+        return Opening(dialect, primary=False, section=True)
 
     def _find_unknown_tag(self, text: str, pos: int) -> Found:
-        tag = read_wrapper_tag(text, pos)
+        element, tag = self.find_element(text, pos), read_wrapper_tag(text, pos)
         if tag is None or isinstance(tag, bool):
-            return tag
+            return element or tag
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
         if body is None:
             return None
+        if not body and element:
+            return element
         if body and not self._admit_tag(tag.text):
             return False
         opening = (
@@ -126,9 +155,7 @@ class OpeningFinder:
             if isinstance(body, bool)
             else _open_wrapper(tag.text, tag.closes, body, calls_only=True)
         )
-        if not isinstance(opening, Opening):
-            return opening
-        return replace(opening, end_markers=tag.closes), tag.text
+        return (replace(opening, end_markers=tag.closes), tag.text) if isinstance(opening, Opening) else opening
 
     def _admit_tag(self, tag: str) -> bool:
         if len(self._unknown_tags) < _MAX_TAGS:
@@ -141,7 +168,22 @@ def _has_syntax(own: Body, body: Body) -> bool:
     return any(isinstance(body, type(syntax)) for syntax in (own.bodies if isinstance(own, UnionBody) else (own,)))
 
 
+def _in_section(opening: Opening, section: Dialect) -> Opening:
+    """Return the opening of a call that the section's end marker may end."""
+    dialect = replace(
+        opening.dialect,
+        section_open=section.section_open,
+        section_close=section.section_close,
+        section_closes=section.section_closes,
+    )
+    return replace(opening, dialect=dialect)
+
+
 def _open_wrapper(marker: str, closers: tuple[str, ...], body: Body, *, calls_only: bool = False) -> Opening:
-    close, closes = closers[0] if closers else "", closers[1:]
+    close, closes = _first_and_others(closers)
     dialect = Dialect("wrapper", "", open=marker, close=close, closes=closes, body=body, calls_only=calls_only)
     return Opening(dialect, primary=False)
+
+
+def _first_and_others(markers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    return (markers[0] if markers else ""), markers[1:]
