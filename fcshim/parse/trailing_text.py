@@ -58,7 +58,10 @@ class TrailingText:
     def read(self, text: str, pos: int) -> tuple[TrailingStatus, int]:
         """Add `text[pos:]` up to a marker; return the new status and the position at which to continue."""
         found = self._call_markers.search(text, pos, pos + _MAX_LENGTH + self._end_markers.max_length)
-        end = found.start() if found else self._call_markers.partial_start(text, pos)
+        partial = self._call_markers.partial_start(text, pos)
+        if found is not None and partial < found.start():
+            found = None  # it may be the end of a longer marker that is not complete yet
+        end = found.start() if found else partial
         self.add(text[pos:end])
         if self.size > _MAX_LENGTH:
             return TrailingStatus.TEXT, end

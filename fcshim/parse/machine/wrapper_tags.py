@@ -17,6 +17,7 @@ _PARTIAL_TAG = re.compile(
     rf"\*{{0,3}}+(?:(?:\\?<|&lt;)(?:{_PIPE}?+(?:{_NAME}{_PIPE}?+(?:[ \t][^<>&\n]{{0,96}}+)?(?:\\|&|&g|&gt)?)?)?"
     rf"|\\|&|&l|&lt|\\?\[(?:{_NAME}\\?)?)?\Z"
 )
+_MAX_ASTERISKS = 3
 _OPPOSITES = (("start", "end"), ("begin", "end"), ("open", "close"))
 FIRST_CHARS = "<[&*\\"
 """The characters with which a tag begins."""
@@ -35,7 +36,7 @@ def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
     found = _TAG.match(text, pos)
     if found is None:
         return None if _PARTIAL_TAG.match(text, pos) else False
-    if found["bold"] and found.end() == len(text):
+    if found["bold"] and len(text) - found.end() < _MAX_ASTERISKS and not text[found.end() :].strip("*"):
         return None  # further asterisks may belong to the tag
     if found["square"]:
         names, left, right = _closing_square_names(found["square"]), f"{found['backslash']}[", f"{found['backslash']}]"
