@@ -24,6 +24,9 @@ _PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)
 _PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER)
 _JSON = JsonShape(keyed=True)
 _PYTHON_CALLS = PythonCalls()
+_LINE_OF_PYTHON = PythonCalls(alone=True)
+_CALL = re.compile(rf"(?:print[ \t]?\()?+\[?+{_NAME}[ \t]{{0,4}}+\(")
+_PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|(?:print[ \t]?\()?+\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
 
 
@@ -45,3 +48,15 @@ def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
     if begins:
         return _JSON
     return None if named is None or begins is None else False
+
+
+def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | bool | None:
+    """Return the syntax of the call that begins at `pos`, the start of a line or of a code span (`quoted`)."""
+    found = _CALL.match(text, pos)
+    if found is not None:
+        return sink.offers(found["name"]) and (_PYTHON_CALLS if quoted else _LINE_OF_PYTHON)
+    partial = _PARTIAL_CALL.match(text, pos)
+    if partial is not None and sink.may_offer(partial["name"] or ""):
+        return None
+    begins = text[pos : pos + 1] in {"{", "["} and _JSON.begins(text, pos)
+    return begins and _JSON

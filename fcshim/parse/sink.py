@@ -81,6 +81,10 @@ class CallSink:
         """Return whether this name means an offered tool."""
         return self._find_tool(name) is not None
 
+    def may_offer(self, prefix: str) -> bool:
+        """Return whether the name of an offered tool begins like this, in the same spelling."""
+        return self._tools is None or any(name.startswith(prefix) for name in self._tools)
+
     def _find_tool(self, name: str) -> str | None:
         if self._tools is None:
             return name.strip() or None

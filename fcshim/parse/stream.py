@@ -99,7 +99,7 @@ class StreamParser:
         self._pending_calls = PendingCallStates(
             cursor, output, limits, start_markers, openings, self._code, self._calls, fenced_calls=offered is not None
         )
-        self._reasoning = ReasoningStates(cursor, output, start_markers, self._calls, reasoning)
+        self._reasoning = ReasoningStates(cursor, output, start_markers, openings, self._calls, reasoning)
         self._text = TextStates(cursor, output, start_markers, openings, self._code, self._calls, self._pending_calls)
         self._states = self._state_table()
         if in_reasoning:

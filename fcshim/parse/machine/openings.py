@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TypeAlias
 
-from fcshim.parse.body_selection import select_body, select_named_body
+from fcshim.parse.body_selection import select_body, select_line, select_named_body
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.json.prefix import skip_space
 from fcshim.parse.machine.start_markers import Opening, StartMarkers, is_whole_tag
@@ -26,6 +26,10 @@ Found: TypeAlias = tuple[Opening, str] | bool | None
 _MaybeOpening: TypeAlias = Opening | bool | None
 _MAX_SPACE = 64
 """White space between two tags."""
+_MAX_BACKTICKS = 3
+_BACKTICKS = re.compile(r"`++")
+_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]{1,4}+")
+_PARTIAL_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}+[.)]?)\Z")
 _ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
 _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
 _ELEMENT_CALLS = ElementCalls()
@@ -54,8 +58,10 @@ class OpeningFinder:
     def find_at_line_start(self, marker: str, text: str, start: int) -> Found:
         """Return what the character `marker` at `start` opens: a body without a marker, or an unknown tag."""
         found = self.find(marker, text, start) if marker in self._start_markers.openings else False
-        may_be_tag = found is False and self._any_body and marker in FIRST_CHARS
-        return self._find_unknown_tag(text, start) if may_be_tag else found
+        if found is not False or not self._any_body:
+            return found
+        tag = self._find_unknown_tag(text, start) if marker in FIRST_CHARS else False
+        return tag or (self._find_in_list(text, start) if tag is False else None)
 
     def find_next(self, text: str, pos: int) -> Found:
         """Return what opens at `pos`, where only calls are read."""
@@ -65,11 +71,37 @@ class OpeningFinder:
         if marker in self._start_markers.line_start_chars:
             return self.find_at_line_start(text[pos], text, pos)
         if not marker:
-            return False
+            return self.find_line(text, pos)
         if marker not in self._start_markers.line_start_markers:
             return self.find(marker, text, pos)
         opening = self._start_markers.find_opening(f"\n{marker}", text, pos - 1)
         return (opening, marker) if isinstance(opening, Opening) else opening
+
+    def find_line(self, text: str, pos: int) -> Found:
+        """Return the call that begins at `pos`, the start of a line, without a marker or in a code span."""
+        backticks = _BACKTICKS.match(text, pos)
+        quote = backticks[0] if backticks is not None else ""
+        if not self._any_body or len(quote) > _MAX_BACKTICKS:
+            return False
+        if pos + len(quote) == len(text):
+            return None
+        body = select_line(self._sink, text, pos + len(quote), quoted=bool(quote))
+        if body is None or isinstance(body, bool):
+            return body
+        dialect = Dialect("line", "", open=quote, close=quote, body=body, at_line_start=True, calls_only=True)
+        return Opening(dialect, primary=False, starts_body=not quote), quote
+
+    def _find_in_list(self, text: str, pos: int) -> Found:
+        """Return the call in an item of a Markdown list."""
+        item = _LIST_ITEM.match(text, pos)
+        if item is None or item.end() == len(text):
+            return None if item or _PARTIAL_LIST_ITEM.match(text, pos) else False
+        is_tag = text[item.end()] in FIRST_CHARS and text[item.end()] != "["
+        found = (self._find_unknown_tag if is_tag else self.find_line)(text, item.end())
+        if not isinstance(found, tuple):
+            return found
+        opening, quote = found
+        return replace(opening, starts_body=False), item[0] + quote
 
     def find_in_section(self, section: Dialect, text: str, pos: int) -> Found:
         """Return the call of a section that opens at `pos`."""

@@ -13,6 +13,7 @@ from typing import Literal
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.context import REASONING_TAGS
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.start_markers import Opening, StartMarkers
 from fcshim.parse.markers import marker_set
@@ -26,11 +27,18 @@ class ReasoningStates:
     """Separates the reasoning from the answer."""
 
     def __init__(
-        self, cursor: Cursor, output: Output, start_markers: StartMarkers, calls: CallStates, policy: ReasoningPolicy
+        self,
+        cursor: Cursor,
+        output: Output,
+        start_markers: StartMarkers,
+        openings: OpeningFinder,
+        calls: CallStates,
+        policy: ReasoningPolicy,
     ) -> None:
         self._cursor = cursor
         self._output = output
         self._start_markers = start_markers
+        self._openings = openings
         self._calls = calls
         self._policy = policy
         self._end_tag = ""
@@ -55,6 +63,11 @@ class ReasoningStates:
         marker = self._start_markers.line_start_marker_at(buffer, pos)
         if marker and self._output.line.at_line_start():
             return self._read_line_start_marker(marker, pos)
+        call = self._openings.find_line(buffer, pos) if ahead and self._output.line.at_line_start() else False
+        if call is None:
+            return self._cursor.wait_from(pos)
+        if not isinstance(call, bool):
+            return self._calls.begin(*call, pos)
         if ahead:
             self._cursor.state = State.IN_TEXT
         return pos

@@ -86,7 +86,8 @@ class StartMarkers:
         self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{"))
         """Characters that begin a body without a marker at the start of a line."""
         tag_chars = FIRST_CHARS if any_body else ""
-        self.line_start_chars = frozenset((*self.body_start_chars, *tag_chars))
+        list_chars = "-+0123456789" if any_body else ""
+        self.line_start_chars = frozenset((*self.body_start_chars, *tag_chars, *list_chars))
         """Characters that may open a call only at the start of a line."""
         inline = [marker for marker in self.openings if marker[0] != "`"]
         self.inline_markers = tuple(
@@ -95,8 +96,9 @@ class StartMarkers:
         """The start markers that count anywhere."""
         self.inline_marker_set = MarkerSet(self.inline_markers)
         everything = [*inline, *tag_chars, *self.result_tags, *self.markup, *ROLE_MARKERS]
-        self.all_markers = MarkerSet(everything, extra_pattern="`+|~+")
-        self.plain_text = _text_without_markers(everything)
+        at_line_start = rf"|(?:(?<=\n)|\A)[{list_chars}]" if list_chars else ""
+        self.all_markers = MarkerSet(everything, extra_pattern=f"`+|~+{at_line_start}")
+        self.plain_text = _text_without_markers([*everything, *list_chars])
         """Matches text without markers."""
         self.plain_text_in_line = _text_without_markers(
             [marker for marker in everything if marker not in self.line_start_chars], "\n"

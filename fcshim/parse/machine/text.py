@@ -62,6 +62,10 @@ class TextStates:
             if tail < start:  # the match may be part of a longer marker that is not complete yet
                 return self._output.emit_up_to(cursor, pos, tail)
         self._output.emit_text(buffer[pos:start])
+        if marker[0] == "`" and self._output.line.at_line_start():
+            opened = self._read_code_span(start)
+            if opened >= 0:
+                return opened
         if marker[0] in "`~":
             return self._code.read_run(start, end, self._pending_calls.open_fence)
         if markers.is_partial(buffer, start):
@@ -93,6 +97,13 @@ class TextStates:
             self._output.emit_text("\n")
             start, marker = start + 1, marker[1:]
         return self._calls.begin(opening, marker, start)
+
+    def _read_code_span(self, start: int) -> int:
+        """Open a call in a code span that stands at the start of a line; return -1 if it has none."""
+        found = self._openings.find_line(self._cursor.buffer, start)
+        if found is None:
+            return self._cursor.wait_from(start)
+        return self._calls.begin(*found, start) if isinstance(found, tuple) else -1
 
     def _find_opening(self, marker: str, start: int) -> Found:
         if marker not in self._start_markers.line_start_chars:
