@@ -131,7 +131,7 @@ REACT = Dialect(
     open="Action:",
     close="",
     body=HeaderShape(
-        rf"[ \t]{{0,8}}{_NAME}[ \t]{{0,8}}\n\s{{0,8}}Action[ _]Input:\s{{0,8}}(?=\{{)",
+        rf"[ \t]{{0,8}}`?{_NAME}`?[ \t]{{0,8}}\n\s{{0,8}}Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s):\s{{0,8}}(?=\{{)",
         lines=3,
         never=r"[^\n]{0,176}\n\s{0,8}[^\sA]",
     ),

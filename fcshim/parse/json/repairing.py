@@ -38,6 +38,7 @@ class JsonRepair:
         self._calls = calls
         self._limits = limits
         self._call_markers = dialect.body_markers()
+        self._restarts = dialect.restart_markers()
         self._call_ends = marker_set(dialect.closers())
         # The buffered text was not sent, so it can be read again; if it ends a string, that string is open again.
         self._parts = [source]
@@ -67,7 +68,7 @@ class JsonRepair:
         if not self._repair_count and self._is_closed and self._try_repair():
             self.ended = True
             return found.start()
-        if self._at_line_start and self._end_marker_at < 0:
+        if self._at_line_start and self._end_marker_at < 0 and self._restarts.max_length:
             self._restart_at = self._size
         self._add(found[0])
         return found.end()
@@ -86,7 +87,7 @@ class JsonRepair:
             raise LimitError(f"more than {self._limits.mend} characters that are not strict JSON")
 
     def _find_restart(self, source: str) -> int:
-        if self._dialect.restart_markers().search(source) is None or self._call_ends.search(source) is not None:
+        if self._restarts.search(source) is None or self._call_ends.search(source) is not None:
             return -1
         return max(source.rfind(f"\n{marker}") for marker in self._dialect.inner_openers()) + 1
 

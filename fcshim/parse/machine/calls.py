@@ -67,6 +67,8 @@ class CallStates:
     ) -> None:
         self.body: BodyReader | None = None
         self.return_state = State.IN_TEXT
+        self.start_marker = ""
+        """The start marker of the last body."""
         self._cursor = cursor
         self._output = output
         self._sink = output.sink
@@ -130,6 +132,7 @@ class CallStates:
         # A second line of backticks is not a duplicate end marker: it opens the next fence.
         self._end_markers = compile_end_markers(() if dialect.close.startswith("`") else dialect.closers())
         self._refused = False
+        self.start_marker = marker
         self._opened_by_primary = bool(marker) and dialect is self._primary
         self._sink.unoffered_name = ""
         self._calls_before = self._sink.call_count

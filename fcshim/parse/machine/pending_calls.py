@@ -94,12 +94,21 @@ class PendingCallStates:
         if pos == len(cursor.buffer):
             return pos
         if pending.kind in {"reasoning", "bare"} and pending.size <= self._limits.hold:
-            found = self._openings.find_next(cursor.buffer, pos)
+            result = self._start_markers.result_line_at(self._calls.start_marker, cursor.buffer, pos)
+            if result:
+                return self._end_reply()
+            found = None if result is None else self._openings.find_next(cursor.buffer, pos)
             if found is None:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):
                 return self._calls.open(*found, pos, self._calls.return_state)
         return self._release(pos, self._calls.return_state)
+
+    def _end_reply(self) -> int:
+        """Accept the calls and end the reply: the model goes on to invent a result."""
+        self._output.accept_calls()
+        self._cursor.state = State.FINISHED
+        return len(self._cursor.buffer)
 
     def after_call_in_span(self, pos: int) -> int:
         """Search the end of the open code span or quotation that a call stands in: if it closes, the call is quoted."""

@@ -73,6 +73,12 @@ class StartMarkers:
             if dialect.result_open and (dialect is primary or dialect.result_open[0] != "\n")
         ]
         self.result_tags = {dialect.result_open: dialect.result_close for dialect in tagged}
+        self._result_lines = {
+            marker: opening.dialect.result_open.strip("\n:").lower()
+            for marker, openings in self.openings.items()
+            for opening in openings
+            if marker[0] == "\n" and opening.dialect.result_open[:1] == "\n"
+        }
         self.markup = frozenset(
             token for dialect in dialects for token in dialect.markup if _is_dropped_markup(token, dialect, primary)
         )
@@ -126,6 +132,14 @@ class StartMarkers:
         ):
             return None
         return line_start_marker or (found[0] if found else text[pos] if text[pos] in self.line_start_chars else "")
+
+    def result_line_at(self, start_marker: str, text: str, pos: int) -> bool | None:
+        """Return whether a line begins at `pos` with which the result of a call begins; None if more text is needed."""
+        word = self._result_lines.get(f"\n{start_marker}", "")
+        ahead = text[pos : pos + len(word) + 5].replace("*", "").lower()
+        if not word or ahead.startswith(f"{word}:"):
+            return bool(word)
+        return None if len(text) - pos < len(word) + 5 and f"{word}:".startswith(ahead) else False
 
     def line_start_marker_at(self, text: str, pos: int) -> str:
         """Return the line-start marker at `pos`, or an empty string."""
