@@ -13,12 +13,13 @@ COVERAGE = 85
 EXECUTIONS ?= 1000000
 SECONDS_GUIDED ?= 120
 
-.PHONY: help demo test test-engine test-clients test-xgrammar coverage check docs bench fuzz wheel clean
+.PHONY: help demo test test-engine test-security test-clients test-xgrammar coverage check docs bench fuzz wheel clean
 
 help:
 	@echo 'make demo    a tiny model calls a tool through fcshim, in this terminal'
 	@echo 'make test    the tests of every module, in a few minutes'
 	@echo 'make test-engine    the tests that start llama-server, the embedded model, MCP servers or terminals'
+	@echo 'make test-security  the attacks of docs/security.md, on this machine only'
 	@echo 'make test-clients   agent frameworks as clients, each in an environment of its own'
 	@echo 'make test-xgrammar  what xgrammar (vLLM, SGLang) makes of our grammars; it needs torch, so in .venv-xgrammar'
 	@echo 'make coverage       both test suites with branch coverage; fails below $(COVERAGE) %'
@@ -38,6 +39,9 @@ test: $(VENV)/dev.stamp
 
 test-engine: $(VENV)/dev.stamp
 	$(PYTEST) -m engine $(ARGS)
+
+test-security: $(VENV)/dev.stamp
+	$(PYTEST) -m security $(ARGS)
 
 coverage: $(VENV)/dev.stamp
 	$(PYTEST) --cov --cov-report= $(ARGS)

@@ -13,6 +13,7 @@ BENCHMARKS = (
     ("proxy",),
     ("apis",),
     ("servers",),
+    ("reading",),
     # These two need a llama-server, which they find in the same way as the tests.
     ("constrain", "--engine"),
     ("reliability",),

@@ -20,7 +20,7 @@ from fcshim.pipeline.native import prepare_native
 from fcshim.pipeline.native_check import CheckedNative
 from fcshim.pipeline.retry import shim_exchange
 from fcshim.pipeline.shim import ParserOptions, Shim, prepare_shim
-from fcshim.prompt.budget import PromptBudget
+from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.upstream import UpstreamReply

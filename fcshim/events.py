@@ -3,6 +3,7 @@
 Rule: `start chunk* end` per call; text never lies inside a call; a call's chunks, joined, are its complete arguments.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -99,3 +100,9 @@ def event_to_dict(event: Event) -> dict[str, JSON]:
     """Return the event as a dict of plain values, with the field names of its JSON form."""
     result: dict[str, JSON] = msgspec.to_builtins(event)
     return result
+
+
+def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
+    """Add up the token counts of several replies; None if no reply has any."""
+    known = [msgspec.structs.astuple(usage) for usage in usages if usage is not None]
+    return Usage(*map(sum, zip(*known, strict=True))) if known else None

@@ -11,7 +11,11 @@ import msgspec
 
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.schema.limits import DEFAULT_TOOL_LIMITS, ToolLimits, check_schema
+from fcshim.schema.limits import DEFAULT_TOOL_LIMITS, ToolLimits, check_schema, exceeds_depth
+
+RESPONSE_FORMAT = "response_format"
+"""The client's field, in the terms of the Chat Completions API, to which every codec translates its own."""
+_ANY_OBJECT: dict[str, JSON] = {"type": "object"}
 
 
 class TextPart(msgspec.Struct, frozen=True, tag="text"):
@@ -196,3 +200,30 @@ def _tool_from_dict(tool: JSON, position: int) -> Tool:
         parameters=function.get("parameters"),
         strict=function.get("strict") is True,
     )
+
+
+def requested_schema(request: Request) -> JSON:
+    """Return the schema of the JSON document that the client requests, or None."""
+    match request.extra.get(RESPONSE_FORMAT):
+        case {"type": "json_schema", "json_schema": {"schema": dict(schema)}}:
+            return None if exceeds_depth(schema, DEFAULT_TOOL_LIMITS.schema_depth) else schema
+        case {"type": "json_object", "schema": dict(schema)}:  # llama.cpp's variant
+            return None if exceeds_depth(schema, DEFAULT_TOOL_LIMITS.schema_depth) else schema
+        case {"type": "json_object"}:
+            return _ANY_OBJECT
+    return None
+
+
+def is_any_object(document: JSON) -> bool:
+    """Return whether a requested schema is the one of plain `json_object`."""
+    return document is _ANY_OBJECT
+
+
+def without_format(request: Request) -> Request:
+    """Return the request without its response format, which would keep an upstream from writing calls."""
+    extra = {name: value for name, value in request.extra.items() if name != RESPONSE_FORMAT}
+    verbatim = request.verbatim
+    if "ollama" in verbatim:
+        own = {name: value for name, value in verbatim["ollama"].items() if name != "format"}
+        verbatim = {**verbatim, "ollama": own}
+    return msgspec.structs.replace(request, extra=extra, verbatim=verbatim)

@@ -71,9 +71,3 @@ def fold(events: Iterable[Event]) -> Reply:
         stop_reason=stop_reason,
         error=error,
     )
-
-
-def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
-    """Add up the token counts of several replies; None if no reply has any."""
-    known = [msgspec.structs.astuple(usage) for usage in usages if usage is not None]
-    return Usage(*map(sum, zip(*known, strict=True))) if known else None

@@ -14,24 +14,35 @@ ENGINE_TESTS = (
     "cli/test_doctor.py",
     "cli/test_eval.py",
     "cli/test_mcp.py",
+    "cli/test_models.py",
+    "cli/test_parse.py",
+    "cli/test_render.py",
+    "cli/test_serve.py",
     "cli/test_tools.py",
     "demo/test_endpoint.py",
     "demo/test_evaluate.py",
     "demo/test_generation.py",
     "demo/test_run.py",
+    "evaluate/test_answerable.py",
     "mcp/test_hostile.py",
     "mcp/test_http_hostile.py",
     "mcp/test_manager.py",
     "mcp/test_npm.py",
+    "mcp/test_server_requests.py",
+    "mcp/test_tool.py",
+    "server/test_run.py",
+    "server/test_server_tools",
+    "clients/test_server_tools.py",
     "test_readme.py",
+    "test_wheel.py",
     "tools/test_process_guard.py",
 )
-"""Tests that run for long because they start llama-server, the embedded model, MCP servers or terminals: `make
-test-engine` runs them, `make test` leaves them out."""
+"""Tests that run for long because they start llama-server, the embedded model, MCP servers, commands or terminals:
+`make test-engine` runs them, `make test` leaves them out."""
 
 # No deadline: how long one example takes says more about the machine than about the code; benchmarks/ measures speed.
 # `make test` tries the same examples each time, so that it fails for a change and not by luck. `make fuzz` explores.
-settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=50)
+settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True, max_examples=30)
 settings.register_profile("explore", deadline=None, print_blob=True, max_examples=1_000)
 settings.load_profile("repeatable")
 

@@ -8,7 +8,7 @@ from fcshim.agent.loop import DEFAULT_MAX_ROUNDS, Ask, Round, rounds
 from fcshim.agent.run import Agent, AgentEvent, RoundEnded
 from fcshim.agent.sessions import Sessions
 from fcshim.agent.subagents import SubAgents
-from fcshim.reply import total_usage
+from fcshim.events import total_usage
 
 __all__ = [
     "DEFAULT_MAX_ROUNDS",

@@ -12,8 +12,7 @@ from fcshim.agent import AgentEvent, RoundEnded
 from fcshim.chat.conversation import ChatConversation
 from fcshim.chat.terminal_view import TerminalView, sanitize
 from fcshim.errors import FcshimError
-from fcshim.events import Text, Usage
-from fcshim.reply import total_usage
+from fcshim.events import Text, Usage, total_usage
 
 
 async def print_text(conversation: ChatConversation, prompt: str, view: TerminalView) -> None:

@@ -16,8 +16,7 @@ from fcshim.cli.text import write_line
 from fcshim.evaluate.comparison import Trial, describe_trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis, DoctorCallbacks, format_settings
-from fcshim.evaluate.finding import Finding, ProbeVerdict
-from fcshim.evaluate.result import NATIVE
+from fcshim.evaluate.result import NATIVE, Finding, ProbeVerdict
 
 _MARKS: dict[ProbeVerdict, tuple[str, str]] = {"yes": ("✓", "green"), "no": ("✗", "yellow"), "unclear": ("?", "cyan")}
 _TITLE_WIDTH = 36

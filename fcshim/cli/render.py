@@ -18,7 +18,7 @@ from fcshim.events import JSON
 from fcshim.messages import Message, Request, SystemMessage, UserMessage, text_of
 from fcshim.parse.dialects import DIALECTS
 from fcshim.pipeline.shim import prepare_shim
-from fcshim.prompt.budget import PromptBudget
+from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.profiles import PROFILES
 from fcshim.prompt.signature import ToolsStyle
 

@@ -10,9 +10,9 @@ from typing import Protocol
 
 import msgspec
 
-from fcshim.codecs.limits import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
+from fcshim.codecs.fields import DEFAULT_DECODER_LIMITS, DEFAULT_LIMITS, DecoderLimits, RequestLimits
+from fcshim.codecs.framing import write_data
 from fcshim.codecs.reply_store import ReplyStore
-from fcshim.codecs.sse import write_data
 from fcshim.codecs.upstream_errors import read_error
 from fcshim.errors import FcshimError
 from fcshim.events import Event

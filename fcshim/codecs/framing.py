@@ -1,15 +1,130 @@
-"""Splitting an upstream's body into JSON documents: the events of a stream, or one whole body.
+"""Splitting an upstream's body into JSON documents, without I/O: the server-sent events of a stream, or one whole body.
 
 Rule: the first significant byte decides the format: `{` or `[` is JSON (some upstreams ignore `stream: true`), `<` is a
-web page, anything else is an event stream.
+web page, anything else is an event stream. Lines end only at LF, CRLF or CR (`str.splitlines` also splits at U+2028,
+which JSON strings may contain); no byte is scanned twice; event names, ids and comments are dropped.
 """
 
-from fcshim.codecs.sse import LINE_BYTES, SSESplitter
 from fcshim.codecs.upstream_errors import excerpt
 from fcshim.errors import UpstreamError
 
-_HEAD_BYTES = 4096
+LINE_BYTES = 16 * 1024 * 1024
+"""The default limit of one event: a whole reply of 4 million tokens fits, and an endless line cannot fill memory."""
+
+PING = b": ping\n\n"
+"""A comment, which keeps the connection alive and which clients ignore."""
+
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+"""The media type of the body."""
+
 _BOM = b"\xef\xbb\xbf"
+_LINE_COST = 50  # bytes that a line takes in memory beside its text, so that many short lines cannot evade the limit
+
+
+def write_data(payload: bytes) -> bytes:
+    """Return the event for `payload`, which must not contain a line break (JSON from msgspec never does)."""
+    return b"data: " + payload + b"\n\n"
+
+
+class SSESplitter:
+    """Splits one body into the data payloads of its events."""
+
+    __slots__ = ("_after_cr", "_at_start", "_data", "_data_bytes", "_limit", "_line", "_overflow")
+
+    def __init__(self, *, line_bytes: int = LINE_BYTES) -> None:
+        self._limit = line_bytes
+        self._line = bytearray()
+        self._data: list[bytes] = []
+        self._data_bytes = 0
+        self._after_cr = False
+        self._at_start = True
+        self._overflow = False
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take the next bytes; return the data of the events that they complete.
+
+        Raises `UpstreamError` when an event exceeds the limit; events completed by the same bytes are returned first,
+        and the next call raises.
+        """
+        if self.is_plain_event(data):
+            return [data[6:-2]]
+        return self._split_lines(self._normalize_line_ends(data))
+
+    def close(self) -> list[bytes]:
+        """Handle the end of the body; return the data of an event whose closing blank line is missing."""
+        return self._split_lines(b"\n\n")
+
+    def is_plain_event(self, data: bytes) -> bool:
+        """Tell whether `data` is exactly one event of one line, so that its payload is `data[6:-2]`.
+
+        Nearly every read from an engine is; `feed` then skips the line buffer.
+        """
+        return (
+            data.startswith(b"data: ")
+            and data.find(b"\n") == len(data) - 2
+            and data.endswith(b"\n\n")
+            and not (self._line or self._data or self._after_cr or self._overflow)
+            and len(b"data: \n\n") < len(data) <= self._limit
+            and b"\r" not in data
+        )
+
+    def _normalize_line_ends(self, data: bytes) -> bytes:
+        """Strip the byte order mark and replace every line end by LF; a CRLF may be split between two calls."""
+        if self._at_start:
+            data = self._strip_bom(data)
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if b"\r" in data:
+            self._after_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return data
+
+    def _strip_bom(self, data: bytes) -> bytes:
+        data = bytes(self._line) + data
+        self._line.clear()
+        if len(data) < len(_BOM) and _BOM.startswith(data):
+            self._line += data
+            return b""
+        self._at_start = False
+        return data.removeprefix(_BOM)
+
+    def _split_lines(self, data: bytes) -> list[bytes]:
+        payloads: list[bytes] = []
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._line += line
+            if self._is_too_long():
+                break
+            self._take_line(bytes(self._line) if len(self._line) > len(line) else line, payloads)
+            self._line.clear()
+        else:
+            self._line += rest
+        if self._is_too_long() and not payloads:
+            self._line.clear()
+            raise UpstreamError(f"the upstream sent an event of more than {self._limit} bytes")
+        return payloads
+
+    def _is_too_long(self) -> bool:
+        """Tell whether the current event exceeds the limit; the splitter does not recover from that."""
+        self._overflow = self._overflow or len(self._line) + self._data_bytes > self._limit
+        return self._overflow
+
+    def _take_line(self, line: bytes, payloads: list[bytes]) -> None:
+        if not line:
+            payload = b"\n".join(self._data)
+            if payload:
+                payloads.append(payload)
+            self._data.clear()
+            self._data_bytes = 0
+        elif line.startswith(b"data"):
+            name, _, value = line.partition(b":")
+            if name == b"data":
+                self._data.append(value.removeprefix(b" "))
+                self._data_bytes += len(value) + _LINE_COST
+
+
+_HEAD_BYTES = 4096
 
 
 class Framing:

@@ -4,7 +4,7 @@ Rule: a line ends only at LF; blank lines are skipped; no byte is scanned twice.
 some reader treats as a line end.
 """
 
-from fcshim.codecs.sse import LINE_BYTES
+from fcshim.codecs.framing import LINE_BYTES
 from fcshim.errors import UpstreamError
 
 NDJSON = "application/x-ndjson"

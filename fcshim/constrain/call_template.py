@@ -16,7 +16,7 @@ from fcshim.constrain.value_syntax import JSON_SYNTAX, ValueSyntax, json_text
 from fcshim.parse.dialect import Body, Dialect
 from fcshim.parse.literals.gemma_body import GemmaCalls
 from fcshim.parse.literals.python_body import PythonCalls
-from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.parse.tagged.syntax import ElementCalls, TaggedCalls
 from fcshim.parse.tagged.tags import Tags, compile_tags
 from fcshim.parse.union_body import UnionBody
 from fcshim.prompt.notation import gemma_literal, python_arguments
@@ -121,6 +121,8 @@ def _value_syntax(dialect: Dialect) -> tuple[ValueSyntax, str] | None:
             return GemmaSyntax(dialect.quote), gemma_literal(json.loads(_SAMPLE_ARGUMENTS), dialect.quote)
         case TaggedCalls():
             return _tagged_syntax(dialect, body.tags)
+        case ElementCalls():
+            return None  # the closing tag repeats the tool's name, and the opening of a value depends on the tool
         case _:  # JSON, also in a body of another package; `_fixed_parts` finds it only if the templates write it
             return JSON_SYNTAX, _SAMPLE_ARGUMENTS
 

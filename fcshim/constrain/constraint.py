@@ -20,12 +20,11 @@ from fcshim.constrain.documents import schema_of_calls, structural_tag_of_calls
 from fcshim.constrain.free_text import is_unambiguous_marker
 from fcshim.constrain.grammar import ROOT, Grammar, LiteralText, series
 from fcshim.constrain.reasoning import ReasoningSyntax, reasoning_of
-from fcshim.constrain.response_format import FIELD, is_any_object, requested_schema, without_format
 from fcshim.constrain.token_limit import limit_tokens
 from fcshim.constrain.triggers import lazy_fields, partial_marker_trigger
 from fcshim.constrain.writer import write_gbnf, write_lark
 from fcshim.events import JSON
-from fcshim.messages import Request, Tool
+from fcshim.messages import RESPONSE_FORMAT, Request, Tool, is_any_object, requested_schema, without_format
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
 
@@ -184,7 +183,7 @@ def apply_constraint(request: Request, constraint: Constraint) -> Request:
     """Add the constraint's fields to the request; for Ollama's API, the schema also replaces `format`."""
     if not constraint.fields:
         return request
-    described = constraint.fields.get(FIELD)
+    described = constraint.fields.get(RESPONSE_FORMAT)
     request = without_format(request)  # llama-server gives it precedence over a grammar
     verbatim = request.verbatim
     if "ollama" in verbatim and described is not None:
@@ -226,7 +225,7 @@ def _build(spec: _ConstraintSpec) -> Constraint | None:
                 return None
             schema = schema_of_calls(spec.tool_list, parallel=spec.parallel, document=_decoded(spec.document))
             described = {"name": "reply", "schema": schema}
-            return _make_constraint(BARE_JSON, {FIELD: {"type": "json_schema", "json_schema": described}})
+            return _make_constraint(BARE_JSON, {RESPONSE_FORMAT: {"type": "json_schema", "json_schema": described}})
         case _:
             return _grammar_constraint(spec)
 
@@ -242,7 +241,7 @@ def _structural_tag(spec: _ConstraintSpec) -> Constraint | None:
         tag = structural_tag_of_calls(
             template, spec.tool_list, parallel=spec.parallel, trigger=marker, document=_decoded(spec.document)
         )
-    return _grammar_constraint(spec) if tag is None else _make_constraint(spec.dialect, {FIELD: tag})
+    return _grammar_constraint(spec) if tag is None else _make_constraint(spec.dialect, {RESPONSE_FORMAT: tag})
 
 
 def _grammar_constraint(spec: _ConstraintSpec) -> Constraint | None:
@@ -278,7 +277,7 @@ def _grammar_fields(form: Form, grammar: Grammar) -> dict[str, JSON]:
             return {"structured_outputs": {"grammar": write_lark(grammar)}}
         case "structural_tag":
             form_of_grammar = {"type": "grammar", "grammar": write_gbnf(grammar)}
-            return {FIELD: {"type": "structural_tag", "format": form_of_grammar}}
+            return {RESPONSE_FORMAT: {"type": "structural_tag", "format": form_of_grammar}}
         case _:
             return {"grammar": write_gbnf(grammar)}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import httpx
 import msgspec
 
-from fcshim.codecs.sse import SSESplitter
+from fcshim.codecs.framing import SSESplitter
 from fcshim.demo.asgi import Message, Receive, Send, read_body, send_chunk, send_end, send_start
 
 

@@ -14,10 +14,9 @@ from fcshim.constrain.constraint import dialect_note
 from fcshim.evaluate.case import Case
 from fcshim.evaluate.comparison import Trial, best_trial, candidate_dialects, run_trial, select_cases
 from fcshim.evaluate.connect import EndpointInfo, connect
-from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes import run_probes
 from fcshim.evaluate.recommendations import Recommendation, model_pattern, recommend, recommend_dialect
-from fcshim.evaluate.result import NATIVE, Result
+from fcshim.evaluate.result import NATIVE, Finding, Result
 from fcshim.evaluate.runner import CONCURRENCY
 from fcshim.evaluate.settings_file import render_settings
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES

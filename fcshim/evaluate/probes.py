@@ -9,8 +9,13 @@ from dataclasses import dataclass
 import msgspec
 
 from fcshim.codecs.upstreams import UpstreamKind
-from fcshim.evaluate.finding import Finding, ProbeResult
-from fcshim.evaluate.probes_calls import probe_grammar, probe_schema, probe_structural_tag, probe_tools
+from fcshim.evaluate.probes_calls import (
+    probe_grammar,
+    probe_schema,
+    probe_structural_tag,
+    probe_text_calls,
+    probe_tools,
+)
 from fcshim.evaluate.probes_prompt import (
     probe_context_length,
     probe_developer_role,
@@ -21,6 +26,7 @@ from fcshim.evaluate.probes_prompt import (
 )
 from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
 from fcshim.evaluate.probes_reply import probe_concurrency, probe_reply, probe_stop_strings, probe_stream, probe_usage
+from fcshim.evaluate.result import Finding, ProbeResult
 from fcshim.evaluate.target import ProbeTarget
 
 
@@ -64,6 +70,7 @@ PROBES: tuple[Probe, ...] = (
     Probe("reasoning", "reasoning", probe_reasoning),
     Probe("replay", "earlier reasoning in the prompt", probe_reasoning_replay),
     Probe("tools", "native tool calling", probe_tools),
+    Probe("text_calls", "leaves calls in the text", probe_text_calls, _is_local),
     Probe("grammar", "obeys a grammar (GBNF)", probe_grammar, _is_openai),
     Probe("schema", "obeys a JSON Schema", probe_schema, _is_local),
     Probe("structural_tag", "obeys a structural tag", probe_structural_tag, _is_openai),

@@ -5,12 +5,14 @@ grammars that fcshim generates are sent, because an invalid one kills the proces
 """
 
 from fcshim.constrain.constraint import Form, apply_constraint, constraint_for
-from fcshim.evaluate.finding import ProbeResult
+from fcshim.evaluate.result import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeResponse, ProbeTarget, excerpt, user_message
 from fcshim.messages import Tool, ToolChoice
-from fcshim.parse.dialects import AUTO, FUNCTION_CALL
+from fcshim.parse.dialects import AUTO, FUNCTION_CALL, HERMES
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import BACKENDS, GENERIC
+from fcshim.prompt.dialect_folder import chosen_dialect
+from fcshim.prompt.render import render_call
 from fcshim.reply import fold
 
 _WEATHER = Tool(
@@ -26,6 +28,7 @@ _WEATHER = Tool(
     },
 )
 _QUESTION = "What is the weather in Paris today? Call the tool get_weather with city=Paris."
+_REPEAT = "Repeat the following exactly, and write nothing else:"
 _CALL_TOKENS = 400
 """Tokens in which a model that reasons first reaches its call."""
 _MIN_TOOL_TOKENS = 15
@@ -93,6 +96,24 @@ def _has_call_in_text(response: ProbeResponse) -> bool:
     parser = StreamParser(AUTO, (_WEATHER,))
     events = parser.feed(response.text) + parser.close()
     return any(call.error is None for call in fold(events).tool_calls)
+
+
+async def probe_text_calls(target: ProbeTarget) -> ProbeResult:
+    """Make the model write a call as text, without tools in the request: some servers parse it all the same."""
+    dialect = chosen_dialect(AUTO, target.model)
+    if dialect is FUNCTION_CALL:  # no server knows it
+        dialect = HERMES
+    call = render_call(dialect, _WEATHER.name, '{"city": "Paris"}').strip("\n")
+    request = target.make_request(user_message(f"{_REPEAT}\n\n{call}"), max_tokens=_CALL_TOKENS)
+    answer = await target.send(request)
+    if not answer.ok:
+        return ProbeResult("unclear", answer.error_summary())
+    if answer.reply.tool_calls:
+        evidence = f"no tools were sent, yet it answered with a call: {_format_call(answer)}"
+        return ProbeResult("no", evidence, "fcshim checks such calls as if they stood in the text", dialect.name)
+    if _has_call_in_text(answer):
+        return ProbeResult("yes", f"a call stayed in the text: {excerpt(answer.text)!r}", value=dialect.name)
+    return ProbeResult("unclear", f"no call came, but {excerpt(answer.text)!r}")
 
 
 async def probe_grammar(target: ProbeTarget) -> ProbeResult:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fcshim.codecs.openai_chat import OPENAI_CHAT
-from fcshim.evaluate.finding import ProbeResult
+from fcshim.evaluate.result import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeTarget, assistant_message, excerpt, system_message, user_message
 from fcshim.events import JSON
 from fcshim.messages import MediaPart, TextPart, UserMessage

@@ -4,7 +4,7 @@ Rule: the text of the reply is the first evidence, then the end of the prompt if
 claims about its model is not used.
 """
 
-from fcshim.evaluate.finding import ProbeResult
+from fcshim.evaluate.result import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeTarget, assistant_message, excerpt, user_message
 from fcshim.messages import AssistantMessage, TextPart
 from fcshim.parse.machine.context import REASONING_TAGS

@@ -6,7 +6,7 @@ Rule: the first probe sends the baseline request; what its response shows needs 
 import asyncio
 
 from fcshim.codecs.openai_chat import OPENAI_CHAT
-from fcshim.evaluate.finding import ProbeResult
+from fcshim.evaluate.result import ProbeResult
 from fcshim.evaluate.target import HELLO, ProbeTarget, excerpt, user_message
 
 _MAX_TOKENS = 32

@@ -10,9 +10,8 @@ import msgspec
 from fcshim.constrain.constraint import Form
 from fcshim.evaluate.comparison import Trial, describe_trial
 from fcshim.evaluate.connect import EndpointInfo
-from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes_calls import backend_name_for
-from fcshim.evaluate.result import NATIVE
+from fcshim.evaluate.result import NATIVE, Finding
 from fcshim.prompt.profiles import AUTO, DEFAULT, chosen_profile
 
 ANY_MODEL = "*"

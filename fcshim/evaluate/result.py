@@ -1,6 +1,7 @@
-"""The result of one case: the verdict, the actual calls, and their cost in tokens and seconds.
+"""The results of one case and of one probe: the verdict, what was observed, and their cost in tokens and seconds.
 
-Rule: a result contains what is needed to understand its verdict.
+Rule: a result contains what is needed to understand its verdict. Of a probe, `evidence` is what was observed, `means`
+what follows from it; a probe that cannot decide gives `unclear`.
 """
 
 from collections import Counter
@@ -67,3 +68,31 @@ def count_right(results: Iterable[Result]) -> int:
 def count_verdicts(results: Iterable[Result]) -> dict[str, int]:
     """Return the number of results by verdict, the most frequent first."""
     return dict(Counter(result.verdict for result in results).most_common())
+
+
+ProbeVerdict = Literal["yes", "no", "unclear"]
+
+
+class ProbeResult(msgspec.Struct, frozen=True):
+    """What a probe returns. `means` is what the evidence means for the settings, or empty.
+
+    `value` is a detail for programs; `fatal` means that the model cannot make tool calls.
+    """
+
+    verdict: ProbeVerdict
+    evidence: str
+    means: str = ""
+    value: JSON = None
+    fatal: bool = False
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A `ProbeResult` with the name of the probe and a title for the report."""
+
+    probe: str
+    title: str
+    verdict: ProbeVerdict
+    evidence: str
+    means: str = ""
+    value: JSON = None
+    fatal: bool = False

@@ -1,7 +1,8 @@
 """Compares the calls of a reply with the expected ones and gives a verdict.
 
 Rule: names and arguments are equal or not, there is no partial credit. The order of calls does not count, their number
-does.
+does. Numbers are equal by value, objects in any order and with the defaults of a schema filled in; strings exactly, and
+1 equals 1.0, but not true.
 """
 
 import json
@@ -9,10 +10,41 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from fcshim.evaluate.case import Case, ExpectedCall
-from fcshim.evaluate.equality import canonical, fill_defaults
 from fcshim.evaluate.result import ActualCall, Verdict
 from fcshim.events import JSON, ToolCallEnd
 from fcshim.reply import Reply
+
+
+def canonical(value: JSON) -> str:
+    """Return a text that is equal for equal values."""
+    return json.dumps(_normalize_numbers(value), sort_keys=True, ensure_ascii=False)
+
+
+def fill_defaults(value: JSON, schema: JSON) -> JSON:
+    """Return the value with the defaults of its schema filled in, also inside objects and arrays."""
+    if not isinstance(schema, dict):
+        return value
+    if isinstance(value, dict):
+        return _fill_object(value, schema.get("properties") or {})
+    if isinstance(value, list):
+        return [fill_defaults(item, schema.get("items")) for item in value]
+    return value
+
+
+def _fill_object(value: dict[str, JSON], properties: dict[str, JSON]) -> dict[str, JSON]:
+    defaults = {key: each["default"] for key, each in properties.items() if "default" in each}
+    return defaults | {key: fill_defaults(item, properties.get(key)) for key, item in value.items()}
+
+
+def _normalize_numbers(value: JSON) -> JSON:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _normalize_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_normalize_numbers(item) for item in value]
+    return value
+
 
 _SEVERITY: Sequence[Verdict] = ("right", "wrong_arguments", "extra_call", "missing_call", "wrong_tool")
 """Verdicts from best to worst: the best verdict of all alternatives counts."""

@@ -1,6 +1,8 @@
-"""The suite: the cases of every category, loaded from the files beside this module.
+"""The suite: the cases of every category, loaded from the files beside this module, and those made for the demo model.
 
 Rule: a file of cases is one category, a file of tools is one set; the cases are the same, in the same order, each time.
+The category `commands` is generated from a seed that the training of the demo model does not use: each command names
+the tool to call and the values of its arguments.
 """
 
 import hashlib
@@ -8,14 +10,43 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from random import Random
 from typing import TypeVar
 
 import msgspec
 
+from fcshim.demo.conversations import Scenario, SyntheticExchange, make_exchange, make_scenario
 from fcshim.errors import ConfigError
-from fcshim.evaluate.case import Case, CaseLine, expand
-from fcshim.evaluate.commands import command_cases
+from fcshim.evaluate.case import Case, CaseLine, ExpectedCall, expand
 from fcshim.messages import Tool
+
+_SEED = 20_261_121
+_ONE_CALL, _TWO_CALLS, _NO_CALL = 60, 20, 10
+
+
+def command_cases(category: str) -> Iterator[Case]:
+    """Yield the cases: commands for one call, for two calls, and texts to repeat."""
+    rng = Random(_SEED)
+    for calls, times in ((1, _ONE_CALL), (2, _TWO_CALLS), (0, _NO_CALL)):
+        for number in range(1, times + 1):
+            scenario = make_scenario(rng, plain=True)
+            yield _case(f"{category}-{calls}-{number:03}", category, scenario, make_exchange(rng, scenario, calls))
+
+
+def _case(id_: str, category: str, scenario: Scenario, exchange: SyntheticExchange) -> Case:
+    system = ({"role": "system", "content": scenario.instructions},) if scenario.instructions else ()
+    return Case(
+        id=id_,
+        category=category,
+        messages=(*system, {"role": "user", "content": exchange.command}),
+        tools=scenario.tools,
+        expected=(tuple(_expected(call.name, call.arguments) for call in exchange.calls),),
+    )
+
+
+def _expected(name: str, arguments: dict[str, object]) -> ExpectedCall:
+    return ExpectedCall(name, {key: [value] for key, value in arguments.items()})
+
 
 DEFAULT_CATEGORIES = (
     "simple",

@@ -1,13 +1,20 @@
 """The connection to one server: connects, calls tools, reconnects.
 
 Rule: `run` drives the connection in one task; a failure of the server becomes a state and an error, never an exception.
-A call waits for a lost server for a limited time; a call that may have reached the server is never sent twice.
+A call waits for a lost server for a limited time; a call that may have reached the server is never sent twice. The
+table of transitions is complete; any other transition is a bug.
+
+    configured -> connecting -> initialising -> ready
+                      ^              |            |
+                      +--- waiting <-+------------+     after a failure or a loss, with a delay that grows
+    closed: from every state, final
 """
 
 import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping
+from enum import Enum
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -18,7 +25,6 @@ from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, Tool
 
 from fcshim.errors import ToolError
 from fcshim.events import JSON
-from fcshim.mcp.backoff import MAX_DELAY_PROCESS, MAX_DELAY_REMOTE, Backoff
 from fcshim.mcp.cache import ResultCache
 from fcshim.mcp.error_text import describe_error
 from fcshim.mcp.http_client import track_send
@@ -26,7 +32,6 @@ from fcshim.mcp.link import Link
 from fcshim.mcp.monitor import ConnectionMonitor, list_tools
 from fcshim.mcp.pins import Pins
 from fcshim.mcp.settings import HttpTransport, McpServerConfig, NpmTransport
-from fcshim.mcp.state import TRANSITIONS, ConnectionState
 from fcshim.tools.base import ToolProgress
 from fcshim.tools.process_guard import ProcessGuard
 
@@ -35,6 +40,54 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
     from fcshim.mcp.logins import OAuthLogins
+
+FIRST_DELAY = 0.1
+"""Seconds before the second attempt."""
+MAX_DELAY_REMOTE = 1.5
+"""Seconds; short, because a refused connection costs nothing and a server's return must show within two seconds."""
+MAX_DELAY_PROCESS = 30.0
+"""Seconds; long, so that a program that dies at once is rarely started. A call that needs it ends the delay."""
+
+
+class Backoff:
+    """The delays of one server."""
+
+    def __init__(self, max_delay: float, random: Callable[[], float]) -> None:
+        self._max_delay = max_delay
+        self._random = random
+        self._failures = 0
+
+    def next_delay(self) -> float:
+        """Return the seconds to wait: between half and the whole of a delay that doubles."""
+        delay = min(self._max_delay, FIRST_DELAY * 2.0 ** min(self._failures, 16))
+        self._failures += 1
+        return delay * (0.5 + self._random() / 2)
+
+    def reset(self) -> None:
+        """Begin with the first delay again, after a stable connection."""
+        self._failures = 0
+
+
+class ConnectionState(Enum):
+    """The state of a connection."""
+
+    CONFIGURED = "configured"
+    CONNECTING = "connecting"
+    INITIALISING = "initialising"
+    READY = "ready"
+    WAITING = "waiting"
+    CLOSED = "closed"
+
+
+TRANSITIONS = {
+    ConnectionState.CONFIGURED: {ConnectionState.CONNECTING, ConnectionState.CLOSED},
+    ConnectionState.CONNECTING: {ConnectionState.INITIALISING, ConnectionState.WAITING, ConnectionState.CLOSED},
+    ConnectionState.INITIALISING: {ConnectionState.READY, ConnectionState.WAITING, ConnectionState.CLOSED},
+    ConnectionState.READY: {ConnectionState.WAITING, ConnectionState.CLOSED},
+    ConnectionState.WAITING: {ConnectionState.CONNECTING, ConnectionState.CLOSED},
+    ConnectionState.CLOSED: set(),
+}
+
 
 _STABLE_SECONDS = 10.0
 """Seconds that a connection must last before its loss resets the delay to the next attempt."""

@@ -16,10 +16,9 @@ import msgspec
 
 from fcshim.errors import ConfigError, RequestError
 from fcshim.events import JSON
-from fcshim.mcp.connection import Connection, ConnectionTimeouts
+from fcshim.mcp.connection import Connection, ConnectionState, ConnectionTimeouts
 from fcshim.mcp.pins import Pins
 from fcshim.mcp.settings import McpServerConfig
-from fcshim.mcp.state import ConnectionState
 from fcshim.mcp.tool import McpTool
 from fcshim.mcp.tool_names import PREFIX, all_names, server_prefix
 from fcshim.tools.base import NO_CONTEXT, CallContext

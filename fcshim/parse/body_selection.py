@@ -10,6 +10,8 @@ from fcshim.parse.json.body import JsonShape
 from fcshim.parse.json.header import HeaderShape
 from fcshim.parse.literals.python_body import PythonCalls
 from fcshim.parse.sink import CallSink
+from fcshim.parse.tagged.syntax import ElementCalls
+from fcshim.parse.union_body import UnionBody
 
 _SPACE = r"[ \t\r\n]{0,64}+"
 _NAME = r"(?P<name>[^\W\d][\w.:-]{0,127}+)"
@@ -25,6 +27,9 @@ _PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER)
 _JSON = JsonShape(keyed=True)
 _PYTHON_CALLS = PythonCalls()
 _LINE_OF_PYTHON = PythonCalls(alone=True)
+_ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
+_PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
+_ELEMENT_CALLS = ElementCalls()
 _CALL = re.compile(rf"(?:print[ \t]?\()?+\[?+{_NAME}[ \t]{{0,4}}+\(")
 _PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|(?:print[ \t]?\()?+\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
 _NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
@@ -60,3 +65,21 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | 
         return None
     begins = text[pos : pos + 1] in {"{", "["} and _JSON.begins(text, pos)
     return begins and _JSON
+
+
+def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str] | bool | None:
+    """Return the syntax and the tags of the element at `pos` that is named like an offered tool."""
+    found = _ELEMENT.match(text, pos)
+    if found is None:
+        return None if _PARTIAL_ELEMENT.match(text, pos) else False
+    return sink.offers(found["name"]) and (_ELEMENT_CALLS, found[0], f"</{found['name']}>")
+
+
+def holds_elements(body: Body) -> bool:
+    """Return whether a body is an element named like a tool."""
+    return isinstance(body, ElementCalls)
+
+
+def has_syntax(own: Body, body: Body) -> bool:
+    """Return whether the syntax of `body` is one of those of a dialect's `own` body."""
+    return any(isinstance(body, type(syntax)) for syntax in (own.bodies if isinstance(own, UnionBody) else (own,)))

@@ -3,7 +3,8 @@
 Rule: a marker is defined in its dialect and nowhere else; grammars, templates and parsers take it from there.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fcshim.parse.body import BodyReader
@@ -70,6 +71,15 @@ class Dialect:
     """The parts of a call that do not stream while the model writes them, and why; empty if all of it streams."""
     templates: str = ""
     """The folder under `templates/` with the prompts for this dialect; by default the folder with its name."""
+
+    named_by_tools: bool = False
+    """True if the start marker of a call is a tag with the tool's name; `for_tools` adds these markers."""
+
+    def for_tools(self, names: Iterable[str]) -> "Dialect":
+        """Return the dialect with the start markers of the offered tools, where tags are named after them."""
+        if not self.named_by_tools:
+            return self
+        return replace(self, opens=tuple(f"<{name}{end}" for name in names for end in (">", "/>", " />")))
 
     @property
     def bare(self) -> bool:

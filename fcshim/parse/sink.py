@@ -10,6 +10,7 @@ from typing import Literal
 from fcshim.events import CallError, CallErrorKind, Coercion, Event, ToolCallChunk, ToolCallEnd, ToolCallStart
 from fcshim.messages import Tool
 from fcshim.parse.defect import Defect, ReportDefect
+from fcshim.parse.offered_names import OfferedNames
 from fcshim.schema.expect import ANY, Expectation, compile_schema
 from fcshim.schema.validate import first_violation
 
@@ -41,6 +42,8 @@ class CallSink:
         self.accepted_count = 0
         """Calls that ended without error."""
         self._tools = tools
+        self._names: OfferedNames | None = None
+        """Compiled at the first name that is not exactly that of a tool."""
         self._validates_all = arguments in {"validated", "checked"}
         self._resumable = arguments == "resumable"
         self._checked = arguments == "checked"
@@ -72,7 +75,7 @@ class CallSink:
         """True if the open call is complete; the next `finish` or `start` ends it without an error."""
 
     def resolve(self, name: str) -> str | None:
-        """Return the offered tool with this name, also with a `functions.` prefix or in other letter case, or None."""
+        """Return the offered tool that this name means (`OfferedNames`), or None."""
         found = self._find_tool(name)
         self.unoffered_name = "" if found is not None else name.strip()
         return found
@@ -90,11 +93,9 @@ class CallSink:
             return name.strip() or None
         if name in self._tools:
             return name
-        bare = name.strip().removeprefix("functions.")
-        if bare in self._tools:
-            return bare
-        alike = [known for known in self._tools if known.casefold() == bare.casefold()]
-        return alike[0] if len(alike) == 1 else None
+        if self._names is None:
+            self._names = OfferedNames(self._tools)
+        return self._names.find(name)
 
     @property
     def expectation(self) -> Expectation:

@@ -32,7 +32,7 @@ from fcshim.ids import id_source
 from fcshim.messages import Tool, as_tools
 from fcshim.parse.body import READING, BodyReader
 from fcshim.parse.defect import ReportDefect
-from fcshim.parse.dialects import AUTO, Dialect, get_dialect
+from fcshim.parse.dialects import AUTO, FUNCTION_CALL, Dialect, get_dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.machine.calls import NATURAL_STOPS, CallStates
 from fcshim.parse.machine.code import CodeStates
@@ -78,8 +78,8 @@ class StreamParser:
         limits: Limits = DEFAULT_LIMITS,
         on_defect: ReportDefect | None = None,
     ) -> None:
-        primary = None if dialect == AUTO else get_dialect(dialect)
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
+        primary = None if dialect == AUTO else get_dialect(dialect).for_tools(offered or ())
         others = primary is None or (rescue and offered is not None)
         start_markers = compile_start_markers(primary, others=others, allow_bare=offered is not None)
         self.finished = False
@@ -196,14 +196,27 @@ class StreamParser:
     def _update_direct_reader(self) -> None:
         self._direct_reader = None if self._surrogates.pending else self._calls.direct_reader()
 
+    def begin_call(self, start_marker: str) -> list[Event]:
+        """End the text so far, whatever it was in, and read what follows as a call in the dialect `function_call`.
+
+        For a call that the upstream has found itself; `start_marker` is its text so far. Return the events of the text.
+        """
+        if self.finished:
+            return []
+        self._output.begin()
+        if self._cursor.state is State.AFTER_ROLE_MARKER:
+            self._output.emit_text(start_marker)
+            return self._end_piece()
+        self._end_text("complete")
+        self._output.flush()
+        self._output.in_reasoning = False
+        self._calls.open_body(FUNCTION_CALL, start_marker, _IN_TEXT)
+        return self._end_piece()
+
     def close(self, stop_reason: StopReason = "complete") -> list[Event]:
         """End the reply; return the remaining events and one `Stop`: `tool_use` if it ended by itself with calls."""
         self._output.begin()
-        replacement = self._surrogates.close()
-        if replacement and not self.finished:
-            self._read(self._cursor.take_carry() + replacement)
-        while self._close_state(stop_reason):
-            pass
+        self._end_text(stop_reason)
         events = self._output.finish()
         if stop_reason in NATURAL_STOPS:
             stop_reason = (
@@ -214,6 +227,13 @@ class StreamParser:
         self.finished = True
         self._direct_reader = None
         return events
+
+    def _end_text(self, stop_reason: StopReason) -> None:
+        replacement = self._surrogates.close()
+        if replacement and not self.finished:
+            self._read(self._cursor.take_carry() + replacement)
+        while self._close_state(stop_reason):
+            pass
 
     def _close_state(self, stop_reason: StopReason) -> bool:
         """End the current state; return True if that left text to parse, which ended in another state."""

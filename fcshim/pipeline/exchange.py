@@ -14,7 +14,7 @@ from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, Us
 from fcshim.messages import AssistantMessage, Message, Request, text_of
 from fcshim.pipeline.backends import Backend
 from fcshim.pipeline.transform import Transform, TransformStream
-from fcshim.prompt.budget import CHARACTERS_PER_TOKEN
+from fcshim.prompt.compose import CHARACTERS_PER_TOKEN
 
 Batch = list[tuple[int, Event]]
 """Events, each with the index of its choice."""

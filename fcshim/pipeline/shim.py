@@ -13,10 +13,9 @@ import msgspec
 from fcshim.codecs.base import UpstreamCodec
 from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, unconstrained_note
-from fcshim.constrain.response_format import requested_schema, without_format
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
-from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools
+from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools, requested_schema, without_format
 from fcshim.parse.defect import ReportDefect
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
@@ -24,8 +23,8 @@ from fcshim.parse.sink import ArgumentsMode
 from fcshim.parse.stream import StreamParser
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.stop_sequences import StopSearch
-from fcshim.prompt.budget import DEFAULT_BUDGET, PromptBudget
-from fcshim.prompt.compose import compose
+from fcshim.pipeline.upstream_calls import START_MARKER, call_text
+from fcshim.prompt.compose import DEFAULT_BUDGET, PromptBudget, compose
 from fcshim.prompt.dialect_folder import find_dialect
 from fcshim.prompt.escape import Escaper, escaper_for, map_strings
 from fcshim.prompt.event_unescape import EventUnescaper
@@ -294,6 +293,8 @@ class ShimStream:
             case Error():
                 events = self._end("error")
                 return [*events[:-1], event]  # the error replaces the stop
+            case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
+                return self._feed_call(event)
             case _:
                 return self._transform([event])
 
@@ -314,6 +315,16 @@ class ShimStream:
             if kind is ToolCallChunk or (kind is Text and self._in_text):
                 return events
         return self._transform(events) if events else events
+
+    def _feed_call(self, event: ToolCallStart | ToolCallChunk | ToolCallEnd) -> list[Event]:
+        """Take a part of a call that the upstream has parsed itself, as the text that it was."""
+        begun: list[Event] = []
+        if isinstance(event, ToolCallStart):
+            if self._on_text is not None:
+                self._on_text(START_MARKER)
+            begun = self._transform(self._parser.begin_call(START_MARKER))
+        text = call_text(event)
+        return begun + self.feed_text(text) if text and not self._ended else begun
 
     def _finish(self, stop_reason: StopReason) -> list[Event]:
         self.finished = True

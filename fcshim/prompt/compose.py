@@ -1,20 +1,168 @@
-"""The whole prompt of one request: system text, tools and conversation within the budget.
+"""The whole prompt of one request: system text, tools and conversation, and what is left out over the budget.
 
-Rule: whatever is left out is marked in the prompt at its place, and noted for the log.
+Theory of operation. First the middle of old long results is left out, then tool descriptions. The planner replays the
+conversation step by step. A request was made at the end of each step, so it measures the prompt there. If the prompt is
+over the budget, results are shortened, oldest first, until a quarter of the budget is free; if that is not enough, the
+tool listing goes up its levels until the prompt fits. If no level fits, the tools keep half of the budget, so that a
+conversation that is too long does not remove them. No decision is undone. So every later request makes the same
+decisions about earlier steps, and its prompt starts with the same text for all steps that fit into the free quarter:
+the engine's prefix cache is invalidated once in many steps, not at each one.
+
+Rule: the system text, the texts of user and model, and the results of the last two steps are never shortened. Whatever
+is left out is marked in the prompt at its place, and noted for the log.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fcshim.messages import Message, Request, Tool, ToolChoice, ToolMessage, count_leading_system, text_of
+import msgspec
+
+from fcshim.messages import (
+    AssistantMessage,
+    Message,
+    Request,
+    Tool,
+    ToolChoice,
+    ToolMessage,
+    count_leading_system,
+    text_of,
+)
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.budget import BudgetPlan, PromptBudget, plan_budget, shortened_steps
+from fcshim.prompt.content_parts import DEFAULT_MAX_RESULT, shorten_content
 from fcshim.prompt.escape import Escaper
-from fcshim.prompt.history import write_history
+from fcshim.prompt.history import Step, split_steps, write_history
 from fcshim.prompt.listing import Listing, Listings
 from fcshim.prompt.profiles import Profile
 from fcshim.prompt.signature import ToolsStyle
-from fcshim.prompt.steps import Step, split_steps
+
+CHARACTERS_PER_TOKEN = 4
+"""Average of English text in current vocabularies; only used for estimates."""
+KEPT_STEPS = 2
+"""Last steps whose results stay whole: the model has not read the last one yet and has just used the one before."""
+MIN_RESULT = 600
+"""Characters kept of an old result: enough to see what it was and whether to request it again."""
+_MARKUP_OVERHEAD = 40
+"""Characters of markup around a message, a call or a result, on average over the dialects."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBudget:
+    """Limits of a prompt, 0 for none: tools described in full, tokens of the prompt, characters of one tool result."""
+
+    max_tools: int = 0
+    prompt_budget: int = 0
+    max_result: int = DEFAULT_MAX_RESULT
+
+    @property
+    def longest_result(self) -> int:
+        """The limit of one result in characters: at most half of the prompt budget, so that other text fits too."""
+        half = self.prompt_budget * CHARACTERS_PER_TOKEN // 2
+        return min(filter(None, (self.max_result, half)), default=0)
+
+
+DEFAULT_BUDGET = PromptBudget()
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPlan:
+    """How a conversation fits: the level of the tool listing, and the shortened results as (step, input message)."""
+
+    level: int = 0
+    shortened: frozenset[tuple[int, int]] = frozenset()
+    tokens: int = 0
+    """The estimated size of the prompt."""
+
+
+def plan_budget(steps: Sequence[Step], listings: Listings, budget: PromptBudget, fixed: int) -> BudgetPlan:
+    """Decide what the prompt leaves out. `fixed` is the size of the system text in characters."""
+    return _BudgetPlanner(steps, listings, budget, fixed).plan() if budget.prompt_budget else BudgetPlan()
+
+
+def shortened_steps(steps: Sequence[Step], shortened: frozenset[tuple[int, int]], most: int) -> Iterator[Message]:
+    """Yield the messages of the steps with results of at most `most` characters, `MIN_RESULT` for `shortened` ones."""
+    for number, step in enumerate(steps):
+        yield from step.assistant_messages
+        for at, message in enumerate(step.input_messages):
+            if isinstance(message, ToolMessage):
+                limit = _min_result(most) if (number, at) in shortened else most
+                yield msgspec.structs.replace(message, content=shorten_content(message.content, limit))
+            else:
+                yield message
+
+
+class _BudgetPlanner:
+    """Replays a conversation and keeps what was left out so far."""
+
+    def __init__(self, steps: Sequence[Step], listings: Listings, budget: PromptBudget, fixed: int) -> None:
+        self._steps = steps
+        self._listings = listings
+        self._most = budget.longest_result
+        self._limit = budget.prompt_budget * CHARACTERS_PER_TOKEN
+        self._level = 0
+        self._used = fixed + len(listings.at(0).preamble)
+        self._shortenable: deque[tuple[tuple[int, int], int]] = deque()  # old results with the characters to save
+        self._shortened: set[tuple[int, int]] = set()
+
+    def plan(self) -> BudgetPlan:
+        for number, step in enumerate(self._steps):
+            self._used += self._step_size(step) + len(self._listings.at(self._level).later_descriptions.get(number, ""))
+            if number >= KEPT_STEPS:
+                self._shortenable.extend(self._savings(number - KEPT_STEPS))
+            if self._used > self._limit:
+                self._shorten_results()
+                self._shorten_listing(number)
+        return BudgetPlan(self._level, frozenset(self._shortened), self._used // CHARACTERS_PER_TOKEN)
+
+    def _shorten_results(self) -> None:
+        while self._shortenable and self._used > self._limit * 3 // 4:
+            position, saved = self._shortenable.popleft()
+            self._shortened.add(position)
+            self._used -= saved
+
+    def _shorten_listing(self, number: int) -> None:
+        if self._used <= self._limit:
+            return
+        last, listed = self._listings.last, self._listing_size(number, self._level)
+        others = self._used - listed
+        available = max(self._limit - others, 0)
+        if self._listing_size(number, last) > available:
+            available = max(available, self._limit // 2)
+        while listed > available and self._level < last:
+            self._level += 1
+            listed = self._listing_size(number, self._level)
+        self._used = others + listed
+
+    def _listing_size(self, number: int, level: int) -> int:
+        """Return the characters of tool descriptions up to the end of a step."""
+        listing = self._listings.at(level)
+        return len(listing.preamble) + sum(len(text) for at, text in listing.later_descriptions.items() if at <= number)
+
+    def _savings(self, number: int) -> Iterable[tuple[tuple[int, int], int]]:
+        for at, message in enumerate(self._steps[number].input_messages):
+            if isinstance(message, ToolMessage):
+                saved = self._result_size(message) - _min_result(self._most)
+                if saved > _MARKUP_OVERHEAD:  # the note in its place takes some characters too
+                    yield (number, at), saved
+
+    def _step_size(self, step: Step) -> int:
+        return sum(map(self._message_size, (*step.assistant_messages, *step.input_messages)))
+
+    def _message_size(self, message: Message) -> int:
+        if isinstance(message, ToolMessage):
+            return self._result_size(message) + _MARKUP_OVERHEAD
+        size = len(text_of(message.content)) + _MARKUP_OVERHEAD
+        if isinstance(message, AssistantMessage):
+            size += sum(len(call.name) + len(call.arguments) + _MARKUP_OVERHEAD for call in message.tool_calls)
+        return size
+
+    def _result_size(self, message: ToolMessage) -> int:
+        size = len(text_of(message.content))
+        return min(size, self._most) if self._most else size
+
+
+def _min_result(most: int) -> int:
+    return min(most, MIN_RESULT) if most else MIN_RESULT
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,173 @@
 """Escaping of markers and chat-template tokens in text that clients, tools and models wrote.
 
 Rule: an underscore is inserted after the opening character (`<function_call>` becomes `<_function_call>`, and that
-becomes `<__function_call>`), so that escaping is reversible: `unescape(escape(text)) == text` for every text.
+becomes `<__function_call>`), so that escaping is reversible: `unescape(escape(text)) == text` for every text. Markers
+that are not tags (`Action Input:`, `functools`, `>>>`) get it after their head (`A_ction Input:`), anywhere in a text:
+a marker that begins a call at the start of a line follows a quote or an escape when the model copies it into arguments.
 
 Why it is reversible: between its opening character and its end, a marker contains no other opening character. So
 markers never overlap, and an inserted underscore does not affect other markers. A text has its markers at the same
-places before and after; afterwards each of them has at least one underscore.
+places before and after; afterwards each of them has at least one underscore. Neither the rest of a marker that is not a
+tag nor its lookahead contains an underscore.
 
 Not escaped: a bracket at the start of a line, and code fences without a language or with JSON or Python. Some dialects
 mark calls by nothing else, but they are common in all text; the parser accepts such calls only if nothing but calls
 follows them.
 
 The markers of all bundled dialects are escaped in every request, since the parser of any dialect may read the text. The
-markers of a custom dialect are escaped only in its own requests.
+markers of a custom dialect are escaped only in its own requests. In a text that arrives in chunks, only a tail that may
+still become an escaped marker is held back; the opening characters of a marker never change, so they are emitted at
+once.
 """
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from fcshim.events import JSON
 from fcshim.parse.dialects import DIALECTS, Dialect
 from fcshim.parse.tagged.syntax import TaggedCalls
-from fcshim.prompt.plain_markers import PlainMarkers
-from fcshim.prompt.stream_unescape import PendingTail, UnescapePass
+
+
+class PendingTail(NamedTuple):
+    """A tail of a text: its start, the length of its opening, and the number of underscores after that."""
+
+    start: int
+    opening: int
+    underscores: int
+
+
+class UnescapePass:
+    """One pass over a text: `unescape` undoes escapes up to a position, `pending` finds the tail to hold back."""
+
+    __slots__ = ("_buffer", "_emitted", "_pending", "_unescape")
+
+    def __init__(self, unescape: Callable[[str, int], str], pending: Callable[[str], PendingTail | None]) -> None:
+        self._unescape = unescape
+        self._pending = pending
+        self._buffer = ""
+        self._emitted = 0  # characters of the buffer that were emitted already
+
+    def feed(self, text: str) -> str:
+        """Take the next chunk and return the text that cannot change any more."""
+        text, emitted = self._buffer + text, self._emitted
+        pending = self._pending(text)
+        if pending is None:
+            self._buffer, self._emitted = "", 0
+            return self._unescape(text, len(text))[emitted:]
+        start, opening, underscores = pending
+        # Unescaping removes one underscore, so all but one are emitted: otherwise a long row of them would be scanned
+        # again with every chunk.
+        extra = max(underscores - 1, 0)
+        self._buffer = text[start : start + opening] + text[start + opening + extra :]
+        self._emitted = opening
+        return (self._unescape(text, start) + text[start : start + opening] + "_" * extra)[emitted:]
+
+    def close(self) -> str:
+        """End the text and return what was held back."""
+        rest = self._unescape(self._buffer, len(self._buffer))[self._emitted :]
+        self._buffer, self._emitted = "", 0
+        return rest
+
+
+_SPACE = r"(?:\s|\\[nrt]){0,64}"
+"""White space, also escaped as in JSON."""
+_ATOM = re.compile(r"\[[^\]]+\]|\\.|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainMarker:
+    """A marker as regular expressions: `head`, after which the underscore goes, `tail`, and a `lookahead` after it.
+
+    `head` and `tail` consist of single characters and character classes; `head` does not end with an underscore.
+    """
+
+    head: str
+    tail: str
+    lookahead: str = ""
+    partial_lookahead: str = ""
+    """What may still become `lookahead`, up to the end of the text."""
+    prefix: str = ""
+
+    def pattern(self) -> str:
+        """Return the pattern of the head with its underscores."""
+        return f"{self.prefix}{self.head}_*(?={self.tail}{self.lookahead})"
+
+    def pending_pattern(self) -> str:
+        """Return the pattern of an end of a text that may still become this marker with an underscore."""
+        partial = self.partial_lookahead
+        for atom in reversed(_ATOM.findall(self.tail)):
+            partial = f"(?:{atom}{partial})?"
+        first, *others = _ATOM.findall(self.head)
+        partial = f"(?:_+{partial})?"
+        for atom in reversed(others):
+            partial = f"(?:{atom}{partial})?"
+        return rf"{first}{partial}\Z"
+
+
+def _if_json_follows(head: str, tail: str) -> PlainMarker:
+    """Return a marker that is too common to escape unless an array, object or fence follows it."""
+    return PlainMarker(head, tail, rf"{_SPACE}[\[{{`]", rf"{_SPACE}\\?")
+
+
+def _literal_marker(marker: str) -> PlainMarker:
+    """Return a marker that is escaped wherever it stands."""
+    head = marker[: len(marker) - len(marker.lstrip("_")) + 1]
+    return PlainMarker(re.escape(head), re.escape(marker[len(head) :]))
+
+
+_BUNDLED = (
+    # ReAct and Command R: `Action:` begins a call only with `Action Input:` or an array.
+    PlainMarker("A", "ction[ _]Input:"),
+    _if_json_follows("A", "ction:"),
+    PlainMarker("O", "bservation:"),
+    _if_json_follows("f", "unctools"),
+    _if_json_follows("f", "unction call"),
+    PlainMarker("t", r"o=functions\."),
+    # Functionary. The last three of a row of `>` count; in a doctest a space follows them.
+    PlainMarker(">>", ">", r"(?![>\s]|\\[nrt])", r"\\?", prefix="(?<!>)>*"),
+    PlainMarker("```", "tool_code"),
+    PlainMarker("```", "tool_call"),
+    # Control tokens of MiniMax and Gemma 4.
+    PlainMarker(r"\[", r"e~\["),
+    PlainMarker("<", r"turn\|>"),
+)
+
+
+class PlainMarkers:
+    """The plain markers of all bundled dialects and those in `added`, and their escaping in a text.
+
+    A single character cannot be escaped and is ignored.
+    """
+
+    def __init__(self, added: Iterable[str] = ()) -> None:
+        markers = tuple(dict.fromkeys((*_BUNDLED, *(marker for marker in map(_literal_marker, added) if marker.tail))))
+        self._marker_re = re.compile("|".join(marker.pattern() for marker in markers))
+        self._pending_re = re.compile("|".join(marker.pending_pattern() for marker in markers))
+        self._head_re = re.compile(f"({'|'.join(marker.head for marker in markers)})(_*)")
+
+    def escape(self, text: str) -> str:
+        """Escape every marker in a text."""
+        return self._marker_re.sub(lambda found: f"{found[0]}_", text)
+
+    def unescape(self, text: str, end: int | None = None) -> str:
+        """Undo `escape` in `text[:end]`; the text after `end` still serves as lookahead."""
+        end = len(text) if end is None else end
+        changed = self._marker_re.sub(lambda at: at[0].removesuffix("_") if at.end() <= end else at[0], text)
+        return changed[: len(changed) - len(text) + end]
+
+    def pending(self, text: str) -> PendingTail | None:
+        """Return the tail that may still become an escaped marker."""
+        found = self._pending_re.search(text)
+        if found is None:
+            return None
+        head = self._head_re.match(text, found.start())
+        if head is None:  # the head is not complete yet
+            return PendingTail(found.start(), len(found[0]), 0)
+        return PendingTail(found.start(), len(head[1]), len(head[2]))
+
 
 # Tags that are markers by their name alone, whatever follows it. Case, hyphens, underscores, a namespace
 # (`minimax:tool_call`) and invisible characters are ignored.
@@ -107,9 +251,9 @@ _IGNORED = re.compile(rf"[_\-{_INVISIBLE}]+")
 
 
 _NAMES = [marker.strip("<[/]>") for marker in _MARKERS]
-_OPEN_KEYS = frozenset(map(_name_key, (*_TAGS, *_NAMES)))
+_OPEN_KEYS = frozenset(filter(None, map(_name_key, (*_TAGS, *_NAMES))))
 _CLOSED_KEYS = frozenset(map(_name_key, _CLOSED_TAGS))
-_BRACKET_KEYS = frozenset(map(_name_key, (*_BRACKETS, *_NAMES)))
+_BRACKET_KEYS = frozenset(filter(None, map(_name_key, (*_BRACKETS, *_NAMES))))
 
 
 class MarkerEscaper:
@@ -239,20 +383,3 @@ class Escaper:
         escaped = self.markers.escape(text)
         self.changed = self.changed or escaped != text
         return escaped
-
-
-class StreamUnescaper:
-    """Unescapes a text that arrives in chunks; only a tail that may still become an escaped marker is held back."""
-
-    __slots__ = ("_plain_markers", "_tags")
-
-    def __init__(self, markers: MarkerEscaper) -> None:
-        self._plain_markers, self._tags = markers.unescape_passes()
-
-    def feed(self, text: str) -> str:
-        """Take the next chunk and return the text that cannot change any more."""
-        return self._tags.feed(self._plain_markers.feed(text))
-
-    def close(self) -> str:
-        """End the text and return what was held back."""
-        return self._tags.feed(self._plain_markers.close()) + self._tags.close()

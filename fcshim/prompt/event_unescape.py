@@ -9,7 +9,24 @@ from collections.abc import Iterable
 import msgspec
 
 from fcshim.events import Coercion, Event, Reasoning, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
-from fcshim.prompt.escape import MarkerEscaper, StreamUnescaper, map_strings
+from fcshim.prompt.escape import MarkerEscaper, map_strings
+
+
+class StreamUnescaper:
+    """Unescapes a text that arrives in chunks; only a tail that may still become an escaped marker is held back."""
+
+    __slots__ = ("_plain_markers", "_tags")
+
+    def __init__(self, markers: MarkerEscaper) -> None:
+        self._plain_markers, self._tags = markers.unescape_passes()
+
+    def feed(self, text: str) -> str:
+        """Take the next chunk and return the text that cannot change any more."""
+        return self._tags.feed(self._plain_markers.feed(text))
+
+    def close(self) -> str:
+        """End the text and return what was held back."""
+        return self._tags.feed(self._plain_markers.close()) + self._tags.close()
 
 
 class EventUnescaper:

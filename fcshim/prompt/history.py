@@ -1,27 +1,316 @@
 """A conversation with tools as plain text turns, for a model that knows only system, user and assistant.
 
-Rule: the text of a message depends on earlier messages only, so that each prompt is a prefix of the next one (and the
-engine's prefix cache hits). Text of clients, tools and models is escaped, so that it cannot be read as a marker.
+Theory of operation. A conversation is split into steps: messages of the assistant, then the messages that the client
+sent in reply. Every request ends at the end of a step, so a decision that depends only on the steps so far comes out
+the same in every later request. The text of a step depends on the steps up to it only, so that each prompt is a prefix
+of the next one (and the engine's prefix cache hits). The one exception is the profile setting that shows reasoning only
+until the next user message.
+
+Rule: every call gets a result within its step, if only a note that there is none, whatever ids, order and gaps the
+client's history has. Arguments that are a strict JSON object are kept byte for byte; anything else is repaired as the
+parser would repair it, or becomes a string inside an object. Text of clients, tools and models is escaped, so that it
+cannot be read as a marker.
 """
 
 import itertools
+import json
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from fcshim.events import JSON
 from fcshim.messages import (
     AssistantMessage,
     Content,
+    MediaPart,
     Message,
     SystemMessage,
     TextPart,
+    ToolCall,
+    ToolMessage,
     UserMessage,
     count_leading_system,
+    text_of,
 )
+from fcshim.parse.arguments.repair import RepairError, repair
 from fcshim.parse.dialect import Dialect
-from fcshim.prompt.content_parts import escape_content, join_contents
+from fcshim.parse.dialects import FUNCTION_CALL
+from fcshim.prompt.content_parts import escape_content, join_contents, shorten
 from fcshim.prompt.escape import Escaper
 from fcshim.prompt.profiles import Profile
-from fcshim.prompt.steps import split_steps
-from fcshim.prompt.turns import TextTurn, TurnWriter
+from fcshim.prompt.render import render_calls, render_reminder, render_result
+from fcshim.schema.limits import exceeds_depth
+from fcshim.schema.strict_json import parse_strict_json
+
+InputMessage = SystemMessage | UserMessage | ToolMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Consecutive messages of the assistant, then consecutive messages of other roles; either may be empty."""
+
+    assistant_messages: tuple[AssistantMessage, ...]
+    input_messages: tuple[InputMessage, ...]
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls of the assistant, in order."""
+        return [call for message in self.assistant_messages for call in message.tool_calls]
+
+    @property
+    def results(self) -> list[ToolMessage]:
+        """The tool results, in the client's order."""
+        return [message for message in self.input_messages if isinstance(message, ToolMessage)]
+
+    @property
+    def has_user_message(self) -> bool:
+        """Whether the step has a user message."""
+        return any(isinstance(message, UserMessage) for message in self.input_messages)
+
+
+def split_steps(messages: Iterable[Message]) -> list[Step]:
+    """Split a conversation into steps."""
+    steps: list[Step] = []
+    assistant: tuple[AssistantMessage, ...] = ()
+    for is_assistant, group in itertools.groupby(messages, key=_is_assistant):
+        if is_assistant:
+            assistant = tuple(message for message in group if isinstance(message, AssistantMessage))
+        else:
+            inputs = tuple(message for message in group if not isinstance(message, AssistantMessage))
+            steps.append(Step(assistant, inputs))
+            assistant = ()
+    return [*steps, Step(assistant, ())] if assistant else steps
+
+
+def _is_assistant(message: Message) -> bool:
+    return isinstance(message, AssistantMessage)
+
+
+NO_RESULT = "No result: the call was not carried out, or its result was lost."
+NO_CALL = "(The call that this result answers is not part of the conversation.)"
+LATE_RESULT = "(This result answers an earlier call.)"
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedResult:
+    """A result of the tool `name`; `note` is a text for the model, for a late result or one without a call."""
+
+    name: str
+    content: Content
+    is_error: bool = False
+    note: str = ""
+
+
+class ResultMatcher:
+    """Matches the results of one step after the other."""
+
+    def __init__(self) -> None:
+        self._names_by_id: dict[str, str] = {}  # of earlier steps; a reused id means the last call
+
+    def match(self, calls: Sequence[ToolCall], results: Sequence[ToolMessage]) -> list[MatchedResult]:
+        """Return the results of `calls`, in their order, then those that belong to none of them."""
+        slots = _CallSlots(calls)
+        others = [result for result in results if not slots.assign(result)]
+        self._names_by_id |= {call.id: call.name for call in calls}
+        return [*slots.matched(), *map(self._unmatched, others)]
+
+    def _unmatched(self, result: ToolMessage) -> MatchedResult:
+        known = self._names_by_id.get(result.tool_call_id)
+        name = result.name or known or "unknown"
+        return MatchedResult(name, result.content, result.is_error, NO_CALL if known is None else LATE_RESULT)
+
+
+class _CallSlots:
+    """The calls of one step, each with its results."""
+
+    def __init__(self, calls: Sequence[ToolCall]) -> None:
+        self._calls = calls
+        self._results: list[list[ToolMessage]] = [[] for _ in calls]
+        self._by_id: dict[str, deque[int]] = {}  # an engine may give two calls the same id
+        for at, call in enumerate(calls):
+            self._by_id.setdefault(call.id, deque()).append(at)
+        self._seen: set[tuple[int, str, bool]] = set()
+
+    def assign(self, result: ToolMessage) -> bool:
+        """Assign the result to its call; return whether there is one."""
+        indices = self._by_id.get(result.tool_call_id)
+        if indices is None:
+            return False
+        at = indices.popleft() if len(indices) > 1 else indices[0]
+        key = (at, text_of(result.content), result.is_error)
+        if key not in self._seen or any(isinstance(part, MediaPart) for part in result.content):
+            self._results[at].append(result)
+            self._seen.add(key)  # some clients send a result twice
+        return True
+
+    def matched(self) -> list[MatchedResult]:
+        return [answer for at, call in enumerate(self._calls) for answer in self._matched_call(call, self._results[at])]
+
+    def _matched_call(self, call: ToolCall, results: Sequence[ToolMessage]) -> list[MatchedResult]:
+        if not results:
+            return [MatchedResult(call.name, (TextPart(NO_RESULT),), is_error=True)]
+        return [MatchedResult(result.name or call.name, result.content, result.is_error) for result in results]
+
+
+MALFORMED = "malformed_arguments"
+"""The member that holds unreadable arguments."""
+_MAX_REPAIRED = 64 * 1024
+"""Characters that are repaired per conversation, at 5 us each; malformed arguments beyond that become a string."""
+_EXCERPT = 2_000
+"""Characters kept of unreadable arguments: enough to see the defect."""
+_MAX_DEPTH = 64
+"""Levels of nesting, as many as a schema may have: notations other than JSON are written by recursion."""
+
+
+class PastArguments:
+    """Writes the arguments of the calls of one conversation, in order."""
+
+    def __init__(self) -> None:
+        self._repair_left = _MAX_REPAIRED
+
+    def write(self, text: str) -> str:
+        """Return a strict JSON object: the text itself, or its closest repair."""
+        value = parse_strict_json(text)
+        if isinstance(value, str) and isinstance(inner := parse_strict_json(value), dict):
+            text, value = value, inner  # encoded twice
+        if isinstance(value, dict) and not exceeds_depth(value, _MAX_DEPTH):
+            return text if _is_unicode(text, value) else _json_without_lone_surrogates(value)
+        if text.strip() in ("", "null"):
+            return "{}"
+        repaired = self._repaired(text) if value is None else None
+        return repaired or _json_without_lone_surrogates({MALFORMED: shorten(text, _EXCERPT)})
+
+    def _repaired(self, text: str) -> str | None:
+        if not text.lstrip().startswith("{") or len(text) > self._repair_left:
+            return None
+        self._repair_left -= len(text)
+        try:
+            repaired = repair(FUNCTION_CALL.body.grammar, (), "start", text, ()).text
+            value = json.loads(repaired, strict=False)  # raw control characters stay in strings
+        except (RepairError, ValueError, RecursionError):
+            return None
+        return (
+            _json_without_lone_surrogates(value)
+            if isinstance(value, dict) and not exceeds_depth(value, _MAX_DEPTH)
+            else None
+        )
+
+
+def _is_unicode(text: str, value: JSON) -> bool:
+    """Return whether the text has no lone surrogate, raw or escaped, since no request could carry one."""
+    try:
+        text.encode()
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _json_without_lone_surrogates(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+TextTurn = UserMessage | AssistantMessage
+
+
+class TurnWriter:
+    """Writes the steps of one conversation in order."""
+
+    def __init__(
+        self,
+        escape: Escaper,
+        dialect: Dialect,
+        profile: Profile,
+        *,
+        has_tools: bool = False,
+        later_descriptions: Mapping[int, str] | None = None,
+    ) -> None:
+        self._escape = escape
+        self._dialect = dialect
+        self._profile = profile
+        self._later_descriptions = later_descriptions or {}  # tool descriptions after a step, by the step's number
+        self._reminder_interval = profile.reminder if has_tools else 0
+        self._since_format = 0  # characters since the call format was last written
+        self._matcher = ResultMatcher()
+        self._arguments = PastArguments()
+
+    def write(self, steps: Sequence[Step]) -> list[TextTurn]:
+        """Return the turns of all steps."""
+        last_user_step = max((at for at, step in enumerate(steps) if step.has_user_message), default=-1)
+        first_with_reasoning = {"none": len(steps), "current": last_user_step + 1, "all": 0}[self._profile.reasoning]
+        turns: list[TextTurn] = []
+        for at, step in enumerate(steps):
+            turns += self._assistant_turns(step, with_reasoning=at >= first_with_reasoning)
+            turns += self._input_turns(step, self._later_descriptions.get(at, ""))
+        return turns
+
+    def _assistant_turns(self, step: Step, *, with_reasoning: bool) -> list[TextTurn]:
+        turns = [self._assistant_turn(message, with_reasoning=with_reasoning) for message in step.assistant_messages]
+        self._since_format += sum(len(text_of(turn.content)) for turn in turns)
+        return [*turns]
+
+    def _input_turns(self, step: Step, later_description: str) -> list[TextTurn]:
+        """Return the results first, since a model expects them directly after its calls, then the other messages."""
+        if not step.input_messages:
+            return []
+        results = self._matcher.match(step.calls, step.results)
+        turns: list[TextTurn] = [self._result_turn(results)] if results else []
+        if later_description:
+            turns.append(UserMessage(as_system_note((TextPart(later_description),))))
+        for message in step.input_messages:
+            if isinstance(message, SystemMessage):
+                turns.append(UserMessage(as_system_note(self._content(message.content))))
+            elif isinstance(message, UserMessage):
+                turns.append(UserMessage(self._content(message.content)))
+        self._since_format += sum(len(text_of(turn.content)) for turn in turns)
+        return self._with_reminder(turns)
+
+    def _with_reminder(self, turns: list[TextTurn]) -> list[TextTurn]:
+        """Append the call format if it is too far back. Later requests repeat it, so that their prompts start alike."""
+        if not self._reminder_interval or self._since_format < self._reminder_interval:
+            return turns
+        self._since_format = 0
+        reminder = (TextPart(render_reminder(self._dialect)),)
+        return [*turns[:-1], UserMessage(join_contents([turns[-1].content, reminder], "\n\n"))]
+
+    def _content(self, content: Content) -> Content:
+        return escape_content(content, self._escape, media=self._profile.media)
+
+    def _assistant_turn(self, message: AssistantMessage, *, with_reasoning: bool) -> AssistantMessage:
+        text = self._content(message.content)
+        calls = (TextPart(self._render_calls(message.tool_calls)),)
+        # Text before a call often ends with a newline already: then the prompt repeats exactly what the model wrote.
+        content = join_contents([text, calls], "" if text_of(text).endswith("\n") else "\n")
+        reasoning = self._escape(message.reasoning) if with_reasoning else ""
+        if reasoning and self._profile.reasoning_tag:
+            return AssistantMessage(join_contents([(TextPart(self._tagged_reasoning(reasoning)),), content], "\n\n"))
+        return AssistantMessage(content, reasoning=reasoning)
+
+    def _tagged_reasoning(self, reasoning: str) -> str:
+        tag = self._profile.reasoning_tag
+        return f"{tag}\n{reasoning.strip()}\n{tag.replace('<', '</', 1)}"
+
+    def _render_calls(self, calls: Sequence[ToolCall]) -> str:
+        escape = self._escape
+        written = [(escape(call.name), escape(self._arguments.write(call.arguments))) for call in calls]
+        return render_calls(self._dialect, written)
+
+    def _result_turn(self, results: Sequence[MatchedResult]) -> UserMessage:
+        texts = [(TextPart(self._render_result(result)),) for result in results]
+        media = [part for result in results for part in result.content if isinstance(part, MediaPart)]
+        return UserMessage(join_contents(texts, "\n") + (tuple(media) if self._profile.media else ()))
+
+    def _render_result(self, result: MatchedResult) -> str:
+        text = text_of(escape_content(result.content, self._escape, media=False))
+        written = render_result(self._dialect, self._escape(result.name), text, is_error=result.is_error)
+        return f"{result.note}\n{written}" if result.note else written
+
+
+def as_system_note(content: Content) -> Content:
+    """Mark text in a user turn that is not from the user."""
+    return join_contents([(TextPart("<system_note>"),), content, (TextPart("</system_note>"),)], "\n")
+
 
 OPENING = "(The assistant opens the conversation.)"
 """The user turn before a conversation that starts with the assistant, for chat templates that require the user

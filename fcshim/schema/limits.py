@@ -29,14 +29,10 @@ DEFAULT_TOOL_LIMITS = ToolLimits()
 
 def check_schema(schema: JSON, owner: str, limits: ToolLimits = DEFAULT_TOOL_LIMITS, *, param: str) -> None:
     """Raise `RequestError` for a schema beyond the limits or not JSON; `owner` names it in the message."""
-    too_deep = RequestError(
-        f"{owner}: the schema is nested deeper than {limits.schema_depth} levels, the most that are allowed",
-        param=param,
-    )
     try:
         text = msgspec.json.encode(schema)
     except RecursionError:
-        raise too_deep from None
+        raise _too_deep(owner, limits, param) from None
     except (TypeError, ValueError) as error:
         raise RequestError(f"{owner}: expected a schema that is JSON, but {error}", param=param) from None
     if len(text) > limits.schema_bytes:
@@ -46,7 +42,14 @@ def check_schema(schema: JSON, owner: str, limits: ToolLimits = DEFAULT_TOOL_LIM
         )
     # Counting brackets takes a hundredth of the time, and suffices for nearly every schema.
     if text.count(b"{") + text.count(b"[") > limits.schema_depth and exceeds_depth(schema, limits.schema_depth):
-        raise too_deep
+        raise _too_deep(owner, limits, param)
+
+
+def _too_deep(owner: str, limits: ToolLimits, param: str) -> RequestError:
+    return RequestError(
+        f"{owner}: the schema is nested deeper than {limits.schema_depth} levels, the most that are allowed",
+        param=param,
+    )
 
 
 def exceeds_depth(value: JSON, max_depth: int) -> bool:

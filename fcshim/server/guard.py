@@ -1,16 +1,60 @@
-"""Access checks: host names, web origins, API keys, content types.
+"""Access checks: the size of the request head, host names, web origins, API keys, content types.
 
-Rule: a request is rejected before its body is read and before anything is sent upstream.
+Rule: a request is rejected before its body is read and before anything is sent upstream. Bytes of the head are counted
+as they arrive, so that an endless head cannot exhaust memory; uvicorn has no limit of its own.
 """
 
 import hmac
 import ipaddress
 from urllib.parse import parse_qsl
 
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
 from fcshim.codecs.routes import find_route
 from fcshim.config import Config
 from fcshim.errors import RequestError
 from fcshim.server.client_connection import ClientConnection, Headers
+
+_REFUSAL = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-type: application/json\r\ncontent-length: 107\r\nconnection: close\r\n\r\n"
+    b'{"error":{"message":"the request\'s head is too large","type":"headers_too_large","param":null,"code":null}}'
+)
+
+
+def limited_protocol(max_headers: int) -> type[HttpToolsProtocol]:
+    """Make a protocol class that answers 431 to a head above `max_headers` bytes and closes the connection."""
+
+    class LimitedProtocol(HttpToolsProtocol):
+        """One connection."""
+
+        _head_bytes = 0
+        _in_head = True
+
+        def data_received(self, data: bytes) -> None:
+            """Count the bytes of an incomplete head.
+
+            A head that this read completes is checked by `RequestGuard`.
+            """
+            super().data_received(data)
+            if self._in_head:
+                self._head_bytes += len(data)
+                if self._head_bytes > max_headers and not self.transport.is_closing():
+                    self.transport.write(_REFUSAL)
+                    self.transport.close()
+
+        def on_message_begin(self) -> None:
+            """A request head starts."""
+            self._in_head, self._head_bytes = True, 0
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            """A request head is complete."""
+            self._in_head = False
+            super().on_headers_complete()
+
+    return LimitedProtocol
+
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _MULTIPART = b"multipart/form-data"

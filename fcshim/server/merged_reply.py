@@ -11,10 +11,21 @@ import msgspec
 
 from fcshim.agent.loop import executable_calls
 from fcshim.errors import UpstreamError
-from fcshim.events import Error, Event, Reasoning, Stop, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
+from fcshim.events import (
+    Error,
+    Event,
+    Reasoning,
+    Stop,
+    Text,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+    total_usage,
+)
 from fcshim.messages import AssistantMessage, TextPart, ToolCall
 from fcshim.pipeline.exchange import Batch
-from fcshim.reply import Reply, fold, total_usage
+from fcshim.reply import Reply, fold
 
 _SEPARATOR = "\n\n"
 

@@ -1,6 +1,7 @@
 """The endpoints of every client API that return no reply: lists of models, token counts and the like.
 
-Rule: the upstream's own data is used if it has any. A token count that had to be estimated is marked by a header.
+Rule: the upstream's own data is used if it has any. The upstream counts the tokens of a request as it would be sent; if
+one method fails, the next is tried. A token count that had to be estimated is marked by a header.
 """
 
 import time
@@ -12,12 +13,50 @@ from fcshim.codecs.reply_store import ReplyStore
 from fcshim.codecs.routes import RouteMatch
 from fcshim.config import Config
 from fcshim.dispatch import make_shim
-from fcshim.errors import RequestError
-from fcshim.messages import uses_tools
+from fcshim.errors import RequestError, UpstreamError
+from fcshim.events import JSON
+from fcshim.messages import Request, uses_tools
+from fcshim.pipeline.exchange import estimate_usage
 from fcshim.server.client_connection import ClientConnection
 from fcshim.server.server_tools import ServerTools
-from fcshim.server.token_count import count_tokens
 from fcshim.upstream import Upstream
+
+
+async def count_tokens(request: Request, upstream: Upstream) -> tuple[int, bool]:
+    """Count the tokens of a request as the upstream gets it; return the count and whether it is exact."""
+    exact = await _count_upstream(request, upstream) if upstream.kind.full_openai_api else None
+    return (estimate_usage(request, 0).input_tokens, False) if exact is None else (exact, True)
+
+
+async def _count_upstream(request: Request, upstream: Upstream) -> int | None:
+    upstream_request = upstream.kind.codec.encode_request(request)
+    try:
+        count = await _fetch_field(
+            upstream, upstream_request.path + "/input_tokens", upstream_request.body, "input_tokens"
+        )
+        return count if isinstance(count, int) else await _count_by_template(upstream, upstream_request.body)
+    except UpstreamError:
+        return None
+
+
+async def _count_by_template(upstream: Upstream, body: bytes) -> int | None:
+    """Render and tokenize the prompt with llama-server releases that have no `input_tokens` endpoint."""
+    prompt = await _fetch_field(upstream, "//apply-template", body, "prompt")
+    if not isinstance(prompt, str):
+        return None
+    fields = {"content": prompt, "add_special": True, "parse_special": True}
+    tokens = await _fetch_field(upstream, "//tokenize", msgspec.json.encode(fields), "tokens")
+    return len(tokens) if isinstance(tokens, list) else None
+
+
+async def _fetch_field(upstream: Upstream, path: str, body: bytes, field: str) -> JSON:
+    status, response = await upstream.fetch("POST", path, body)
+    try:
+        value = msgspec.json.decode(response) if status == 200 else None
+    except (ValueError, RecursionError):
+        return None
+    return value.get(field) if isinstance(value, dict) else None
+
 
 COUNT_HEADER = b"x-fcshim-count"
 """Response header of a token count: `exact` or `estimate`."""

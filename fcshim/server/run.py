@@ -16,7 +16,7 @@ import uvicorn
 from fcshim.config import Config
 from fcshim.errors import ConfigError
 from fcshim.server.app import App, create_app
-from fcshim.server.protocol import limited_protocol
+from fcshim.server.guard import limited_protocol
 from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")

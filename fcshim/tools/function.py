@@ -1,20 +1,53 @@
 """A Python function as a tool.
 
 Rule: the schema comes from the function's signature; name and description come from its name and docstring unless they
-are given.
+are given. Docstrings in the styles of Google, NumPy and Sphinx are parsed; another is the description as a whole.
 """
 
 import asyncio
+import functools
 import inspect
 from collections.abc import Callable, Mapping
+
+import docstring_parser
+import msgspec
 
 from fcshim.errors import ConfigError, ToolError
 from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.tools.base import NO_CONTEXT, CallContext, Traits
-from fcshim.tools.docstring import parse_docstring
 from fcshim.tools.result import ToolResult, failed, succeeded
 from fcshim.tools.signature import ToolSignature
+
+
+class DocstringParts(msgspec.Struct, frozen=True):
+    """The description of a function, and of each parameter that its docstring documents."""
+
+    summary: str
+    parameters: dict[str, str]
+
+
+def parse_docstring(function: Callable[..., JSON]) -> DocstringParts:
+    """Parse the function's docstring; white space in a parameter's description becomes single spaces."""
+    described = function.func if isinstance(function, functools.partial) else function
+    docstring = inspect.getdoc(described) or ""
+    try:
+        parsed = docstring_parser.parse(docstring)
+    except docstring_parser.ParseError:
+        return DocstringParts(summary=docstring, parameters={})
+    parameters = {
+        name: " ".join(parameter.description.split())
+        for parameter in parsed.params
+        if parameter.description
+        for name in _split_names(parameter.arg_name)
+    }
+    return DocstringParts(summary=(parsed.description or "").strip(), parameters=parameters)
+
+
+def _split_names(written: str) -> list[str]:
+    """Split names: NumPy style can document several parameters at once, as in `x, y : float`."""
+    return [name.strip() for name in written.split(",")]
+
 
 _MESSAGE_LIMIT = 2_000
 """Characters of an exception's text that the model gets; some exceptions carry whole documents."""

@@ -14,12 +14,11 @@ import msgspec
 from fcshim.codecs.upstream_errors import CONTEXT_LENGTH
 from fcshim.config import Config, ModelConfig, ToolsPolicy
 from fcshim.constrain.constraint import dialect_note
-from fcshim.constrain.response_format import requested_schema
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.events import JSON
-from fcshim.messages import Request, uses_tools
+from fcshim.messages import Request, requested_schema, uses_tools
 from fcshim.pipeline.backends import GENERIC, OFF, Backend, backend_of_api, get_backend
-from fcshim.pipeline.retry.prefill import PREFILL
+from fcshim.pipeline.retry.resumption import PREFILL
 from fcshim.prompt.dialect_folder import chosen_dialect
 from fcshim.prompt.profiles import chosen_profile
 from fcshim.upstream import Upstream

@@ -18,14 +18,18 @@ import msgspec
 from httpx_aiohttp import AiohttpTransport
 
 from fcshim.codecs.base import FollowUp, UpstreamRequest
-from fcshim.codecs.sse import LINE_BYTES
+from fcshim.codecs.framing import LINE_BYTES
 from fcshim.codecs.upstreams import UPSTREAMS, UpstreamKind
 from fcshim.config import Config, Secret
 from fcshim.errors import UpstreamError
-from fcshim.upstream.deadline import Deadline, Timeouts
-from fcshim.upstream.reply import Headers, UpstreamReply
-from fcshim.upstream.session import connection_reused, new_session, request_target
-from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
+from fcshim.upstream.reply import Deadline, Headers, Timeouts, UpstreamReply
+from fcshim.upstream.transport import (
+    TRANSPORT_ERRORS,
+    connection_reused,
+    new_session,
+    request_target,
+    to_upstream_error,
+)
 
 _WRITE_SIZE = 2**18
 """Bytes of a request body per write."""

@@ -1,21 +1,169 @@
-"""One reply while it is read.
+"""One reply while it is read: limits on waiting, and two ways to read the body.
 
-Rule: the bytes arrive as they were sent. Every failure is an `UpstreamError`.
+Theory of operation. One timer serves a whole reply instead of one per read: a read only moves the expiry, which the
+timer checks when it fires. While a body is read, a `DirectReader` is the protocol of the connection's transport and
+passes every callback on to aiohttp's protocol. Whatever aiohttp makes of a read (body bytes, the end, an error) is then
+taken from its stream reader at once. Waking a task for each read, through its chain of coroutines, would take longer
+than all other work on that read.
+
+Rule: the bytes arrive as they were sent. Every failure is an `UpstreamError`. Every wait has a limit, and each kind of
+wait its own. Only public interfaces of aiohttp. Bytes that the sink does not want stay in the stream reader, which
+pauses the transport.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
-from typing import Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self, cast
 
+import aiohttp
 import httpx
+import msgspec
 
 from fcshim.config import Secret
 from fcshim.errors import UpstreamError
-from fcshim.upstream.deadline import Deadline, Timeouts
-from fcshim.upstream.direct_reader import DirectReader, Sink
-from fcshim.upstream.session import current_response
-from fcshim.upstream.transport_errors import TRANSPORT_ERRORS, to_upstream_error
+from fcshim.upstream.transport import TRANSPORT_ERRORS, current_response, to_upstream_error
+
+
+class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
+    """Timeouts in seconds: to connect, until the first byte of the body, and between two reads of it.
+
+    `page` is for the whole of a small reply, such as the list of models, which needs no inference.
+    """
+
+    connect: float = 10.0
+    first_chunk: float = 600.0
+    chunk: float = 300.0
+    page: float = 30.0
+
+
+class Deadline:
+    """Cancels the task that created it when the time is up; whoever catches the cancellation calls `raise_if_expired`.
+
+    Time counts from the start to the first `pause`, and after that only between `resume` and `pause`: time in which the
+    client reads slowly is not the upstream's. Code with many waits in a row may move `expires_at` directly.
+    """
+
+    __slots__ = ("_expired", "_loop", "_task", "_timer", "expires_at", "limit")
+
+    def __init__(self, limit: float) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.limit = limit
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self.expires_at: float | None = self._loop.time() + limit
+        self._expired = False
+        self._timer = self._loop.call_at(self.expires_at, self._on_timer)
+
+    def pause(self, limit: float) -> None:
+        """The wait has ended; the next one may take `limit` seconds."""
+        self.expires_at = None
+        if limit != self.limit:
+            self.limit = limit
+            self._timer.cancel()
+            self._timer = self._loop.call_at(self._loop.time() + limit, self._on_timer)
+
+    def resume(self) -> None:
+        """A wait starts, unless one is running."""
+        if self.expires_at is None:
+            self.expires_at = self._loop.time() + self.limit
+
+    def raise_if_expired(self) -> None:
+        """Turn the cancellation into an `UpstreamError` if this deadline caused it."""
+        if self._expired and self._task.uncancel() == 0:
+            raise UpstreamError(f"the upstream sent nothing for {self.limit:g} s", status=504, kind="timeout")
+
+    def close(self) -> None:
+        """Stop the timer."""
+        self._timer.cancel()
+
+    def _on_timer(self) -> None:
+        now = self._loop.time()
+        if self.expires_at is not None and self.expires_at <= now:
+            self._expired = True
+            self._task.cancel()
+        else:
+            self._timer = self._loop.call_at(self.expires_at or now + self.limit, self._on_timer)
+
+
+Sink = Callable[[bytes], bool]
+"""Takes the bytes of one read; returns whether it wants more now. The event loop calls it, so it must not block."""
+
+
+class DirectReader(asyncio.Protocol):
+    """Reads one body; each read extends `deadline` to `limit` seconds from now."""
+
+    __slots__ = ("_aiohttp_protocol", "_content", "_deadline", "_done", "_limit", "_now", "_sink", "_transport")
+
+    def __init__(
+        self, content: aiohttp.StreamReader, transport: asyncio.Transport, deadline: Deadline, limit: float
+    ) -> None:
+        self._content = content
+        self._deadline = deadline
+        self._limit = limit
+        self._now = asyncio.get_running_loop().time
+        self._transport = transport
+        self._aiohttp_protocol = cast("asyncio.Protocol", transport.get_protocol())
+
+    async def read_into(self, sink: Sink) -> bool:
+        """Pass the body to `sink` as it arrives; return true at its end, false if the sink wants no more.
+
+        Raises the error that ends the body, and what the sink raises.
+        """
+        self._sink = sink
+        self._done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._transport.set_protocol(self)
+        try:
+            self._deliver()
+            return await self._done
+        finally:
+            self._transport.set_protocol(self._aiohttp_protocol)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass the bytes to aiohttp and deliver what it makes of them."""
+        self._aiohttp_protocol.data_received(data)
+        self._deliver()
+
+    def eof_received(self) -> bool | None:
+        """The peer has closed its side."""
+        keep_open = self._aiohttp_protocol.eof_received()
+        self._deliver()
+        return keep_open
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The connection is closed: the body is complete now, or never will be."""
+        self._aiohttp_protocol.connection_lost(error)
+        self._deliver()
+        if not self._done.done():
+            # After malformed framing, aiohttp neither ends the body nor sets an exception.
+            self._done.set_exception(aiohttp.ClientPayloadError("its framing is malformed"))
+
+    def pause_writing(self) -> None:
+        """The write buffer is full."""
+        self._aiohttp_protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The write buffer has space again."""
+        self._aiohttp_protocol.resume_writing()
+
+    def _deliver(self) -> None:
+        """Pass on what has been read. More may be read in the meantime, if the transport was paused."""
+        done, content = self._done, self._content
+        try:
+            while not done.done():
+                data = content.read_nowait()
+                if not data:
+                    if content.at_eof():
+                        done.set_result(True)
+                    return
+                self._deadline.expires_at = self._now() + self._limit
+                if not self._sink(data) and not done.done():
+                    done.set_result(False)
+        except Exception as error:  # noqa: BLE001 - `read_into` raises it
+            if not done.done():
+                done.set_exception(error)
+
 
 Headers = Sequence[tuple[bytes, bytes]]
 

@@ -3,6 +3,8 @@
 import json
 
 from fcshim.parse.dialects import DIALECTS
+from fcshim.parse.stream import parse
+from fcshim.reply import fold
 from tests.cli.command import fcshim
 
 
@@ -21,3 +23,11 @@ def test_json_output_has_every_dialect():
     assert list(DIALECTS) == [row["name"] for row in rows]
     assert {"name", "summary", "waits", "example"} == set(rows[0])
     assert '{"name": "get_weather", "arguments": {"city": "Paris"}}' in rows[0]["example"]
+
+
+def test_every_example_is_a_call_in_its_dialect():
+    for row in json.loads(fcshim("dialects", "--json").out):
+        reply = fold(parse(row["example"], row["name"], [{"name": "get_weather"}]))
+
+        assert [("get_weather", None)] == [(made.tool_call_name, made.error) for made in reply.tool_calls], row["name"]
+        assert "" == reply.text.strip()

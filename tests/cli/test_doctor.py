@@ -13,8 +13,8 @@ from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.evaluate.comparison import Trial
 from fcshim.evaluate.connect import EndpointInfo
 from fcshim.evaluate.doctor import Diagnosis
-from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.recommendations import Recommendation
+from fcshim.evaluate.result import Finding
 from fcshim.pipeline.backends import get_backend
 from fcshim.upstream.detection import Detection
 from tests.cli.command import fcshim

@@ -1,4 +1,4 @@
-// Reads replies with @ai-sdk-tool/parser: {"tools": [...], "replies": [[piece, ...], ...]} in, [{"calls", "text"}, ...] out.
+// Reads replies with @ai-sdk-tool/parser: [{"tools": [...], "pieces": [...]}, ...] in, [{"calls", "text"}, ...] out.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
@@ -6,10 +6,10 @@ import { text } from "node:stream/consumers";
 
 const require = createRequire(join(process.argv[2], "package.json"));
 const { hermesProtocol } = await import(pathToFileURL(require.resolve("@ai-sdk-tool/parser")));
-const { tools, replies } = JSON.parse(await text(process.stdin));
-const offered = tools.map(({ function: tool }) => ({ type: "function", name: tool.name, inputSchema: tool.parameters }));
+const replies = JSON.parse(await text(process.stdin));
 
-async function read(pieces) {
+async function read({ tools, pieces }) {
+  const offered = tools.map(({ function: tool }) => ({ type: "function", name: tool.name, inputSchema: tool.parameters }));
   const parser = hermesProtocol().createStreamParser({ tools: offered, options: {} });
   const writer = parser.writable.getWriter();
   const feeding = (async () => {
@@ -29,5 +29,5 @@ async function read(pieces) {
 }
 
 const answers = [];
-for (const pieces of replies) answers.push(await read(pieces).catch(() => ({ calls: [], text: "" })));
+for (const reply of replies) answers.push(await read(reply).catch(() => ({ calls: [], text: "" })));
 console.log(JSON.stringify(answers));

@@ -15,7 +15,7 @@ from typing import Any
 
 from fcshim import StreamParser
 from fcshim.reply import fold
-from tests.conformance.suite import TOOLS, Call, ConformanceCase, Reader, ReaderResult
+from tests.conformance.suite import Call, ConformanceCase, Reader, ReaderResult
 
 NODE_MODULES = Path(__file__).parents[2] / ".cache" / "conformance"
 """Where `npm install --prefix .cache/conformance @ai-sdk-tool/parser` puts the peer."""
@@ -30,7 +30,7 @@ def fcshim(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
 
 
 def _fcshim(case: ConformanceCase) -> ReaderResult:
-    parser = StreamParser("hermes", tools=TOOLS, rescue=True)
+    parser = StreamParser("hermes", tools=case.tools, rescue=True)
     events = [event for piece in case.pieces() for event in parser.feed(piece)]
     events += parser.close(case.stop_reason)  # type: ignore[arg-type] # one of its values
     reply = fold(events)
@@ -68,7 +68,7 @@ def ai_sdk(cases: Sequence[ConformanceCase]) -> list[ReaderResult]:
     node = shutil.which("node")
     assert node is not None
     script = Path(__file__).with_name("ai_sdk.mjs")
-    given = json.dumps({"tools": TOOLS, "replies": [case.pieces() for case in cases]})
+    given = json.dumps([{"tools": case.tools, "pieces": case.pieces()} for case in cases])
     found = subprocess.run(
         [node, script, NODE_MODULES], input=given, capture_output=True, text=True, check=True, timeout=120
     )

@@ -5,7 +5,7 @@ Rule: results are compared as a client sees them: the calls that would run, and 
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,6 +31,7 @@ class ConformanceCase:
     calls: list[Call]
     text: str | None = None
     stop_reason: str = "complete"
+    tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
 
     def pieces(self) -> list[str]:
         """Return the chunks of the stream: four characters each, or one chunk in the cases about large deltas."""

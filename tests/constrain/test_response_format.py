@@ -13,8 +13,7 @@ from fcshim.codecs.ollama import OLLAMA
 from fcshim.codecs.openai_chat import OPENAI_CHAT
 from fcshim.codecs.openai_responses import OPENAI_RESPONSES
 from fcshim.constrain.constraint import apply_constraint, constrains_document, constraint_for
-from fcshim.constrain.response_format import requested_schema, without_format
-from fcshim.messages import Request, Tool, ToolChoice
+from fcshim.messages import Request, Tool, ToolChoice, requested_schema, without_format
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, get_dialect
 from fcshim.parse.dialects.json_bare import BARE_JSON
 from fcshim.parse.union_body import UnionBody

@@ -2,12 +2,12 @@
 
 import pytest
 
-from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.probes import PROBES, run_probes
-from fcshim.evaluate.probes_calls import probe_grammar, probe_tools
+from fcshim.evaluate.probes_calls import probe_grammar, probe_text_calls, probe_tools
 from fcshim.evaluate.probes_prompt import probe_context_length, probe_images, probe_prefill, probe_system_role
 from fcshim.evaluate.probes_reasoning import probe_reasoning, probe_reasoning_replay
 from fcshim.evaluate.probes_reply import probe_concurrency, probe_reply, probe_stop_strings, probe_stream, probe_usage
+from fcshim.evaluate.result import Finding
 from fcshim.evaluate.target import ProbeTarget, assistant_message, user_message
 from fcshim.pipeline.backends import get_backend
 from fcshim.upstream import Upstream
@@ -321,3 +321,24 @@ async def test_native_tools_are_called_ignored_called_in_the_text_or_rejected(an
     found = await run_probe(probe_tools, *answers)
 
     assert (verdict, value) == (found.verdict, found.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "words"),
+    [
+        (reply_with_call(90), "no", "no tools were sent, yet it answered with a call: get_weather"),
+        (
+            text_reply('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>'),
+            "yes",
+            "a call stayed in the text",
+        ),
+        (text_reply("I cannot call tools."), "unclear", "no call came, but 'I cannot call tools.'"),
+        (rejection("busy", 429), "unclear", "busy"),
+    ],
+)
+async def test_a_server_that_parses_calls_without_tools_is_found(answer, verdict, words):
+    found = await run_probe(probe_text_calls, answer)
+
+    assert verdict == found.verdict
+    assert words in found.evidence
+    assert (verdict == "no") == ("checks such calls" in found.means)

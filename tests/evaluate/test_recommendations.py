@@ -5,9 +5,8 @@ import pytest
 from fcshim.codecs.upstreams import UPSTREAMS
 from fcshim.evaluate.comparison import Trial
 from fcshim.evaluate.connect import EndpointInfo
-from fcshim.evaluate.finding import Finding
 from fcshim.evaluate.recommendations import model_pattern, recommend, recommend_dialect
-from fcshim.evaluate.result import NATIVE
+from fcshim.evaluate.result import NATIVE, Finding
 from fcshim.pipeline.backends import get_backend
 from fcshim.upstream.detection import Detection
 

@@ -10,9 +10,9 @@ import uvicorn
 from fcshim.config import Secret
 from fcshim.errors import ConfigError
 from fcshim.mcp import HttpTransport, McpServerConfig
+from fcshim.mcp.connection import ConnectionState
 from fcshim.mcp.gateway import Gateway
 from fcshim.mcp.gateway_server import http_app
-from fcshim.mcp.state import ConnectionState
 from fcshim.tools import Executor
 from tests.engine.process import free_port
 from tests.mcp.server_programs import eventually, manager

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from fcshim.mcp.connection import ConnectionTimeouts
-from fcshim.mcp.state import ConnectionState
+from fcshim.mcp.connection import ConnectionState, ConnectionTimeouts
 from tests.mcp.server_programs import eventually, is_running, manager, server
 
 

@@ -9,8 +9,7 @@ import logging
 import pytest
 
 from fcshim.mcp import HttpTransport, McpServerConfig, StdioTransport
-from fcshim.mcp.connection import ConnectionTimeouts
-from fcshim.mcp.state import ConnectionState
+from fcshim.mcp.connection import ConnectionState, ConnectionTimeouts
 from tests.mcp.server_programs import manager
 
 CANARY = "c4n4ry"

@@ -10,8 +10,8 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 
 from fcshim.mcp import HttpTransport, McpServerConfig
+from fcshim.mcp.connection import ConnectionState
 from fcshim.mcp.logins import OAuthLogins, _RedirectListener
-from fcshim.mcp.state import ConnectionState
 from tests.mcp.server_programs import manager, serve_over_http
 
 

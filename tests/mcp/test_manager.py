@@ -9,8 +9,7 @@ import pytest
 
 from fcshim.errors import ConfigError, RequestError
 from fcshim.mcp import InProcessTransport, McpServerConfig, Pins, StdioTransport
-from fcshim.mcp.connection import ConnectionTimeouts
-from fcshim.mcp.state import ConnectionState
+from fcshim.mcp.connection import ConnectionState, ConnectionTimeouts
 from fcshim.messages import MediaPart, TextPart
 from fcshim.tools.base import CallContext
 from tests.engine.process import free_port

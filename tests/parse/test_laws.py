@@ -215,7 +215,7 @@ def test_law_6_only_offered_tools_are_called(text: str, cuts: list[int], stop: S
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_law_7_work_is_linear(name: str) -> None:
-    small, large = (count_instructions(FAMILIES[name](size), "function_call", TOOLS) for size in (3_000, 12_000))
+    small, large = (count_instructions(FAMILIES[name](size), "function_call", TOOLS) for size in (2_000, 8_000))
 
     assert large < 4.8 * small
 
@@ -223,7 +223,7 @@ def test_law_7_work_is_linear(name: str) -> None:
 @pytest.mark.parametrize("name", IN_DIALECTS)
 def test_law_7_work_is_linear_in_other_dialects(name: str) -> None:
     dialect, make = IN_DIALECTS[name]
-    small, large = (count_instructions(make(size), dialect, TOOLS) for size in (3_000, 12_000))
+    small, large = (count_instructions(make(size), dialect, TOOLS) for size in (2_000, 8_000))
 
     assert large < 4.8 * small
 

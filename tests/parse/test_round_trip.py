@@ -12,7 +12,7 @@ from fcshim.messages import as_tools
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.stream import StreamParser
-from fcshim.prompt.render import render_calls, render_result, render_system
+from fcshim.prompt.render import render_call, render_calls, render_result, render_system
 from tests.parse.cases import random_split
 from tests.parse.laws import check_reply, executable
 
@@ -87,6 +87,15 @@ def check_round_trip(
     assert calls == _read(dialect, tools, [text])
     assert calls == _read(dialect, tools, list(text))
     assert calls == _read(dialect, tools, random_split(text, random.Random(seed)))
+
+
+@pytest.mark.parametrize("name", ["get_weather", "getWeather", "Get-Weather", "functions.getWeather"])
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_every_dialect_reads_a_single_call_and_other_spellings_of_its_name(dialect: Dialect, name: str) -> None:
+    city = {"type": "object", "properties": {"city": {"type": "string"}}}
+    text = render_call(dialect, name, '{"city": "Paris"}').strip("\n")
+
+    assert [("get_weather", {"city": "Paris"})] == _read(dialect, [{"name": "get_weather", "parameters": city}], [text])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)

@@ -40,7 +40,7 @@ from fcshim.messages import (
 from fcshim.parse.dialects import FUNCTION_CALL
 from fcshim.pipeline.backends import get_backend
 from fcshim.pipeline.shim import WHITE_SPACE_LIMIT, ParserOptions, ShimStream, prepare_shim
-from fcshim.prompt.budget import PromptBudget
+from fcshim.prompt.compose import PromptBudget
 from fcshim.prompt.render import render_call, render_result, render_system
 from fcshim.reply import Reply, fold
 

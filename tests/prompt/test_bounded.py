@@ -6,7 +6,7 @@ import pytest
 
 from fcshim.messages import AssistantMessage, Message, Request, SystemMessage, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.pipeline.shim import prepare_shim
-from fcshim.prompt.budget import PromptBudget
+from fcshim.prompt.compose import PromptBudget
 from tests.prompt.conversations import text
 from tests.steps import steps
 

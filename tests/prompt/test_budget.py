@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from fcshim.messages import AUTO, AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage, text_of
 from fcshim.parse.dialects import FUNCTION_CALL
-from fcshim.prompt.budget import MIN_RESULT, BudgetPlan, PromptBudget, plan_budget, shortened_steps
+from fcshim.prompt.compose import MIN_RESULT, BudgetPlan, PromptBudget, plan_budget, shortened_steps
 from fcshim.prompt.escape import BUNDLED, Escaper
+from fcshim.prompt.history import Step, split_steps
 from fcshim.prompt.listing import Listings
-from fcshim.prompt.steps import Step, split_steps
 from tests.prompt.conversations import text
 
 TOOLS = tuple(Tool(f"tool_{at}", "x" * 400) for at in range(8))

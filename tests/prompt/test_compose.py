@@ -20,8 +20,7 @@ from fcshim.messages import (
     text_of,
 )
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
-from fcshim.prompt.budget import PromptBudget
-from fcshim.prompt.compose import Prompt, compose
+from fcshim.prompt.compose import Prompt, PromptBudget, compose
 from fcshim.prompt.escape import BUNDLED, Escaper
 from fcshim.prompt.listing import LATER_HEADING
 from fcshim.prompt.profiles import DEFAULT

@@ -8,7 +8,8 @@ from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.tagged.syntax import TaggedCalls
 from fcshim.parse.tagged.tags import Tag, Tags
-from fcshim.prompt.escape import BUNDLED, StreamUnescaper, escaper_for, markers
+from fcshim.prompt.escape import BUNDLED, PlainMarkers, escaper_for, markers
+from fcshim.prompt.event_unescape import StreamUnescaper
 
 escape, unescape = BUNDLED.escape, BUNDLED.unescape
 DIALECT_MARKERS = sorted({marker for dialect in DIALECTS.values() for marker in markers(dialect)})
@@ -273,3 +274,33 @@ def test_long_hostile_text_is_unescaped_in_chunks(unit: str) -> None:
     pieces = [unescaper.feed(text[at : at + 2]) for at in range(0, len(text), 2)]
 
     assert unescape(text) == "".join(pieces) + unescaper.close()
+
+
+def test_an_added_marker_is_escaped() -> None:
+    words = PlainMarkers(["CALL:"])
+
+    assert PlainMarkers().escape("CALL: f") == "CALL: f"
+    assert words.escape("CALL: f") == "C_ALL: f"
+    assert words.unescape("C_ALL: f") == "CALL: f"
+
+
+@pytest.mark.parametrize("marker", ["@@", "__call__", "a_b", "call", "((", "\\o/", "∎∎"])
+@pytest.mark.parametrize("text", ["{0}", "x{0}y", "{0}{0}", "{0} _{0}_", "_{0}__{0}", "{0}_{0}"])
+def test_escaping_of_any_added_marker_is_reversible(marker: str, text: str) -> None:
+    words = PlainMarkers([marker])
+    text = text.format(marker)
+    safe = words.escape(text)
+
+    assert marker not in safe
+    assert words.unescape(safe) == text
+    assert words.unescape(words.unescape(words.escape(safe))) == text
+
+
+def test_text_after_the_end_still_serves_as_lookahead() -> None:
+    text = "f_unctools [_e~["
+
+    assert PlainMarkers().unescape(text, len("f_unctools ")) == "functools "
+
+
+def test_a_single_character_is_not_escaped() -> None:
+    assert PlainMarkers(["§"]).escape("§") == "§"

@@ -7,9 +7,9 @@ import pytest
 from fcshim.messages import AUTO, AssistantMessage, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.prompt.escape import BUNDLED, Escaper
+from fcshim.prompt.history import split_steps
 from fcshim.prompt.listing import LATER_HEADING, Listing, Listings
 from fcshim.prompt.render import render_system, render_tools
-from fcshim.prompt.steps import split_steps
 from tests.prompt.conversations import text
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "description": "Where."}}}

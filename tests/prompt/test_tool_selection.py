@@ -10,8 +10,8 @@ from fcshim.client import read_request
 from fcshim.evaluate.suite import DEFAULT_CATEGORIES, load_cases, tool_sets
 from fcshim.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, UserMessage
 from fcshim.prompt.escape import BUNDLED, Escaper
-from fcshim.prompt.steps import split_steps
-from fcshim.prompt.tool_selection import ToolSelection, select_tools
+from fcshim.prompt.history import split_steps
+from fcshim.prompt.listing import ToolSelection, select_tools
 from tests.prompt.conversations import conversations, text
 
 WEATHER = Tool("get_weather", "The forecast for a city.")

@@ -8,12 +8,9 @@ from fcshim.messages import AssistantMessage, Message, ToolCall, ToolMessage, Us
 from fcshim.parse.dialects import DIALECTS, FUNCTION_CALL, Dialect
 from fcshim.parse.stream import parse
 from fcshim.prompt.escape import BUNDLED, Escaper
-from fcshim.prompt.past_arguments import MALFORMED
+from fcshim.prompt.history import MALFORMED, NO_CALL, NO_RESULT, TextTurn, TurnWriter, split_steps
 from fcshim.prompt.profiles import Profile
 from fcshim.prompt.render import render_reminder, render_result
-from fcshim.prompt.result_matching import NO_CALL, NO_RESULT
-from fcshim.prompt.steps import split_steps
-from fcshim.prompt.turns import TextTurn, TurnWriter
 from tests.prompt.conversations import text
 
 ASK = UserMessage(text("please"))

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fcshim.errors import ConfigError
-from fcshim.tools.type_schema import schemas_of
+from fcshim.tools.signature import schemas_of
 
 
 class Colour(enum.Enum):

@@ -12,10 +12,9 @@ What a client gets for a call that ends with an error after its start was sent: 
 """
 
 from fcshim.codecs.anthropic.decoder import MessagesDecoder
-from fcshim.codecs.anthropic.encoder import MessagesEncoder, write_error_event
+from fcshim.codecs.anthropic.encoder import MessagesEncoder, write_error_event, write_reply
 from fcshim.codecs.anthropic.errors import write_error
 from fcshim.codecs.anthropic.models import write_model, write_models
-from fcshim.codecs.anthropic.reply import write_reply
 from fcshim.codecs.anthropic.request import read_request
 from fcshim.codecs.anthropic.upstream_request import write_request
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget

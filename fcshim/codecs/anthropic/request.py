@@ -1,18 +1,225 @@
 """The client's request: a JSON body of the Messages API becomes a `Request`.
 
 Rule: fields that `Request` knows are validated; `options` takes the others. An unknown field or block is never an
-error. Error messages are worded as the API documents them.
+error. Error messages are worded as the API documents them. Messages keep their order. A user turn with tool results
+becomes tool messages and user messages; a block of an unknown kind is dropped. As in the API itself, a result must
+refer to a call, and call ids must be unique. Tools that the client runs become `Tool`s; the provider's own tools are
+dropped. A deferred tool is offered only after a tool reference in the history has loaded it: Claude Code sends deferred
+placeholders that must never be called.
 """
 
+from collections.abc import Collection
+
+from fcshim.codecs.anthropic.blocks import read_content, read_parts, read_signature
 from fcshim.codecs.anthropic.errors import THREAD_UNSUPPORTED
 from fcshim.codecs.anthropic.options import AnthropicClientOptions, read_extra, read_verbatim
-from fcshim.codecs.anthropic.request_messages import read_messages
-from fcshim.codecs.anthropic.request_tools import read_tool_choice, read_tools
-from fcshim.codecs.fields import expect, read_field, read_integer, read_number, read_object
-from fcshim.codecs.limits import RequestLimits
+from fcshim.codecs.fields import (
+    MAX_NOTES,
+    RequestLimits,
+    check_tools,
+    expect,
+    field_error,
+    read_field,
+    read_integer,
+    read_number,
+    read_object,
+    read_tool_name,
+)
+from fcshim.codecs.json_text import write_json
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import Request
+from fcshim.messages import (
+    AUTO,
+    AssistantMessage,
+    Message,
+    Part,
+    Request,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+    as_tools,
+)
+
+
+def read_tools(
+    source: dict[str, JSON], loaded_tools: Collection[str], limits: RequestLimits
+) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    """Read `tools`; `loaded_tools` are the names of deferred tools that the history has loaded.
+
+    Returns the tools, and notes about dropped tools that only the provider can run. Deferred tools need no note.
+    """
+    tools = []
+    notes = []
+    for position, item in enumerate(read_field(source, "tools", list, [])):
+        path = f"tools.{position}"
+        tool = expect(item, dict, path)
+        if tool.get("type") not in (None, "custom"):
+            notes.append(f"the tool {str(tool.get('name', tool['type']))[:80]!r} runs at the provider and is left out")
+        elif _is_offered(tool, loaded_tools):
+            tools.append(_read_tool(tool, path))
+    check_tools(tools, limits)
+    return as_tools(tools), tuple(notes[:MAX_NOTES])
+
+
+def _is_offered(tool: dict[str, JSON], loaded_tools: Collection[str]) -> bool:
+    """Tell whether the model may call a tool now.
+
+    It must be loaded, and callable by the model itself instead of only by code that the provider runs.
+    """
+    callers = tool.get("allowed_callers")
+    if isinstance(callers, list) and "direct" not in callers:
+        return False
+    return tool.get("defer_loading") is not True or tool.get("name") in loaded_tools
+
+
+def _read_tool(tool: dict[str, JSON], path: str) -> Tool:
+    return Tool(
+        name=read_tool_name(tool, path),
+        description=read_field(tool, "description", str, "", f"{path}."),
+        parameters=read_field(tool, "input_schema", dict, None, f"{path}."),
+        strict=read_field(tool, "strict", bool, False, f"{path}."),  # noqa: FBT003  # the default of a field
+    )
+
+
+def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> tuple[ToolChoice, bool]:
+    """Read `tool_choice`; return it, and whether parallel calls are allowed."""
+    value = read_field(source, "tool_choice", dict, {})
+    parallel = not read_field(value, "disable_parallel_tool_use", bool, False, "tool_choice.")  # noqa: FBT003  # as above
+    return _read_choice(value, source, {tool.name for tool in tools}), parallel
+
+
+def _read_choice(value: dict[str, JSON], source: dict[str, JSON], offered: set[str]) -> ToolChoice:
+    match value.get("type", "auto"):
+        case "auto":
+            return AUTO
+        case "none":
+            return ToolChoice("none")
+        case "any":
+            if not source.get("tools"):
+                raise RequestError("tool_choice: a call is required but no tools are offered", param="tool_choice")
+            return ToolChoice("required") if offered else AUTO
+        case "tool":
+            return _read_named_choice(expect(value.get("name"), str, "tool_choice.name"), source, offered)
+        case kind:
+            raise field_error(kind, "'auto', 'any', 'tool' or 'none'", "tool_choice.type")
+
+
+def _read_named_choice(name: str, source: dict[str, JSON], offered: set[str]) -> ToolChoice:
+    """Choose one tool. If the request has it but it is not offered, the choice is free."""
+    if name in offered:
+        return ToolChoice("required", (name,))
+    if any(isinstance(tool, dict) and tool.get("name") == name for tool in source.get("tools") or ()):
+        return AUTO
+    raise RequestError(f"tool_choice: there is no tool named {name[:80]!r}", param="tool_choice")
+
+
+_ROLES = "'user', 'assistant' or 'system'"
+
+
+def read_messages(
+    source: dict[str, JSON], *, complete_history: bool = True
+) -> tuple[tuple[Message, ...], frozenset[str]]:
+    """Read `system` and `messages`; return the messages, and the names of tools that tool references have loaded.
+
+    With `complete_history`, a tool result must refer to a call in it.
+    """
+    items = expect(source.get("messages"), list, "messages")
+    if not items:
+        raise RequestError("messages: at least one message is required", param="messages")
+    reader = _AnthropicMessageReader(complete_history=complete_history)
+    if source.get("system") is not None:
+        content = read_content(source["system"], "system", reader.loaded_tools)
+        reader.messages += [SystemMessage(content)] if content else []
+    for position, item in enumerate(items):
+        reader.read(expect(item, dict, f"messages.{position}"), f"messages.{position}")
+    return tuple(reader.messages), frozenset(reader.loaded_tools)
+
+
+class _AnthropicMessageReader:
+    """Reads messages in order, and keeps the calls that results refer to."""
+
+    def __init__(self, *, complete_history: bool) -> None:
+        self._complete_history = complete_history
+        self.messages: list[Message] = []
+        self.loaded_tools: set[str] = set()
+        self._call_names: dict[str, str] = {}
+
+    def read(self, message: dict[str, JSON], path: str) -> None:
+        match message.get("role"):
+            case "user":
+                self._read_user(_blocks(message, path), path)
+            case "assistant":
+                self._read_assistant(_blocks(message, path), path)
+            case "system":
+                self.messages.append(SystemMessage(read_content(message.get("content"), path, self.loaded_tools)))
+            case role:
+                raise field_error(role, _ROLES, f"{path}.role")
+
+    def _read_user(self, blocks: list[JSON], path: str) -> None:
+        parts: list[Part] = []
+        for index, item in enumerate(blocks):
+            block_path = f"{path}.content.{index}"
+            block = expect(item, dict, block_path)
+            if block.get("type") == "tool_result":
+                self._end_user(parts)
+                self._read_result(block, block_path)
+            else:
+                parts += read_parts(block, block_path, self.loaded_tools)
+        self._end_user(parts)
+
+    def _end_user(self, parts: list[Part]) -> None:
+        if parts:
+            self.messages.append(UserMessage(tuple(parts)))
+            parts.clear()
+
+    def _read_result(self, block: dict[str, JSON], path: str) -> None:
+        call_id = expect(block.get("tool_use_id"), str, f"{path}.tool_use_id")
+        if call_id not in self._call_names and self._complete_history:
+            raise RequestError(
+                f"{path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id[:80]}. Each `tool_result` "
+                "block must have a corresponding `tool_use` block in the previous message.",
+                param=f"{path}.tool_use_id",
+            )
+        content = read_content(block.get("content"), path, self.loaded_tools)
+        is_error = read_field(block, "is_error", bool, False, f"{path}.")  # noqa: FBT003  # the default of a field
+        self.messages.append(ToolMessage(call_id, content, self._call_names.get(call_id, ""), is_error))
+
+    def _read_assistant(self, blocks: list[JSON], path: str) -> None:
+        parts: list[Part] = []
+        calls: list[ToolCall] = []
+        thoughts: list[str] = []
+        signature = ""
+        for index, item in enumerate(blocks):
+            block_path = f"{path}.content.{index}"
+            block = expect(item, dict, block_path)
+            match block.get("type"):
+                case "tool_use":
+                    calls.append(self._read_call(block, block_path))
+                case "thinking" | "redacted_thinking":
+                    thoughts.append(read_field(block, "thinking", str, "", f"{block_path}."))
+                    signature = signature or read_signature(block)
+                case _:
+                    parts += read_parts(block, block_path, self.loaded_tools)
+        reasoning = "\n\n".join(filter(None, thoughts))
+        self.messages.append(AssistantMessage(tuple(parts), tuple(calls), reasoning, signature))
+
+    def _read_call(self, block: dict[str, JSON], path: str) -> ToolCall:
+        call_id = expect(block.get("id"), str, f"{path}.id")
+        if call_id in self._call_names:
+            raise RequestError(f"{path}: `tool_use` ids must be unique, {call_id[:80]} appears twice", param=path)
+        name = expect(block.get("name"), str, f"{path}.name")
+        self._call_names[call_id] = name
+        return ToolCall(call_id, name, write_json(read_field(block, "input", dict, {}, f"{path}.")).decode())
+
+
+def _blocks(message: dict[str, JSON], path: str) -> list[JSON]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return expect(content, list, f"{path}.content")
 
 
 def read_request(body: bytes, limits: RequestLimits, *, stored_upstream: bool = False) -> Request:

@@ -9,9 +9,8 @@ a message, or `STOP` if the reply has valid calls as well.
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
 from fcshim.codecs.gemini.decoder import GeminiDecoder
-from fcshim.codecs.gemini.encoder import GeminiEncoder
+from fcshim.codecs.gemini.encoder import GeminiEncoder, write_error, write_reply
 from fcshim.codecs.gemini.models import read_models, write_model, write_models
-from fcshim.codecs.gemini.reply import write_error, write_reply
 from fcshim.codecs.gemini.request import read_count_request, read_request
 from fcshim.codecs.gemini.upstream_request import write_request
 from fcshim.codecs.json_text import write_json

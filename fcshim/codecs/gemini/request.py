@@ -1,20 +1,221 @@
 """The client's request: a JSON body and the request path become a `Request`.
 
 Rule: the path tells the model, and whether the reply is streamed. Both spellings of a field are equivalent. An unknown
-field or part is never an error.
+field or part is never an error. Contents keep their order. A call without an id gets one from its position; a response
+without an id answers the first open call of its function. A response to no call is rejected, as in the API itself.
+Function declarations become `Tool`s; tools that Google runs are dropped. A declaration has its schema in one of two
+fields, as OpenAPI or as JSON Schema. A tool choice may only name offered functions.
 """
 
 from urllib.parse import parse_qs
 
 from fcshim.codecs.base import RequestTarget
-from fcshim.codecs.fields import expect, read_object
-from fcshim.codecs.gemini.field_names import get_field, take_field
+from fcshim.codecs.fields import (
+    MAX_NOTES,
+    RequestLimits,
+    check_tools,
+    expect,
+    field_error,
+    read_field,
+    read_object,
+    read_tool_name,
+)
+from fcshim.codecs.gemini.field_names import get_field, other_fields, take_field
 from fcshim.codecs.gemini.options import GeminiClientOptions, read_settings
-from fcshim.codecs.gemini.request_contents import read_contents
-from fcshim.codecs.gemini.request_tools import read_tool_choice, read_tools
-from fcshim.codecs.limits import RequestLimits
+from fcshim.codecs.gemini.parts import read_media, read_result, unwrap_signature
+from fcshim.codecs.json_text import write_json
+from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import Request
+from fcshim.messages import (
+    AUTO,
+    AssistantMessage,
+    Message,
+    Part,
+    Request,
+    SystemMessage,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolMessage,
+    UserMessage,
+    as_tools,
+)
+from fcshim.schema.limits import exceeds_depth
+from fcshim.schema.openapi import from_openapi
+
+
+def read_tools(source: dict[str, JSON], limits: RequestLimits) -> tuple[tuple[Tool, ...], tuple[str, ...]]:
+    """Read the function declarations of all `tools`; return them, and notes about dropped tools that Google runs."""
+    tools = []
+    notes = []
+    items = get_field(source, "tools")
+    for position, item in enumerate([] if items is None else expect(items, list, "tools")):
+        tool = expect(item, dict, f"tools[{position}]")
+        google_tools = other_fields(tool, ("functionDeclarations",))
+        notes += [f"the tool {name[:80]!r} runs at Google and is left out" for name in google_tools]
+        for index, declaration in enumerate(take_field(tool, "functionDeclarations", list, [], f"tools[{position}].")):
+            path = f"tools[{position}].functionDeclarations[{index}]"
+            tools.append(_read_tool(expect(declaration, dict, path), path, limits))
+    check_tools(tools, limits)
+    return as_tools(tools), tuple(notes[:MAX_NOTES])
+
+
+def _read_tool(declaration: dict[str, JSON], path: str, limits: RequestLimits) -> Tool:
+    name = read_tool_name(declaration, path)
+    schema = take_field(declaration, "parametersJsonSchema", dict, None, f"{path}.")
+    if schema is None:
+        schema = take_field(declaration, "parameters", dict, None, f"{path}.")
+        if exceeds_depth(schema, limits.schema_depth):
+            raise RequestError(f"{path}.parameters: the schema is nested too deeply", param=f"{path}.parameters")
+        schema = from_openapi(schema)
+    return Tool(name, take_field(declaration, "description", str, "", f"{path}."), schema)
+
+
+def read_tool_choice(source: dict[str, JSON], tools: tuple[Tool, ...]) -> ToolChoice:
+    """Read `toolConfig`. VALIDATED is the same as AUTO here: arguments are validated in every mode."""
+    config = take_field(source, "toolConfig", dict, {})
+    calling_config = take_field(config, "functionCallingConfig", dict, {}, "toolConfig.")
+    path = "toolConfig.functionCallingConfig"
+    names = tuple(
+        expect(name, str, f"{path}.allowedFunctionNames[{index}]")
+        for index, name in enumerate(take_field(calling_config, "allowedFunctionNames", list, [], f"{path}."))
+    )
+    offered = {tool.name for tool in tools}
+    for name in names:
+        if name not in offered:
+            raise RequestError(f"{path}: there is no function named {name[:80]!r}", param=path)
+    match take_field(calling_config, "mode", str, "AUTO", f"{path}.").upper():
+        case "AUTO" | "VALIDATED" | "MODE_UNSPECIFIED":
+            return ToolChoice("auto", names) if names else AUTO
+        case "NONE":
+            return ToolChoice("none")
+        case "ANY":
+            return ToolChoice("required", names) if tools else AUTO
+        case mode:
+            raise field_error(mode, "'AUTO', 'ANY', 'NONE' or 'VALIDATED'", f"{path}.mode")
+
+
+def read_contents(source: dict[str, JSON]) -> tuple[Message, ...]:
+    """Read `systemInstruction` and `contents`. Raises `RequestError`."""
+    items = get_field(source, "contents")
+    items = [items] if isinstance(items, dict) else expect(items, list, "contents")
+    if not items:
+        raise RequestError("contents: expected at least one content, got an empty array", param="contents")
+    reader = _GeminiContentReader()
+    system = get_field(source, "systemInstruction")
+    if system is not None:
+        parts = [part for part in _parts(system, "systemInstruction") if part.get("text")]
+        reader.messages.append(
+            SystemMessage(tuple(TextPart(expect(part["text"], str, "systemInstruction")) for part in parts))
+        )
+    for position, item in enumerate(items):
+        reader.read(item, position)
+    return tuple(reader.messages)
+
+
+class _GeminiContentReader:
+    """Reads contents in order, and keeps the calls that responses refer to."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._call_names: dict[str, str] = {}  # by call id
+        self._open_call_ids: list[str] = []  # of calls without a response
+
+    def read(self, item: JSON, position: int) -> None:
+        path = f"contents[{position}]"
+        role = item.get("role") if isinstance(item, dict) else None
+        parts = _parts(item, path)
+        match role:
+            case None | "" | "user" | "function":
+                self._read_user(parts, path)
+            case "model":
+                self._read_model(parts, position, path)
+            case _:
+                raise field_error(role, "'user' or 'model'", f"{path}.role")
+
+    def _read_user(self, parts: list[dict[str, JSON]], path: str) -> None:
+        content: list[Part] = []
+        for index, part in enumerate(parts):
+            part_path = f"{path}.parts[{index}]"
+            response = take_field(part, "functionResponse", dict, None, f"{part_path}.")
+            if response is None:
+                content += _read_content_part(part, part_path)
+                continue
+            self._end_user(content)
+            self._read_response(response, f"{part_path}.functionResponse")
+        self._end_user(content)
+
+    def _end_user(self, content: list[Part]) -> None:
+        if content:
+            self.messages.append(UserMessage(tuple(content)))
+            content.clear()
+
+    def _read_response(self, response: dict[str, JSON], path: str) -> None:
+        name = expect(response.get("name"), str, f"{path}.name")
+        call_id = read_field(response, "id", str, "", f"{path}.") or self._find_open_call(name)
+        if call_id not in self._call_names:
+            raise RequestError(
+                f"{path}: there is no function call named {name[:80]!r} that it answers. Please ensure that a "
+                "function response turn comes immediately after a function call turn.",
+                param=path,
+            )
+        if call_id in self._open_call_ids:
+            self._open_call_ids.remove(call_id)
+        content, is_error = read_result(response, path)
+        self.messages.append(ToolMessage(call_id, content, name, is_error))
+
+    def _find_open_call(self, name: str) -> str:
+        return next((call_id for call_id in self._open_call_ids if self._call_names[call_id] == name), "")
+
+    def _read_model(self, parts: list[dict[str, JSON]], position: int, path: str) -> None:
+        content: list[Part] = []
+        calls: list[ToolCall] = []
+        thoughts: list[str] = []
+        signature = ""
+        for index, part in enumerate(parts):
+            part_path = f"{path}.parts[{index}]"
+            signature = signature or unwrap_signature(take_field(part, "thoughtSignature", str, "", f"{part_path}."))
+            call = take_field(part, "functionCall", dict, None, f"{part_path}.")
+            if call is not None:
+                calls.append(self._read_call(call, f"call_{position}_{index}", f"{part_path}.functionCall"))
+            elif part.get("thought") is True:
+                thoughts.append(read_field(part, "text", str, "", f"{part_path}."))
+            else:
+                content += _read_content_part(part, part_path)
+        self.messages.append(AssistantMessage(tuple(content), tuple(calls), "".join(thoughts), signature))
+
+    def _read_call(self, call: dict[str, JSON], default_id: str, path: str) -> ToolCall:
+        call_id = read_field(call, "id", str, "", f"{path}.")
+        if not call_id or call_id in self._call_names:
+            call_id = default_id
+        name = expect(call.get("name"), str, f"{path}.name")
+        self._call_names[call_id] = name
+        self._open_call_ids.append(call_id)
+        return ToolCall(call_id, name, write_json(read_field(call, "args", dict, {}, f"{path}.")).decode())
+
+
+def _parts(item: JSON, path: str) -> list[dict[str, JSON]]:
+    """Return the parts of a content, which may also be a bare string, part or array of parts."""
+    if isinstance(item, str):
+        return [{"text": item}]
+    if isinstance(item, dict) and ("parts" in item or "role" in item):
+        item = read_field(item, "parts", list, [], f"{path}.")
+    parts = [item] if isinstance(item, dict) else expect(item, list, path)
+    return [
+        {"text": part} if isinstance(part, str) else expect(part, dict, f"{path}.parts[{index}]")
+        for index, part in enumerate(parts)
+    ]
+
+
+def _read_content_part(part: dict[str, JSON], path: str) -> list[Part]:
+    """Read a part that is neither call nor response; an unknown kind gives nothing."""
+    if part.get("text") is not None:
+        text = expect(part["text"], str, f"{path}.text")
+        return [TextPart(text)] if text else []
+    media = read_media(part, path)
+    return [] if media is None else [media]
+
 
 STREAM = ":streamGenerateContent"
 

@@ -9,8 +9,8 @@ import functools
 import msgspec
 
 from fcshim.codecs.base import FollowUp, UpstreamRequest
+from fcshim.codecs.framing import write_data
 from fcshim.codecs.openai_chat.upstream_request import build_body
-from fcshim.codecs.sse import write_data
 from fcshim.codecs.upstream_errors import excerpt
 from fcshim.constrain.triggers import LAZY_FIELDS, whole_tag_trigger
 from fcshim.errors import UpstreamError

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
 from fcshim.codecs.ndjson import write_line
 from fcshim.codecs.ollama.decoder import OllamaDecoder
-from fcshim.codecs.ollama.encoder import OllamaEncoder
+from fcshim.codecs.ollama.encoder import OllamaEncoder, write_error, write_reply
 from fcshim.codecs.ollama.models import (
     MODELS_PATH,
     OllamaModel,
@@ -31,7 +31,6 @@ from fcshim.codecs.ollama.models import (
     write_tags,
     write_version,
 )
-from fcshim.codecs.ollama.reply import write_error, write_reply
 from fcshim.codecs.ollama.request import read_request
 from fcshim.codecs.ollama.upstream_request import write_request
 from fcshim.errors import FcshimError

@@ -19,9 +19,8 @@ its calls back to custom calls; a stream has function calls, because the officia
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
 from fcshim.codecs.openai_chat.decoder import ChatDecoder
-from fcshim.codecs.openai_chat.encoder import ChatEncoder
+from fcshim.codecs.openai_chat.encoder import ChatEncoder, write_error, write_reply
 from fcshim.codecs.openai_chat.models import read_models, write_model, write_models
-from fcshim.codecs.openai_chat.reply import write_error, write_reply
 from fcshim.codecs.openai_chat.request import read_request
 from fcshim.codecs.openai_chat.upstream_request import write_request
 from fcshim.messages import Request

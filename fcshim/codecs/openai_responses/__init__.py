@@ -21,14 +21,13 @@ and the like) are not offered. The format has no stop reason for a stop sequence
 
 from fcshim.codecs.base import NO_TARGET, Codec, Decoder, RequestTarget
 from fcshim.codecs.json_text import write_json
+from fcshim.codecs.openai_chat.encoder import write_error
 from fcshim.codecs.openai_chat.models import read_models
-from fcshim.codecs.openai_chat.reply import write_error
 from fcshim.codecs.openai_responses import stored_responses
 from fcshim.codecs.openai_responses.decoder import ResponsesDecoder
 from fcshim.codecs.openai_responses.emitter import error_event_fields
-from fcshim.codecs.openai_responses.encoder import ResponsesEncoder
+from fcshim.codecs.openai_responses.encoder import ResponsesEncoder, write_reply
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
-from fcshim.codecs.openai_responses.reply import write_reply
 from fcshim.codecs.openai_responses.request import read_request
 from fcshim.codecs.openai_responses.upstream_request import write_request
 from fcshim.codecs.single_choice import SingleChoiceDecoder

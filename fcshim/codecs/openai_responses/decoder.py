@@ -12,7 +12,7 @@ import msgspec
 
 from fcshim.codecs.choice_reader import ChoiceReader
 from fcshim.codecs.fields import read_count
-from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
+from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT
 from fcshim.codecs.openai_responses.request_tools import flat_name
 from fcshim.codecs.openai_responses.wire import (
     ResponseObject,

@@ -1,21 +1,32 @@
-"""Encoding the client's stream: events become events of the Responses API.
+"""Writing the client's reply: events become events of the Responses API, a folded reply one response object.
 
 Rule: only one item is open at a time. The stream begins with `response.created` and ends with exactly one of
 `response.completed`, `response.incomplete` and `response.failed`. An `error` event follows `response.failed`, because
-the official client raises only for that one; nothing follows it.
+the official client raises only for that one; nothing follows it. Only calls that ended without error are items of a
+whole reply; without text and without such a call, the excerpt of its malformed call is its message.
 """
 
 from collections.abc import Sequence
 from typing import assert_never
 
 from fcshim.codecs.base import ReplyIdentity
+from fcshim.codecs.framing import EVENT_STREAM, PING
+from fcshim.codecs.json_text import write_json
 from fcshim.codecs.openai_responses.emitter import Emitter, error_event_fields
-from fcshim.codecs.openai_responses.items import FunctionItem, MessageItem, ReasoningItem, write_custom_call
+from fcshim.codecs.openai_responses.items import (
+    FunctionItem,
+    MessageItem,
+    ReasoningItem,
+    call_item,
+    call_item_prefix,
+    message_item,
+    reasoning_item,
+    write_custom_call,
+)
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
 from fcshim.codecs.openai_responses.response import begin_response, end_response, fail_response
 from fcshim.codecs.openai_responses.stored_responses import store_response
-from fcshim.codecs.outcome import UNFINISHED, CallOutcomes
-from fcshim.codecs.sse import EVENT_STREAM, PING
+from fcshim.codecs.outcome import UNFINISHED, CallOutcomes, is_truncated, raise_error, valid_calls, visible_text
 from fcshim.events import (
     JSON,
     Error,
@@ -30,6 +41,7 @@ from fcshim.events import (
     Usage,
 )
 from fcshim.messages import Request
+from fcshim.reply import Reply
 
 DEFAULT_MAX_CHARS = 64 * 2**20
 """Characters of one streamed reply: the last event repeats all of them, so they are kept in memory until then."""
@@ -195,3 +207,29 @@ class ResponsesEncoder:
 def make_item_id(prefix: str, identity: ReplyIdentity, index: int) -> str:
     """Return an item's id, which is derived from the id of its response."""
     return f"{prefix}_{identity.id.removeprefix('resp_')}{index:02x}"
+
+
+def write_reply(request: Request, identity: ReplyIdentity, replies: Sequence[Reply]) -> bytes:
+    """Write a whole reply of one choice. Raises `UpstreamError` where it ended with an error."""
+    reply = replies[0]
+    raise_error(reply)
+    reason = "max_tokens" if is_truncated(reply) else reply.stop_reason
+    output = _write_output(request, identity, reply)
+    response = end_response(begin_response(request, identity), output, reply.usage, reason)
+    store_response(request, identity, response)
+    return write_json(response)
+
+
+def _write_output(request: Request, identity: ReplyIdentity, reply: Reply) -> list[dict[str, JSON]]:
+    client_options = ResponsesClientOptions.of(request)
+    items: list[dict[str, JSON]] = []
+    if reply.reasoning:
+        items.append(reasoning_item(make_item_id("rs", identity, 0), reply.reasoning, None))
+    if text := visible_text(reply):
+        items.append(message_item(make_item_id("msg", identity, len(items)), text))
+    return items + [
+        call_item(
+            make_item_id(call_item_prefix(call.tool_call_name, client_options), identity, at), call, client_options
+        )
+        for at, call in enumerate(valid_calls(reply), start=len(items))
+    ]

@@ -6,10 +6,10 @@ final output. A call that ended with an error is not in the output.
 
 import json
 
-from fcshim.codecs.buffered_arguments import BufferedArguments
-from fcshim.codecs.openai_chat.request_tools import CUSTOM_ARGUMENT
+from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT
 from fcshim.codecs.openai_responses.emitter import DeltaTemplate, Emitter
 from fcshim.codecs.openai_responses.request_tools import ResponsesClientOptions
+from fcshim.codecs.outcome import BufferedArguments
 from fcshim.events import JSON, ToolCallEnd, ToolCallStart
 
 _STATUS = "completed"

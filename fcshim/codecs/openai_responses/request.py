@@ -1,17 +1,192 @@
 """Reading the client's request: a JSON body of the Responses API becomes a `Request`.
 
 Rule: fields that `Request` has are validated; the whole body is kept, because the response repeats its fields. An
-unknown field is never an error; a known feature that is not supported is rejected by name.
+unknown field is never an error; a known feature that is not supported is rejected by name. All items of one turn of the
+model, calls included, become one message, as in other APIs; calls and results keep their order. Unknown types of items
+and parts are skipped. A result without its call is the API's documented error, unless a skipped item may have been the
+call.
 """
 
-from fcshim.codecs.fields import read_field, read_integer, read_number, read_object
-from fcshim.codecs.limits import RequestLimits
+import msgspec
+
+from fcshim.codecs.fields import RequestLimits, expect, field_error, read_field, read_integer, read_number, read_object
+from fcshim.codecs.openai_chat.request import CUSTOM_ARGUMENT, parse_media_url
 from fcshim.codecs.openai_responses.input_resolver import InputResolver
-from fcshim.codecs.openai_responses.request_items import ItemReader
-from fcshim.codecs.openai_responses.request_tools import ResponsesTools, read_tool_choice, read_tools
+from fcshim.codecs.openai_responses.request_tools import ResponsesTools, flat_name, read_tool_choice, read_tools
 from fcshim.errors import RequestError
 from fcshim.events import JSON
-from fcshim.messages import Message, Request, SystemMessage, TextPart
+from fcshim.messages import (
+    AssistantMessage,
+    Content,
+    MediaPart,
+    Message,
+    Part,
+    Request,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+_ROLES = "'user', 'assistant', 'system' or 'developer'"
+
+
+class ItemReader:
+    """Reads items in order. `loaded_tools` are the tools that items contain; `skipped`: whether an item was skipped."""
+
+    def __init__(self, *, skipped: bool = False) -> None:
+        self.skipped = skipped
+        self.loaded_tools: list[JSON] = []
+        self._messages: list[Message] = []
+        self._names: dict[str, str] = {}
+        self._text: list[Part] = []
+        self._calls: list[ToolCall] = []
+        self._reasoning = ""
+        self._signature = ""
+        self._ends_with_text = False  # whether the current turn of the model ends with text
+
+    def read(self, item: JSON, path: str) -> None:
+        """Take the next item. Raises `RequestError`."""
+        fields = expect(item, dict, path)
+        match fields.get("type", "message"):
+            case "message":
+                self._read_message(fields, path)
+            case "function_call":
+                self._read_call(fields, read_field(fields, "arguments", str, "", f"{path}."), path)
+            case "custom_tool_call":
+                text = read_field(fields, "input", str, "", f"{path}.")
+                self._read_call(fields, msgspec.json.encode({CUSTOM_ARGUMENT: text}).decode(), path)
+            case "function_call_output" | "custom_tool_call_output":
+                self._read_result(fields, path)
+            case "reasoning":
+                self._read_reasoning(fields)
+            case "additional_tools" | "tool_search_output":
+                self.loaded_tools += read_field(fields, "tools", list, [], f"{path}.")
+            case _:
+                self.skipped = True
+
+    def close(self) -> tuple[Message, ...]:
+        """Return all messages."""
+        self._end_turn()
+        return tuple(self._messages)
+
+    def _read_message(self, item: dict[str, JSON], path: str) -> None:
+        content = _read_content(item.get("content"), f"{path}.content")
+        match item.get("role"):
+            case "assistant":
+                self._add_text(content)
+            case "user":
+                self._append(UserMessage(content))
+            case "system" | "developer":
+                self._append(SystemMessage(content))
+            case role:
+                raise field_error(role, _ROLES, f"{path}.role")
+
+    def _add_text(self, content: Content) -> None:
+        """Add text of the model: a second text in a row begins a new message, text after a call does not."""
+        if self._ends_with_text:
+            self._end_turn()
+        self._text += content
+        self._ends_with_text = True
+
+    def _read_reasoning(self, item: dict[str, JSON]) -> None:
+        if self._ends_with_text and not self._calls:
+            self._end_turn()
+        signature = item.get("encrypted_content")
+        self._reasoning += _join_texts(item.get("content")) or _join_texts(item.get("summary"))
+        self._signature = signature if isinstance(signature, str) else self._signature
+
+    def _read_call(self, item: dict[str, JSON], arguments: str, path: str) -> None:
+        call_id = expect(item.get("call_id"), str, f"{path}.call_id")
+        name = flat_name(
+            read_field(item, "namespace", str, "", f"{path}."), expect(item.get("name"), str, f"{path}.name")
+        )
+        if call_id in self._names:
+            raise RequestError(f"Duplicate tool call found with call_id {call_id[:100]}.", param="input")
+        self._names[call_id] = name
+        self._calls.append(ToolCall(call_id, name, arguments))
+        self._ends_with_text = False
+
+    def _read_result(self, item: dict[str, JSON], path: str) -> None:
+        call_id = expect(item.get("call_id"), str, f"{path}.call_id")
+        if call_id not in self._names and not self.skipped:
+            raise RequestError(
+                f"No tool call found for function call output with call_id {call_id[:100]}.", param="input"
+            )
+        output = item.get("output")
+        if not isinstance(output, str | list | None):
+            output = msgspec.json.encode(output).decode()
+        self._append(ToolMessage(call_id, _read_content(output, f"{path}.output"), self._names.get(call_id, "")))
+
+    def _append(self, message: Message) -> None:
+        self._end_turn()
+        self._messages.append(message)
+
+    def _end_turn(self) -> None:
+        if self._text or self._calls or self._ends_with_text:
+            calls = tuple(self._calls)
+            self._messages.append(AssistantMessage(tuple(self._text), calls, self._reasoning, self._signature))
+        self._text, self._calls = [], []
+        self._reasoning = self._signature = ""
+        self._ends_with_text = False
+
+
+def _read_content(content: JSON, path: str) -> Content:
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    if not isinstance(content, list):
+        raise field_error(content, "a string or an array of parts", path)
+    parts = (_read_part(expect(part, dict, f"{path}[{at}]"), f"{path}[{at}].") for at, part in enumerate(content))
+    return tuple(part for part in parts if part is not None)
+
+
+def _read_part(source: dict[str, JSON], path: str) -> Part | None:
+    """Read one part; None where its type is unknown."""
+    match source.get("type"):
+        case "input_text" | "output_text" | "text":
+            return TextPart(expect(source.get("text"), str, f"{path}text"))
+        case "refusal":
+            return TextPart(read_field(source, "refusal", str, "", path))
+        case "input_image":
+            image = source.get("image_url")
+            url = image.get("url") if isinstance(image, dict) else image
+            return (
+                parse_media_url(url, "image/*", source)
+                if isinstance(url, str)
+                else _describe_stored_file(source, "image")
+            )
+        case "input_file":
+            data = read_field(source, "file_data", str, "", path) or read_field(source, "file_url", str, "", path)
+            return (
+                parse_media_url(data, "application/octet-stream", source)
+                if data
+                else _describe_stored_file(source, "file")
+            )
+        case "input_audio":
+            audio = expect(source.get("input_audio"), dict, f"{path}input_audio")
+            kind = read_field(audio, "format", str, "wav", f"{path}input_audio.")
+            return MediaPart(
+                f"audio/{kind}", data=read_field(audio, "data", str, "", f"{path}input_audio."), raw=source
+            )
+        case _:
+            return None
+
+
+def _describe_stored_file(source: dict[str, JSON], kind: str) -> TextPart:
+    """Return a text that describes a file in the provider's own storage, which cannot be fetched from here."""
+    name = source.get("filename") or source.get("file_id") or "without content"
+    return TextPart(f"[{kind}: {str(name)[:200]}]")
+
+
+def _join_texts(parts: JSON) -> str:
+    """Join the texts of a reasoning item's parts."""
+    listed = parts if isinstance(parts, list) else []
+    texts = [part.get("text") for part in listed if isinstance(part, dict)]
+    return "\n\n".join(text for text in texts if isinstance(text, str))
+
 
 API = "openai_responses"
 

@@ -6,9 +6,8 @@ tools (web search and the like), which only their provider can run, are not offe
 
 import msgspec
 
-from fcshim.codecs.fields import expect, field_error
-from fcshim.codecs.limits import RequestLimits, check_tools
-from fcshim.codecs.openai_chat.request_tools import read_custom, read_function
+from fcshim.codecs.fields import RequestLimits, check_tools, expect, field_error
+from fcshim.codecs.openai_chat.request import read_custom, read_function
 from fcshim.errors import RequestError
 from fcshim.events import JSON
 from fcshim.messages import AUTO, ClientOptions, Tool, ToolChoice, as_tools

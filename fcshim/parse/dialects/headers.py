@@ -47,6 +47,7 @@ DEEPSEEK_V3 = Dialect(
     open="<｜tool▁call▁begin｜>",
     close="<｜tool▁call▁end｜>",
     body=_DEEPSEEK,
+    opens=("function<｜tool▁sep｜>",),  # R1 forgets the marker before it
     section_open="<｜tool▁calls▁begin｜>",
     section_close="<｜tool▁calls▁end｜>",
     section_opens=_DEEPSEEK_SECTIONS,
@@ -69,7 +70,7 @@ KIMI_K2 = Dialect(
     body=HeaderShape(
         rf"\s{{0,4}}(?:functions\.)?{_NAME}(?::\d{{1,6}})?\s{{0,4}}<\|tool_call_argument_begin\|>",
         ends=("<|tool_call_argument_begin|>",),
-        lines=1,
+        lines=2,
     ),
     section_open="<|tool_calls_section_begin|>",
     section_close="<|tool_calls_section_end|>",
@@ -109,8 +110,10 @@ HARMONY = Dialect(
     closes=("<|end|>", "<|return|>"),
     body=HeaderShape(
         rf"(?:functions\.)?{_NAME}(?:<\|channel\|>(?:commentary|analysis))?\s{{0,2}}(?:<\|constrain\|>)?\s?(?:json|code)?\s?"
-        r"<\|message\|>",
+        r"<\|message\|>(?=\s{0,8}(?:[^\s<]|<\|))",
         ends=("<|message|>",),
+        lines=2,  # behind the header, up to the arguments
+        never=r"[^\n<]{0,160}<\|message\|>\s{0,8}<[^|]",  # a call of Muse, whose messages begin in the same way
     ),
     result_open="<|start|>functions.",
     result_close="<|end|>",

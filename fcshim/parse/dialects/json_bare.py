@@ -32,12 +32,12 @@ BARE_JSON = Dialect(
 
 XLAM = Dialect(
     name="xlam",
-    templates="bare_json",
-    summary="xLAM: a bare JSON array of calls",
+    templates="json_array",
+    summary="xLAM: a bare JSON array of calls, or one JSON object",
     open="",
     close="",
     body=JsonShape(keyed=True),
-    starts="[",
+    starts="[{",
     result_open="<tool_response",
     result_close="</tool_response>",
 )

@@ -39,17 +39,6 @@ HERMES = Dialect(
     result_close="</tool_response>",
 )
 
-LONGCAT = Dialect(
-    name="longcat",
-    summary="LongCat: a JSON object with name and arguments between <longcat_tool_call> tags",
-    open="<longcat_tool_call>",
-    close="</longcat_tool_call>",
-    body=JsonShape(),
-    result_open="<longcat_tool_response",
-    result_close="</longcat_tool_response>",
-    templates="hermes",
-)
-
 ERNIE = Dialect(
     name="ernie",
     summary="ERNIE 4.5: a JSON object with name and arguments between <tool_call> tags, results in <tool_output> tags",
@@ -69,7 +58,8 @@ GRANITE = Dialect(
     summary="Granite 3, Phi-4-mini: a JSON array of calls after <|tool_call|>, without an end tag",
     open="<|tool_call|>",
     close="",
-    closes=("<|/tool_call|>",),
+    opens=("<tool_call>",),
+    closes=("<|/tool_call|>", "</tool_call>"),
     body=JsonShape(),
     result_open="<tool_response",
     result_close="</tool_response>",
@@ -159,7 +149,6 @@ APERTUS = Dialect(
 JSON_TAGS = (
     FUNCTION_CALL,
     HERMES,
-    LONGCAT,
     ERNIE,
     GRANITE,
     GRANITE_20B_FC,

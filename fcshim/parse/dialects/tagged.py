@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.json.body import JsonShape
-from fcshim.parse.tagged.syntax import TaggedCalls
+from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.tagged.syntax import ElementCalls, SuffixedCalls, TaggedCalls
 from fcshim.parse.tagged.tags import BodyHeader, Tag, Tags
 from fcshim.parse.union_body import UnionBody
 
@@ -77,6 +78,93 @@ HY_V3 = Dialect(
     result_close="</tool_response>",
     waits=_WAITS,
     templates="tagged",
+)
+
+HY_V4 = Dialect(
+    name="hy_v4",
+    summary="Hunyuan 4: the tags of hy_v3 without separator, each with the checkpoint's suffix (<tool_call:6124c78e>)",
+    open="<tool_call>",
+    close="</tool_call>",
+    opens=("<tool_calls:", "<tool_call:"),
+    section_open="<tool_calls>",
+    section_close="</tool_calls>",
+    body=UnionBody(
+        (
+            TaggedCalls(replace(_KEYS_AND_VALUES, separator="<tool_sep>")),
+            SuffixedCalls(
+                replace(_KEYS_AND_VALUES, call=Tag("<tool_call>", end=""), separator="<tool_sep>", several=True),
+                "</tool_calls>",
+            ),
+        )
+    ),
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    waits=_WAITS,
+    templates="tagged",
+)
+
+TELECHAT4 = Dialect(
+    name="telechat4",
+    summary="TeleChat 4, Xing 4: a name, <param_key> and <param_value> tags, or JSON, between <tool_call> tags",
+    open="<tool_call>",
+    close="</tool_call>",
+    body=UnionBody(
+        (
+            TaggedCalls(
+                replace(
+                    _KEYS_AND_VALUES,
+                    parameter=Tag("<param_key>", end="</param_key>"),
+                    value_open="<param_value>",
+                    parameter_close="</param_value>",
+                )
+            ),
+            JsonShape(),
+            HeaderShape(r"\s{0,8}(?P<name>[^\n{}<>]{1,160}?)\s{0,4}(?=\{)", lines=2, never=r"\s{0,8}<"),
+        )
+    ),
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    markup=("<_bot>", "<_end>"),
+    waits=_WAITS,
+    templates="tagged",
+)
+
+LONGCAT = Dialect(
+    name="longcat",
+    summary="LongCat: JSON, or a name, <longcat_arg_key> and <longcat_arg_value>, between <longcat_tool_call> tags",
+    open="<longcat_tool_call>",
+    close="</longcat_tool_call>",
+    body=UnionBody(
+        (
+            JsonShape(),
+            TaggedCalls(
+                Tags(
+                    call=Tag("", end=""),
+                    call_close="</longcat_tool_call>",
+                    parameter=Tag("<longcat_arg_key>", end="</longcat_arg_key>"),
+                    value_open="<longcat_arg_value>",
+                    parameter_close="</longcat_arg_value>",
+                )
+            ),
+        )
+    ),
+    result_open="<longcat_tool_response",
+    result_close="</longcat_tool_response>",
+    waits=_WAITS,
+    templates="hermes",
+)
+
+CLINE = Dialect(
+    name="cline",
+    summary="Cline, Roo: an element with the tool's name (<read_file>), and in it one for each parameter",
+    open="",
+    close="",
+    body=ElementCalls(),
+    named_by_tools=True,
+    at_line_start=True,
+    result_open="<tool_response",
+    result_close="</tool_response>",
+    waits=_WAITS,
 )
 
 _INVOKE = Tags(
@@ -204,6 +292,7 @@ MINICPM5 = Dialect(
     summary='MiniCPM 5: <function name="f"> and <param name="k"> tags, with nothing around a call',
     open="<function name=",
     close="",
+    opens=("<functionname=", "<functionĠname="),
     body=TaggedCalls(
         Tags(
             call=Tag("<function", attribute="name"),
@@ -311,6 +400,20 @@ MINIMAX_M3 = Dialect(
 )
 
 TAGGED = (
-    *(QWEN3_XML, SEED_OSS, GLM, HY_V3, K2_HORIZON, MINIMAX_M2, DOTS, DSML, DSML_V4, DSML_V41),
-    *(KIMI_K3, STEP3, MINICPM5, MUSE, MINIMAX_M3),
+    *(
+        QWEN3_XML,
+        SEED_OSS,
+        GLM,
+        HY_V3,
+        HY_V4,
+        TELECHAT4,
+        LONGCAT,
+        K2_HORIZON,
+        MINIMAX_M2,
+        DOTS,
+        DSML,
+        DSML_V4,
+        DSML_V41,
+    ),
+    *(KIMI_K3, STEP3, MINICPM5, MUSE, MINIMAX_M3, CLINE),
 )

@@ -80,19 +80,11 @@ class LiteralCall:
         self.is_certain, self.is_text = False, self.progress.refused
         if self.progress.refused:
             return
-        self._name = self._resolve(name)
+        self._name = self._sink.resolve(name)
         if self._name is None:
             self.discard()
         else:
             self.is_certain = is_certain
-
-    def _resolve(self, name: str) -> str | None:
-        """Return the tool that a name means, with any namespaces removed (`functions.f`, `default_api.f`)."""
-        while True:
-            found = self._sink.resolve(name)
-            _, dot, name = name.partition(".")
-            if found is not None or not dot:
-                return found
 
     @property
     def parameter_names(self) -> tuple[str, ...] | None:

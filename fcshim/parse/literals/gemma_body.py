@@ -19,6 +19,8 @@ from fcshim.parse.sink import CallSink
 # White space is bounded here because `begins` must look at a bounded number of characters.
 _CALL = re.compile(r"[ \t\r\n]{0,64}call[ \t]{0,16}:")
 _PARTIAL_CALL = re.compile(r"[ \t\r\n]{0,64}(?:c(?:a(?:ll?)?)?|call[ \t]{1,16})?\Z")
+_FIRST_CALL = re.compile(r"[ \t\r\n]{0,64}(?:call[ \t]{0,16})?:")
+"""The word is often lost after the marker."""
 _NAME = re.compile(r"[^{<\n]*+")
 
 
@@ -30,7 +32,7 @@ class GemmaCalls:
 
     def begins(self, text: str, pos: int) -> bool | None:
         """Say whether `call:` starts at `pos`; None while it may."""
-        if _CALL.match(text, pos):
+        if _FIRST_CALL.match(text, pos):
             return True
         return None if _PARTIAL_CALL.match(text, pos) else False
 
@@ -46,7 +48,7 @@ class GemmaBody(LiteralBody):
         super().__init__(GemmaValues, dialect, sink, limits)
 
     def _before_first_call(self, text: str, pos: int) -> int:
-        found = _CALL.match(text, pos)
+        found = _FIRST_CALL.match(text, pos)
         if found is not None:
             self._state = self._read_name
             return found.end()

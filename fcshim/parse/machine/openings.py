@@ -11,28 +11,30 @@ import re
 from dataclasses import replace
 from typing import TypeAlias
 
-from fcshim.parse.body_selection import select_body, select_line, select_named_body
+from fcshim.parse.body_selection import (
+    has_syntax,
+    holds_elements,
+    select_body,
+    select_element,
+    select_line,
+    select_named_body,
+)
 from fcshim.parse.dialect import Body, Dialect
-from fcshim.parse.json.prefix import skip_space
 from fcshim.parse.machine.start_markers import Opening, StartMarkers, is_whole_tag
 from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, read_wrapper_tag
 from fcshim.parse.sink import CallSink
-from fcshim.parse.tagged.syntax import ElementCalls
-from fcshim.parse.union_body import UnionBody
 
 Found: TypeAlias = tuple[Opening, str] | bool | None
 """An opening with its marker, False for none, None if more text is needed to tell."""
 
 _MaybeOpening: TypeAlias = Opening | bool | None
-_MAX_SPACE = 64
+_SPACE = re.compile(r"[ \t\r\n]{0,64}+")
 """White space between two tags."""
+_MAX_AHEAD = 64
 _MAX_BACKTICKS = 3
 _BACKTICKS = re.compile(r"`++")
 _LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]{1,4}+")
 _PARTIAL_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}+[.)]?)\Z")
-_ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
-_PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
-_ELEMENT_CALLS = ElementCalls()
 _MAX_TAGS = 16
 """Different unknown tags in one reply: the end markers of each are compiled."""
 
@@ -108,9 +110,9 @@ class OpeningFinder:
         for marker in section.openers():
             if text.startswith(marker, pos):
                 return self._find_call_of_section(section, marker, text, pos)
-        if any(marker.startswith(text[pos : pos + _MAX_SPACE]) for marker in section.openers()):
+        if any(marker.startswith(text[pos : pos + _MAX_AHEAD]) for marker in section.openers()):
             return None
-        element = self.find_element(text, pos) if isinstance(section.body, ElementCalls) else False
+        element = self.find_element(text, pos) if holds_elements(section.body) else False
         return (_in_section(element[0], section), element[1]) if isinstance(element, tuple) else element
 
     def _find_call_of_section(self, section: Dialect, marker: str, text: str, pos: int) -> Found:
@@ -125,13 +127,11 @@ class OpeningFinder:
 
     def find_element(self, text: str, pos: int) -> Found:
         """Return the call whose element, named like an offered tool, opens at `pos`."""
-        found = _ELEMENT.match(text, pos)
-        if found is None:
-            return None if _PARTIAL_ELEMENT.match(text, pos) else False
-        name = found["name"]
-        if not self._any_body or not self._sink.offers(name):
-            return False
-        return _open_wrapper(found[0], (f"</{name}>",), _ELEMENT_CALLS), found[0]
+        found = select_element(self._sink, text, pos) if self._any_body else False
+        if found is None or isinstance(found, bool):
+            return found
+        body, marker, close = found
+        return _open_wrapper(marker, (close,), body), marker
 
     def _find_any_body(self, marker: str, own: _MaybeOpening, text: str, pos: int) -> _MaybeOpening:
         """Return what a known marker that ends at `pos` opens before any body; `own` is what its dialects say."""
@@ -141,7 +141,7 @@ class OpeningFinder:
         body = (select_body if own is False else select_named_body)(self._sink, text, pos)
         if body is None:
             return None
-        if isinstance(body, bool) or (isinstance(own, Opening) and _has_syntax(own.dialect.body, body)):
+        if isinstance(body, bool) or (isinstance(own, Opening) and has_syntax(own.dialect.body, body)):
             return own
         return _open_wrapper(marker, self._closers(marker), body)
 
@@ -151,10 +151,9 @@ class OpeningFinder:
 
     def _find_section(self, closers: tuple[str, ...], marker: str, text: str, pos: int) -> _MaybeOpening:
         """Return the section that a tag opens if the start marker of a call follows it."""
-        start, markers = pos, self._start_markers.inline_marker_set
-        pos = skip_space(text, pos)
-        if pos - start > _MAX_SPACE:
-            return False
+        found, markers = _SPACE.match(text, pos), self._start_markers.inline_marker_set
+        assert found is not None
+        pos = found.end()
         if pos == len(text) or markers.is_partial(text, pos):
             return None
         found = markers.match(text, pos)
@@ -193,11 +192,6 @@ class OpeningFinder:
         if len(self._unknown_tags) < _MAX_TAGS:
             self._unknown_tags.add(tag)
         return tag in self._unknown_tags
-
-
-def _has_syntax(own: Body, body: Body) -> bool:
-    """Return whether the syntax of `body` is one that a dialect has."""
-    return any(isinstance(body, type(syntax)) for syntax in (own.bodies if isinstance(own, UnionBody) else (own,)))
 
 
 def _in_section(opening: Opening, section: Dialect) -> Opening:

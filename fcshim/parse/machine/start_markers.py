@@ -18,7 +18,6 @@ from fcshim.parse.markers import MarkerSet
 _MAX_SPACE = 64
 _MAX_PIECES = 64
 """The most characters that could begin a marker, but do not, in one match of the fast path."""
-_LONGEST_LINE_START_MARKER = 32
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -89,6 +88,7 @@ class StartMarkers:
             marker[1:] for marker in sorted(self.openings, key=len, reverse=True) if marker[0] == "\n"
         )
         """Markers that count only at the start of a line; in text each is searched with the newline before it."""
+        self._longest_line_start_marker = max(map(len, self.line_start_markers), default=0)
         self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{"))
         """Characters that begin a body without a marker at the start of a line."""
         tag_chars = FIRST_CHARS if any_body else ""
@@ -126,7 +126,7 @@ class StartMarkers:
         """Return the start marker or line-start character at `pos`, else ""; None if more text is needed to tell."""
         line_start_marker = self.line_start_marker_at(text, pos)
         found = self.inline_marker_set.match(text, pos)
-        ahead = text[pos : pos + _LONGEST_LINE_START_MARKER]
+        ahead = text[pos : pos + self._longest_line_start_marker]
         if self.inline_marker_set.is_partial(text, pos) or any(
             other != ahead and other.startswith(ahead) for other in self.line_start_markers
         ):

@@ -55,7 +55,7 @@ class TaggedBody(CallContentReader):
 
     def send_string_piece(self, text: str) -> bool:
         """Send `text` if it lies wholly inside a string value (the fast path); else return False."""
-        if self._compiled.plain_text.fullmatch(text) is None or not self._sink.fits(_MAX_ESCAPE_LENGTH * len(text)):
+        if self._plain_text.fullmatch(text) is None or not self._sink.fits(_MAX_ESCAPE_LENGTH * len(text)):
             return False
         self._writer.write_text(text)
         return True

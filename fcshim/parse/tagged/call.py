@@ -19,8 +19,8 @@ from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.markup import CallMarkup
 from fcshim.parse.tagged.nested import NestedValue
 from fcshim.parse.tagged.tags import CompiledTags, NamedTag
-from fcshim.parse.tagged.untyped import UntypedValue
-from fcshim.parse.tagged.value import AmbiguousValueError, TaggedValue
+from fcshim.parse.tagged.untyped import AmbiguousValueError, UntypedValue
+from fcshim.parse.tagged.value import TaggedValue
 from fcshim.schema.expect import ANY
 
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
@@ -46,6 +46,8 @@ class TaggedCall:
         self._writer = writer
         self._sink = sink
         self._progress = progress
+        self._last: UntypedValue | None = None
+        """The value of the last parameter."""
         self._object: ArgumentWriter | StrictJsonReader | None = None
 
     @property
@@ -55,6 +57,9 @@ class TaggedCall:
 
     def begin_parameter(self, tag: NamedTag, limits: Limits) -> TaggedValue | NestedValue:
         """Begin a parameter and return the reader of its value."""
+        if self._repeats_last(tag):
+            return self._begin_next_element(tag, limits)
+        self._flush_last()
         if not self._progress.discarding and (tag.name in self.seen_keys or self.has_object):
             self.fail("malformed", f"the parameter {tag.name[:40]!r} comes twice")
         self._write_key(tag.name)
@@ -63,11 +68,35 @@ class TaggedCall:
         arguments = ANY if self._progress.discarding else self._writer.expectation
         expected = arguments.member(tag.name)
         writer = None if self._progress.discarding else self._writer
-        if tags.nested:
-            return NestedValue(self._compiled, writer, tag.name, expected, limits)
+        if tags.nested and not tag.close:
+            siblings = self.markup.keys - self.seen_keys.keys()
+            return NestedValue(self._compiled, writer, tag.name, expected, limits, siblings)
         is_text = tag.type in tags.text_types
-        value = UntypedValue(writer, expected, limits, (tag.name,), is_text=is_text) if writer is not None else None
+        value: UntypedValue | None = None
+        if writer is not None:
+            value = UntypedValue(writer, expected, limits, (tag.name,), is_text=is_text, repeatable=True)
+        self._last = value
         return TaggedValue(self.markup.for_value(tag), value, tag.name, self.seen_keys.keys(), limits)
+
+    def _repeats_last(self, tag: NamedTag) -> bool:
+        """Say whether the parameter is the next element of the array that the last one began."""
+        repeats = self._last is not None and self._last.may_repeat and not self._progress.discarding
+        return repeats and tag.name == next(reversed(self.seen_keys))
+
+    def _begin_next_element(self, tag: NamedTag, limits: Limits) -> TaggedValue:
+        assert self._last is not None
+        self._last.begin_next_element()
+        return TaggedValue(self.markup.for_value(tag), self._last, tag.name, self.seen_keys.keys(), limits)
+
+    def _flush_last(self) -> None:
+        """Write the last value, if it waits for further elements."""
+        last, self._last = self._last, None
+        if last is None or not last.may_repeat or self._progress.discarding:
+            return
+        try:
+            last.flush()
+        except (LimitError, NotStrictError) as error:
+            self.fail_with(error)
 
     def _write_key(self, key: str) -> None:
         if self._progress.discarding:
@@ -100,6 +129,7 @@ class TaggedCall:
 
     def close(self) -> None:
         """Complete the arguments. The call is accepted when the body ends or the next call starts."""
+        self._flush_last()
         if self._progress.discarding:
             return
         self._start_call()

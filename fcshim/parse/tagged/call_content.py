@@ -45,6 +45,8 @@ class CallContentReader(BodyReader):
         self._progress = BodyProgress(sink)
         self._call = self._new_call(None)
         self._value: TaggedValue | NestedValue | None = None
+        self._plain_text = compiled.plain_text
+        """Matches text of the current value without any character that may start a marker."""
 
     @abstractmethod
     def _between_calls(self, text: str, pos: int) -> int:
@@ -101,6 +103,7 @@ class CallContentReader(BodyReader):
     def _begin_value(self, tag: NamedTag) -> None:
         self._check_stray_text()
         self._value = self._call.begin_parameter(tag, self._limits)
+        self._plain_text = self._call.markup.for_value(tag).compiled.plain_text
         self._state = self._in_value
         if tag.is_empty:
             self._value.end_empty()

@@ -19,6 +19,8 @@ MarkerRole = Literal["end", "before", "content", "pause", "drop", "ambiguous"]
 superfluous, or nobody can tell."""
 _LOOK_AHEAD = 512
 """Characters after a parameter's opening in which its closing tag is looked for."""
+_SHORTEST_TAG = 3
+"""Shorter closing tags (of a custom dialect) are characters that content may have."""
 _MAX_REPEATED = 4
 """Closing tags in a row that are looked at."""
 
@@ -91,6 +93,8 @@ class MarkerRoles:
             kind = self._markup.kind_at(text, at)
             if kind is not False:
                 return "repeated" if count and kind else kind
+            if len(close) < _SHORTEST_TAG:
+                return False
             if not text.startswith(close, at):
                 return None if close.startswith(text[at:]) else False
             end = at + len(close)

@@ -9,14 +9,15 @@ Rule: the kind of an element is decided at its first child or its first characte
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Literal
 
 from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.arguments.writer import ArgumentWriter
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.tags import CompiledTags
-from fcshim.parse.tagged.untyped import UntypedValue
+from fcshim.parse.tagged.untyped import AmbiguousValueError, UntypedValue
 from fcshim.schema.expect import Expectation
 from fcshim.schema.untyped_text import read_untyped_text
 
@@ -42,15 +43,29 @@ class _Element:
     """White space at its start, while it is not decided."""
     leaf: UntypedValue | None = None
     is_leaf: bool = False
+    quotes_tags: bool = False
+    """True where tags are content of the leaf: it must end with its own closing tag."""
+    quoted_names: dict[str, int] = field(default_factory=dict)
+    """The open tags in the leaf that could be a sibling's whose predecessor is not closed."""
 
 
 class NestedValue:
     """Reads one parameter's element up to its closing tag, or to the end of the call."""
 
     def __init__(
-        self, compiled: CompiledTags, writer: ArgumentWriter | None, name: str, expected: Expectation, limits: Limits
+        self,
+        compiled: CompiledTags,
+        writer: ArgumentWriter | None,
+        name: str,
+        expected: Expectation,
+        limits: Limits,
+        siblings: AbstractSet[str] = frozenset(),
     ) -> None:
-        """Read the value of the parameter `name`, with the schema's expectation; without a writer it is discarded."""
+        """Read the value of the parameter `name`, with the schema's expectation; without a writer it is discarded.
+
+        `siblings` are the parameters that may still follow.
+        """
+        self._siblings = siblings
         self.wait = False
         self.ended = False
         self.error: LimitError | NotStrictError | None = None
@@ -121,14 +136,23 @@ class NestedValue:
             end = self._compiled.end_of_marker(text, at)
             self._add_text(text[at:end])
             return end
+        self._check_unclosed_leaf()
         while self._open_elements:
             self._end_element()
         self.ended = True
         return at
 
+    def _check_unclosed_leaf(self) -> None:
+        """Fail where a leaf without closing tag has tags in it: they may be its siblings."""
+        if self._open_elements[-1].quotes_tags:
+            self._fail(AmbiguousValueError())
+
     def _open_element(self, name: str) -> bool:
         parent = self._open_elements[-1]
+        if not (parent.kind or parent.is_leaf) and _is_scalar(parent.expected):
+            self._begin_leaf(parent)
         if parent.is_leaf or self._quoted_depth:
+            self._count_quoted(parent, name, 1)
             return False
         if not parent.kind:
             parent.kind = _container_kind(parent.expected, name)
@@ -145,13 +169,26 @@ class NestedValue:
         return True
 
     def _close_element(self, name: str) -> bool:
-        if self._quoted_depth or all(element.name != name for element in self._open_elements):
+        leaf = self._open_elements[-1]
+        is_quoted = leaf.quoted_names.get(name, 0) > 0
+        if self._quoted_depth or is_quoted or all(element.name != name for element in self._open_elements):
+            self._count_quoted(leaf, name, -1 if is_quoted else 0)
             return False
+        if leaf.name != name or any(leaf.quoted_names.values()):
+            self._check_unclosed_leaf()
         while self._open_elements[-1].name != name:
             self._end_element()
         self._end_element()
         self.ended = not self._open_elements
         return True
+
+    def _count_quoted(self, leaf: _Element, name: str, change: int) -> None:
+        """Count a tag that is content, unless a quoted call has it."""
+        if self._quoted_depth:
+            return
+        leaf.quotes_tags = True
+        if name in self._siblings or any(element.name == name for element in self._open_elements):
+            leaf.quoted_names[name] = leaf.quoted_names.get(name, 0) + change
 
     def _end_element(self) -> None:
         element = self._open_elements.pop()
@@ -207,6 +244,11 @@ class NestedValue:
         if self._writer is not None:
             self.error = error
             self._writer = None
+
+
+def _is_scalar(expected: Expectation) -> bool:
+    """Say whether neither an object nor an array is admitted, so that an element can only be a leaf."""
+    return not expected.admits("object", {}) and not expected.admits("array", [])
 
 
 def _container_kind(expected: Expectation, child: str) -> Literal["object", "array"]:

@@ -7,13 +7,16 @@ import functools
 import re
 from dataclasses import dataclass
 
-from fcshim.parse.body import BodyReader
+from fcshim.events import StopReason
+from fcshim.parse.body import READING, BodyReader, BodyStatus
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.limits import Limits
 from fcshim.parse.sink import CallSink
 from fcshim.parse.tagged.body import TaggedBody
 from fcshim.parse.tagged.tags import BodyHeader, CompiledTags, Tag, Tags, compile_tags
 
+_SUFFIX = re.compile(r"[^\s<>:]{1,64}>")
+_PARTIAL_SUFFIX = re.compile(r"[^\s<>:]{0,64}\Z")
 _NAME_AND_SPACE = re.compile(r"[^<>\n]{0,256}>?[ \t\r\n]{0,64}")
 
 
@@ -46,6 +49,83 @@ class TaggedCalls:
         """Make the reader of one body."""
         compiled = compile_tags(self.tags, dialect.openers(), dialect.closers())
         return TaggedBody(compiled, self.header, start_marker, sink, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class SuffixedCalls:
+    """Calls whose tags all have one suffix, which the text after the start marker shows (`<tool_calls:6124c78e>`).
+
+    `tags` are those without suffix, and `section_close` is the end marker of a start marker that is not a call's tag.
+    """
+
+    tags: Tags
+    section_close: str
+    grammar: str = "tagged_call"
+
+    def begins(self, text: str, pos: int) -> bool | None:
+        """Say whether a suffix follows at `pos`, and the colon of the start marker precedes it if it is in the text."""
+        if pos and text[pos - 1] != ":":
+            return False
+        return bool(_SUFFIX.match(text, pos)) or (None if _PARTIAL_SUFFIX.match(text, pos) else False)
+
+    def reader(self, _dialect: Dialect, start_marker: str, sink: CallSink, limits: Limits) -> BodyReader:
+        """Make the reader of one body."""
+        return SuffixedReader(self, start_marker, sink, limits)
+
+    def compile_body(self, start_marker: str) -> CompiledTags:
+        """Compile the tags of a body; `start_marker` includes the suffix."""
+        suffix = start_marker[start_marker.index(":") : -1]
+        tags = self.tags.with_suffix(suffix)
+        return compile_tags(tags, (start_marker,), (f"{self.section_close[:-1]}{suffix}>",))
+
+
+class SuffixedReader(BodyReader):
+    """Reads the suffix, then delegates to the reader of calls with this suffix."""
+
+    def __init__(self, syntax: SuffixedCalls, start_marker: str, sink: CallSink, limits: Limits) -> None:
+        self._syntax = syntax
+        self._start_marker = start_marker
+        self._sink = sink
+        self._limits = limits
+        self._reader: TaggedBody | None = None
+
+    def feed(self, text: str, pos: int) -> int:
+        """Read `text[pos:]` until the status changes, and return the position reached."""
+        if self._reader is None:
+            found = _SUFFIX.match(text, pos) if self._start_marker.endswith(":") else None
+            if found is None:
+                self.status = READING if _PARTIAL_SUFFIX.match(text, pos) else BodyStatus.NO_BODY
+                return pos
+            compiled = self._syntax.compile_body(self._start_marker + found[0])
+            self._reader = TaggedBody(compiled, None, self._start_marker + found[0], self._sink, self._limits)
+            pos = found.end()
+        pos = self._reader.feed(text, pos)
+        self._copy_state(self._reader)
+        return pos
+
+    def close(self, tail: str, stop_reason: StopReason) -> None:
+        """End the reply; `tail` is what the last `feed` did not consume. Sets `status` and `unread`."""
+        self.status = BodyStatus.ENDED
+        if self._reader is not None:
+            self._reader.close(tail, stop_reason)
+            self._copy_state(self._reader)
+
+    def _copy_state(self, reader: TaggedBody) -> None:
+        self.status, self.unread, self.in_content = reader.status, reader.unread, reader.in_content
+
+    def refuse(self) -> None:
+        """Treat the current call and all later calls of this body as text."""
+        if self._reader is not None:
+            self._reader.refuse()
+
+    def dispose(self) -> None:
+        """Break the reference cycle of the delegate, so that the memory is freed immediately."""
+        if self._reader is not None:
+            self._reader.dispose()
+
+    def active_reader(self) -> BodyReader:
+        """Return the reader of the calls, once the suffix is known."""
+        return self if self._reader is None else self._reader
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,10 @@ MarkerKind = Literal["parameter", "call", "call_close", "close", "open", "value_
 """The kind of a marker inside a body; `open` and `close` enclose the body itself."""
 
 
+def _add_suffix(tag: str, suffix: str) -> str:
+    return f"{tag[:-1]}{suffix}>" if tag.endswith(">") else tag
+
+
 @dataclass(frozen=True, slots=True)
 class Tag:
     """An opening tag with a name: `head`, the name (everything between, or one attribute), `end`."""
@@ -70,6 +74,8 @@ class Tags:
     call_close: str
     parameter: Tag
     parameter_close: str
+    separator: str = ""
+    """A tag that may follow a call's name. Read, but never written."""
     type_open: str = ""
     """The opening tag of a value's type, where the type may have its own tag after the key. Read, but never written."""
     type_close: str = ""
@@ -113,6 +119,24 @@ class Tags:
         ends = (self.call.end, self.parameter.end, self.call_close, self.parameter_close)
         values = (self.type_open, self.type_close, self.value_open, self.quote_open, self.quote_close)
         return tuple(filter(None, (self.call.head, self.parameter.head, *ends, *values)))
+
+    def with_suffix(self, suffix: str) -> "Tags":
+        """Return the tags with a suffix in each: `<tool_call:suffix>`."""
+        call = replace(self.call, head=_add_suffix(self.call.head, suffix))
+        parameter = replace(
+            self.parameter,
+            head=_add_suffix(self.parameter.head, suffix),
+            end=_add_suffix(self.parameter.end, suffix),
+        )
+        return replace(
+            self,
+            call=call,
+            call_close=_add_suffix(self.call_close, suffix),
+            parameter=parameter,
+            separator=_add_suffix(self.separator, suffix),
+            value_open=_add_suffix(self.value_open, suffix),
+            parameter_close=_add_suffix(self.parameter_close, suffix),
+        )
 
     def call_opening(self, name: str, number: int) -> str:
         """Write the opening tag of the `number`th call of a turn."""
@@ -241,6 +265,8 @@ class CompiledTags:
             found = self._read_untagged_name(text, pos)
         elif not text.startswith(_spellings_of_head(head), pos):
             return None if any(each.startswith(text[pos:]) for each in _spellings_of_head(head)) else False
+        elif not self.tags.call.end:
+            found = self._read_untagged_name(text, pos + len(head))
         else:
             found = _read_tag(self.tags.call, text, pos)
         return found and found._replace(name=self._decode(found.name))
@@ -262,13 +288,13 @@ class CompiledTags:
             return None if len(text) - start < _MAX_NAME_LENGTH else False
         end = min(ends)
         name = text[start:end].strip().removesuffix("\\n")  # Ling 3 may write `\n` for the line break
-        separator = self.tags.call.end
+        separator = self.tags.call.end or self.tags.separator
         after = self.skip_space(text, end)
         if separator and text.startswith(separator, after):
             after += len(separator)
         elif separator and separator.startswith(text[after:]):
             return None
-        return NamedTag(name, "", after) if name and name[0] not in "{[\"'`" else False
+        return NamedTag(name, "", after) if name and name[0] not in "[\"'`" and "{" not in name else False
 
     def read_parameter(self, text: str, pos: int) -> TagMatch:
         """Read a parameter's opening, up to its value."""

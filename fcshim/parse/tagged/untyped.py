@@ -28,6 +28,10 @@ _PREFIX_LENGTH = 8
 _encode_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
+class AmbiguousValueError(NotStrictError):
+    """The value has two readings that differ."""
+
+
 class UntypedValue:
     """Writes one value from pieces of its text; the key is already written."""
 
@@ -39,8 +43,14 @@ class UntypedValue:
         path: Sequence[str | int],
         *,
         is_text: bool = False,
+        repeatable: bool = False,
     ) -> None:
-        """Prepare the value at `path` in the arguments; `is_text` is True where the format types it as text."""
+        """Prepare the value at `path` in the arguments; `is_text` is True where the format types it as text.
+
+        A `repeatable` value that must be an array waits for `flush`, because its parameter may come again.
+        """
+        must_be_array = expected.admits("array", []) and '"' not in expected.streaming_starts
+        self._waits = repeatable and must_be_array and not expected.admits("object", {})
         self._path = path
         self._writer = writer
         self._expected = expected
@@ -49,6 +59,7 @@ class UntypedValue:
         self._prefix = ""
         self._parts: list[str] = []
         self._size = 0
+        self._elements: list[str] = []
         if expected.only_strings or (is_text and '"' in expected.streaming_starts):
             self._begin_text()
 
@@ -71,6 +82,7 @@ class UntypedValue:
         elif not self._expected.admits("array", []) and not self._expected.admits("object", {}):
             raise NotStrictError
         else:
+            self._mode = "json"
             self._writer.write("[]" if self._expected.admits("array", []) else "{}")
 
     def add(self, text: str) -> None:
@@ -86,9 +98,30 @@ class UntypedValue:
         """Complete the value. Raises `LimitError`, `NotStrictError`."""
         if self._mode == "text":
             self._writer.write('"')
-        elif self._mode == "collect":
-            text = "".join(self._parts)
+        elif self._mode == "collect" and not self.may_repeat:
+            self.flush()
+
+    @property
+    def may_repeat(self) -> bool:
+        """True where the value may be the first element of an array whose tag is repeated: `flush` writes it."""
+        return self._waits and self._mode == "collect"
+
+    def begin_next_element(self) -> None:
+        """Take the collected text as an element; the next one follows."""
+        self._elements.append("".join(self._parts))
+        self._parts.clear()
+
+    def flush(self) -> None:
+        """Write the collected value. Raises `LimitError`, `NotStrictError`."""
+        text = "".join(self._parts)
+        if not self._elements:
             self._writer.write_literal(read_untyped_text(self._expected, text), text, self._path)
+            return
+        elements = [*self._elements, text]
+        if any(element.lstrip(_SPACE).startswith("[") for element in elements):
+            raise AmbiguousValueError  # an element, or all of them
+        strict = (read_untyped_text(self._expected.item(index), each) for index, each in enumerate(elements))
+        self._writer.write(f"[{', '.join(strict)}]")
 
     def _begin_text(self) -> None:
         self._mode = "text"

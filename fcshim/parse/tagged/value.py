@@ -16,11 +16,7 @@ from fcshim.parse.arguments.buffering import LimitError, NotStrictError
 from fcshim.parse.limits import Limits
 from fcshim.parse.tagged.marker_roles import MarkerRole, MarkerRoles
 from fcshim.parse.tagged.markup import CallMarkup
-from fcshim.parse.tagged.untyped import UntypedValue
-
-
-class AmbiguousValueError(NotStrictError):
-    """The value has two readings that differ."""
+from fcshim.parse.tagged.untyped import AmbiguousValueError, UntypedValue
 
 
 class TaggedValue:

@@ -2,14 +2,19 @@
 
 Theory of operation. Without defects everything passes, except that text waits for a required call. From the first
 defect on, text is buffered, since a retry may supersede it; accepted calls still pass. A defective call is buffered if
-the client has nothing of it; if the client has its start, it ends with its error. Of a retry, only calls pass at once.
+the client has nothing of it; if the client has its start, it ends with its error, and can only be continued. Of a
+retry, only calls pass at once.
 
 Rule: text never lies inside a call. `RetryingExchange` decides what to release: all of the buffer, its accepted calls,
-or nothing.
+or nothing. The client sees indexes from 0 without a gap, whichever calls were held back.
 """
 
 import itertools
+import json
+from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -26,9 +31,121 @@ from fcshim.events import (
 )
 from fcshim.parse.defect import Defect
 from fcshim.parse.sink import EXCERPT_SIZE
-from fcshim.pipeline.retry.calls import ReplyCalls
-from fcshim.pipeline.retry.defects import MISSING_CALL, AttemptDefect, ParsedEvent, defect_of_call
-from fcshim.pipeline.retry.prefill import InterruptedCall
+
+ParsedEvent: TypeAlias = tuple[Event, Defect | None]
+"""An event, with the defect that the parser reported of it."""
+
+
+class ReportedDefects:
+    """The defects that the parser reports, until the events that they concern come."""
+
+    def __init__(self) -> None:
+        self._rejected: deque[Defect] = deque()
+        self._invalid: dict[str, Defect] = {}
+
+    def add(self, defect: Defect) -> None:
+        """Take a report."""
+        if defect.kind == "invalid":
+            self._invalid[defect.tool_call_id] = defect
+        else:
+            self._rejected.append(defect)
+
+    def join(self, events: Iterable[Event]) -> list[ParsedEvent]:
+        """Return the events with their defects."""
+        return [(event, self._defect_of(event)) for event in events]
+
+    def _defect_of(self, event: Event) -> Defect | None:
+        match event:
+            case Text(text=""):
+                return self._rejected.popleft()
+            case ToolCallEnd():
+                return self._invalid.pop(event.tool_call_id, None)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDefect:
+    """One defect of an attempt.
+
+    `missing`: no call although one was required. `unoffered`: a call of a tool that is not offered. `unreadable`: text
+    that was meant as a call and does not even tell the tool. `bad`: a call with the error in `message`. `broken`: the
+    same, but the client already has its start.
+    """
+
+    kind: Literal["missing", "unoffered", "unreadable", "bad", "broken"]
+    name: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "missing":
+                return "no call came although one was demanded"
+            case "unoffered":
+                return f"there is no tool {self.name!r:.80}"
+            case "unreadable":
+                return "a call could not be read"
+            case "bad" | "broken":
+                return f"a call of {self.name!r:.80}: {self.message:.200}"
+
+
+MISSING_CALL = AttemptDefect("missing")
+
+
+def defect_of_call(end: ToolCallEnd, violation: Defect | None) -> AttemptDefect | None:
+    """Return the defect of a call; None if it has no error and satisfies its schema."""
+    if end.error is not None:
+        return AttemptDefect("bad", end.tool_call_name, end.error.message)
+    return None if violation is None else AttemptDefect("bad", end.tool_call_name, violation.message)
+
+
+class ReplyCalls:
+    """The calls that the client has; `accepted` are those that ended without error, each a name and arguments."""
+
+    def __init__(self) -> None:
+        self.accepted: list[tuple[str, str]] = []
+        self.indexes_unchanged = True
+        """True as long as every call has the index that its parser gave it."""
+        self._indexes: dict[str, int] = {}
+
+    def renumber(self, events: Iterable[Event]) -> list[Event]:
+        """Return the events with the client's indexes."""
+        return [self._renumber_event(event) for event in events]
+
+    def accept(self, end: ToolCallEnd) -> None:
+        """Record a call that the client may execute."""
+        self.accepted.append((end.tool_call_name, end.tool_call_arguments_complete))
+
+    def repeats(self, end: ToolCallEnd, count: int) -> bool:
+        """Return whether a call equals one of the first `count` accepted ones, which the model must not repeat."""
+        arguments = _canonical(end.tool_call_arguments_complete)
+        return any(end.tool_call_name == name and arguments == _canonical(text) for name, text in self.accepted[:count])
+
+    def _renumber_event(self, event: Event) -> Event:
+        if not isinstance(event, ToolCallStart | ToolCallChunk | ToolCallEnd):
+            return event
+        index = self._indexes.setdefault(event.tool_call_id, len(self._indexes))
+        if index == event.index:
+            return event
+        self.indexes_unchanged = False
+        return msgspec.structs.replace(event, index=index)
+
+
+def _canonical(arguments: str) -> str:
+    """Return a text that is equal for equal JSON values."""
+    try:
+        return json.dumps(json.loads(arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        return arguments
+
+
+@dataclass(frozen=True, slots=True)
+class InterruptedCall:
+    """A call to continue: its failed end; whether the client has its start, and which arguments the client has."""
+
+    end: ToolCallEnd
+    started: bool
+    sent_arguments: str = ""
+
 
 NORMAL_STOPS: frozenset[StopReason] = frozenset({"complete", "tool_use", "stop_sequence"})
 MAX_BUFFERED = 64 * 2**10

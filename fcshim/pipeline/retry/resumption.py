@@ -1,21 +1,150 @@
-"""Continues an interrupted call with the events of another reply.
+"""Continuing an interrupted call: the prefill from which the model goes on, and the events of its reply.
 
-Theory of operation. The model's turn starts with a prefill. A new parser reads the prefill and then the reply; the
-arguments that the client already has are compared and skipped, character by character. If they differ, the
-interrupted call stands as it was.
+Theory of operation. A call that the token limit cut off continues after the model's text, in every dialect. A call with
+a defect continues after the arguments that the client has: in dialects with JSON arguments these are written anew, in
+others the model's own text is repeated up to where the last of them was read. White space at the end of a prefill is
+stripped, since chat templates strip it, too; the model has to write it again. A new parser reads the prefill and then
+the reply; the arguments that the client already has are compared and skipped, character by character. If they differ,
+the interrupted call stands as it was.
 
-Rule: the client's call keeps its id and index, and its chunks add up. Until it ends, no other event passes.
+Rule: no call is continued if the escaper changed the request, since the client's arguments may then differ from the
+model's text. A backend that does not continue a last assistant message gets no prefill. The client's call keeps its id
+and index, and its chunks add up. Until it ends, no other event passes.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from fcshim.events import Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.constrain.call_template import write_partial_calls
+from fcshim.constrain.constraint import Constraint, constraint_for_rest
+from fcshim.constrain.partial_schema import order_by_prefix
+from fcshim.events import JSON, Event, Text, ToolCallChunk, ToolCallEnd, ToolCallStart
+from fcshim.messages import ToolChoice
 from fcshim.parse.defect import Defect
-from fcshim.pipeline.retry.defects import ParsedEvent
-from fcshim.pipeline.retry.prefill import InterruptedCall, TurnPrefill
-from fcshim.pipeline.shim import ShimStream
+from fcshim.pipeline.backends import Backend, Prefill
+from fcshim.pipeline.retry.attempt_filter import InterruptedCall, ParsedEvent
+from fcshim.pipeline.shim import Shim, ShimStream
+
+PREFILL = "prefill"
+"""The constraint key of a request with a prefill and no constraint, to remember whether the upstream refuses that."""
+_PREFILL_FIELDS: dict[Prefill, dict[str, JSON]] = {
+    "plain": {},
+    "continue_final_message": {"continue_final_message": True, "add_generation_prompt": False},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPrefill:
+    """A prefill that ends inside a call: `text`, and the `trailing_space` that was stripped from it.
+
+    `calls_text` is `text` from its first call on; `calls_before` counts the complete calls in it. `repeated_arguments`:
+    the arguments of the interrupted call that the client has, and that the parser reads again in the prefill or after.
+    """
+
+    text: str
+    trailing_space: str
+    calls_text: str
+    calls_before: int
+    repeated_arguments: str
+
+
+def prefill_to_resume(
+    shim: Shim, reply_text: str, accepted: Sequence[tuple[str, str]], interrupted: InterruptedCall
+) -> TurnPrefill | None:
+    """Return the prefill with which the model can continue the call; None if there is none."""
+    if shim.escape.changed:
+        return None
+    end, before = interrupted.end, len(accepted)
+    assert end.error is not None
+    sent = interrupted.sent_arguments
+    positions = _replay(shim, reply_text, before + 1, len(sent))
+    if end.error.kind == "truncated":
+        return _strip_prefill(reply_text, positions.first_call, before, sent)
+    calls = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, sent)])
+    head = write_partial_calls(shim.dialect, [*accepted, (end.tool_call_name, "")])
+    if calls is not None and head is not None:
+        return _strip_prefill(
+            reply_text[: positions.first_call] + calls, positions.first_call, before, calls[len(head) :]
+        )
+    # The parser's events do not tell where in the text an invalid value began; they do if a member is missing at "}".
+    if end.error.kind == "invalid" and not end.error.raw.startswith("}"):
+        return None
+    return _strip_prefill(reply_text[: positions.resume_at], positions.first_call, before, sent)
+
+
+def constraint_for_remainder(
+    shim: Shim, prefill: TurnPrefill, interrupted: InterruptedCall, backend: Backend
+) -> Constraint | None:
+    """Return the constraint under which the remainder completes a valid call; None if the backend accepts none."""
+    if backend.form is None:
+        return None
+    name, arguments = interrupted.end.tool_call_name, interrupted.end.tool_call_arguments_complete
+    tools = [
+        msgspec.structs.replace(tool, parameters=order_by_prefix(tool.parameters, arguments))
+        if tool.name == name
+        else tool
+        for tool in shim.tools
+    ]
+    choice = ToolChoice("required", shim.request.tool_choice.names)
+    # Without the token limit: if the remainder is cut off, the call keeps its error, so nothing is shortened to fit.
+    request = msgspec.structs.replace(shim.request, tool_choice=choice, max_tokens=None)
+    return constraint_for_rest(backend.form, shim.dialect, tools, request, prefill.calls_text, prefill.trailing_space)
+
+
+def prefill_fields(backend: Backend) -> dict[str, JSON]:
+    """Return the request fields that make the backend continue the last message."""
+    return {} if backend.prefill is None else _PREFILL_FIELDS[backend.prefill]
+
+
+def _strip_prefill(text: str, first_call: int, calls_before: int, repeated_arguments: str) -> TurnPrefill | None:
+    stripped = text.rstrip()
+    trailing_space = text[len(stripped) :]
+    if not stripped:
+        return None
+    return TurnPrefill(stripped, trailing_space, stripped[first_call:], calls_before, repeated_arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplayPositions:
+    """Positions in the reply's text: the start of its first call, and the end of what the client has of the last."""
+
+    first_call: int
+    resume_at: int
+
+
+def _replay(shim: Shim, reply_text: str, number: int, sent_size: int) -> _ReplayPositions:
+    """Parse the reply's text again, character by character (1 us each), up to the position that the client has.
+
+    `number` counts the interrupted call from 1; the client has `sent_size` characters of its arguments.
+    """
+    stream = shim.stream(arguments="stream")
+    started = 0
+    first_call, resume_at = 0, len(reply_text)
+    for at, character in enumerate(reply_text, 1):
+        resume_before = resume_at if started >= number else at - 1
+        for event in stream.feed(Text(character)):
+            match event:
+                case ToolCallStart():
+                    started += 1
+                    resume_at = at
+                    first_call = first_call if started > 1 else _call_start(shim, reply_text, at)
+                case ToolCallChunk() if started == number:
+                    sent_size -= len(event.tool_call_arguments_chunk)
+                    if sent_size < 0:  # the client does not have all that this character completed
+                        return _ReplayPositions(first_call, resume_before)
+                    resume_at = at
+                case ToolCallEnd() if started == number:
+                    return _ReplayPositions(first_call, resume_before)
+        if started == number and sent_size <= 0:
+            break
+    return _ReplayPositions(first_call if started else _call_start(shim, reply_text, len(reply_text)), resume_at)
+
+
+def _call_start(shim: Shim, reply_text: str, name_end: int) -> int:
+    """Return the position of the last start marker before `name_end`; 0 if there is none, or the dialect has none."""
+    return max(reply_text.rfind(shim.dialect.open, 0, name_end), 0) if shim.dialect.open else 0
 
 
 class PrefilledStream:
@@ -49,7 +178,8 @@ class PrefilledStream:
         """Take the upstream's next event; return the client's events."""
         if isinstance(event, Text):
             return self.feed_text(event.text)
-        events = self._feed_undecided()
+        # A call that the upstream has parsed itself does not continue the prefill, which is the beginning of a call.
+        events = self._feed_undecided(begins_call=isinstance(event, ToolCallStart))
         return events if self._discarding else events + self._after_prefill(self._stream.feed(event))
 
     def feed_text(self, text: str) -> list[Event]:
@@ -70,10 +200,10 @@ class PrefilledStream:
             return self._stream.close("error")  # not a complete reply: the first attempt's end stands
         return events + self._after_prefill(self._stream.close())
 
-    def _feed_undecided(self) -> list[Event]:
+    def _feed_undecided(self, *, begins_call: bool = False) -> list[Event]:
         """Decide whether the reply continues the prefill, and parse the text that was held back for that."""
         text, self._undecided = self._undecided, ""
-        is_new_turn = bool(self._start_marker) and text.lstrip().startswith(self._start_marker)
+        is_new_turn = bool(self._start_marker) and (begins_call or text.lstrip().startswith(self._start_marker))
         self._start_marker = ""
         if is_new_turn:
             self._prefill_events = []
@@ -97,8 +227,6 @@ class CallResumption:
     def __init__(self, interrupted: InterruptedCall, prefill: TurnPrefill) -> None:
         self.ended = False
         self.failed = False
-        self.accepted = False
-        """Whether the call ended without error."""
         self.started = interrupted.started
         """Whether the client has the start of the call."""
         self._end = interrupted.end
@@ -122,13 +250,6 @@ class CallResumption:
         )
         end = msgspec.structs.replace(self._end, tool_call_arguments_complete="".join(self._arguments))
         return [end, *buffered[at + 1 :]]
-
-    def accepted_after(self, buffered: list[Event]) -> list[Event]:
-        """Return the accepted calls among the events that were buffered after the interrupted call."""
-        ends = [event for event in buffered if isinstance(event, ToolCallEnd) and not self._is_this_call(event)]
-        accepted = {end.tool_call_id for end in ends if end.error is None}
-        calls = (ToolCallStart, ToolCallChunk, ToolCallEnd)
-        return [event for event in buffered if isinstance(event, calls) and event.tool_call_id in accepted]
 
     def _feed_event(self, event: Event, defect: Defect | None) -> list[ParsedEvent]:
         if isinstance(event, ToolCallStart):
@@ -166,7 +287,7 @@ class CallResumption:
         if self._repeated_size < len(self._repeated_arguments) or (event.error is not None and not self._sent_events):
             self.failed = True
             return []
-        self.ended, self.accepted = True, event.error is None
+        self.ended = True
         identity = {"tool_call_id": self._end.tool_call_id, "index": self._end.index}
         arguments = "".join(self._arguments) + ("" if violation is None else violation.unsent)
         return [(msgspec.structs.replace(event, **identity, tool_call_arguments_complete=arguments), violation)]

@@ -9,27 +9,19 @@ calls again. When no retry is left, the client gets the best of the attempts: at
 Rule: no I/O. A failing retry is never reported; the first attempt's result stands.
 """
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fcshim.codecs.base import UpstreamCodec, UpstreamRequest
 from fcshim.constrain.constraint import Constraint
 from fcshim.errors import FcshimError
-from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage
+from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, Usage, total_usage
 from fcshim.messages import Message
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.pipeline.backends import OFF, Backend
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
-from fcshim.pipeline.retry.attempt_filter import NORMAL_STOPS, AttemptFilter
-from fcshim.pipeline.retry.calls import ReplyCalls
-from fcshim.pipeline.retry.defects import AttemptDefect, ParsedEvent
-from fcshim.pipeline.retry.outcome import NO_LATER_CALLS, LaterCalls, best_outcome
-from fcshim.pipeline.retry.prefill import (
-    InterruptedCall,
-    constraint_for_remainder,
-    prefill_to_resume,
-)
-from fcshim.pipeline.retry.resumption import CallResumption
-from fcshim.pipeline.retry.retry_request import (
+from fcshim.pipeline.retry.attempt import (
     Attempt,
     constraint_for_retry,
     first_attempt,
@@ -37,8 +29,20 @@ from fcshim.pipeline.retry.retry_request import (
     later_attempt,
     retry_messages,
 )
+from fcshim.pipeline.retry.attempt_filter import (
+    NORMAL_STOPS,
+    AttemptDefect,
+    AttemptFilter,
+    InterruptedCall,
+    ParsedEvent,
+    ReplyCalls,
+)
+from fcshim.pipeline.retry.resumption import (
+    CallResumption,
+    constraint_for_remainder,
+    prefill_to_resume,
+)
 from fcshim.pipeline.shim import Shim
-from fcshim.reply import total_usage
 
 DEFAULT_MAX_RETRIES = 1
 """A model that fails twice mostly keeps failing, and every retry takes the time of a reply."""
@@ -57,7 +61,6 @@ class RetryingExchange:
     __slots__ = (
         *(
             "_attempt",
-            "_later_calls",
             "_calls",
             "_exchange",
             "_failed_attempt",
@@ -90,7 +93,6 @@ class RetryingExchange:
         self._reply_ended = False
         self._filters: list[AttemptFilter] = []
         self._resumption: CallResumption | None = None
-        self._later_calls = NO_LATER_CALLS
 
     @property
     def upstream_request(self) -> UpstreamRequest:
@@ -251,14 +253,12 @@ class RetryingExchange:
     def _feed_resumption(self, events: list[ParsedEvent], resumption: CallResumption) -> list[Event]:
         """Filter the events that continue a call. If its start was buffered, so was the text that awaited a call."""
         *_, interrupted_filter, attempt_filter = self._filters
-        was_started, accepted_count = resumption.started, len(self._calls.accepted)
+        was_started = resumption.started
         new_events = resumption.feed(events)
         text = interrupted_filter.buffered_before_call() if resumption.started and not was_started else []
         passed = [*text, *attempt_filter.feed(new_events)]
-        if resumption.ended:  # of what the interrupted attempt still buffers, only the accepted calls are kept
+        if resumption.ended:  # the model repeats what came after the call, so the rest of the buffer is dropped
             self._resumption = None
-            later_events = resumption.accepted_after(interrupted_filter.drain())
-            self._later_calls = LaterCalls(later_events, accepted_count + resumption.accepted)
             attempt_filter.stop = interrupted_filter.stop
             del self._filters[:-1]
         return passed
@@ -327,8 +327,6 @@ class RetryingExchange:
         """
         self._reply_ended = True
         events, stop_reason = self._best_events(stop)
-        if self._shim.request.parallel_tool_calls:
-            events += self._later_calls.unless_replaced(self._calls)
         if stop_reason in NORMAL_STOPS and self._calls.accepted:
             stop_reason = "tool_use"
         usage = total_usage(self._usages)
@@ -360,3 +358,35 @@ def shim_exchange(
     if max_retries and shim.tools and shim.request.n <= 1:
         return RetryingExchange(shim, upstream=upstream, max_retries=max_retries, buffered=buffered)
     return Exchange(shim.request, upstream=upstream, transform=shim)
+
+
+_PARAGRAPH_BREAK = "\n\n"
+
+
+def best_outcome(
+    filters: Sequence[AttemptFilter], calls: ReplyCalls, stop: Stop | None, last_text: str
+) -> tuple[list[Event], StopReason]:
+    """Return the events that the client lacks of all attempts, and the stop reason of the reply.
+
+    `stop` is that of the last attempt, None if it failed; `last_text` is the last text that the client got.
+    """
+    *earlier, last = filters
+    if not earlier:
+        return last.release(), last.stop.stop_reason
+    failed = stop is None or last.overflowed or last.defects or stop.stop_reason not in NORMAL_STOPS
+    if failed:
+        best = last if last.accepted_count else filters[0]
+        released = [each.release() if each is best else each.release_accepted() for each in filters]
+        return list(itertools.chain(*released)), best.stop.stop_reason
+    accepted = [event for each in earlier for event in each.release_accepted()]
+    if calls.accepted:
+        return accepted + last.release_accepted(), "tool_use"
+    return _separate(last.release(), last_text), last.stop.stop_reason
+
+
+def _separate(events: list[Event], last_text: str) -> list[Event]:
+    """Put an empty line between the text that the client has and that of a retry."""
+    first_text = next((event.text for event in events if isinstance(event, Text)), "")
+    if not last_text or last_text[-1].isspace() or first_text[:1].isspace():
+        return events
+    return [Text(_PARAGRAPH_BREAK), *events]

@@ -1,4 +1,4 @@
-"""The client's stream for every event, and law 9."""
+"""The reply to the client, streamed for every event (and law 9), and whole."""
 
 import json
 
@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from fcshim.codecs.anthropic import ANTHROPIC, Anthropic
 from fcshim.codecs.anthropic.options import AnthropicClientOptions
 from fcshim.codecs.base import ReplyIdentity
+from fcshim.errors import UpstreamError
 from fcshim.events import Error, Reasoning, Stop, Text, ToolCallChunk, Usage
 from fcshim.messages import Request, UserMessage
+from fcshim.reply import fold
 from tests.codecs.helpers import cut, decode_body, merge_events
 from tests.codecs.openai_chat.test_encoder import bad, call, replies
 
@@ -218,3 +220,63 @@ def test_argument_fragments_are_forwarded_one_by_one(events):
     deltas = [event["delta"] for event in stream(*events) if event["type"] == "content_block_delta"]
 
     assert sent == [delta["partial_json"] for delta in deltas if delta["type"] == "input_json_delta"]
+
+
+def whole_reply(*events, **fields):
+    return json.loads(ANTHROPIC.encode_reply(request(**fields), IDENTITY, [fold(events)]))
+
+
+def test_a_message_with_every_kind_of_block():
+    message = whole_reply(
+        Reasoning("hm"),
+        Reasoning("", "sig"),
+        Text("Let me see."),
+        *call('{"a":1.0}'),
+        *call("{}", index=1),
+        Usage(7, 5, 3),
+        Stop("tool_use"),
+    )
+
+    assert [
+        {"type": "thinking", "thinking": "hm", "signature": "sig"},
+        {"type": "text", "text": "Let me see."},
+        {"type": "tool_use", "id": "call_0", "name": "f", "input": {"a": 1.0}},
+        {"type": "tool_use", "id": "call_1", "name": "f", "input": {}},
+    ] == message["content"]
+    assert ("msg_1", "message", "assistant", "the model", "tool_use", None) == tuple(
+        message[name] for name in ("id", "type", "role", "model", "stop_reason", "stop_sequence")
+    )
+    assert (4, 5, 3) == tuple(
+        message["usage"][name] for name in ("input_tokens", "output_tokens", "cache_read_input_tokens")
+    )
+
+
+def test_thinking_is_dropped_unless_the_client_requested_it():
+    message = whole_reply(Reasoning("hm"), Text("a"), Stop("complete"), thinking=False)
+
+    assert [{"type": "text", "text": "a"}] == message["content"]
+
+
+def test_redacted_reasoning_is_a_redacted_block():
+    message = whole_reply(Reasoning("", "redacted_thinking:Emwk"), Stop("complete"))
+
+    assert [{"type": "redacted_thinking", "data": "Emwk"}] == message["content"]
+
+
+def test_a_failed_call_is_dropped_next_to_a_valid_one():
+    message = whole_reply(*bad("malformed", ['{"a"']), *call(index=1), Stop("tool_use"))
+
+    assert ["call_1"] == [block["id"] for block in message["content"]]
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("truncated", "max_tokens"), ("malformed", "end_turn")])
+def test_a_failed_call_alone_leaves_its_excerpt_as_text(kind, reason):
+    message = whole_reply(*bad(kind, ['{"a"']), Stop("complete"))
+
+    assert [{"type": "text", "text": "raw"}] == message["content"]
+    assert reason == message["stop_reason"]
+
+
+def test_a_reply_with_an_error_raises():
+    with pytest.raises(UpstreamError, match="lost"):
+        whole_reply(Text("a"), Error("upstream_error", "lost"))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcshim.codecs.limits import DecoderLimits
+from fcshim.codecs.fields import DecoderLimits
+from fcshim.codecs.framing import write_data
 from fcshim.codecs.llama_completion import LlamaCompletion
-from fcshim.codecs.sse import write_data
 from fcshim.events import Error, Stop, Text, Usage
 from tests.codecs.helpers import cut_variants, merge_events, to_vector
 

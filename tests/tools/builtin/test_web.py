@@ -10,8 +10,8 @@ import pytest
 from fcshim.errors import ConfigError, ToolError
 from fcshim.tools.builtin import SearchService, Web
 from fcshim.tools.builtin.addresses import is_public
-from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
+from fcshim.tools.builtin.web import html_to_markdown
 from tests.tools.builtin.tool_calls import error_text, result_text
 
 PARAGRAPH = "A long paragraph about something that somebody may want to know, with commas, and more. " * 3

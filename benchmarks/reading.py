@@ -1,0 +1,131 @@
+"""What is read of replies with mistakes: every mutation of `tests/reading`, in every dialect.
+
+Rule: a wrong call (delivered without an error, and not what was meant) misses the bar in every row.
+
+Run `python -m benchmarks.reading`; it takes some minutes. Peers that are
+installed (see `tests/conformance/readers.py`) read the mutants of the dialect hermes.
+"""
+
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.report import Report, arguments
+from fcshim.messages import Tool
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialects import DIALECTS, HERMES
+from tests.conformance.readers import installed
+from tests.conformance.suite import ConformanceCase, ReaderResult
+from tests.reading.mutations import MUTATIONS, Mutant
+from tests.reading.seeds import make_seed
+from tests.reading.verdict import Delivered, Verdict, cuts, judge, read
+
+SEEDS, QUICK_SEEDS, PEER_SEEDS = 200, 5, 200
+VERDICTS: tuple[Verdict, ...] = ("exact", "error", "lost", "wrong")
+EVERY_SPLIT_SHARE = 0.02
+"""The share of mutants that is read with every split into two pieces, beside the three cuts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A mutant, the tools that are offered, and the selected dialect."""
+
+    tools: Sequence[Tool]
+    dialect: Dialect
+    mutant: Mutant
+
+
+def main() -> int:
+    """Measure, report and return the exit status: 1 if a bar was missed."""
+    options = arguments("Count what is read of replies with mistakes.").parse_args()
+    report = Report("reading")
+    seeds = QUICK_SEEDS if options.quick else SEEDS
+    rows = {mutation: _count(mutation, seeds) for mutation in MUTATIONS}
+    report.table(
+        f"mutants of {seeds} seeds in {len(DIALECTS)} dialects",
+        ["mutation", "mutants", *VERDICTS, "differ by split"],
+        [_row(mutation, *counts) for mutation, counts in rows.items()],
+    )
+    peers = {mutation: _count_peers(mutation, min(seeds, PEER_SEEDS)) for mutation in MUTATIONS}
+    names = list(next(iter(peers.values())))
+    report.table(
+        "mutants in the dialect hermes: exact, and in parentheses wrong, per cent",
+        ["mutation", *names],
+        [[mutation, *(_shares(counts[name]) for name in names)] for mutation, counts in peers.items() if counts],
+    )
+    for mutation, (verdicts, differing) in rows.items():
+        report.bar(f"{mutation}: wrong calls", verdicts["wrong"], 0)
+        report.bar(f"{mutation}: mutants whose calls depend on the split", differing, 0)
+    return report.finish(options.json)
+
+
+def _row(mutation: str, verdicts: Counter[Verdict], differing: int) -> list[str | int | float]:
+    total = max(1, verdicts.total())
+    shares = [f"{100 * verdicts[verdict] / total:.1f} %" for verdict in VERDICTS[:-1]]
+    return [mutation, verdicts.total(), *shares, verdicts["wrong"], differing]
+
+
+def _count(mutation: str, seeds: int) -> tuple[Counter[Verdict], int]:
+    """Return the verdicts on a mutation, and for how many mutants the calls depend on the split."""
+    verdicts, differing = Counter[Verdict](), 0
+    for sample, rng in _samples(mutation, seeds, DIALECTS.values()):
+        text = sample.mutant.text
+        results = [read(sample.tools, sample.dialect, sample.mutant, pieces) for pieces in cuts(text, rng)]
+        if rng.random() < EVERY_SPLIT_SHARE:
+            results += [
+                read(sample.tools, sample.dialect, sample.mutant, [text[:at], text[at:]]) for at in range(len(text))
+            ]
+        differing += any(result != results[0] for result in results)
+        verdicts[_worst([judge(result, sample.mutant.calls) for result in results])] += 1
+    return verdicts, differing
+
+
+def _samples(
+    mutation: str, seeds: int, dialects: Sequence[Dialect] | Iterator[Dialect]
+) -> Iterator[tuple[Sample, random.Random]]:
+    rows = list(dialects)
+    for number in range(seeds):
+        for dialect in rows:
+            rng = random.Random(f"{number} {mutation} {dialect.name}")
+            seed = make_seed(rng)
+            mutant = MUTATIONS[mutation](seed, dialect, rng)
+            if mutant is not None:
+                yield Sample(seed.tools, dialect, mutant), rng
+
+
+def _worst(verdicts: Sequence[Verdict]) -> Verdict:
+    return max(verdicts, key=VERDICTS.index)
+
+
+def _count_peers(mutation: str, seeds: int) -> dict[str, Counter[Verdict]]:
+    samples = [sample for sample, _ in _samples(mutation, seeds, [HERMES])]
+    cases = [_case(sample) for sample in samples]
+    return {
+        name: Counter(map(_judge_peer, samples, read_all(cases))) for name, read_all in installed().items() if cases
+    }
+
+
+def _case(sample: Sample) -> ConformanceCase:
+    tools = [{"type": "function", "function": json.loads(json.dumps(_as_dict(tool)))} for tool in sample.tools]
+    return ConformanceCase("", "shims", sample.mutant.text, [], stop_reason=sample.mutant.stop_reason, tools=tools)
+
+
+def _as_dict(tool: Tool) -> dict[str, object]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+
+
+def _judge_peer(sample: Sample, result: ReaderResult) -> Verdict:
+    calls = [(call["name"], call["arguments"]) for call in result.calls]
+    return judge(Delivered(calls, failed=False), sample.mutant.calls)
+
+
+def _shares(verdicts: Counter[Verdict]) -> str:
+    total = max(1, verdicts.total())
+    return f"{100 * verdicts['exact'] / total:.0f} ({100 * verdicts['wrong'] / total:.0f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

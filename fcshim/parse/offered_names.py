@@ -1,0 +1,64 @@
+"""Which offered tool a name means that a model wrote.
+
+Rule: the exact name comes first. Otherwise the tool with the same letters and digits is meant, also after a namespace.
+If two tools could be meant, none is: a lost call is asked for again, a wrong one runs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+_MAX_NAME = 256
+"""Characters of a name that are compared: the names of tools have at most 128."""
+_MAX_NAMESPACES = 4
+_AROUND = " \t\r\n\"'`*"
+"""White space, quotes and Markdown around a name."""
+_SEPARATORS = re.compile(r"[\s\-_./:\u2010-\u2015\uff0d\uff3f]+")
+"""What stands between the words of a name. Everything else distinguishes tools, such as the vowel signs of Hindi."""
+_NAMESPACE = re.compile(
+    r"(?:functions?|tools?|default_api|api)(?:\.|::?|/)"  # words that name no tool and no server
+    r"|\w{1,64}::"
+    r"|mcp__\w{1,64}?__"  # an MCP server, as Claude Code names its tools
+)
+"""Prefixes of a name. `web.search` has none: it may be another tool than the `search` that is offered."""
+
+
+class OfferedNames:
+    """The names of the offered tools, compiled once."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
+        self._by_letters: dict[str, str | None] = {}
+        """The tool with these letters and digits; None if several have them."""
+        for name in self._names:
+            letters = _letters(name)
+            self._by_letters[letters] = None if letters in self._by_letters else name
+        self._by_letters.pop("", None)
+
+    def find(self, name: str) -> str | None:
+        """Return the one tool that `name` can mean, or None."""
+        if name in self._names:
+            return name
+        bare = name[: _MAX_NAME + 1].strip(_AROUND).removesuffix("()")
+        if len(bare) > _MAX_NAME:
+            return None
+        found = {self._same_letters(reading) for reading in _without_namespaces(bare)} - {None}
+        return found.pop() if len(found) == 1 else None
+
+    def _same_letters(self, name: str) -> str | None:
+        return name if name in self._names else self._by_letters.get(_letters(name))
+
+
+def _letters(name: str) -> str:
+    return _SEPARATORS.sub("", name).casefold()
+
+
+def _without_namespaces(name: str) -> Iterator[str]:
+    """Yield the name, then the name without its first namespace, and so on."""
+    yield name
+    pos = 0
+    for _ in range(_MAX_NAMESPACES):
+        found = _NAMESPACE.match(name, pos)
+        if found is None:
+            return
+        pos = found.end()
+        yield name[pos:]

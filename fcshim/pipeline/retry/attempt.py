@@ -1,0 +1,217 @@
+"""One attempt: its request, and the transform of its reply.
+
+Rule: a retry's request has the model's reply and a turn that names its defects, or a prefill; the earlier messages are
+repeated byte for byte, so that the upstream's prefix cache hits. The model's text is kept for that, with a limit; an
+attempt whose text does not fit is not retried.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fcshim.codecs.base import UpstreamCodec
+from fcshim.constrain.call_template import call_template_of
+from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, has_client_constraint
+from fcshim.messages import AssistantMessage, Message, Request, TextPart, ToolChoice, UserMessage, without_format
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.sink import ArgumentsMode
+from fcshim.pipeline.backends import OFF, Backend
+from fcshim.pipeline.retry.attempt_filter import AttemptDefect, ReplyCalls, ReportedDefects
+from fcshim.pipeline.retry.resumption import PREFILL, PrefilledStream, prefill_fields
+from fcshim.pipeline.shim import Shim, ShimStream
+from fcshim.pipeline.transform import TransformStream
+from fcshim.prompt.correction import write_correction
+
+MAX_CHARACTERS = 64 * 2**10
+"""Characters of one attempt: to repeat a longer text in the prompt of a retry costs more than the retry is worth."""
+
+
+class Transcript:
+    """The text of one attempt, in a `StringIO`: a list of small strings takes ten times the memory."""
+
+    __slots__ = ("_remaining", "_text")
+
+    def __init__(self) -> None:
+        self._remaining = MAX_CHARACTERS
+        self._text = io.StringIO()
+
+    def append(self, text: str) -> None:
+        """Append a text; once the limit is exceeded, drop it."""
+        self._remaining -= len(text)
+        if self._remaining >= 0:
+            self._text.write(text)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the text was kept."""
+        return self._remaining >= 0
+
+    @property
+    def text(self) -> str:
+        """The text that was kept."""
+        return self._text.getvalue()
+
+
+def prefill_for_required_call(shim: Shim) -> str:
+    """Return the start of a call if one is required, no constraint enforces it, and the backend continues prefills.
+
+    Empty otherwise: the model starts by itself, and a retry follows if it does not call.
+    """
+    not_needed = (
+        shim.request.tool_choice.mode != "required" or shim.constraint_key or has_client_constraint(shim.request)
+    )
+    # If the prompt ends inside reasoning, the model would take the prefill for a part of its reasoning.
+    if not_needed or shim.backend.prefill is None or not shim.tools or shim.options.in_reasoning:
+        return ""
+    template = call_template_of(shim.dialect)
+    if template is None:
+        return shim.dialect.open.rstrip()
+    name = template.name_to_arguments(0, shim.tools[0].name) if len(shim.tools) == 1 else ""
+    return (template.before_name(0) + name).rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The transform of one attempt: its request, and how its reply is parsed."""
+
+    shim: Shim
+    prepared: Request
+    """The request for the upstream."""
+    constraint_key: str
+    codec: UpstreamCodec | None
+    dialect: Dialect
+    arguments: ArgumentsMode
+    schema_enforced: bool
+    prefill: str = ""
+    """Text that the model continues."""
+    admits_new_turn: bool = False
+    """Whether a reply that starts a new turn instead of continuing the prefill is read, rather than discarded."""
+    transcript: Transcript = field(default_factory=Transcript)
+    """The model's text, for the next retry."""
+    defects: ReportedDefects = field(default_factory=ReportedDefects)
+    """The defects that the parser reports."""
+
+    def stream(self) -> TransformStream:
+        """Make the event transform."""
+        stream = self._new_stream()
+        if not self.prefill:
+            return stream
+        return PrefilledStream(
+            stream,
+            stream.feed_text(self.prefill),
+            start_marker=self.shim.dialect.open.strip(),
+            new_stream=self._new_stream if self.admits_new_turn else None,
+        )
+
+    def _new_stream(self) -> ShimStream:
+        return self.shim.stream(
+            dialect=self.dialect,
+            arguments=self.arguments,
+            schema_enforced=self.schema_enforced,
+            on_text=self.transcript.append,
+            on_defect=self.defects.add,
+        )
+
+
+def first_attempt(shim: Shim, arguments: ArgumentsMode) -> Attempt:
+    """Return the first attempt, with a prefill if a required call is not enforced otherwise."""
+    prefill = prefill_for_required_call(shim)
+    return Attempt(
+        shim,
+        _with_prefill(shim.prepared, prefill, shim.backend),
+        shim.constraint_key or (PREFILL if prefill else ""),
+        shim.codec,
+        shim.dialect,
+        arguments,
+        shim.schema_enforced,
+        prefill,
+        admits_new_turn=True,
+    )
+
+
+def later_attempt(
+    shim: Shim,
+    arguments: ArgumentsMode,
+    messages: tuple[Message, ...],
+    constraint: Constraint | None,
+    *,
+    prefill: str = "",
+    backend: Backend = OFF,
+) -> Attempt:
+    """Return a retry with these messages; with a `prefill`, `backend` makes the model continue it.
+
+    A reply that starts a new turn does not continue the call. It is discarded, so the first attempt stands.
+    """
+    # The client's response format would forbid a call.
+    request = without_format(msgspec.structs.replace(shim.unconstrained, messages=messages))
+    return Attempt(
+        shim,
+        _with_prefill(request if constraint is None else apply_constraint(request, constraint), prefill, backend),
+        "" if constraint is None else constraint.key,
+        None,
+        shim.dialect if constraint is None else constraint.dialect,
+        arguments,
+        constraint is not None and constraint.covers_all_calls,
+        prefill,
+    )
+
+
+def constraint_for_retry(shim: Shim, defects: Sequence[AttemptDefect], backend: Backend = OFF) -> Constraint | None:
+    """Return the constraint of a retry: required calls, or as for the first attempt if a call is optional."""
+    if backend.form is None:
+        return None
+    # Without the token limit: if a retry is cut off, the first attempt stands, so calls are not shortened to fit.
+    request = msgspec.structs.replace(shim.request, max_tokens=None)
+    if not is_call_optional(shim, defects):
+        request = msgspec.structs.replace(request, tool_choice=ToolChoice("required", request.tool_choice.names))
+    return constraint_for(backend.form, shim.dialect, shim.tools, request, in_reasoning=shim.options.in_reasoning)
+
+
+def is_call_optional(shim: Shim, defects: Sequence[AttemptDefect]) -> bool:
+    """Return whether a retry may do without a call: after a call of an unknown tool, perhaps no offered tool fits."""
+    call_required = shim.request.tool_choice.mode == "required"
+    return not call_required and all(defect.kind == "unoffered" for defect in defects)
+
+
+def retry_messages(
+    shim: Shim,
+    messages: tuple[Message, ...],
+    reply_text: str,
+    defects: Sequence[AttemptDefect],
+    calls: ReplyCalls,
+    dialect: Dialect,
+) -> tuple[Message, ...]:
+    """Return `messages` with the model's reply and a user turn that names its defects."""
+    needs_names = any(defect.kind in {"unoffered", "missing"} for defect in defects)
+    correction = write_correction(
+        dialect,
+        [{"kind": defect.kind, "name": defect.name, "message": defect.message} for defect in defects],
+        shim.escape,
+        names=[tool.name for tool in shim.tools] if needs_names else (),
+        accepted_calls=calls.accepted,
+        optional=is_call_optional(shim, defects),
+    )
+    if reply_text.strip():
+        # The reasoning tag at the end of the prompt is a part of the model's turn.
+        messages = _with_turn(messages, AssistantMessage((TextPart(shim.options.in_reasoning + reply_text),)), "")
+    return _with_turn(messages, UserMessage((TextPart(correction),)), "\n\n")
+
+
+def _with_prefill(request: Request, prefill: str, backend: Backend) -> Request:
+    if not prefill:
+        return request
+    messages = _with_turn(request.messages, AssistantMessage((TextPart(prefill),)), "")
+    return msgspec.structs.replace(request, messages=messages, extra={**request.extra, **prefill_fields(backend)})
+
+
+def _with_turn(
+    messages: tuple[Message, ...], turn: AssistantMessage | UserMessage, separator: str
+) -> tuple[Message, ...]:
+    """Append a turn, or extend a last turn of the same role, since many templates require alternating roles."""
+    last = messages[-1] if messages else None
+    if last is None or type(last) is not type(turn):
+        return (*messages, turn)
+    gap = (TextPart(separator),) if separator else ()
+    return (*messages[:-1], msgspec.structs.replace(last, content=(*last.content, *gap, *turn.content)))

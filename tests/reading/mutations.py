@@ -1,0 +1,262 @@
+"""Mistakes that models make in a reply with calls, in every dialect, with what was meant.
+
+Rule: a mutation returns None where it does not apply to the dialect, or where the mistake cannot be seen (the mutant is
+valid as it stands, and says something else).
+"""
+
+import ast
+import html
+import json
+import random
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fcshim.events import StopReason
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.dialects import DIALECTS
+from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.union_body import UnionBody
+from fcshim.prompt.notation import python_arguments, python_literal
+from fcshim.prompt.render import render_calls
+from tests.reading.seeds import Call, Seed
+from tests.reading.styles import JSON_STYLES, PYTHON_STYLES
+
+JSON = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A reply with a mistake, and the calls that it means."""
+
+    text: str
+    calls: list[Call]
+    stop_reason: StopReason = "complete"
+
+
+Mutation = Callable[[Seed, Dialect, random.Random], Mutant | None]
+
+
+def render(dialect: Dialect, calls: list[Call]) -> str:
+    """Write the calls without a mistake."""
+    return render_calls(dialect, [(name, _json(arguments)) for name, arguments in calls])
+
+
+def unchanged(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant:
+    """Make no mistake."""
+    return Mutant(render(dialect, seed.calls), seed.calls)
+
+
+def _json(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _styled(kind: str) -> Mutation:
+    """Write the arguments in another style."""
+
+    def mutate(seed: Seed, dialect: Dialect, _rng: random.Random) -> Mutant | None:
+        text = render(dialect, seed.calls)
+        mutated = text
+        for _, arguments in seed.calls:
+            replaced = _replace_arguments(mutated, arguments, kind)
+            if replaced is None:
+                return None
+            mutated = replaced
+        return Mutant(mutated, seed.calls) if mutated != text else None
+
+    return mutate
+
+
+def _replace_arguments(text: str, arguments: dict[str, JSON], kind: str) -> str | None:
+    """Replace arguments by those in another style; None if the result is valid and says something else."""
+    plain = _json(arguments)
+    if arguments and plain in text:
+        style = JSON_STYLES[kind]
+        styled = style.write(arguments)
+        return None if _is_other(styled, arguments, _load_json) else text.replace(plain, styled, 1)
+    plain = python_arguments(_json(arguments))
+    if arguments and f"({plain})" in text and kind in PYTHON_STYLES:
+        styled = f"({PYTHON_STYLES[kind].keywords(arguments)})"
+        return None if _is_other(styled, arguments, _load_python) else text.replace(f"({plain})", styled, 1)
+    if kind == "Python literals":
+        return _replace_containers(text, arguments)
+    return None
+
+
+def _replace_containers(text: str, arguments: dict[str, JSON]) -> str:
+    """Write the containers among tagged arguments as Python literals."""
+    for value in arguments.values():
+        if isinstance(value, (dict, list)) and f">{_json(value)}<" in text:
+            text = text.replace(f">{_json(value)}<", f">{python_literal(value)}<", 1)
+    return text
+
+
+def _is_other(styled: str, arguments: dict[str, JSON], load: Callable[[str], JSON]) -> bool:
+    try:
+        return bool(load(styled) != arguments)
+    except (ValueError, SyntaxError, MemoryError):
+        return False
+
+
+def _load_json(text: str) -> JSON:
+    return json.loads(text)
+
+
+def _load_python(text: str) -> JSON:
+    call = ast.parse(f"f{text}", mode="eval").body
+    assert isinstance(call, ast.Call)
+    return {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+
+
+def _on_text(change: Callable[[str, Seed, Dialect, random.Random], str | None]) -> Mutation:
+    """Change the text of the whole reply; the calls stay."""
+
+    def mutate(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+        text = render(dialect, seed.calls)
+        changed = change(text, seed, dialect, rng)
+        return None if changed is None or changed == text else Mutant(changed, seed.calls)
+
+    return mutate
+
+
+def _drop_end_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
+    end = dialect.section_close or dialect.close
+    return text.replace(end, "") if end and "\n" not in end and not dialect.fenced else None
+
+
+def _drop_brackets(text: str, seed: Seed, _dialect: Dialect, _rng: random.Random) -> str | None:
+    arguments = _json(seed.calls[-1][1])
+    return text.replace(arguments, arguments[:-1], 1) if arguments in text and len(arguments) > 2 else None
+
+
+def _drop_start_marker(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
+    start = dialect.section_open or dialect.open
+    return text.replace(start, "", 1).lstrip("\n") if start and not dialect.fenced else None
+
+
+def _double_start_marker(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    start = dialect.section_open or dialect.open
+    return text.replace(start, start + rng.choice(("", "\n")) + start, 1) if start and not dialect.fenced else None
+
+
+def _double_end_marker(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    end = dialect.section_close or dialect.close
+    return text + rng.choice(("", "\n")) + end if end and not dialect.fenced and text.endswith(end) else None
+
+
+_TRANSLATED_KEYS = (
+    ("nombre", "argumentos"),
+    ("tool_name", "kwargs"),
+    ("function_name", "params"),
+    ("nom", "arguments"),
+)
+
+
+def _translate_keys(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    if isinstance(dialect.body, (HeaderShape, UnionBody)):
+        return None
+    found = re.search(r'"(?:tool_)?name": "\w+", "(arguments|parameters)": ', text)
+    if found is None:
+        return None
+    name, arguments = rng.choice(_TRANSLATED_KEYS)
+    text = re.sub(r'"(?:tool_)?name": "(?=\w+", "(?:arguments|parameters)": )', f'"{name}": "', text)
+    return text.replace(f'"{found[1]}": ', f'"{arguments}": ', text.count(f'"{name}": "'))
+
+
+def _fence(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    return None if dialect.fenced else f"```{rng.choice(('', 'json', 'xml', 'tool_call'))}\n{text}\n```"
+
+
+def _prose_before(text: str, _seed: Seed, _dialect: Dialect, rng: random.Random) -> str:
+    return rng.choice(("Sure, I will do that.\n\n", "Let me look:\n", "I'll call the tool now.\n\n")) + text
+
+
+def _entities(text: str, _seed: Seed, dialect: Dialect, _rng: random.Random) -> str | None:
+    start, end = dialect.section_open or dialect.open, dialect.section_close or dialect.close
+    body = text.removeprefix(start).removesuffix(end)
+    if not body.strip().startswith(("{", "[{")):
+        return None
+    return text.replace(body, html.escape(body).replace("&#x27;", "'"), 1)
+
+
+_SPELLINGS: tuple[Callable[[str], str], ...] = (
+    lambda name: name.replace("_", "-"),
+    lambda name: "".join(word.capitalize() for word in name.split("_")),
+    lambda name: re.sub(r"_(\w)", lambda found: found[1].upper(), name),
+    lambda name: name.upper(),
+    lambda name: f"functions.{name}",
+    lambda name: f"default_api.{name}",
+)
+
+
+def _rename(text: str, seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    if dialect.name == "harmony":
+        return None  # its header carries a prefix of its own
+    spell = rng.choice(_SPELLINGS)
+    for name in {name for name, _ in seed.calls}:
+        text = re.sub(rf"(?<!\w){name}(?!\w)", spell(name), text)
+    return text
+
+
+def _other_markers(text: str, _seed: Seed, dialect: Dialect, rng: random.Random) -> str | None:
+    """Put the body between another dialect's markers."""
+    start, end = dialect.open, dialect.close
+    others = [row for row in DIALECTS.values() if row.open.startswith("<") and row.close and not row.section_open]
+    if not start or not end or dialect.section_open or dialect.fenced or text.count(start) != 1:
+        return None
+    other = rng.choice([row for row in others if row.open != start])
+    return text.replace(start, other.open, 1).replace(end, other.close, 1)
+
+
+def other_dialect(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant:
+    """Write the calls in another dialect than the selected one."""
+    other = rng.choice([row for row in DIALECTS.values() if row is not dialect])
+    return Mutant(render(other, seed.calls), seed.calls)
+
+
+def truncated(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+    """Cut the reply off inside its last call, by the token limit."""
+    before = render(dialect, seed.calls[:-1]) if len(seed.calls) > 1 else ""
+    text = render(dialect, seed.calls)
+    arguments = seed.calls[-1][1]
+    last = _last_value_start(text, arguments)
+    if last <= len(before) + 1:
+        return None
+    return Mutant(text[: rng.randint(len(before) + 1, last)], seed.calls[:-1], "max_tokens")
+
+
+def restarted(seed: Seed, dialect: Dialect, rng: random.Random) -> Mutant | None:
+    """Break the call off, and write it again from its start marker on."""
+    start = dialect.section_open or dialect.open
+    calls = seed.calls[:1]
+    text = render(dialect, calls)
+    last = _last_value_start(text, calls[0][1])
+    if not start or dialect.fenced or last <= len(start):
+        return None
+    return Mutant(text[: rng.randint(len(start), last)] + "\n" + text, calls)
+
+
+def _last_value_start(text: str, arguments: dict[str, JSON]) -> int:
+    """Return the position at which the last argument's key is written last, or -1."""
+    return text.rfind(next(reversed(arguments))) if arguments else -1
+
+
+MUTATIONS: dict[str, Mutation] = {
+    "no mistake": unchanged,
+    **{kind: _styled(kind) for kind in JSON_STYLES},
+    "end marker dropped": _on_text(_drop_end_marker),
+    "closing bracket dropped": _on_text(_drop_brackets),
+    "start marker dropped": _on_text(_drop_start_marker),
+    "start marker doubled": _on_text(_double_start_marker),
+    "end marker doubled": _on_text(_double_end_marker),
+    "translated keys": _on_text(_translate_keys),
+    "code fence around": _on_text(_fence),
+    "prose before": _on_text(_prose_before),
+    "entity escapes": _on_text(_entities),
+    "renamed tool": _on_text(_rename),
+    "other markers": _on_text(_other_markers),
+    "other dialect": other_dialect,
+    "truncated": truncated,
+    "restarted": restarted,
+}

@@ -1,0 +1,57 @@
+"""Reads a mutant, and judges what was delivered against what was meant."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fcshim.messages import Tool
+from fcshim.parse.dialect import Dialect
+from fcshim.parse.stream import StreamParser
+from fcshim.reply import fold
+from tests.parse.cases import random_split
+from tests.reading.mutations import Mutant
+from tests.reading.seeds import Call
+
+Verdict = Literal["exact", "error", "lost", "wrong"]
+"""`exact`: the calls that were meant. `error`: some of them, and at least one call with an error. `lost`: some of them.
+`wrong`: a call without an error that was not meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The calls without an error, and whether there was one with an error."""
+
+    calls: list[Call]
+    failed: bool
+
+
+def read(tools: Sequence[Tool], dialect: Dialect, mutant: Mutant, pieces: Sequence[str]) -> Delivered:
+    """Read a mutant with the settings of the proxy: the selected dialect, and all others rescued."""
+    parser = StreamParser(dialect, tools, rescue=True)
+    events = [event for piece in pieces for event in parser.feed(piece)] + parser.close(mutant.stop_reason)
+    ends = fold(events).tool_calls
+    good = [end for end in ends if end.error is None]
+    calls = [(end.tool_call_name, json.loads(end.tool_call_arguments_complete)) for end in good]
+    return Delivered(calls, len(good) < len(ends))
+
+
+def cuts(text: str, rng: random.Random) -> list[Sequence[str]]:
+    """Return the text in one piece, by character, and cut at random."""
+    return [[text], list(text), random_split(text, rng)]
+
+
+def judge(delivered: Delivered, calls: Sequence[Call]) -> Verdict:
+    """Compare the delivered calls with those that were meant."""
+    meant, found = Counter(map(_key, calls)), Counter(map(_key, delivered.calls))
+    if found - meant:
+        return "wrong"
+    if found == meant:
+        return "exact"
+    return "error" if delivered.failed else "lost"
+
+
+def _key(call: tuple[str, Any]) -> str:
+    return json.dumps(call, sort_keys=True)
