@@ -59,7 +59,7 @@ def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | 
     """Return the syntax of the call that begins at `pos`, the start of a line or of a code span (`quoted`)."""
     found = _CALL.match(text, pos)
     if found is not None:
-        return sink.offers(found["name"]) and (_PYTHON_CALLS if quoted else _LINE_OF_PYTHON)
+        return sink.offers_exactly(found["name"]) and (_PYTHON_CALLS if quoted else _LINE_OF_PYTHON)
     partial = _PARTIAL_CALL.match(text, pos)
     if partial is not None and sink.may_offer(partial["name"] or ""):
         return None

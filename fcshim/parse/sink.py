@@ -18,6 +18,8 @@ ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
 """How arguments are sent. `stream`: as the model writes them. `validated`: whole, and a schema violation is an error.
 `checked`: whole, and a schema violation is reported as a `Defect` and is no error. `resumable`: as the model writes
 them, up to the first value that violates the schema; the reported `Defect` has the remainder."""
+NAMESPACES = ("", "functions.", "tools.", "default_api.")
+"""What models write before the name of a tool."""
 EXCERPT_SIZE = 200
 """The most characters of the model's text in an error."""
 
@@ -85,8 +87,14 @@ class CallSink:
         return self._find_tool(name) is not None
 
     def may_offer(self, prefix: str) -> bool:
-        """Return whether the name of an offered tool begins like this, in the same spelling."""
-        return self._tools is None or any(name.startswith(prefix) for name in self._tools)
+        """Return whether the name of an offered tool, in the same spelling, begins like this."""
+        return self._tools is None or any(
+            f"{namespace}{name}".startswith(prefix) for namespace in NAMESPACES for name in self._tools
+        )
+
+    def offers_exactly(self, name: str) -> bool:
+        """Return whether this is the name of an offered tool, in the same spelling."""
+        return self._tools is None or any(name.removeprefix(namespace) in self._tools for namespace in NAMESPACES)
 
     def _find_tool(self, name: str) -> str | None:
         if self._tools is None:
