@@ -29,6 +29,8 @@ _PYTHON_CALLS = PythonCalls()
 _LINE_OF_PYTHON = PythonCalls(alone=True)
 _ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
 _PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
+_CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
+_PARTIAL_CHILD = re.compile(rf"{_SPACE}(?:<(?:/?(?:[^\W\d][\w.-]{{0,127}}+)?)?)?\Z")
 _ELEMENT_CALLS = ElementCalls()
 _CALL = re.compile(rf"(?:print[ \t]?\()?+\[?+{_NAME}[ \t]{{0,4}}+\(")
 _PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|(?:print[ \t]?\()?+\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
@@ -72,7 +74,19 @@ def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str]
     found = _ELEMENT.match(text, pos)
     if found is None:
         return None if _PARTIAL_ELEMENT.match(text, pos) else False
-    return sink.offers(found["name"]) and (_ELEMENT_CALLS, found[0], f"</{found['name']}>")
+    name = found["name"]
+    if not sink.offers(name):
+        return False
+    begins = True if found[0].endswith("/>") else _element_begins(sink, name, text, found.end())
+    return begins and (_ELEMENT_CALLS, found[0], f"</{name}>")
+
+
+def _element_begins(sink: CallSink, name: str, text: str, pos: int) -> bool | None:
+    """Return whether the end of a tool's element, or a parameter in it, follows at `pos`."""
+    found = _CHILD.match(text, pos)
+    if found is None:
+        return None if _PARTIAL_CHILD.match(text, pos) else False
+    return found["name"] == f"/{name}" or sink.has_parameter(name, found["name"])
 
 
 def holds_elements(body: Body) -> bool:

@@ -86,6 +86,11 @@ class CallSink:
         """Return whether this name means an offered tool."""
         return self._find_tool(name) is not None
 
+    def has_parameter(self, name: str, parameter: str) -> bool:
+        """Return whether the offered tool that `name` means has this parameter; True if the tools are not known."""
+        tool = self._find_tool(name)
+        return self._tools is None or (tool is not None and parameter in self.parameter_names(tool))
+
     def may_offer(self, prefix: str) -> bool:
         """Return whether the name of an offered tool, in the same spelling, begins like this."""
         return self._tools is None or any(

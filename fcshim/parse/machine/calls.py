@@ -25,6 +25,8 @@ from fcshim.parse.machine.start_markers import Opening
 
 NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
 _SPACE = re.compile(r"\s*+")
+_EVENTS_SIZE = 200
+"""What a pending call counts for, in characters, beside its text: its events take memory too."""
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
@@ -367,6 +369,7 @@ class CallStates:
             self._release_pending()
             return
         pending.accepted = self._sink.accepted_count - pending.accepted_before
+        pending.size += _EVENTS_SIZE
         pending.searched = 0
         if self._section is not None:
             return

@@ -172,7 +172,7 @@ class OpeningFinder:
     def _find_unknown_tag(self, text: str, pos: int) -> Found:
         element, tag = self.find_element(text, pos), read_wrapper_tag(text, pos)
         if tag is None or isinstance(tag, bool):
-            return element or tag
+            return tag if element is False else element
         end = pos + len(tag.text)
         body = select_body(self._sink, text, end)
         if body is None:

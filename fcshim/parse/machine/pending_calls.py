@@ -140,7 +140,7 @@ class PendingCallStates:
 
     def close(self, pending: PendingCalls, tail: str, *, natural: bool) -> str:
         """End the reply, whose last text is `tail`; return the text that must be parsed again."""
-        if pending.kind == "span":
+        if pending.kind == "span" and pending.accepted:
             self._accept(0)
             return tail
         closed = not tail or (pending.kind == "fence" and self._code.closes_at_end(tail))

@@ -102,7 +102,7 @@ class StartMarkers:
         """The start markers that count anywhere."""
         self.inline_marker_set = MarkerSet(self.inline_markers)
         everything = [*inline, *tag_chars, *self.result_tags, *self.markup, *ROLE_MARKERS]
-        at_line_start = rf"|(?:(?<=\n)|\A)[{list_chars}]" if list_chars else ""
+        at_line_start = rf"|(?<!\S)[{list_chars}]" if list_chars else ""
         self.all_markers = MarkerSet(everything, extra_pattern=f"`+|~+{at_line_start}")
         self.plain_text = _text_without_markers([*everything, *list_chars])
         """Matches text without markers."""
