@@ -177,7 +177,7 @@ class OpeningFinder:
         body = select_body(self._sink, text, end)
         if body is None:
             return None
-        if not body and element:
+        if not body and element is not False:
             return element
         if body and not self._admit_tag(tag.text):
             return False
