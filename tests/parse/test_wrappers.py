@@ -100,8 +100,8 @@ def test_an_unknown_tag_with_anything_else_is_text(wrapper: tuple[str, str], bod
         ("<工具>{", "<工具>", "</工具>"),
         ('<tool id="1">{', '<tool id="1">', "</tool>"),
         ("<|tool|>{", "<|tool|>", "<|/tool|>"),
-        ("[A]{", "[A]", "[/A]"),
-        ("***<a>***{", "***<a>***", "***</a>***"),
+        ("[CALL]{", "[CALL]", "[/CALL]"),
+        ("***<call>***{", "***<call>***", "***</call>***"),
     ],
 )
 def test_a_tag_has_the_end_marker_of_its_spelling(text: str, tag: str, close: str) -> None:
@@ -119,6 +119,6 @@ def test_the_beginning_of_a_tag_waits_for_more(text: str) -> None:
     assert read_wrapper_tag(text, 0) is None
 
 
-@pytest.mark.parametrize("text", ["< b", "<1>", "&amp;", "\\n", "[ ]", "* one", "**bold**", "<a\nb>", "[1]"])
+@pytest.mark.parametrize("text", ["< b", "<1>", "&amp;", "\\n", "[ ]", "* one", "**bold**", "<a\nb>", "[1]", "<pre>{"])
 def test_other_text_is_no_tag(text: str) -> None:
     assert read_wrapper_tag(text, 0) is False

@@ -19,6 +19,17 @@ _PARTIAL_TAG = re.compile(
 )
 _MAX_ASTERISKS = 3
 _OPPOSITES = (("start", "end"), ("begin", "end"), ("open", "close"))
+_QUOTING_NAMES = frozenset(
+    (
+        # Elements of HTML, and words in whose tags a call is shown, not made.
+        *("a", "b", "blockquote", "body", "cite", "code", "dd", "details", "div", "dl", "dt"),
+        *("em", "h1", "h2", "h3", "h4", "i", "kbd", "li", "ol", "p", "pre", "q", "s", "samp"),
+        *("small", "span", "strong", "summary", "table", "td", "th", "tr", "tt", "u", "ul"),
+        *("var", "xmp", "example", "examples", "sample", "samples", "format", "template", "usage"),
+        *("syntax", "schema", "documentation", "docs", "quote", "quotation", "thinking", "thought"),
+        *("thoughts", "reasoning", "scratchpad", "note", "comment"),
+    )
+)
 FIRST_CHARS = "<[&*\\"
 """The characters with which a tag begins."""
 
@@ -38,6 +49,8 @@ def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
         return None if _PARTIAL_TAG.match(text, pos) else False
     if found["bold"] and len(text) - found.end() < _MAX_ASTERISKS and not text[found.end() :].strip("*"):
         return None  # further asterisks may belong to the tag
+    if (found["square"] or found["name"]).lower() in _QUOTING_NAMES:
+        return False
     if found["square"]:
         names, left, right = _closing_square_names(found["square"]), f"{found['backslash']}[", f"{found['backslash']}]"
         plain = [f"[{name}]" for name in names]
