@@ -55,6 +55,8 @@ class Dialect:
     section_close: str = ""
     section_opens: tuple[str, ...] = ()
     """Further spellings of `section_open` to accept."""
+    section_closes: tuple[str, ...] = ()
+    """Further spellings of `section_close` to accept."""
     quote: str = ""
     """The token before and after a string, if the dialect has its own."""
     starts: str = ""
@@ -63,6 +65,8 @@ class Dialect:
     """True if `open` is a common word (`Action:`): it counts only at the very start of a line."""
     prompt_opens: bool = False
     """True if prompts may end with `open`: the name of an offered tool on the first line then begins a call."""
+    calls_only: bool = False
+    """True if no text may stand between a call and its end marker."""
     markup: tuple[str, ...] = ()
     """Tokens of the format that are neither text nor calls, and are dropped (turn ends, channel headers)."""
     reasoning: tuple[tuple[str, str], ...] = ()
@@ -112,11 +116,15 @@ class Dialect:
 
     def closers(self) -> tuple[str, ...]:
         """Return every end marker of a body."""
-        return tuple(filter(None, (self.close, *self.closes, self.section_close)))
+        return tuple(filter(None, (self.close, *self.closes, *self.section_closers())))
 
     def section_openers(self) -> tuple[str, ...]:
         """Return every start marker of a section of calls."""
         return tuple(filter(None, (self.section_open, *self.section_opens)))
+
+    def section_closers(self) -> tuple[str, ...]:
+        """Return every end marker of a section of calls."""
+        return tuple(filter(None, (self.section_close, *self.section_closes)))
 
     def inner_openers(self) -> tuple[str, ...]:
         """Return every start marker of a call that counts anywhere, not only as a line or at the start of one."""
@@ -125,6 +133,10 @@ class Dialect:
     def call_markers(self) -> tuple[str, ...]:
         """Return every marker that opens a call or ends a body, and counts anywhere."""
         return (*self.inner_openers(), *self.closers())
+
+    def restart_markers(self) -> MarkerSet:
+        """Return every start marker that is a tag, after a newline, as a compiled set."""
+        return marker_set(tuple(f"\n{marker}" for marker in self.inner_openers() if marker[-1] in ">]"))
 
     def body_markers(self) -> MarkerSet:
         """Return `call_markers` as a compiled set."""

@@ -18,6 +18,8 @@ ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
 """How arguments are sent. `stream`: as the model writes them. `validated`: whole, and a schema violation is an error.
 `checked`: whole, and a schema violation is reported as a `Defect` and is no error. `resumable`: as the model writes
 them, up to the first value that violates the schema; the reported `Defect` has the remainder."""
+NAMESPACES = ("", "functions.", "tools.", "default_api.")
+"""What models write before the name of a tool."""
 EXCERPT_SIZE = 200
 """The most characters of the model's text in an error."""
 
@@ -81,6 +83,25 @@ class CallSink:
         found = self._find_tool(name)
         self.unoffered_name = "" if found is not None else name.strip()
         return found
+
+    def offers(self, name: str) -> bool:
+        """Return whether this name means an offered tool."""
+        return self._find_tool(name) is not None
+
+    def has_parameter(self, name: str, parameter: str) -> bool:
+        """Return whether the offered tool that `name` means has this parameter; True if the tools are not known."""
+        tool = self._find_tool(name)
+        return self._tools is None or (tool is not None and parameter in self.parameter_names(tool))
+
+    def may_offer(self, prefix: str) -> bool:
+        """Return whether the name of an offered tool, in the same spelling, begins like this."""
+        return self._tools is None or any(
+            f"{namespace}{name}".startswith(prefix) for namespace in NAMESPACES for name in self._tools
+        )
+
+    def offers_exactly(self, name: str) -> bool:
+        """Return whether this is the name of an offered tool, in the same spelling."""
+        return self._tools is None or any(name.removeprefix(namespace) in self._tools for namespace in NAMESPACES)
 
     def _find_tool(self, name: str) -> str | None:
         if self._tools is None:

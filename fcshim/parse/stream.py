@@ -38,6 +38,7 @@ from fcshim.parse.machine.calls import NATURAL_STOPS, CallStates
 from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.context import reasoning_end_tag
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.pending_calls import PendingCallStates
 from fcshim.parse.machine.reasoning import ReasoningPolicy, ReasoningStates
@@ -79,9 +80,8 @@ class StreamParser:
     ) -> None:
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
         primary = None if dialect == AUTO else get_dialect(dialect).for_tools(offered or ())
-        start_markers = compile_start_markers(
-            primary, others=primary is None or (rescue and offered is not None), allow_bare=offered is not None
-        )
+        others = primary is None or (rescue and offered is not None)
+        start_markers = compile_start_markers(primary, others=others, allow_bare=offered is not None)
         self.finished = False
         """True once the model begins to invent a tool's result: the remainder is dropped, upstream may be cancelled."""
         self._sink = sink = CallSink(offered, arguments, new_id or id_source(), limits.arguments, on_defect)
@@ -92,14 +92,17 @@ class StreamParser:
         self._direct_reader: BodyReader | None = None
         """The reader of a started call, if the next ASCII piece may go to it directly."""
         self._code = CodeStates(cursor, output, limits)
-        self._calls = CallStates(cursor, output, limits, primary=primary, schema_enforced=held, on_defect=on_defect)
+        openings = OpeningFinder(start_markers, sink, any_body=others and offered is not None)
+        self._calls = CallStates(
+            cursor, output, limits, openings, primary=primary, schema_enforced=held, on_defect=on_defect
+        )
         self._pending_calls = PendingCallStates(
-            cursor, output, limits, start_markers, self._code, self._calls, fenced_calls=offered is not None
+            cursor, output, limits, start_markers, openings, self._code, self._calls, fenced_calls=offered is not None
         )
         self._reasoning = ReasoningStates(
-            cursor, output, start_markers, self._calls, reasoning, primary.reasoning if primary else ()
+            cursor, output, start_markers, openings, self._calls, reasoning, primary.reasoning if primary else ()
         )
-        self._text = TextStates(cursor, output, start_markers, self._code, self._calls, self._pending_calls)
+        self._text = TextStates(cursor, output, start_markers, openings, self._code, self._calls, self._pending_calls)
         self._states = self._state_table()
         if in_reasoning:
             self._reasoning.enter(reasoning_end_tag(in_reasoning, primary.reasoning if primary else ()))

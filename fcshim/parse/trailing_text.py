@@ -11,6 +11,8 @@ from fcshim.parse.markers import MarkerSet
 
 _MAX_LENGTH = 200
 """The most characters that are dropped."""
+_MARKUP_CHARS = " \t\r\n`)]};,"
+"""What may follow a call before the end marker where no text may: closers too many, the end of a fence."""
 
 
 class TrailingStatus(enum.Enum):
@@ -25,13 +27,17 @@ class TrailingStatus(enum.Enum):
 
 
 class TrailingText:
-    """Collects the trailing text of one body; `call_markers` are the end markers and the start markers of calls."""
+    """Collects the trailing text of one body; `call_markers` are the end markers and the start markers of calls.
 
-    __slots__ = ("_call_markers", "_end_markers", "_parts", "size")
+    With `markup_only`, words are text even if the end marker follows them.
+    """
 
-    def __init__(self, end_markers: EndMarkers, call_markers: MarkerSet) -> None:
+    __slots__ = ("_call_markers", "_end_markers", "_markup_only", "_parts", "size")
+
+    def __init__(self, end_markers: EndMarkers, call_markers: MarkerSet, *, markup_only: bool = False) -> None:
         self._end_markers = end_markers
         self._call_markers = call_markers
+        self._markup_only = markup_only
         self._parts: list[str] = []
         self.size = 0
 
@@ -52,14 +58,15 @@ class TrailingText:
     def read(self, text: str, pos: int) -> tuple[TrailingStatus, int]:
         """Add `text[pos:]` up to a marker; return the new status and the position at which to continue."""
         found = self._call_markers.search(text, pos, pos + _MAX_LENGTH + self._end_markers.max_length)
-        end = found.start() if found else self._call_markers.partial_start(text, pos)
+        partial = self._call_markers.partial_start(text, pos)
+        if found is not None and partial < found.start():
+            found = None  # it may be the end of a longer marker that is not complete yet
+        end = found.start() if found else partial
         self.add(text[pos:end])
         if self.size > _MAX_LENGTH:
             return TrailingStatus.TEXT, end
         if found is None:
             return TrailingStatus.OPEN, end
-        return (
-            (TrailingStatus.CLOSED, found.end())
-            if found[0] in self._end_markers.markers
-            else (TrailingStatus.TEXT, end)
-        )
+        if found[0] not in self._end_markers.markers or (self._markup_only and self.text().strip(_MARKUP_CHARS)):
+            return TrailingStatus.TEXT, end
+        return TrailingStatus.CLOSED, found.end()

@@ -346,7 +346,8 @@ class QuoteEscaper:
         if first is None:
             raise AmbiguousQuotesError("a string is not closed", unclosed=True)
         follows = self.follows(first + len(quote))
-        if follows in ENDS or self._is_continued(first + len(quote)):
+        after = first + len(quote)
+        if follows in ENDS or self._is_continued(after) or self._is_valid_end(after):
             return [], first
         if follows is Follows.WRONG_KEY:
             self._has_wrong_key = True
@@ -355,6 +356,10 @@ class QuoteEscaper:
 
     def _is_continued(self, _end: int) -> bool:
         """Say whether another string continues the one that the quote ends."""
+        return False
+
+    def _is_valid_end(self, _end: int) -> bool:
+        """Say whether the calls are valid as they stand if the first quote of a string ends it."""
         return False
 
     def _find_later_end(self, quote: str, quotes: list[int]) -> tuple[list[int], int]:

@@ -18,8 +18,9 @@ MISTRAL = Dialect(
     open="[TOOL_CALLS]",
     close="",
     body=HeaderShape(
-        rf"\s{{0,8}}{_NAME}\s{{0,4}}(?:\[CALL_ID\][^\n\[\]{{]{{0,64}})?(?:\[ARGS\]\s{{0,8}})?(?=\{{)",
+        rf"\s{{0,8}}(?!<){_NAME}\s{{0,4}}(?:\[CALL_ID\][^\n\[\]{{]{{0,64}})?(?:\[ARGS\]\s{{0,8}})?(?=\{{)",
         lines=2,
+        never=r"\s{0,8}<",
         json=JsonShape(),
     ),
     result_open="[TOOL_RESULTS]",
@@ -135,7 +136,7 @@ REACT = Dialect(
     open="Action:",
     close="",
     body=HeaderShape(
-        rf"[ \t]{{0,8}}{_NAME}[ \t]{{0,8}}\n\s{{0,8}}Action[ _]Input:\s{{0,8}}(?=\{{)",
+        rf"[ \t]{{0,8}}`?{_NAME}`?[ \t]{{0,8}}\n\s{{0,8}}Action[ _](?:[Ii]nput|[Aa]rg(?:ument)?s):\s{{0,8}}(?=\{{)",
         lines=3,
         never=r"[^\n]{0,176}\n\s{0,8}[^\sA]",
     ),

@@ -64,7 +64,6 @@ PHI4 = Dialect(
     open="functools",
     close="",
     body=JsonShape(keyed=True),
-    at_line_start=True,
     result_open="<tool_response",
     result_close="</tool_response>",
 )
@@ -87,7 +86,7 @@ COMMAND_R = Dialect(
     summary="Command R and R+: Action: and an array of {tool_name, parameters} in a JSON fence",
     open="Action:",
     close="```",
-    body=JsonShape(name_keys=("tool_name", "name", "tool"), argument_keys=PARAMETERS_FIRST, keyed=True),
+    body=JsonShape(name_keys=("tool_name", "name", "tool", "action"), argument_keys=PARAMETERS_FIRST, keyed=True),
     at_line_start=True,
     result_open="<results",
     result_close="</results>",

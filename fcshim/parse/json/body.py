@@ -63,11 +63,11 @@ class JsonBody(BodyReader):
         self._sink = sink
         self._limits = limits
         self._end_markers = compile_end_markers(dialect.closers())
-        self._reader = StrictJsonReader(self._end_markers, limits)
+        self._reader = StrictJsonReader(self._end_markers, limits, dialect.restart_markers())
         self._buffer = self._reader.buffer
         self._calls = JsonCalls(self._reader, sink, shape.grammar, limits)
         self._arguments = self._calls.arguments
-        self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare)
+        self._envelope = JsonEnvelope(shape, self._calls, self._buffer, known_keys_only=dialect.bare or shape.keyed)
         self._buffer.handler = self._envelope
         self._call_markers: MarkerSet = self._end_markers
         self._repair: JsonRepair | None = None
@@ -310,6 +310,11 @@ class JsonBody(BodyReader):
         """
         source = self._reader.roll_back()
         end_marker = self._end_markers.marker_at(source, 0)
+        if not end_marker:
+            self._calls.abandon("malformed", "the call was begun again")
+            self.unread = source + tail
+            self._sink.finish()
+            return
         self.unread = source[len(end_marker) :] + tail
         self._calls.repairing = True
         missing = "".join("}" if container == "{" else "]" for container in reversed(self._buffer.containers))

@@ -3,18 +3,18 @@
 Rule: only members of the call's own object count; `TypedArguments` handles the values inside the arguments.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fcshim.parse.arguments.buffering import CommitBuffer, ValueHandler
 from fcshim.parse.arguments.quote_escaping import ANYTHING, Members, Scope
 from fcshim.parse.json.call import JsonCalls
 
 NAME_KEYS = (
-    *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName"),
+    *("name", "tool", "tool_name", "function_name", "function", "toolName", "functionName", "action"),
     *("nom", "nombre", "nome", "名称", "名稱", "函数", "名前", "имя"),  # models translate keys with the conversation
 )
 ARGUMENT_KEYS = (
-    *("arguments", "parameters", "args", "input", "params", "inputs", "kwargs"),
+    *("arguments", "parameters", "args", "input", "params", "inputs", "kwargs", "action_input"),
     *("paramètres", "argumentos", "parámetros", "parametros", "parâmetros", "argomenti", "parametri"),
     *("Argumente", "Parameter", "参数", "參數", "引数", "аргументы", "параметры"),
 )
@@ -26,18 +26,23 @@ class JsonKeys:
 
     name_keys: tuple[str, ...] = NAME_KEYS
     argument_keys: tuple[str, ...] = ARGUMENT_KEYS
-    wrapper_keys: tuple[str, ...] = ("function",)
+    wrapper_keys: tuple[str, ...] = ("function", "tool_call", "function_call")
     """Keys whose object contains the name and the arguments."""
+    list_keys: tuple[str, ...] = ("tool_calls", "function_calls")
+    """Keys whose array contains the calls."""
     other_keys: tuple[str, ...] = ("type", "id", "index", "tool_call_id", "call_id")
     """Further keys of a call, which are ignored. In a body without markers, a key in none of these tables shows that
     the body is not a call."""
     name_is_key: bool = False
     """True if the tool's name is the key, and the arguments are its value: `{"f": {...}}`."""
 
-    @property
-    def known_keys(self) -> frozenset[str]:
-        """Every key that a call may have."""
-        return frozenset((*self.name_keys, *self.argument_keys, *self.wrapper_keys, *self.other_keys))
+    known_keys: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Every key that a call may have."""
+
+    def __post_init__(self) -> None:
+        """Collect the known keys once: each line that begins with a bracket is compared with them."""
+        keys = (*self.name_keys, *self.argument_keys, *self.wrapper_keys, *self.list_keys, *self.other_keys)
+        object.__setattr__(self, "known_keys", frozenset(keys))
 
 
 class CallMembers(Members):
@@ -158,6 +163,8 @@ class JsonEnvelope(ValueHandler):
             calls.begin_arguments(first)
         elif key in keys.wrapper_keys and calls.name is None and first == "{":
             self._depth += 1
+        elif key in keys.list_keys and self._depth == 1 and calls.name is None and first == "[":
+            self.outer_depth, self._depth = 2, 3
 
     def _on_named_arguments(self, first: str) -> None:
         """Handle a member whose key is the tool's name and whose value are the arguments."""

@@ -34,13 +34,21 @@ def json_begins(text: str, pos: int, keys: frozenset[str] = frozenset()) -> bool
 
     With `keys`, only an object whose first key is one of them counts.
     """
+    if keys:
+        return _keyed_json_begins(text, pos, keys)
     if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`":
         return False
-    complete = (_object_with_key(keys),) if keys else (_PLAIN, _NEW_LINE_INTRO)
-    if any(pattern.match(text, pos) for pattern in complete):
+    if _PLAIN.match(text, pos) or _NEW_LINE_INTRO.match(text, pos):
         return True
-    partial = (_PARTIAL_PLAIN, _PARTIAL_KEY) if keys else (_PARTIAL_PLAIN, _PARTIAL_NEW_LINE_INTRO)
-    return None if any(pattern.match(text, pos) for pattern in partial) else False
+    return None if _PARTIAL_PLAIN.match(text, pos) or _PARTIAL_NEW_LINE_INTRO.match(text, pos) else False
+
+
+def _keyed_json_begins(text: str, pos: int, keys: frozenset[str]) -> bool | None:
+    if pos < len(text) and text[pos] not in " \t\r\n\ufeff{[`":
+        return False
+    if _object_with_key(keys).match(text, pos):
+        return True
+    return None if _PARTIAL_KEY.match(text, pos) or _PARTIAL_PLAIN.match(text, pos) else False
 
 
 def fence_end(text: str, pos: int) -> int | None:

@@ -37,7 +37,7 @@ class JsonTrailer:
         self._limits = limits
         self._calls_follow = calls_follow
         self._semicolons = semicolons
-        self._trailing_text = TrailingText(end_markers, dialect.body_markers())
+        self._trailing_text = TrailingText(end_markers, dialect.body_markers(), markup_only=dialect.calls_only)
         """Text after the call, including white space."""
 
     def feed(self, text: str, pos: int) -> int:

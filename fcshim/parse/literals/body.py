@@ -52,7 +52,7 @@ class LiteralBody(BodyReader):
         self._progress = BodyProgress(sink)
         self._call = LiteralCall(self._progress, sink, limits)
         self._values = make_values(self._call, dialect, limits)
-        self._trailer = LiteralTrailer(self._end_markers, dialect.body_markers())
+        self._trailer = LiteralTrailer(dialect, self._end_markers)
         self._name = Word()
         self._state: Callable[[str, int], int] = self._before_first_call
         self._in_call = False

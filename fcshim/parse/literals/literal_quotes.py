@@ -30,6 +30,8 @@ _STRING_KEY = re.compile(
 """A key in any spelling of a string."""
 _CALL = re.compile(r"(?:call\s{0,16}:\s{0,16})?([^\W\d][\w.-]{0,255})[ \t]{0,16}[({]")
 _QUOTE = re.compile(r"[\"']")
+_BEFORE_CLOSER = re.compile(r"\s{0,64}+,?\s{0,64}+")
+_END_OF_LINE = re.compile(r"[ \t)\]};,]{0,16}+(?:\n|\Z)")
 _SEPARATOR = re.compile(r"[\s,;)\]}`]*+")
 _MARKER_STARTS = ("<|", "</")
 """How an end-of-text token or a stray end marker begins."""
@@ -123,7 +125,8 @@ class LiteralQuoteEscaper(QuoteEscaper):
         return super()._read_word(found)
 
     def _is_key(self, scope: Scope, pos: int) -> bool:
-        return scope.expects_key and KEY.match(self._text, pos) is not None
+        is_key = KEY.match(self._text, pos) or _STRING_KEY.match(self._text, pos)
+        return scope.expects_key and is_key is not None
 
     def _read_quoted(self, quotes: str, pos: int) -> int:
         self._multiline = False
@@ -145,6 +148,18 @@ class LiteralQuoteEscaper(QuoteEscaper):
         joined = "\n" in self._text[end:after] and _STRING.match(self._text, after) is not None
         self._is_joined = self._is_joined or joined
         return joined
+
+    def _is_valid_end(self, end: int) -> bool:
+        """Say whether the open brackets close one by one, and the list of calls or the line ends there."""
+        pos, text = end, self._text
+        for scope in reversed(self._scopes):
+            found = _BEFORE_CLOSER.match(text, pos)
+            assert found is not None
+            if not text.startswith(scope.closer, found.end()):
+                return False
+            pos = found.end() + 1
+        is_list = bool(self._scopes) and self._scopes[0].closer == "]"
+        return _END_OF_LINE.match(text, pos) is not None or (is_list and text[pos : pos + 1].isspace())
 
     def _may_be_string(self, content: str) -> bool:
         """Say whether this may stand between single quotes: Python admits no line breaks there."""

@@ -38,6 +38,8 @@ class PythonCalls:
     """True where no marker surrounds the calls: then only a list is accepted."""
     method: str = ""
     """A method that may stand between a tool's name and its arguments: `f.call(a=1)`."""
+    alone: bool = False
+    """True where a call stands on a line of its own: the body ends with it."""
     grammar: str = "python_call"
 
     def begins(self, text: str, pos: int) -> bool | None:
@@ -60,6 +62,8 @@ class PythonBody(LiteralBody):
         super().__init__(PythonValues, dialect, sink, limits)
         self._bare = syntax.bare
         self._method = f".{syntax.method}" if syntax.method else ""
+        self._alone = syntax.alone
+        self._in_print = False
         self._list_depth = 0
         """Number of open list brackets around the calls."""
 
@@ -103,6 +107,7 @@ class PythonBody(LiteralBody):
         name = self._name.take().removesuffix(self._method)
         if name == "print" and not self._bare and self._sink.resolve(name) is None:
             self._state = self._between_calls  # models write `print(f(a=1))` to show a call's result
+            self._in_print = True
             return pos + 1
         self._begin_call(name, ")", "]" * self._list_depth)
         return pos + 1
@@ -118,6 +123,9 @@ class PythonBody(LiteralBody):
 
     def _between_calls(self, text: str, pos: int) -> int:
         """Between two calls or after the last one."""
+        if self._alone and self._call.call_count and not (self._in_print or self._list_depth):
+            self._progress.end_body()
+            return pos
         pos = self._values.skip_space(text, pos)
         if pos == len(text):
             return pos
@@ -128,7 +136,12 @@ class PythonBody(LiteralBody):
                 self._state = self._after_list if self._bare else self._after_calls
             return self._trailer.skip_to(pos + 1)
         if char in ",;" or (char in ")]" and not self._bare):
+            self._in_print = self._in_print and char != ")"
             return self._trailer.skip_to(pos + 1)
+        return self._after_separators(text, pos)
+
+    def _after_separators(self, text: str, pos: int) -> int:
+        """Read the next name, or what is no call."""
         if _NAME_START.match(text, pos):
             self._state = self._read_name
             return pos

@@ -3,8 +3,8 @@
 Rule: brackets and commas belong to the body; only the text after the last one of them is trailing text.
 """
 
+from fcshim.parse.dialect import Dialect
 from fcshim.parse.end_markers import EndMarkers
-from fcshim.parse.markers import MarkerSet
 from fcshim.parse.trailing_text import TrailingStatus, TrailingText
 
 
@@ -13,8 +13,8 @@ class LiteralTrailer:
 
     __slots__ = ("_trailing_text", "collecting", "start")
 
-    def __init__(self, end_markers: EndMarkers, call_markers: MarkerSet) -> None:
-        self._trailing_text = TrailingText(end_markers, call_markers)
+    def __init__(self, dialect: Dialect, end_markers: EndMarkers) -> None:
+        self._trailing_text = TrailingText(end_markers, dialect.body_markers(), markup_only=dialect.calls_only)
         self.collecting = False
         """True while the text that is read may be trailing text."""
         self.start = 0

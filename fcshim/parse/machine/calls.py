@@ -20,11 +20,14 @@ from fcshim.parse.limits import Limits
 from fcshim.parse.machine.context import QUOTE_PAIRS
 from fcshim.parse.machine.cursor import Cursor, State
 from fcshim.parse.machine.leftover import is_last_leftover, leftover_end
+from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.output import Output, PendingCalls, PendingKind
 from fcshim.parse.machine.start_markers import Opening
 
 NATURAL_STOPS: frozenset[StopReason] = frozenset({"complete", "stop_sequence", "tool_use"})
 _SPACE = re.compile(r"\s*+")
+_EVENTS_SIZE = 200
+"""What a pending call counts for, in characters, beside its text: its events take memory too."""
 _GAP_LIMIT = 4
 """An extra end marker is dropped after a call only if fewer white space characters than this precede it."""
 _SHORT_SPACE = re.compile(rf"\s{{0,{_GAP_LIMIT}}}")
@@ -33,6 +36,7 @@ _STATES_AFTER_PENDING: dict[PendingKind, State] = {
     "span": State.AFTER_CALL_IN_SPAN,
     "reasoning": State.AFTER_PENDING_CALLS,
     "bare": State.AFTER_PENDING_CALLS,
+    "wrapper": State.AFTER_CALL,
 }
 
 
@@ -58,6 +62,7 @@ class CallStates:
         cursor: Cursor,
         output: Output,
         limits: Limits,
+        openings: OpeningFinder,
         *,
         primary: Dialect | None,
         schema_enforced: bool,
@@ -65,10 +70,13 @@ class CallStates:
     ) -> None:
         self.body: BodyReader | None = None
         self.return_state = State.IN_TEXT
+        self.start_marker = ""
+        """The start marker of the last body."""
         self._cursor = cursor
         self._output = output
         self._sink = output.sink
         self._limits = limits
+        self._openings = openings
         self._primary = primary
         self._schema_enforced = schema_enforced
         self._on_defect = on_defect
@@ -103,13 +111,15 @@ class CallStates:
         line = self._output.line
         closing_quote = QUOTE_PAIRS.get(line.last_char, "")
         if closing_quote or line.open_backticks:
-            if opening.must_be_last:
+            if opening.must_be_last or opening.end_markers:
                 self._output.emit_text(marker)
                 self._cursor.state = State.IN_TEXT
                 return start + len(marker)
             self._output.begin_pending("span").closing_quote = closing_quote
         elif opening.must_be_last:
             self._output.begin_pending("bare")
+        elif opening.end_markers:
+            self._output.begin_pending("wrapper").end_markers = opening.end_markers
         return self.open(opening, marker, start, State.IN_TEXT)
 
     def open(self, opening: Opening, marker: str, pos: int, return_state: State) -> int:
@@ -136,6 +146,7 @@ class CallStates:
         # A second line of backticks is not a duplicate end marker: it opens the next fence.
         self._end_markers = compile_end_markers(() if dialect.close.startswith("`") else dialect.closers())
         self._refused = False
+        self.start_marker = marker
         self._opened_by_primary = bool(marker) and dialect is self._primary
         self._sink.unoffered_name = ""
         self._calls_before = self._sink.call_count
@@ -167,25 +178,25 @@ class CallStates:
             if found.end() == len(buffer):
                 return len(buffer)
             pos = found.end()
-        for marker in section.dialect.openers():
-            if buffer.startswith(marker, pos):
-                self.open_body(section.dialect, marker, State.IN_SECTION)
-                return pos + len(marker)
-        if buffer.startswith(section.dialect.section_close, pos):
-            end = pos + len(section.dialect.section_close)
-            self._end_section(section, buffer[pos:end])
-            return end
-        ahead = buffer[pos : pos + 64]
-        if any(marker.startswith(ahead) for marker in (*section.dialect.openers(), section.dialect.section_close)):
+        found_call = self._openings.find_in_section(section.dialect, buffer, pos)
+        if found_call is None:
             return self._cursor.wait_from(pos)
-        self._end_section(section, "")
-        return pos
+        if not isinstance(found_call, bool):
+            opening, marker = found_call
+            self.open_body(opening.dialect, marker, State.IN_SECTION)
+            return pos + len(marker)
+        closers = section.dialect.section_closers()
+        end_marker = next((marker for marker in closers if buffer.startswith(marker, pos)), "")
+        if not end_marker and any(marker.startswith(buffer[pos : pos + 64]) for marker in closers):
+            return self._cursor.wait_from(pos)
+        self._end_section(section, end_marker)
+        return pos + len(end_marker)
 
     def close_section(self, tail: str) -> str:
         """End the section, if one is open, with the reply, which ends with `tail`; return what of `tail` is text."""
         if self._section is None:
             return "" if self._cursor.state is State.AFTER_CALL and is_last_leftover(tail) else tail
-        is_partial = bool(tail) and self._section.dialect.section_close.startswith(tail)
+        is_partial = bool(tail) and any(marker.startswith(tail) for marker in self._section.dialect.section_closers())
         self._end_section(self._section, tail if is_partial else "")
         return "" if is_partial else tail
 
@@ -201,10 +212,12 @@ class CallStates:
         pending = self._output.pending
         if pending is not None:
             pending.add(end_marker)
-            if pending.accepted:
-                self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
-            else:
+            if not pending.accepted or (pending.kind == "wrapper" and not end_marker):
                 self._output.release_as_text()
+            elif pending.kind == "wrapper":
+                self._accept_wrapper()
+            else:
+                self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
         elif self._sink.call_count == section.calls_before:
             self._output.emit_text("".join(section.raw) + end_marker)
         elif not end_marker:
@@ -262,7 +275,7 @@ class CallStates:
         body.close(tail, stop_reason)
         self._record_consumed(tail)
         if body.status is not BodyStatus.NOT_A_CALL:
-            self._end_body(body, 0)
+            self._end_body(body, 0, closing=True)
             self._cursor.buffer = ""
             return "" if self._consumed_text == "emit" else body.unread
         if stop_reason in NATURAL_STOPS:
@@ -323,7 +336,7 @@ class CallStates:
             self._output.emit_text("".join(self._raw))
         self._clear_raw()
 
-    def _end_body(self, body: BodyReader, pos: int) -> int:
+    def _end_body(self, body: BodyReader, pos: int, *, closing: bool = False) -> int:
         cursor = self._cursor
         unread = "" if self._consumed_text == "emit" else body.unread  # text that was emitted is not parsed again
         body.dispose()
@@ -334,7 +347,7 @@ class CallStates:
             self._emit_raw_as_text(unread)
         elif self._output.pending is not None:
             _remove_unread(self._output.pending.raw, unread)
-            self._end_pending_call(self._output.pending)
+            self._end_pending_call(self._output.pending, closed=closing and not unread)
         elif self._consumed_text != "emit":
             self._output.line.reset_after_call()
             cursor.state = State.AFTER_CALL
@@ -364,16 +377,29 @@ class CallStates:
 
     # Pending calls.
 
-    def _end_pending_call(self, pending: PendingCalls) -> None:
-        """End the body of a pending call."""
+    def _end_pending_call(self, pending: PendingCalls, *, closed: bool) -> None:
+        """End the body of a pending call; `closed` says that the reply ended with it."""
         if self._sink.accepted_count == pending.accepted_before + pending.accepted or pending.size > self._limits.hold:
             # The last body was not a call, or a call with an error: nothing in this context is a call.
             self._release_pending()
             return
         pending.accepted = self._sink.accepted_count - pending.accepted_before
+        pending.size += _EVENTS_SIZE
         pending.searched = 0
-        if self._section is None:
+        if self._section is not None:
+            return
+        if pending.kind != "wrapper":
             self._cursor.state = _STATES_AFTER_PENDING[pending.kind]
+        elif closed or "".join(pending.raw).endswith(pending.end_markers):
+            self._accept_wrapper()
+        else:
+            self._release_pending()
+
+    def _accept_wrapper(self) -> None:
+        """Emit the events of the calls between an unknown tag and its end marker."""
+        self._output.accept_calls()
+        self._output.line.reset_after_call()
+        self._cursor.state = State.AFTER_CALL
 
     def _release_pending(self) -> None:
         """Emit the pending calls, and the section they are in, as text."""

@@ -49,5 +49,6 @@ def _end_of_brackets(text: str, pos: int) -> int | None:
 
 
 def is_last_leftover(tail: str) -> bool:
-    """Return whether the end of a reply, after a call, is a bracket, the end of a fence or an ellipsis."""
-    return _END_OF_REPLY.fullmatch(tail) is not None
+    """Return whether the end of a reply, after a call, is leftover markup, with white space around it."""
+    found = _MARKERS.match(tail, len(tail) - len(tail.lstrip()))
+    return (found is not None and not tail[found.end() :].strip()) or _END_OF_REPLY.fullmatch(tail) is not None

@@ -14,7 +14,7 @@ from fcshim.parse.machine.context import LineContext
 from fcshim.parse.machine.cursor import Cursor
 from fcshim.parse.sink import CallSink
 
-PendingKind = Literal["fence", "span", "reasoning", "bare"]
+PendingKind = Literal["fence", "span", "reasoning", "bare", "wrapper"]
 
 
 @dataclass(slots=True)
@@ -34,6 +34,8 @@ class PendingCalls:
     accepted: int = 0
     """Pending calls that ended without error."""
     closing_quote: str = ""
+    end_markers: tuple[str, ...] = ()
+    """The end markers of an unknown tag around the calls."""
     searched: int = 0
     """Characters after the last call that were already searched for the end of the code span."""
 

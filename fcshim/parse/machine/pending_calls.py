@@ -13,6 +13,7 @@ from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.cursor import Cursor, State
 from fcshim.parse.machine.leftover import is_last_leftover, leftover_end
+from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.output import Output, PendingCalls
 from fcshim.parse.machine.start_markers import StartMarkers
 
@@ -29,6 +30,7 @@ class PendingCallStates:
         output: Output,
         limits: Limits,
         start_markers: StartMarkers,
+        openings: OpeningFinder,
         code: CodeStates,
         calls: CallStates,
         *,
@@ -38,6 +40,7 @@ class PendingCallStates:
         self._output = output
         self._limits = limits
         self._start_markers = start_markers
+        self._openings = openings
         self._code = code
         self._calls = calls
         self._fenced_calls = fenced_calls
@@ -65,7 +68,7 @@ class PendingCallStates:
         if pos == len(cursor.buffer):
             return pos
         if pending.size <= self._limits.hold:
-            found = self._start_markers.opening_at(cursor.buffer, pos)
+            found = self._openings.find_next(cursor.buffer, pos)
             if found is None:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):
@@ -95,13 +98,22 @@ class PendingCallStates:
         if pos == len(cursor.buffer):
             return pos
         if pending.kind in {"reasoning", "bare"} and pending.size <= self._limits.hold:
-            found = self._start_markers.opening_at(cursor.buffer, pos)
+            result = self._start_markers.result_line_at(self._calls.start_marker, cursor.buffer, pos)
+            if result:
+                return self._end_reply()
+            found = None if result is None else self._openings.find_next(cursor.buffer, pos)
             if found is None:
                 return cursor.wait_from(pos)
             if not isinstance(found, bool):
                 return self._calls.open(*found, pos, self._calls.return_state)
         end = self._skip_leftover(pending, pos)
         return end if end > pos or cursor.wait else self._release(pos, self._calls.return_state)
+
+    def _end_reply(self) -> int:
+        """Accept the calls and end the reply: the model goes on to invent a result."""
+        self._output.accept_calls()
+        self._cursor.state = State.FINISHED
+        return len(self._cursor.buffer)
 
     def after_call_in_span(self, pos: int) -> int:
         """Search the end of the open code span or quotation that a call stands in: if it closes, the call is quoted."""
@@ -133,7 +145,7 @@ class PendingCallStates:
 
     def close(self, pending: PendingCalls, tail: str, *, natural: bool) -> str:
         """End the reply, whose last text is `tail`; return the text that must be parsed again."""
-        if pending.kind == "span":
+        if pending.kind == "span" and pending.accepted:
             self._accept(0)
             return tail
         closed = not tail or is_last_leftover(tail) or (pending.kind == "fence" and self._code.closes_at_end(tail))

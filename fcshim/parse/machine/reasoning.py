@@ -13,6 +13,7 @@ from typing import Literal
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.context import BYTE_ORDER_MARK, REASONING_TAGS
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.openings import OpeningFinder
 from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.start_markers import Opening, StartMarkers
 from fcshim.parse.markers import marker_set
@@ -32,6 +33,7 @@ class ReasoningStates:
         cursor: Cursor,
         output: Output,
         start_markers: StartMarkers,
+        openings: OpeningFinder,
         calls: CallStates,
         policy: ReasoningPolicy,
         own_tags: tuple[tuple[str, str], ...] = (),
@@ -41,6 +43,7 @@ class ReasoningStates:
         self._cursor = cursor
         self._output = output
         self._start_markers = start_markers
+        self._openings = openings
         self._calls = calls
         self._policy = policy
         self._end_tag = ""
@@ -65,6 +68,11 @@ class ReasoningStates:
         marker = self._start_markers.line_start_marker_at(buffer, pos)
         if marker and self._output.line.at_line_start():
             return self._read_line_start_marker(marker, pos)
+        call = self._openings.find_line(buffer, pos) if ahead and self._output.line.at_line_start() else False
+        if call is None:
+            return self._cursor.wait_from(pos)
+        if not isinstance(call, bool):
+            return self._calls.begin(*call, pos)
         if ahead and not self._calls.open_at_reply_start(pos):
             self._cursor.state = State.IN_TEXT
         return pos

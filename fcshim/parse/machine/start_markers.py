@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fcshim.parse.dialect import Dialect
 from fcshim.parse.dialects import DIALECTS
 from fcshim.parse.machine.context import ROLE_MARKERS
+from fcshim.parse.machine.wrapper_tags import FIRST_CHARS
 from fcshim.parse.markers import MarkerSet
 
 _MAX_SPACE = 64
@@ -30,6 +31,8 @@ class Opening:
     """True if the marker opens a section of calls, not a call."""
     starts_body: bool = False
     """True if the marker is the first character of the body."""
+    end_markers: tuple[str, ...] = ()
+    """The end markers of a tag that no dialect has: its calls count only if one of them follows."""
 
     @property
     def must_be_last(self) -> bool:
@@ -52,11 +55,14 @@ class Opening:
 class StartMarkers:
     """The markers of one parser; `primary` is the dialect the caller selected, None for `auto`."""
 
-    def __init__(self, primary: Dialect | None, others: tuple[Dialect, ...], *, allow_bare: bool) -> None:
+    def __init__(
+        self, primary: Dialect | None, others: tuple[Dialect, ...], *, allow_bare: bool, any_body: bool = False
+    ) -> None:
         dialects = [
             *([primary] if primary else []),
             *(dialect for dialect in others if primary is None or dialect.name != primary.name),
         ]
+        self._any_body = any_body
         self.openings: dict[str, list[Opening]] = {}
         for dialect in dialects:
             self._add(dialect, primary=dialect is primary, allow_bare=allow_bare)
@@ -66,6 +72,12 @@ class StartMarkers:
             if dialect.result_open and (dialect is primary or dialect.result_open[0] != "\n")
         ]
         self.result_tags = {dialect.result_open: dialect.result_close for dialect in tagged}
+        self._result_lines = {
+            marker: opening.dialect.result_open.strip("\n:").lower()
+            for marker, openings in self.openings.items()
+            for opening in openings
+            if marker[0] == "\n" and opening.dialect.result_open[:1] == "\n"
+        }
         self.markup = frozenset(
             token for dialect in dialects for token in dialect.markup if _is_dropped_markup(token, dialect, primary)
         )
@@ -79,18 +91,23 @@ class StartMarkers:
         self._longest_line_start_marker = max(map(len, self.line_start_markers), default=0)
         self.body_start_chars = "".join(sorted(marker for marker in self.openings if marker in "[{"))
         """Characters that begin a body without a marker at the start of a line."""
+        tag_chars = FIRST_CHARS if any_body else ""
+        list_chars = "-+0123456789" if any_body else ""
+        self.line_start_chars = frozenset((*self.body_start_chars, *tag_chars, *list_chars))
+        """Characters that may open a call only at the start of a line."""
         inline = [marker for marker in self.openings if marker[0] != "`"]
         self.inline_markers = tuple(
             marker for marker in inline if marker not in self.body_start_chars and marker[0] != "\n"
         )
         """The start markers that count anywhere."""
         self.inline_marker_set = MarkerSet(self.inline_markers)
-        self.all_markers = MarkerSet([*inline, *self.result_tags, *self.markup, *ROLE_MARKERS], extra_pattern="`+|~+")
-        everything = [*inline, *self.result_tags, *self.markup, *ROLE_MARKERS]
-        self.plain_text = _text_without_markers(everything)
+        everything = [*inline, *tag_chars, *self.result_tags, *self.markup, *ROLE_MARKERS]
+        at_line_start = rf"|(?<!\S)[{list_chars}]" if list_chars else ""
+        self.all_markers = MarkerSet(everything, extra_pattern=f"`+|~+{at_line_start}")
+        self.plain_text = _text_without_markers([*everything, *list_chars])
         """Matches text without markers."""
         self.plain_text_in_line = _text_without_markers(
-            [marker for marker in everything if marker not in self.body_start_chars], "\n"
+            [marker for marker in everything if marker not in self.line_start_chars], "\n"
         )
         """Matches text without newlines and without markers that count inside a line."""
 
@@ -105,24 +122,24 @@ class StartMarkers:
         for char in dialect.starts:
             self.openings.setdefault(char, []).append(Opening(dialect, primary, starts_body=True))
 
-    def opening_at(self, text: str, pos: int) -> tuple[Opening, str] | bool | None:
-        """Return what opens at `pos`, with its marker: False for nothing, None if more text is needed to tell."""
+    def marker_at(self, text: str, pos: int) -> str | None:
+        """Return the start marker or line-start character at `pos`, else ""; None if more text is needed to tell."""
         line_start_marker = self.line_start_marker_at(text, pos)
         found = self.inline_marker_set.match(text, pos)
-        marker = line_start_marker or (found[0] if found else text[pos] if text[pos] in self.body_start_chars else "")
         ahead = text[pos : pos + self._longest_line_start_marker]
         if self.inline_marker_set.is_partial(text, pos) or any(
             other != ahead and other.startswith(ahead) for other in self.line_start_markers
         ):
             return None
-        if not marker:
-            return False
-        opening = (
-            self.find_opening(f"\n{line_start_marker}", text, pos - 1)
-            if line_start_marker
-            else self.find_opening(marker, text, pos)
-        )
-        return (opening, marker) if isinstance(opening, Opening) else opening
+        return line_start_marker or (found[0] if found else text[pos] if text[pos] in self.line_start_chars else "")
+
+    def result_line_at(self, start_marker: str, text: str, pos: int) -> bool | None:
+        """Return whether a line begins at `pos` with which the result of a call begins; None if more text is needed."""
+        word = self._result_lines.get(f"\n{start_marker}", "")
+        ahead = text[pos : pos + len(word) + 5].replace("*", "").lower()
+        if not word or ahead.startswith(f"{word}:"):
+            return bool(word)
+        return None if len(text) - pos < len(word) + 5 and f"{word}:".startswith(ahead) else False
 
     def line_start_marker_at(self, text: str, pos: int) -> str:
         """Return the line-start marker at `pos`, or an empty string."""
@@ -131,7 +148,8 @@ class StartMarkers:
     def find_opening(self, marker: str, text: str, start: int) -> Opening | bool | None:
         """Return what the marker at `start` opens: False for nothing, None if more text is needed to tell."""
         openings = self.openings[marker]
-        if len(openings) == 1 and not openings[0].section and not openings[0].dialect.bare:
+        any_body = self._any_body and is_whole_tag(marker)
+        if len(openings) == 1 and not (any_body or openings[0].section or openings[0].dialect.bare):
             return openings[0]
         for opening in openings:
             begins = opening.begins(text, start, start + len(marker))
@@ -140,6 +158,11 @@ class StartMarkers:
             if begins:
                 return opening
         return False
+
+
+def is_whole_tag(marker: str) -> bool:
+    """Return whether a marker is a whole tag; a body of another syntax cannot follow half a tag or a word."""
+    return len(marker) > 1 and marker[0] in "<[" and marker[-1] in ">]"
 
 
 def _is_dropped_markup(token: str, dialect: Dialect, primary: Dialect | None) -> bool:
@@ -171,4 +194,5 @@ def _text_without_markers(markers: Iterable[str], excluded: str = "") -> re.Patt
 @functools.lru_cache(maxsize=64)
 def compile_start_markers(primary: Dialect | None, *, others: bool, allow_bare: bool) -> StartMarkers:
     """Compile the markers of a dialect, with `others` of all dialects; `allow_bare` admits calls without markers."""
-    return StartMarkers(primary, tuple(DIALECTS.values()) if others else (), allow_bare=allow_bare)
+    rows = tuple(DIALECTS.values()) if others else ()
+    return StartMarkers(primary, rows, allow_bare=allow_bare, any_body=others and allow_bare)

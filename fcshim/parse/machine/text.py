@@ -6,9 +6,10 @@ Rule: no text is searched twice; only a tail that is a proper prefix of a marker
 from fcshim.parse.machine.calls import CallStates
 from fcshim.parse.machine.code import CodeStates
 from fcshim.parse.machine.cursor import Cursor, State
+from fcshim.parse.machine.openings import Found, OpeningFinder
 from fcshim.parse.machine.output import Output
 from fcshim.parse.machine.pending_calls import PendingCallStates
-from fcshim.parse.machine.start_markers import Opening, StartMarkers
+from fcshim.parse.machine.start_markers import StartMarkers
 from fcshim.parse.markers import marker_set
 
 
@@ -20,6 +21,7 @@ class TextStates:
         cursor: Cursor,
         output: Output,
         start_markers: StartMarkers,
+        openings: OpeningFinder,
         code: CodeStates,
         calls: CallStates,
         pending_calls: PendingCallStates,
@@ -27,6 +29,7 @@ class TextStates:
         self._cursor = cursor
         self._output = output
         self._start_markers = start_markers
+        self._openings = openings
         self._code = code
         self._calls = calls
         self._pending_calls = pending_calls
@@ -59,6 +62,10 @@ class TextStates:
             if tail < start:  # the match may be part of a longer marker that is not complete yet
                 return self._output.emit_up_to(cursor, pos, tail)
         self._output.emit_text(buffer[pos:start])
+        if marker[0] == "`" and self._output.line.at_line_start():
+            opened = self._read_code_span(start)
+            if opened >= 0:
+                return opened
         if marker[0] in "`~":
             return self._code.read_run(start, end, self._pending_calls.open_fence)
         if markers.is_partial(buffer, start):
@@ -66,7 +73,7 @@ class TextStates:
         return self._read_marker(marker, start, end)
 
     def _read_marker(self, marker: str, start: int, end: int) -> int:
-        if marker in self._start_markers.openings:
+        if marker in self._start_markers.openings or marker in self._start_markers.line_start_chars:
             return self._read_start_marker(marker, start, end)
         if marker in self._start_markers.result_tags:
             return self._read_result_tag(marker, end)
@@ -79,20 +86,30 @@ class TextStates:
 
     def _read_start_marker(self, marker: str, start: int, end: int) -> int:
         """Open a call, or emit the marker as text if it is quoted or opens nothing here."""
-        line = self._output.line
-        if marker in self._start_markers.body_start_chars and not line.at_line_start():
-            opening: Opening | bool | None = False
-        else:
-            opening = self._start_markers.find_opening(marker, self._cursor.buffer, start)
-        if opening is None:
+        found = self._find_opening(marker, start)
+        if found is None:
             return self._cursor.wait_from(start)
-        if not isinstance(opening, Opening) or (marker[0] != "\n" and line.is_block_quote()):
+        if isinstance(found, bool) or (marker[0] != "\n" and self._output.line.is_block_quote()):
             self._output.emit_text(marker)
             return end
+        opening, marker = found
         if marker[0] == "\n":
             self._output.emit_text("\n")
             start, marker = start + 1, marker[1:]
         return self._calls.begin(opening, marker, start)
+
+    def _read_code_span(self, start: int) -> int:
+        """Open a call in a code span that stands at the start of a line; return -1 if it has none."""
+        found = self._openings.find_line(self._cursor.buffer, start)
+        if found is None:
+            return self._cursor.wait_from(start)
+        return self._calls.begin(*found, start) if isinstance(found, tuple) else -1
+
+    def _find_opening(self, marker: str, start: int) -> Found:
+        if marker not in self._start_markers.line_start_chars:
+            return self._openings.find(marker, self._cursor.buffer, start)
+        at_line_start = self._output.line.at_line_start()
+        return self._openings.find_at_line_start(marker, self._cursor.buffer, start) if at_line_start else False
 
     def _read_result_tag(self, marker: str, end: int) -> int:
         """Read the start tag of a tool result: after a call the model invents a result, else it repeats one."""

@@ -1,0 +1,99 @@
+"""Select the syntax of a call's body by its first characters, where the marker before it does not tell the syntax.
+
+Rule: a bounded number of characters is examined; only a known key or the name of an offered tool begins a body.
+"""
+
+import re
+
+from fcshim.parse.dialect import Body
+from fcshim.parse.json.body import JsonShape
+from fcshim.parse.json.header import HeaderShape
+from fcshim.parse.literals.python_body import PythonCalls
+from fcshim.parse.sink import CallSink
+from fcshim.parse.tagged.syntax import ElementCalls
+from fcshim.parse.union_body import UnionBody
+
+_SPACE = r"[ \t\r\n]{0,64}+"
+_NAME = r"(?P<name>[^\W\d][\w.:-]{0,127}+)"
+_FENCE_LINE = rf"```[a-z_]{{0,16}}+[ \t]{{0,8}}+\r?\n{_SPACE}"
+_BEFORE_NAME = rf"{_SPACE}(?:{_FENCE_LINE})?"
+_PYTHON = re.compile(rf"{_BEFORE_NAME}(?:print[ \t]?\()?+\[{{0,2}}+{_SPACE}{_NAME}[ \t]{{0,4}}+\(")
+_PARTIAL_FENCE = re.compile(rf"{_SPACE}`{{1,3}}(?:(?<=```)[a-z_]{{0,16}}+[ \t]{{0,8}}+\r?)?\Z")
+_PARTIAL_PYTHON = re.compile(rf"{_BEFORE_NAME}(?:print[ \t]?\()?+\[{{0,2}}+{_SPACE}(?:{_NAME}[ \t]{{0,4}}+)?\Z")
+_HEADER_PATTERN = rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE})?(?=\{{)"
+_HEADER = re.compile(_HEADER_PATTERN)
+_PARTIAL_HEADER = re.compile(rf"{_SPACE}{_NAME}[ \t]{{0,4}}+(?:\r?\n{_SPACE}|\r)?\Z")
+_PARTIAL = (_PARTIAL_FENCE, _PARTIAL_PYTHON, _PARTIAL_HEADER)
+_JSON = JsonShape(keyed=True)
+_PYTHON_CALLS = PythonCalls()
+_LINE_OF_PYTHON = PythonCalls(alone=True)
+_ELEMENT = re.compile(r"<(?P<name>[^\W\d][\w.-]{0,127}+) ?/?>")
+_PARTIAL_ELEMENT = re.compile(r"<(?:[^\W\d][\w.-]{0,127}+ ?/?)?\Z")
+_CHILD = re.compile(rf"{_SPACE}<(?P<name>/?[^\W\d][\w.-]{{0,127}}+)[ />]")
+_PARTIAL_CHILD = re.compile(rf"{_SPACE}(?:<(?:/?(?:[^\W\d][\w.-]{{0,127}}+)?)?)?\Z")
+_ELEMENT_CALLS = ElementCalls()
+_CALL = re.compile(rf"(?:print[ \t]?\()?+\[?+{_NAME}[ \t]{{0,4}}+\(")
+_PARTIAL_CALL = re.compile(rf"(?:p(?:r(?:i(?:n(?:t[ \t]?)?)?)?)?|(?:print[ \t]?\()?+\[?+(?:{_NAME}[ \t]{{0,4}}+)?)\Z")
+_NAME_AND_JSON = HeaderShape(_HEADER_PATTERN, lines=64)
+
+
+def select_named_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
+    """Return the syntax of the body at `pos` that begins with an offered tool's name; None if more text is needed."""
+    for pattern, body in ((_PYTHON, _PYTHON_CALLS), (_HEADER, _NAME_AND_JSON)):
+        found = pattern.match(text, pos)
+        if found is not None:
+            return sink.offers(found["name"]) and body
+    return None if any(pattern.match(text, pos) for pattern in _PARTIAL) else False
+
+
+def select_body(sink: CallSink, text: str, pos: int) -> Body | bool | None:
+    """Return the syntax of the body at `pos`, False if no call begins there, None if more text is needed to tell."""
+    named = select_named_body(sink, text, pos)
+    if named:
+        return named
+    begins = _JSON.begins(text, pos)
+    if begins:
+        return _JSON
+    return None if named is None or begins is None else False
+
+
+def select_line(sink: CallSink, text: str, pos: int, *, quoted: bool) -> Body | bool | None:
+    """Return the syntax of the call that begins at `pos`, the start of a line or of a code span (`quoted`)."""
+    found = _CALL.match(text, pos)
+    if found is not None:
+        return sink.offers_exactly(found["name"]) and (_PYTHON_CALLS if quoted else _LINE_OF_PYTHON)
+    partial = _PARTIAL_CALL.match(text, pos)
+    if partial is not None and sink.may_offer(partial["name"] or ""):
+        return None
+    begins = text[pos : pos + 1] in {"{", "["} and _JSON.begins(text, pos)
+    return begins and _JSON
+
+
+def select_element(sink: CallSink, text: str, pos: int) -> tuple[Body, str, str] | bool | None:
+    """Return the syntax and the tags of the element at `pos` that is named like an offered tool."""
+    found = _ELEMENT.match(text, pos)
+    if found is None:
+        return None if _PARTIAL_ELEMENT.match(text, pos) else False
+    name = found["name"]
+    if not sink.offers(name):
+        return False
+    begins = True if found[0].endswith("/>") else _element_begins(sink, name, text, found.end())
+    return begins and (_ELEMENT_CALLS, found[0], f"</{name}>")
+
+
+def _element_begins(sink: CallSink, name: str, text: str, pos: int) -> bool | None:
+    """Return whether the end of a tool's element, or a parameter in it, follows at `pos`."""
+    found = _CHILD.match(text, pos)
+    if found is None:
+        return None if _PARTIAL_CHILD.match(text, pos) else False
+    return found["name"] == f"/{name}" or sink.has_parameter(name, found["name"])
+
+
+def holds_elements(body: Body) -> bool:
+    """Return whether a body is an element named like a tool."""
+    return isinstance(body, ElementCalls)
+
+
+def has_syntax(own: Body, body: Body) -> bool:
+    """Return whether the syntax of `body` is one of those of a dialect's `own` body."""
+    return any(isinstance(body, type(syntax)) for syntax in (own.bodies if isinstance(own, UnionBody) else (own,)))

@@ -1,0 +1,215 @@
+"""Find the call or section that opens at a marker, in any combination of a wrapper and a body.
+
+Theory of operation. A marker selects the dialects that have it, and the text after it decides between them. With
+`any_body`, a body of another syntax is read too, and so is a tag that no dialect has, if a body follows it: its calls
+stay pending until its own end marker. A tag before the start marker of a call opens a section.
+
+Rule: a body that its dialect does not have must begin with the name of an offered tool, or a known key.
+"""
+
+import re
+from dataclasses import replace
+from typing import TypeAlias
+
+from fcshim.parse.body_selection import (
+    has_syntax,
+    holds_elements,
+    select_body,
+    select_element,
+    select_line,
+    select_named_body,
+)
+from fcshim.parse.dialect import Body, Dialect
+from fcshim.parse.machine.start_markers import Opening, StartMarkers, is_whole_tag
+from fcshim.parse.machine.wrapper_tags import FIRST_CHARS, read_wrapper_tag
+from fcshim.parse.sink import CallSink
+
+Found: TypeAlias = tuple[Opening, str] | bool | None
+"""An opening with its marker, False for none, None if more text is needed to tell."""
+
+_MaybeOpening: TypeAlias = Opening | bool | None
+_SPACE = re.compile(r"[ \t\r\n]{0,64}+")
+"""White space between two tags."""
+_MAX_AHEAD = 64
+_MAX_BACKTICKS = 3
+_BACKTICKS = re.compile(r"`++")
+_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]{1,4}+")
+_PARTIAL_LIST_ITEM = re.compile(r"(?:[-*+]|\d{1,3}+[.)]?)\Z")
+_MAX_TAGS = 16
+"""Different unknown tags in one reply: the end markers of each are compiled."""
+
+
+class OpeningFinder:
+    """Finds openings; without `any_body` only those of the dialects themselves."""
+
+    def __init__(self, start_markers: StartMarkers, sink: CallSink, *, any_body: bool) -> None:
+        self._start_markers = start_markers
+        self._sink = sink
+        self._any_body = any_body
+        self._unknown_tags: set[str] = set()
+
+    def find(self, marker: str, text: str, start: int) -> Found:
+        """Return what the known marker at `start` opens."""
+        opening = self._start_markers.find_opening(marker, text, start)
+        if self._any_body and is_whole_tag(marker):
+            opening = self._find_any_body(marker, opening, text, start + len(marker))
+            if opening is False:
+                opening = self._find_section(self._closers(marker), marker, text, start + len(marker))
+        return (opening, marker) if isinstance(opening, Opening) else opening
+
+    def find_at_line_start(self, marker: str, text: str, start: int) -> Found:
+        """Return what the character `marker` at `start` opens: a body without a marker, or an unknown tag."""
+        found = self.find(marker, text, start) if marker in self._start_markers.openings else False
+        if found is not False or not self._any_body:
+            return found
+        tag = self._find_unknown_tag(text, start) if marker in FIRST_CHARS else False
+        return tag or (self._find_in_list(text, start) if tag is False else None)
+
+    def find_next(self, text: str, pos: int) -> Found:
+        """Return what opens at `pos`, where only calls are read."""
+        marker = self._start_markers.marker_at(text, pos)
+        if marker is None:
+            return None
+        if marker in self._start_markers.line_start_chars:
+            return self.find_at_line_start(text[pos], text, pos)
+        if not marker:
+            return self.find_line(text, pos)
+        if marker not in self._start_markers.line_start_markers:
+            return self.find(marker, text, pos)
+        opening = self._start_markers.find_opening(f"\n{marker}", text, pos - 1)
+        return (opening, marker) if isinstance(opening, Opening) else opening
+
+    def find_line(self, text: str, pos: int) -> Found:
+        """Return the call that begins at `pos`, the start of a line, without a marker or in a code span."""
+        backticks = _BACKTICKS.match(text, pos)
+        quote = backticks[0] if backticks is not None else ""
+        if not self._any_body or len(quote) > _MAX_BACKTICKS:
+            return False
+        if pos + len(quote) == len(text):
+            return None
+        body = select_line(self._sink, text, pos + len(quote), quoted=bool(quote))
+        if body is None or isinstance(body, bool):
+            return body
+        dialect = Dialect("line", "", open=quote, close=quote, body=body, at_line_start=True, calls_only=True)
+        return Opening(dialect, primary=False, starts_body=not quote), quote
+
+    def _find_in_list(self, text: str, pos: int) -> Found:
+        """Return the call in an item of a Markdown list."""
+        item = _LIST_ITEM.match(text, pos)
+        if item is None or item.end() == len(text):
+            return None if item or _PARTIAL_LIST_ITEM.match(text, pos) else False
+        is_tag = text[item.end()] in FIRST_CHARS and text[item.end()] != "["
+        found = (self._find_unknown_tag if is_tag else self.find_line)(text, item.end())
+        if not isinstance(found, tuple):
+            return found
+        opening, quote = found
+        return replace(opening, starts_body=False), item[0] + quote
+
+    def find_in_section(self, section: Dialect, text: str, pos: int) -> Found:
+        """Return the call of a section that opens at `pos`."""
+        for marker in section.openers():
+            if text.startswith(marker, pos):
+                return self._find_call_of_section(section, marker, text, pos)
+        if any(marker.startswith(text[pos : pos + _MAX_AHEAD]) for marker in section.openers()):
+            return None
+        element = self.find_element(text, pos) if holds_elements(section.body) else False
+        return (_in_section(element[0], section), element[1]) if isinstance(element, tuple) else element
+
+    def _find_call_of_section(self, section: Dialect, marker: str, text: str, pos: int) -> Found:
+        """Return the call that a start marker of the section opens: in the section's syntax, else in another one."""
+        begins = section.body.begins(text, pos + len(marker)) if self._any_body else True
+        found = self.find(marker, text, pos) if begins is False else None
+        if isinstance(found, tuple) and not found[0].section:
+            return _in_section(found[0], section), marker
+        return (
+            None if begins is None or (begins is False and found is None) else (Opening(section, primary=False), marker)
+        )
+
+    def find_element(self, text: str, pos: int) -> Found:
+        """Return the call whose element, named like an offered tool, opens at `pos`."""
+        found = select_element(self._sink, text, pos) if self._any_body else False
+        if found is None or isinstance(found, bool):
+            return found
+        body, marker, close = found
+        return _open_wrapper(marker, (close,), body), marker
+
+    def _find_any_body(self, marker: str, own: _MaybeOpening, text: str, pos: int) -> _MaybeOpening:
+        """Return what a known marker that ends at `pos` opens before any body; `own` is what its dialects say."""
+        if isinstance(own, Opening) and own.section:
+            return own
+        # A dialect's own syntax may begin with words too; an offered tool's name and a bracket are more certain.
+        body = (select_body if own is False else select_named_body)(self._sink, text, pos)
+        if body is None:
+            return None
+        if isinstance(body, bool) or (isinstance(own, Opening) and has_syntax(own.dialect.body, body)):
+            return own
+        return _open_wrapper(marker, self._closers(marker), body)
+
+    def _closers(self, marker: str) -> tuple[str, ...]:
+        opening = self._start_markers.openings[marker][0]
+        return opening.dialect.section_closers() if opening.section else opening.dialect.closers()
+
+    def _find_section(self, closers: tuple[str, ...], marker: str, text: str, pos: int) -> _MaybeOpening:
+        """Return the section that a tag opens if the start marker of a call follows it."""
+        found, markers = _SPACE.match(text, pos), self._start_markers.inline_marker_set
+        assert found is not None
+        pos = found.end()
+        if pos == len(text) or markers.is_partial(text, pos):
+            return None
+        found = markers.match(text, pos)
+        if found is None:
+            element = self.find_element(text, pos)
+            opening: _MaybeOpening = element[0] if isinstance(element, tuple) else element
+        else:
+            opening = self._start_markers.find_opening(found[0], text, pos)
+            opening = self._find_any_body(found[0], opening, text, found.end())
+        if not isinstance(opening, Opening) or opening.section:
+            return None if opening is None else False
+        close, closes = _first_and_others(closers)
+        dialect = replace(opening.dialect, section_open=marker, section_close=close, section_closes=closes)
+        return Opening(dialect, primary=False, section=True)
+
+    def _find_unknown_tag(self, text: str, pos: int) -> Found:
+        element, tag = self.find_element(text, pos), read_wrapper_tag(text, pos)
+        if tag is None or isinstance(tag, bool):
+            return tag if element is False else element
+        end = pos + len(tag.text)
+        body = select_body(self._sink, text, end)
+        if body is None:
+            return None
+        if not body and element is not False:
+            return element
+        if body and not self._admit_tag(tag.text):
+            return False
+        opening = (
+            self._find_section(tag.closes, tag.text, text, end)
+            if isinstance(body, bool)
+            else _open_wrapper(tag.text, tag.closes, body, calls_only=True)
+        )
+        return (replace(opening, end_markers=tag.closes), tag.text) if isinstance(opening, Opening) else opening
+
+    def _admit_tag(self, tag: str) -> bool:
+        if len(self._unknown_tags) < _MAX_TAGS:
+            self._unknown_tags.add(tag)
+        return tag in self._unknown_tags
+
+
+def _in_section(opening: Opening, section: Dialect) -> Opening:
+    """Return the opening of a call that the section's end marker may end."""
+    dialect = replace(
+        opening.dialect,
+        section_open=section.section_open,
+        section_close=section.section_close,
+        section_closes=section.section_closes,
+    )
+    return replace(opening, dialect=dialect)
+
+
+def _open_wrapper(marker: str, closers: tuple[str, ...], body: Body, *, calls_only: bool = False) -> Opening:
+    close, closes = _first_and_others(closers)
+    dialect = Dialect("wrapper", "", open=marker, close=close, closes=closes, body=body, calls_only=calls_only)
+    return Opening(dialect, primary=False)
+
+
+def _first_and_others(markers: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    return (markers[0] if markers else ""), markers[1:]

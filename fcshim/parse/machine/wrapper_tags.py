@@ -1,0 +1,82 @@
+"""Tags that may surround a call although no dialect has them: `<tool>`, `[TOOL_REQUEST]`, `&lt;call&gt;`, `**<call>**`.
+
+Rule: a tag stands on one line and is short; its end marker follows from its spelling.
+"""
+
+import re
+from dataclasses import dataclass
+
+_NAME = r"[^\W\d][\w.:-]{0,47}+"
+_PIPE = r"[|｜]"
+_ANGLE = rf"(?P<pipe>{_PIPE}?)(?P<name>{_NAME})(?P=pipe)(?:[ \t][^<>&\n]{{0,96}})?"
+_TAG = re.compile(
+    rf"(?P<bold>\*{{2,3}}+)?(?:(?P<open>\\?<|&lt;){_ANGLE}(?P<close>\\?>|&gt;)"
+    rf"|(?P<backslash>\\?)\[(?P<square>{_NAME})\\?\])(?(bold)(?:\*{{2,3}}+)?)"
+)
+_PARTIAL_TAG = re.compile(
+    rf"\*{{0,3}}+(?:(?:\\?<|&lt;)(?:{_PIPE}?+(?:{_NAME}{_PIPE}?+(?:[ \t][^<>&\n]{{0,96}}+)?(?:\\|&|&g|&gt)?)?)?"
+    rf"|\\|&|&l|&lt|\\?\[(?:{_NAME}\\?)?)?\Z"
+)
+_MAX_ASTERISKS = 3
+_OPPOSITES = (("start", "end"), ("begin", "end"), ("open", "close"))
+_QUOTING_NAMES = frozenset(
+    (
+        # Elements of HTML, and words in whose tags a call is shown, not made.
+        *("a", "b", "blockquote", "body", "cite", "code", "dd", "details", "div", "dl", "dt"),
+        *("em", "h1", "h2", "h3", "h4", "i", "kbd", "li", "ol", "p", "pre", "q", "s", "samp"),
+        *("small", "span", "strong", "summary", "table", "td", "th", "tr", "tt", "u", "ul"),
+        *("var", "xmp", "example", "examples", "sample", "samples", "format", "template", "usage"),
+        *("syntax", "schema", "documentation", "docs", "quote", "quotation", "thinking", "thought"),
+        *("thoughts", "reasoning", "scratchpad", "note", "comment"),
+    )
+)
+FIRST_CHARS = "<[&*\\"
+"""The characters with which a tag begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperTag:
+    """A tag in text, and the end markers that belong to it; the first is spelled like the tag."""
+
+    text: str
+    closes: tuple[str, ...]
+
+
+def read_wrapper_tag(text: str, pos: int) -> WrapperTag | bool | None:
+    """Return the tag at `pos`, False if there is none, None if more text is needed to tell."""
+    found = _TAG.match(text, pos)
+    if found is None:
+        return None if _PARTIAL_TAG.match(text, pos) else False
+    if found["bold"] and len(text) - found.end() < _MAX_ASTERISKS and not text[found.end() :].strip("*"):
+        return None  # further asterisks may belong to the tag
+    if (found["square"] or found["name"]).lower() in _QUOTING_NAMES:
+        return False
+    if found["square"]:
+        names, left, right = _closing_square_names(found["square"]), f"{found['backslash']}[", f"{found['backslash']}]"
+        plain = [f"[{name}]" for name in names]
+    else:
+        names, left, right = _closing_names(found["name"], found["pipe"]), found["open"], found["close"]
+        plain = [f"<{name}>" for name in names]
+    bold = found["bold"] or ""
+    spelled = [f"{bold}{left}{name}{right}{bold}" for name in names]
+    return WrapperTag(found[0], tuple(dict.fromkeys((*spelled, *plain))))
+
+
+def _closing_names(name: str, pipe: str) -> tuple[str, ...]:
+    """Return what stands in the closing tag between its brackets: `/tool`, `|/tool|`, `|end_tool|`."""
+    names = [f"{pipe}{other}{pipe}" for other in _opposites(name)]
+    return (f"{pipe}/{name}{pipe}", *([f"/{pipe}{name}{pipe}"] if pipe else []), *names)
+
+
+def _closing_square_names(name: str) -> tuple[str, ...]:
+    return (f"/{name}", f"END_{name}" if name.isupper() else f"end_{name}", *_opposites(name))
+
+
+def _opposites(name: str) -> list[str]:
+    """Return the name of the end that belongs to a name of a start: `tool_start` has `tool_end`."""
+    return [
+        name.replace(spell(first), spell(last))
+        for first, last in _OPPOSITES
+        for spell in (str.lower, str.upper)
+        if spell(first) in name
+    ]
