@@ -72,7 +72,7 @@ ATTACKS = {
     "doubled anyOf": (chain("anyOf", {"type": "string"}), 5),
     "doubled oneOf": (chain("oneOf", {"type": "string"}), 5),
     "doubled conditions": (
-        {"$defs": {str(i): dict.fromkeys(("if", "then"), {"$ref": f"#/$defs/{i + 1}"}) for i in range(60)}}
+        {"$defs": {str(i): {key: {"$ref": f"#/$defs/{i + 1}"} for key in ("if", "then")} for i in range(60)}}
         | {"$ref": "#/$defs/0"},
         5,
     ),

@@ -48,6 +48,7 @@ class PendingCallStates:
         if begins is None:
             return self._cursor.wait_from(pos - len(line))
         if opening is not None and begins:
+            self._calls.await_document_search()
             self._calls.open_body(opening.dialect, line, State.IN_TEXT)
         elif self._fenced_calls:
             self._output.begin_pending("fence").add(line)
@@ -132,9 +133,7 @@ class PendingCallStates:
             self._accept(0)
             return tail
         closed = not tail or (pending.kind == "fence" and self._code.closes_at_end(tail))
-        if natural and pending.accepted and closed:
-            self._output.accept_calls()
-        else:
+        if not (natural and pending.accepted and closed and self._output.accept_calls()):
             self._output.release_as_text()
             self._output.emit_text(tail)
         return ""
@@ -153,7 +152,8 @@ class PendingCallStates:
 
     def _accept(self, pos: int) -> int:
         """The calls of a code span or quotation are not quoted: emit their events."""
-        self._output.accept_calls()
+        if not self._output.accept_calls():
+            return self._release(pos, State.IN_TEXT)
         self._output.line.reset_after_call()
         self._cursor.state = State.IN_TEXT
         return pos
