@@ -5,6 +5,7 @@ has already received events; the refusal is remembered. The same settings give t
 the proxy.
 """
 
+import functools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request, uses_tools
+from fcshim.off_loop import run_off_loop
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.native import prepare_native
@@ -69,6 +71,8 @@ class ExchangeFactory:
     new_id: Callable[[], str] | None
     buffered: bool
     translated: bool = False
+    size: int = 0
+    """Bytes of the client's request, if other requests must not wait while an exchange is made of a large one."""
 
     def make(self, *, native: bool, backend: Backend) -> AnyExchange:
         """Make it for native tools (`native`), or for the prompt, with a constraint that `backend` accepts.
@@ -179,13 +183,17 @@ class RequestAttempts:
         """Make the first exchange to send, or the first without native tools."""
         native = self._native and uses_tools(self._request)
         backend = OFF if native else await self._capabilities.backend(self._request)
-        exchange = self._factory.make(native=self._native, backend=backend)
+        exchange = await self._make(backend)
         if self._capabilities.is_refused(exchange.constraint_key):
             # Without a grammar, a prefill may start the required call instead; the upstream may have refused that, too.
-            exchange = self._factory.make(native=self._native, backend=unconstrained(backend))
+            exchange = await self._make(unconstrained(backend))
         if self._capabilities.is_refused(exchange.constraint_key):
-            exchange = self._factory.make(native=self._native, backend=OFF)
+            exchange = await self._make(OFF)
         return exchange
+
+    async def _make(self, backend: Backend) -> AnyExchange:
+        make = functools.partial(self._factory.make, native=self._native, backend=backend)
+        return await run_off_loop(self._factory.size, make)
 
     async def _check_status(self, reply: UpstreamReply) -> None:
         if reply.status != 200:
@@ -209,7 +217,7 @@ class RequestAttempts:
             fallback = await self._make_first()
         else:
             self._suspect_constraint(exchange, error)
-            fallback = self._factory.make(native=self._native, backend=OFF)
+            fallback = await self._make(OFF)
         sink.restart()
         return fallback
 

@@ -22,6 +22,7 @@ from fcshim.schema.steps import StepLimit, StepLimitError
 
 _BASE_STEPS = 4_096
 _STEPS_PER_CHARACTER = 8
+_STEPS_PER_VALUE = 16
 _MAX_STEPS = 20_000
 """Limit on comparisons with alternatives, because nested unions multiply. Beyond it the value is not changed."""
 _MAX_NUMBER_DIGITS = 309
@@ -62,6 +63,8 @@ def coerce(expectation: Expectation, value: JSON, raw: str) -> CoercedValue | No
     """Return the coerced `value`, whose JSON is `raw`; None where it does not change."""
     if not expectation.shapes or (isinstance(value, str) and expectation.admits("string", value)):
         return None
+    if expectation.is_exhausted:
+        return None
     node = scan(raw)
     result = None if node is None else match_value(node, expectation)
     if result is None or result.text is None:
@@ -73,6 +76,8 @@ def match_value(node: Node, expectation: Expectation) -> MatchResult:
     """Match a value against an expectation; beyond the step limit it does not fit and does not change."""
     steps = min(_MAX_STEPS, _BASE_STEPS + _STEPS_PER_CHARACTER * (node.end - node.start))
     whole = expectation.steps
+    if whole is not None:
+        whole.remaining -= _STEPS_PER_VALUE
     try:
         return _ValueMatcher(StepLimit(steps) if whole is None else whole.part(steps)).match(node, expectation)
     except StepLimitError:

@@ -236,6 +236,11 @@ class Expectation:
             return not self.admits_nothing
         return any(shape.admits(kind, value) for shape in self.shapes)
 
+    @property
+    def is_exhausted(self) -> bool:
+        """True if no steps are left for matching against the schema."""
+        return self.steps is not None and self.steps.remaining < 0
+
     def member(self, key: str) -> "Expectation":
         """Return the expectation of a member of a streamed object.
 
