@@ -45,20 +45,20 @@ SCHEMAS: dict[str, tuple[Any, Any]] = {
         ["x"] * 60_000,
     ),
     "strings for integers": (_lists({"items": {"type": "integer"}}), ["5"] * 60_000),
-    "an enumeration of 40,000": (_lists({"items": {"enum": [f"E{i}" for i in range(40_000)]}}), ["e7"] * 9_000),
+    "an enumeration of 25,000": (_lists({"items": {"enum": [f"E{i}" for i in range(25_000)]}}), ["e7"] * 9_000),
     "doubled allOf": (_doubled("allOf"), 5),
     "doubled anyOf": (_doubled("anyOf"), 5),
     "a chain of references": (
-        {"$defs": {str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(12_000)}, "$ref": "#/$defs/0"},
+        {"$defs": {str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(7_000)}, "$ref": "#/$defs/0"},
         5,
     ),
-    "many definitions": ({"$defs": {f"d{i}": {"type": "object"} for i in range(15_000)}, "type": "object"}, 5),
+    "many definitions": ({"$defs": {f"d{i}": {"type": "object"} for i in range(8_000)}, "type": "object"}, 5),
     "patternProperties": ({"patternProperties": {"(a+)+$": {}}, "additionalProperties": False}, "x"),
     "patterns": (
-        {"properties": {f"p{i}": {"type": "string", "pattern": f"{_PATTERN}{i}"} for i in range(5_000)}},
+        {"properties": {f"p{i}": {"type": "string", "pattern": f"{_PATTERN}{i}"} for i in range(2_800)}},
         5,
     ),
-    "a wide object": ({"type": "object", "properties": {f"p{i}": {"type": "integer"} for i in range(15_000)}}, "5"),
+    "a wide object": ({"type": "object", "properties": {f"p{i}": {"type": "integer"} for i in range(7_500)}}, "5"),
 }  # fmt: skip
 TEXTS: dict[str, str] = {
     "a megabyte of <": "<" * 990_000,
@@ -133,7 +133,7 @@ async def _play(writer: asyncio.StreamWriter, seconds: float) -> None:
 
 
 async def _call(writer: asyncio.StreamWriter, kind: str) -> None:
-    """Write the call of a kind in pieces of 256 characters, ten times as fast as a model."""
+    """Write the call of a kind in pieces of 256 characters, ten times as fast as a fast model."""
     value = SCHEMAS.get(kind, ({}, "x"))[1]
     text = json.dumps({"name": "f", "arguments": {"v": value, "a" * 40 + "!": 1}})
     text = f"<function_call>\n{text}\n</function_call>"
@@ -141,7 +141,7 @@ async def _call(writer: asyncio.StreamWriter, kind: str) -> None:
         if writer.is_closing():
             return
         writer.write(encode_event(text[start : start + 256]))
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.01)
 
 
 # The measurement.

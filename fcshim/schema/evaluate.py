@@ -285,6 +285,7 @@ class Evaluator:
             yield place.violation("oneOf", lambda: f"{excerpt(place.value)} is valid under each of {excerpt(valid)}")
 
     def _candidates(self, branches: list[JSON], value: JSON) -> Iterable[JSON]:
+        self._steps.spend(4)
         index = self._unions.get(id(branches))
         if index is None:
             self._steps.spend(2 * len(branches))
@@ -314,6 +315,7 @@ class Evaluator:
 
     def check_reference(self, operand: str, place: _Place) -> Iterator[Violation]:
         """`$ref` inside the root schema."""
+        self._steps.spend(4)
         target = self._target(operand)
         key = (id(target), id(place.value))
         if key in self._active:

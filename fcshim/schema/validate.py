@@ -14,8 +14,8 @@ from fcshim.schema.evaluate import Evaluator, UnusableSchemaError, Violation
 from fcshim.schema.scalar_keywords import is_of_type, names_types, type_names
 from fcshim.schema.steps import StepLimit, StepLimitError
 
-MAX_VALIDATION_STEPS = 30_000
-"""For one value, at most 30 ms: arguments of some 5,000 values. The event loop of a proxy waits meanwhile."""
+MAX_VALIDATION_STEPS = 20_000
+"""For one value, at most 20 ms: arguments of some 3,000 values. The event loop of a proxy waits meanwhile."""
 _MAX_COMPARED = 64
 """Violations among which the best description is searched; the messages of a hostile schema's others say no more."""
 _WEAK_KEYWORDS = frozenset({"anyOf", "oneOf"})
