@@ -195,6 +195,9 @@ class RequestAttempts:
         make = functools.partial(self._factory.make, native=self._native, backend=backend)
         return await run_off_loop(self._factory.size, make)
 
+    async def _make_retry(self, exchange: AnyExchange, backend: Backend) -> bool:
+        return await run_off_loop(self._factory.size, functools.partial(exchange.prepare_retry, backend))
+
     async def _check_status(self, reply: UpstreamReply) -> None:
         if reply.status != 200:
             self.refusal = reply
@@ -225,7 +228,8 @@ class RequestAttempts:
         if exchange.sent_call:
             raise error
         self._suspect_constraint(exchange, error)
-        exchange.prepare_retry(unconstrained(await self._capabilities.backend(self._request, for_retry=True)))
+        backend = unconstrained(await self._capabilities.backend(self._request, for_retry=True))
+        await self._make_retry(exchange, backend)
 
     def _suspect_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
         """Suspect that the constraint caused `error`; raise `error` if it cannot have."""
@@ -247,10 +251,10 @@ class RequestAttempts:
         if not exchange.wants_retry:
             return False
         backend = await self._capabilities.backend(self._request, for_retry=True)
-        if not exchange.prepare_retry(backend):
+        if not await self._make_retry(exchange, backend):
             return False
         if self._capabilities.is_refused(exchange.constraint_key):
-            exchange.prepare_retry(unconstrained(backend))
+            await self._make_retry(exchange, unconstrained(backend))
         constrained = ", with a constraint" if exchange.constraint_key else ""
         retry_logger.info("%s: asked once more%s: %s", self._request.model, constrained, exchange.retry_reason)
         return True

@@ -19,8 +19,8 @@ ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
 """How arguments are sent. `stream`: as the model writes them. `validated`: whole, and a schema violation is an error.
 `checked`: whole, and a schema violation is reported as a `Defect` and is no error. `resumable`: as the model writes
 them, up to the first value that violates the schema; the reported `Defect` has the remainder."""
-_COERCION_STEPS = 50_000
-"""Steps of all work on schemas in one reply but validation, at most 0.1 s: hundreds of coerced values take a tenth.
+_COERCION_STEPS = 30_000
+"""Steps of all work on schemas in one reply but validation, at most 50 ms: hundreds of coerced values take a tenth.
 Beyond it arguments stay as the model wrote them."""
 _VALIDATION_STEPS = 2 * MAX_VALIDATION_STEPS
 """Steps of the validation of all calls in one reply."""

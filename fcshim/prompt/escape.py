@@ -275,7 +275,7 @@ _BRACKET_KEYS = frozenset(filter(None, map(_name_key, (*_BRACKETS, *_NAMES))))
 
 _PIECE = 32_768
 """Characters that are searched at once, some 5 ms: the interpreter's lock is held meanwhile."""
-_CUT = re.compile(r"[<\[]")
+_CUT = re.compile(r"[<\[]|&(?i:lt|#0{0,4}60|#x0{0,4}3c);|\\(?i:u003c|x3c)")
 
 
 def _substitute(change: Callable[[re.Match[str]], str], text: str) -> str:

@@ -23,7 +23,7 @@ from fcshim.schema.steps import StepLimit, StepLimitError
 _BASE_STEPS = 4_096
 _STEPS_PER_CHARACTER = 8
 _STEPS_PER_VALUE = 16
-_MAX_STEPS = 20_000
+_MAX_STEPS = 12_000
 """Limit on comparisons with alternatives, because nested unions multiply. Beyond it the value is not changed."""
 _MAX_NUMBER_DIGITS = 309
 """Digits of the largest double. A string with more of them, written out or by its exponent, is not read as a number."""
