@@ -5,6 +5,7 @@ has already received events; the refusal is remembered. The same settings give t
 the proxy.
 """
 
+import functools
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from fcshim.config import ModelConfig
 from fcshim.constrain.constraint import constrains_document
 from fcshim.errors import FcshimError, UpstreamError
 from fcshim.messages import Request, uses_tools
+from fcshim.off_loop import run_off_loop
 from fcshim.pipeline.backends import OFF, Backend, unconstrained
 from fcshim.pipeline.exchange import AnyExchange, Batch, Exchange
 from fcshim.pipeline.native import prepare_native
@@ -69,6 +71,8 @@ class ExchangeFactory:
     new_id: Callable[[], str] | None
     buffered: bool
     translated: bool = False
+    size: int = 0
+    """Bytes of the client's request, if other requests must not wait while an exchange is made of a large one."""
 
     def make(self, *, native: bool, backend: Backend) -> AnyExchange:
         """Make it for native tools (`native`), or for the prompt, with a constraint that `backend` accepts.
@@ -179,13 +183,20 @@ class RequestAttempts:
         """Make the first exchange to send, or the first without native tools."""
         native = self._native and uses_tools(self._request)
         backend = OFF if native else await self._capabilities.backend(self._request)
-        exchange = self._factory.make(native=self._native, backend=backend)
+        exchange = await self._make(backend)
         if self._capabilities.is_refused(exchange.constraint_key):
             # Without a grammar, a prefill may start the required call instead; the upstream may have refused that, too.
-            exchange = self._factory.make(native=self._native, backend=unconstrained(backend))
+            exchange = await self._make(unconstrained(backend))
         if self._capabilities.is_refused(exchange.constraint_key):
-            exchange = self._factory.make(native=self._native, backend=OFF)
+            exchange = await self._make(OFF)
         return exchange
+
+    async def _make(self, backend: Backend) -> AnyExchange:
+        make = functools.partial(self._factory.make, native=self._native, backend=backend)
+        return await run_off_loop(self._factory.size, make)
+
+    async def _make_retry(self, exchange: AnyExchange, backend: Backend) -> bool:
+        return await run_off_loop(self._factory.size, functools.partial(exchange.prepare_retry, backend))
 
     async def _check_status(self, reply: UpstreamReply) -> None:
         if reply.status != 200:
@@ -209,7 +220,7 @@ class RequestAttempts:
             fallback = await self._make_first()
         else:
             self._suspect_constraint(exchange, error)
-            fallback = self._factory.make(native=self._native, backend=OFF)
+            fallback = await self._make(OFF)
         sink.restart()
         return fallback
 
@@ -217,7 +228,8 @@ class RequestAttempts:
         if exchange.sent_call:
             raise error
         self._suspect_constraint(exchange, error)
-        exchange.prepare_retry(unconstrained(await self._capabilities.backend(self._request, for_retry=True)))
+        backend = unconstrained(await self._capabilities.backend(self._request, for_retry=True))
+        await self._make_retry(exchange, backend)
 
     def _suspect_constraint(self, exchange: AnyExchange, error: UpstreamError) -> None:
         """Suspect that the constraint caused `error`; raise `error` if it cannot have."""
@@ -239,10 +251,10 @@ class RequestAttempts:
         if not exchange.wants_retry:
             return False
         backend = await self._capabilities.backend(self._request, for_retry=True)
-        if not exchange.prepare_retry(backend):
+        if not await self._make_retry(exchange, backend):
             return False
         if self._capabilities.is_refused(exchange.constraint_key):
-            exchange.prepare_retry(unconstrained(backend))
+            await self._make_retry(exchange, unconstrained(backend))
         constrained = ", with a constraint" if exchange.constraint_key else ""
         retry_logger.info("%s: asked once more%s: %s", self._request.model, constrained, exchange.retry_reason)
         return True

@@ -4,7 +4,7 @@ Rule: a codec turns wire dicts into these types, and they travel no further; `ex
 have no name here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Self, TypeAlias
 
 import msgspec
@@ -18,10 +18,12 @@ RESPONSE_FORMAT = "response_format"
 _ANY_OBJECT: dict[str, JSON] = {"type": "object"}
 
 
-class TextPart(msgspec.Struct, frozen=True, tag="text"):
+class TextPart(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
     """Plain text."""
 
     text: str
+    document: bool = False
+    """True if the client marked it as a document, which the user did not write."""
 
 
 class MediaPart(msgspec.Struct, frozen=True, tag="media"):
@@ -137,6 +139,18 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 def text_of(content: Content) -> str:
     """Join the text parts of `content`; media are left out."""
     return "".join(part.text for part in content if isinstance(part, TextPart))
+
+
+def document_texts(messages: Iterable[Message]) -> Iterator[str]:
+    """Yield the texts that neither the user nor the model wrote: tool results, and documents in messages of the user.
+
+    What the user typed is no document: who pastes a call and asks to run it wants it to run.
+    """
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            yield text_of(message.content)
+        elif isinstance(message, UserMessage):
+            yield from (part.text for part in message.content if isinstance(part, TextPart) and part.document)
 
 
 def count_leading_system(messages: Sequence[Message]) -> int:

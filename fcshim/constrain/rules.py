@@ -11,6 +11,8 @@ _MAX_NODES = 20_000
 """Schema nodes of all tools together that become rules; the largest real tool sets have about 5,000."""
 _MAX_EXPANSION_STEPS = 100_000
 """Steps of expanding alternatives in all schemas together, about 0.1 s; multiplying references could expand forever."""
+_MAX_PATTERN_CHARACTERS = 16_384
+"""Patterns of all schemas together, about 0.2 s; real tool sets stay below a fifth. Any string fits the others."""
 _MAX_NOTES = 32
 """Notes kept one by one: they are logged with each request."""
 
@@ -23,7 +25,13 @@ class Rules:
         self.notes: dict[str, None] = {}
         self.nodes_left = _MAX_NODES
         self.steps_left = _MAX_EXPANSION_STEPS
+        self._pattern_characters_left = _MAX_PATTERN_CHARACTERS
         self._names: dict[Expression, RuleRef] = {}
+
+    def admit_pattern(self, pattern: str) -> bool:
+        """Say whether this pattern may still become rules."""
+        self._pattern_characters_left -= len(pattern)
+        return self._pattern_characters_left >= 0
 
     def share(self, expression: Expression, name: str = "") -> Expression:
         """Make a shared rule of an expression, unless it is a literal text or a reference already."""

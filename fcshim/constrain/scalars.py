@@ -85,7 +85,7 @@ class ScalarWriter:
     def _pattern_string(self, keywords: Keywords, least: int, most: int | None) -> Expression | None:
         """Return the strings that match the pattern; None without one, with several, or with an unsupported one."""
         patterns = keywords.patterns()
-        found = read_pattern(patterns[0]) if len(patterns) == 1 else None
+        found = read_pattern(patterns[0]) if len(patterns) == 1 and self._rules.admit_pattern(patterns[0]) else None
         if found is not None and (least or most is not None):
             found = with_length(found, least, most)
         content = None if found is None else self._strings.as_content(found)

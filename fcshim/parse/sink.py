@@ -12,7 +12,8 @@ from fcshim.messages import Tool
 from fcshim.parse.defect import Defect, ReportDefect
 from fcshim.parse.offered_names import OfferedNames
 from fcshim.schema.expect import ANY, Expectation, compile_schema
-from fcshim.schema.validate import first_violation
+from fcshim.schema.steps import StepLimit, StepLimitError
+from fcshim.schema.validate import MAX_VALIDATION_STEPS, first_violation
 
 ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
 """How arguments are sent. `stream`: as the model writes them. `validated`: whole, and a schema violation is an error.
@@ -20,6 +21,11 @@ ArgumentsMode = Literal["stream", "resumable", "validated", "checked"]
 them, up to the first value that violates the schema; the reported `Defect` has the remainder."""
 NAMESPACES = ("", "functions.", "tools.", "default_api.")
 """What models write before the name of a tool."""
+_COERCION_STEPS = 30_000
+"""Steps of all work on schemas in one reply but validation, at most 50 ms: hundreds of coerced values take a tenth.
+Beyond it arguments stay as the model wrote them."""
+_VALIDATION_STEPS = 2 * MAX_VALIDATION_STEPS
+"""Steps of the validation of all calls in one reply."""
 EXCERPT_SIZE = 200
 """The most characters of the model's text in an error."""
 
@@ -66,6 +72,8 @@ class CallSink:
         self._rejection = ""
         """Why the open call must not run although it is complete."""
         self._expectations: dict[str, Expectation] = {}
+        self._coercion_steps = StepLimit(_COERCION_STEPS)
+        self._validation_steps = StepLimit(_VALIDATION_STEPS)
         self._size = 0
         self._deferred = False
         """True if the whole call is sent at its end."""
@@ -130,7 +138,7 @@ class CallSink:
             return ANY
         found = self._expectations.get(name)
         if found is None:
-            found = self._expectations[name] = compile_schema(self._tools[name].parameters)
+            found = self._expectations[name] = compile_schema(self._tools[name].parameters, self._coercion_steps)
         return found
 
     def parameter_names(self, name: str) -> tuple[str, ...]:
@@ -215,7 +223,14 @@ class CallSink:
             self.fail("invalid", self._rejection)
             return
         withheld = self._rest_withheld
-        fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
+        try:
+            fault = self._find_violation(arguments) if self._validates_all or self._validates_call or withheld else None
+        except StepLimitError:
+            # Unchecked arguments pass only where a violation would be no error.
+            if not (withheld or (self._checked and not self._validates_call)):
+                self.fail("limit", f"arguments and schema of {self._name} are too large to be checked", arguments)
+                return
+            fault = None
         if fault is not None and not (withheld or (self._checked and not self._validates_call)):
             self.fail("invalid", fault, arguments)
             return
@@ -260,4 +275,8 @@ class CallSink:
 
     def _find_violation(self, arguments: str) -> str | None:
         tool = self._tools.get(self._name) if self._tools is not None else None
-        return first_violation(tool.parameters, json.loads(arguments)) if tool is not None else None
+        if tool is None:
+            return None
+        return first_violation(
+            tool.parameters, json.loads(arguments), self._validation_steps.part(MAX_VALIDATION_STEPS)
+        )

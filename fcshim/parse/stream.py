@@ -33,6 +33,7 @@ from fcshim.messages import Tool, as_tools
 from fcshim.parse.body import READING, BodyReader
 from fcshim.parse.defect import ReportDefect
 from fcshim.parse.dialects import AUTO, FUNCTION_CALL, Dialect, get_dialect
+from fcshim.parse.documents import Documents
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.machine.calls import NATURAL_STOPS, CallStates
 from fcshim.parse.machine.code import CodeStates
@@ -59,12 +60,13 @@ class StreamParser:
     never ends and the call comes last, or `promote` it. `in_reasoning` is the start tag (`<think>`) that the prompt
     ends with. `arguments` selects how arguments are sent: `stream` as the model writes them, `validated` whole. Those
     of strict tools are always validated, unless `held` says that a grammar constrains the model to valid calls.
+    A call without tags whose text stands in one of the `documents` of the conversation is text.
     `on_defect` receives every rejected or invalid call, before its events are returned. `new_id` creates the ids of
     calls. Raises `ConfigError` for an unknown dialect or reasoning tag, `RequestError` for unusable tools, and nothing
     for any text.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # settings with defaults
         self,
         dialect: str | Dialect = "function_call",
         tools: Sequence[Tool | dict[str, JSON]] | None = None,
@@ -77,6 +79,7 @@ class StreamParser:
         new_id: Callable[[], str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         on_defect: ReportDefect | None = None,
+        documents: Documents | None = None,
     ) -> None:
         offered = None if tools is None else {tool.name: tool for tool in as_tools(tools)}
         primary = None if dialect == AUTO else get_dialect(dialect).for_tools(offered or ())
@@ -86,7 +89,7 @@ class StreamParser:
         """True once the model begins to invent a tool's result: the remainder is dropped, upstream may be cancelled."""
         self._sink = sink = CallSink(offered, arguments, new_id or id_source(), limits.arguments, on_defect)
         self._cursor = cursor = Cursor()
-        self._output = output = Output(sink)
+        self._output = output = Output(sink, documents)
         self._line = output.line
         self._surrogates = SurrogateJoiner()
         self._direct_reader: BodyReader | None = None

@@ -15,9 +15,20 @@ from fcshim.codecs.llama_completion import LlamaCompletion
 from fcshim.constrain.constraint import Constraint, apply_constraint, constraint_for, unconstrained_note
 from fcshim.errors import RequestError
 from fcshim.events import Error, Event, Stop, StopReason, Text, ToolCallChunk, ToolCallEnd, ToolCallStart, Usage
-from fcshim.messages import AUTO, Message, Request, Tool, ToolChoice, as_tools, requested_schema, without_format
+from fcshim.messages import (
+    AUTO,
+    Message,
+    Request,
+    Tool,
+    ToolChoice,
+    as_tools,
+    document_texts,
+    requested_schema,
+    without_format,
+)
 from fcshim.parse.defect import ReportDefect
 from fcshim.parse.dialect import Dialect
+from fcshim.parse.documents import Documents
 from fcshim.parse.limits import DEFAULT_LIMITS, Limits
 from fcshim.parse.sink import ArgumentsMode
 from fcshim.parse.stream import StreamParser
@@ -103,6 +114,7 @@ class Shim:
             new_id=options.new_id,
             limits=options.limits,
             on_defect=on_defect,
+            documents=self._documents(),
         )
         stops = self.request.stop
         return ShimStream(
@@ -112,6 +124,11 @@ class Shim:
             parallel=self.request.parallel_tool_calls,
             on_text=on_text,
         )
+
+    def _documents(self) -> Documents:
+        escape = self.escape.markers.escape
+        messages = self.request.messages
+        return Documents(lambda: map(escape, document_texts(messages)), (tool.name for tool in self.tools))
 
 
 def prepare_shim(

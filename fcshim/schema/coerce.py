@@ -19,9 +19,12 @@ from fcshim.events import JSON, Coercion
 from fcshim.schema.expect import Expectation, SchemaShape
 from fcshim.schema.node import CONTAINERS, Node, ValueKind, load_json, scan
 from fcshim.schema.python_literal import python_to_json
+from fcshim.schema.steps import StepLimit, StepLimitError
 
-_BASE_STEPS = 2_048
+_BASE_STEPS = 4_096
 _STEPS_PER_CHARACTER = 8
+_STEPS_PER_VALUE = 16
+_MAX_STEPS = 12_000
 """Limit on comparisons with alternatives, because nested unions multiply. Beyond it the value is not changed."""
 _MAX_NUMBER_DIGITS = 309
 """Digits of the largest double. A string with more of them, written out or by its exponent, is not read as a number."""
@@ -63,6 +66,8 @@ def coerce(expectation: Expectation, value: JSON, raw: str) -> CoercedValue | No
     """Return the coerced `value`, whose JSON is `raw`; None where it does not change."""
     if not expectation.shapes or (isinstance(value, str) and expectation.admits("string", value)):
         return None
+    if expectation.is_exhausted:
+        return None
     node = scan(raw)
     result = None if node is None else match_value(node, expectation)
     if result is None or result.text is None:
@@ -79,14 +84,14 @@ def is_misgrouped(expectation: Expectation, value: JSON) -> bool:
 
 def match_value(node: Node, expectation: Expectation) -> MatchResult:
     """Match a value against an expectation; beyond the step limit it does not fit and does not change."""
+    steps = min(_MAX_STEPS, _BASE_STEPS + _STEPS_PER_CHARACTER * (node.end - node.start))
+    whole = expectation.steps
+    if whole is not None:
+        whole.remaining -= _STEPS_PER_VALUE
     try:
-        return _ValueMatcher(_BASE_STEPS + _STEPS_PER_CHARACTER * (node.end - node.start)).match(node, expectation)
-    except _StepLimitError:
+        return _ValueMatcher(StepLimit(steps) if whole is None else whole.part(steps)).match(node, expectation)
+    except StepLimitError:
         return MISFIT
-
-
-class _StepLimitError(Exception):
-    """The step limit is reached."""
 
 
 class _ValueMatcher:
@@ -95,8 +100,8 @@ class _ValueMatcher:
     `wrap` is False for a value that is already being wrapped in an array, so that it is not wrapped twice.
     """
 
-    def __init__(self, steps: int) -> None:
-        self._steps_left = steps
+    def __init__(self, steps: StepLimit) -> None:
+        self._spend = steps.spend
         self._cache: dict[tuple[Node, Expectation, bool], MatchResult] = {}
         self._parsed_strings: dict[Node, Node | None] = {}
 
@@ -106,22 +111,24 @@ class _ValueMatcher:
         key = (node, expectation, wrap)
         found = self._cache.get(key)
         if found is None:
-            self._spend(len(expectation.shapes))
             found = self._cache[key] = self._match_uncached(node, expectation, wrap=wrap)
         return found
 
-    def _spend(self, steps: int) -> None:
-        self._steps_left -= steps
-        if self._steps_left < 0:
-            raise _StepLimitError
-
     def _match_uncached(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
+        likely = expectation.discriminated_shapes(node)
+        result = self._match_first(node, likely) if likely else MISFIT
+        return result if result.fits else self._match_all(node, expectation, wrap=wrap)
+
+    def _match_all(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
+        self._spend(len(expectation.shapes))
         admitting = [shape for shape in expectation.shapes if shape.admits(node.kind, node.value)]
         if not admitting:
             return self._reinterpret(node, expectation, wrap=wrap)
         if node.kind not in CONTAINERS:
             return FITS
-        return self._match_container(node, admitting[0]) if len(admitting) == 1 else self._match_first(node, admitting)
+        if len(admitting) == 1:
+            return self._match_container(node, admitting[0])
+        return self._match_first(node, admitting)
 
     # Objects and arrays whose kind is admitted.
 
@@ -142,9 +149,9 @@ class _ValueMatcher:
 
         This rules out most alternatives early, so that nested unions do not multiply.
         """
+        self._spend(1 + len(node.keys) + len(shape.required))
         if not shape.required.issubset(node.keys):
             return False
-        self._spend(len(node.keys))
         return all(
             (child.kind == "null" and shape.drops_null(key))
             or (shape.admits_member(key) and (child.kind in CONTAINERS or self.match(child, shape.member(key)).fits))
@@ -174,6 +181,7 @@ class _ValueMatcher:
     # Values that no alternative admits unchanged.
 
     def _reinterpret(self, node: Node, expectation: Expectation, *, wrap: bool) -> MatchResult:
+        self._spend(3 * len(expectation.shapes))
         for reading in _SCALAR_READINGS:
             for shape in expectation.shapes:
                 for kind, value, text in reading(node, shape):

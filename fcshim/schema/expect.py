@@ -11,21 +11,24 @@ Rule: compiling never raises and is bounded; an unusable schema, or part of one,
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import TypeAlias
 
 from fcshim.events import JSON
 from fcshim.schema.alternatives import Alternative, Expansion
-from fcshim.schema.node import CONTAINERS, KINDS, ValueKind, has_lone_surrogate
+from fcshim.schema.node import CONTAINERS, KINDS, Node, ValueKind, has_lone_surrogate
+from fcshim.schema.steps import StepLimit
 
 CompileSchemas: TypeAlias = "Callable[[tuple[JSON, ...]], Expectation]"
 """Compiles a conjunction of schemas."""
 
 _DIGITS = frozenset("-0123456789")
 _ALL_STARTS = frozenset('{["tfn') | _DIGITS
-_MAX_WORK = 250_000
-"""Steps of compiling one schema, half a second in all. The largest schemas within `ToolLimits` take a tenth of it.
-References that multiply would never end; the parts beyond the limit expect ANY."""
+_MAX_WORK = 25_000
+"""Steps of compiling one schema, 50 ms in all: what the largest schemas within `ToolLimits` take. References that
+multiply would never end; the parts beyond the limit expect ANY."""
+_MIN_DISCRIMINATED = 8
+"""Fewer alternatives are tried one after the other."""
 _NUMBER_KINDS: frozenset[ValueKind] = frozenset({"integer", "fraction"})
 _KINDS_OF_TYPE: dict[str, frozenset[ValueKind]] = {
     "object": frozenset({"object"}),
@@ -103,9 +106,11 @@ class SchemaShape:
         return self.values is None or kind in CONTAINERS or scalar_key(value) in self.values
 
     def merge_scalars(self, other: "SchemaShape") -> bool:
-        """Add another shape's scalars if both shapes are only lists of scalars; return whether it did."""
-        if self.values is None or other.values is None or (self.kinds | other.kinds) & CONTAINERS:
+        """Add another shape's scalars if both list scalars only, or admit any of the same kinds; say whether it did."""
+        if (self.kinds | other.kinds) & CONTAINERS:
             return False
+        if self.values is None or other.values is None:
+            return self.values is other.values and self.kinds == other.kinds
         self.values |= other.values
         self.kinds |= other.kinds
         return True
@@ -203,18 +208,25 @@ class Expectation:
     """
 
     __slots__ = (
+        "_by_member",
         "_objects",
         "_only_array",
         "_only_object",
         "admits_nothing",
         "only_strings",
         "shapes",
+        "steps",
         "streaming_starts",
         "streams_integers",
     )
 
-    def __init__(self, shapes: tuple[SchemaShape, ...], *, admits_nothing: bool = False) -> None:
+    def __init__(
+        self, shapes: tuple[SchemaShape, ...], *, admits_nothing: bool = False, steps: StepLimit | None = None
+    ) -> None:
         self.shapes = shapes
+        self.steps = steps
+        """The steps that are left for all matching against the schema, if they are limited."""
+        self._by_member: _ShapesByMember | None = None
         self.admits_nothing = admits_nothing
         self._objects = objects = tuple(shape for shape in shapes if "object" in shape.kinds)
         arrays = [shape for shape in shapes if "array" in shape.kinds]
@@ -234,6 +246,11 @@ class Expectation:
             return not self.admits_nothing
         return any(shape.admits(kind, value) for shape in self.shapes)
 
+    @property
+    def is_exhausted(self) -> bool:
+        """True if no steps are left for matching against the schema."""
+        return self.steps is not None and self.steps.remaining < 0
+
     def member(self, key: str) -> "Expectation":
         """Return the expectation of a member of a streamed object.
 
@@ -249,6 +266,17 @@ class Expectation:
         """Say whether a key is a property of an object that is admitted; None where any key may come."""
         found = {shape.lists_member(key) for shape in self._objects}
         return True if True in found else None if None in found or not found else False
+
+    def discriminated_shapes(self, node: Node) -> list[SchemaShape]:
+        """Return the shapes that admit the object's discriminating member as it is; none if there is no such member."""
+        if node.kind != "object" or len(self._objects) < _MIN_DISCRIMINATED:
+            return []
+        if self._by_member is None:
+            self._by_member = _shapes_by_member(self._objects)
+        name, shapes = self._by_member
+        if name not in node.keys:
+            return []
+        return shapes.get(scalar_key(node.children[node.keys.index(name)].value), [])
 
     def misses_required(self, keys: Set[str]) -> bool:
         """Say whether an object with these keys lacks a required one; False where several shapes admit objects."""
@@ -272,34 +300,64 @@ NOTHING = Expectation((), admits_nothing=True)
 """Admits no value. All values but null still stream, because no coercion could make them fit."""
 
 
-def compile_schema(schema: JSON) -> Expectation:
+_ShapesByMember: TypeAlias = tuple[str, dict[tuple[str, JSON], list[SchemaShape]]]
+"""The name of a discriminating member, and the shapes by its value."""
+
+
+def _shapes_by_member(shapes: Sequence[SchemaShape]) -> _ShapesByMember:
+    """Find a member that every shape requires and of which it lists the values."""
+    common = frozenset.intersection(*(shape.required for shape in shapes))
+    for name in sorted(common)[:_MIN_DISCRIMINATED]:
+        found: dict[tuple[str, JSON], list[SchemaShape]] = {}
+        listed = [_listed_scalars(shape.member(name)) for shape in shapes]
+        if all(listed):
+            for shape, values in zip(shapes, listed, strict=True):
+                for value in values:
+                    found.setdefault(value, []).append(shape)
+            return name, found
+    return "", {}
+
+
+def _listed_scalars(expectation: Expectation) -> frozenset[tuple[str, JSON]]:
+    """Return the scalars of an expectation that admits nothing else; none for any other."""
+    shape = expectation.shapes[0] if len(expectation.shapes) == 1 else None
+    return (shape is not None and not shape.kinds & CONTAINERS and shape.values) or frozenset()
+
+
+def compile_schema(schema: JSON, steps: StepLimit | None = None) -> Expectation:
     """Return the expectation of a JSON Schema; never raises, whatever the schema is.
+
+    Compiling, which is lazy, and all matching against the schema take `steps`; without any left, parts expect ANY.
 
     Supported are `type`, `enum`, `const`, `properties`, `additionalProperties`, `required`, `items`, `prefixItems`,
     `allOf`, `anyOf`, `oneOf`, `nullable` and local `$ref`. Patterns are never run, because Python cannot stop a
     catastrophic one: a key that may match one expects ANY.
     """
-    return _SchemaCompiler(schema).expect((schema,))
+    return _SchemaCompiler(schema, steps).expect((schema,))
 
 
 class _SchemaCompiler:
     """Compiles expectations inside one schema, cached by the conjunction of subschemas."""
 
-    def __init__(self, root: JSON) -> None:
+    def __init__(self, root: JSON, steps: StepLimit | None) -> None:
         self._expansion = Expansion(root)
+        self._steps = steps
         self._cache: dict[tuple[int, ...], Expectation] = {}
 
     def expect(self, schemas: tuple[JSON, ...]) -> Expectation:
         distinct = {id(schema): schema for schema in schemas if schema is not True}
         key = tuple(distinct)  # the root keeps the subschemas alive, so no id is reused
         if key not in self._cache:
-            if self._expansion.work > _MAX_WORK:
+            if self._expansion.work > _MAX_WORK or (self._steps is not None and self._steps.remaining < 0):
                 return ANY
             self._cache[key] = self._compile(tuple(distinct.values()))
         return self._cache[key]
 
     def _compile(self, schemas: tuple[JSON, ...]) -> Expectation:
+        before = self._expansion.work
         found = self._expansion.alternatives(schemas)
+        if self._steps is not None:
+            self._steps.remaining -= self._expansion.work - before
         if found is None:
             return ANY
         shapes: list[SchemaShape] = []
@@ -307,7 +365,7 @@ class _SchemaCompiler:
             shape = SchemaShape(alternative, self.expect)
             if shape.kinds and not any(earlier.merge_scalars(shape) for earlier in shapes):
                 shapes.append(shape)
-        return Expectation(tuple(shapes)) if shapes else NOTHING
+        return Expectation(tuple(shapes), steps=self._steps) if shapes else NOTHING
 
 
 def _streaming_starts(shapes: tuple[SchemaShape, ...], objects: int, arrays: int) -> frozenset[str]:

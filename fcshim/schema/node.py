@@ -28,6 +28,8 @@ CONTAINERS: frozenset[ValueKind] = frozenset({"object", "array"})
 
 _MAX_DEPTH = 64
 """Nesting of one value, including JSON inside its strings: the parser's own limit for arguments."""
+_MAX_TOKENS = 16_384
+"""Tokens of one value, about 30 ms: as many as the parser collects characters of a value before it lets it pass."""
 _MAX_NUMBER_LENGTH = 4_000
 """Characters of a number: Python refuses to read integers of more than 4,300 digits."""
 
@@ -134,8 +136,12 @@ class _Scanner:
         self._expected = "value"
 
     def read(self) -> Node:
+        tokens = 0
         while self._root is None or self._open is not None:
             self._read_token()
+            tokens += 1
+            if tokens > _MAX_TOKENS:
+                raise _InvalidJsonError
         found = _SPACE.fullmatch(self._source, self._pos)
         if found is None:
             raise _InvalidJsonError

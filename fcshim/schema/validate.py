@@ -3,26 +3,23 @@
 Rule: the work is bounded for every schema; no remote reference is fetched; an unusable schema admits everything.
 """
 
+import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from fcshim.events import JSON
+from fcshim.schema.evaluate import Evaluator, UnusableSchemaError, Violation
+from fcshim.schema.scalar_keywords import is_of_type, names_types, type_names
+from fcshim.schema.steps import StepLimit, StepLimitError
 
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
-
-_MAX_REFERENCES = 10_000
-"""References followed for one value: a hostile schema doubles them at each step with `allOf`."""
-_MAX_NESTED_REFERENCES = 64
-"""Nesting of references, which stops one that refers to itself. The interpreter's own recursion limit is no safe stop:
-there, the validator's native parts abort the process instead of raising an error."""
-
-
-class ReferenceLimitError(Exception):
-    """The references of the schema exceed a limit."""
+MAX_VALIDATION_STEPS = 20_000
+"""For one value, at most 20 ms: arguments of some 3,000 values. The event loop of a proxy waits meanwhile."""
+_MAX_COMPARED = 64
+"""Violations among which the best description is searched; the messages of a hostile schema's others say no more."""
+_WEAK_KEYWORDS = frozenset({"anyOf", "oneOf"})
+_PLAIN_KEY = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*")
 
 
 class SchemaViolation(msgspec.Struct, frozen=True):
@@ -36,75 +33,94 @@ class SchemaViolation(msgspec.Struct, frozen=True):
     message: str
 
 
-def first_violation(schema: JSON, value: JSON) -> str | None:
+def first_violation(schema: JSON, value: JSON, steps: StepLimit | None = None) -> str | None:
     """Return the best description of why `value` is invalid, with its path, or None where it is valid.
 
-    An empty or unusable schema admits everything. `pattern` and `patternProperties` are not checked: a client's regular
-    expression can backtrack catastrophically, and Python cannot interrupt a match.
+    An empty or unusable schema admits everything. `pattern` and `patternProperties` are not checked. Raises
+    `StepLimitError` where the check needs more than `steps` (`MAX_VALIDATION_STEPS`).
     """
-    from jsonschema.exceptions import best_match  # noqa: PLC0415 - it costs 50 ms, and most parsers never need it
-
-    error = best_match(_find_errors(schema, value, None))
-    return None if error is None else f"{error.json_path}: {error.message}"
+    found = _Validation(schema, value, steps).find_best()
+    return None if found is None else f"{_json_path(found)}: {found.message()}"
 
 
-def find_violations(schema: JSON, value: JSON, limit: int = 20) -> list[SchemaViolation]:
+def find_violations(
+    schema: JSON, value: JSON, limit: int = 20, steps: StepLimit | None = None
+) -> list[SchemaViolation]:
     """Return up to `limit` violations, found as in `first_violation`; paths are like `a.b[0]`."""
     return [
         SchemaViolation(
-            path=error.json_path.removeprefix("$").removeprefix("."),
-            keyword=str(error.validator),
-            expected=error.validator_value,
-            value=error.instance,
-            schema=error.schema if isinstance(error.schema, dict) else {},
-            message=error.message,
+            path=_json_path(each).removeprefix("$").removeprefix("."),
+            keyword=each.keyword,
+            expected=each.schema.get(each.keyword),
+            value=each.value,
+            schema=each.schema,
+            message=each.message(),
         )
-        for error in _find_errors(schema, value, limit)
+        for each in _Validation(schema, value, steps).find(limit)
     ]
 
 
-def _find_errors(schema: JSON, value: JSON, limit: int | None) -> "list[ValidationError]":
-    if not isinstance(schema, dict) or not schema:
-        return []
-    from jsonschema import Draft202012Validator  # noqa: PLC0415
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
-    from jsonschema.validators import extend  # noqa: PLC0415
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415
+class _Validation:
+    """The violations of one value."""
 
-    follow = BoundedReferences(Draft202012Validator.VALIDATORS["$ref"])
-    keywords = {
-        "pattern": _skip_keyword,
-        "patternProperties": _skip_keyword,
-        "$ref": follow,
-        "$dynamicRef": _skip_keyword,
-    }
-    validator = extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call] # its stub has no types
-    try:
-        Draft202012Validator.check_schema(schema)
-        return list(islice(validator(schema).iter_errors(value), limit))
-    except (SchemaError, Unresolvable, ReferenceLimitError, RecursionError):
-        return []
+    def __init__(self, schema: JSON, value: JSON, steps: StepLimit | None) -> None:
+        self._schema = schema
+        self._value = value
+        self._evaluator = Evaluator(schema, steps or StepLimit(MAX_VALIDATION_STEPS))
 
-
-class BoundedReferences:
-    """The keyword `$ref` of a validator, with limits; raises `ReferenceLimitError` beyond them."""
-
-    def __init__(self, keyword: JSON) -> None:
-        self._keyword = keyword
-        self._remaining = _MAX_REFERENCES
-        self._depth = 0
-
-    def __call__(self, validator: JSON, reference: JSON, value: JSON, schema: JSON) -> Iterator[JSON]:
-        """Yield the errors of `value` under the referenced schema."""
-        self._remaining -= 1
-        if self._remaining < 0 or self._depth == _MAX_NESTED_REFERENCES:
-            raise ReferenceLimitError
-        self._depth += 1
+    def find(self, limit: int) -> list[Violation]:
+        """Return the first violations; all that were found where the search for further ones takes too long."""
+        found: list[Violation] = []
         try:
-            yield from self._keyword(validator, reference, value, schema)
-        finally:
-            self._depth -= 1
+            for each in islice(self._evaluator.violations(self._schema, self._value), limit):
+                found.append(each)  # noqa: PERF402 # what was found must survive an error
+        except UnusableSchemaError:
+            return []
+        except (StepLimitError, RecursionError):
+            if not found:
+                raise StepLimitError from None
+        return found
+
+    def find_best(self) -> Violation | None:
+        """Return the most helpful violation: the outermost one, but the innermost one among a union's branches."""
+        best = max(self.find(_MAX_COMPARED), key=_relevance, default=None)
+        while best is not None and best.branches:
+            inner = sorted(self._find_in_branches(best), key=_relevance)
+            if not inner or (len(inner) > 1 and _relevance(inner[0]) == _relevance(inner[1])):
+                break
+            best = inner[0]
+        return best
+
+    def _find_in_branches(self, union: Violation) -> list[Violation]:
+        try:
+            return list(islice(self._violations_of_branches(union), _MAX_COMPARED))
+        except (StepLimitError, UnusableSchemaError, RecursionError):
+            return []
+
+    def _violations_of_branches(self, union: Violation) -> Iterator[Violation]:
+        for branch in union.branches:
+            yield from self._evaluator.violations(branch, union.value, union.path)
 
 
-def _skip_keyword(_validator: JSON, _keyword: JSON, _value: JSON, _schema: JSON) -> Iterator[JSON]:
-    return iter(())
+def _relevance(violation: Violation) -> tuple[JSON, ...]:
+    """Return the key by which jsonschema's `best_match` compares errors."""
+    # Two paths first differ inside one value, so a key is never compared with an index.
+    return (-len(violation.path), violation.path, violation.keyword not in _WEAK_KEYWORDS, not _matches_type(violation))
+
+
+def _matches_type(violation: Violation) -> bool:
+    types = violation.schema.get("type")
+    return names_types(types) and any(is_of_type(violation.value, name) for name in type_names(types))
+
+
+def _json_path(violation: Violation) -> str:
+    """Return the path as in jsonschema: `$.a[0]`, and `$['not a name']`."""
+    return "$" + "".join(map(_path_step, violation.path))
+
+
+def _path_step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    if _PLAIN_KEY.fullmatch(step):
+        return f".{step}"
+    return "['" + step.replace("\\", "\\\\").replace("'", "\\'") + "']"

@@ -22,8 +22,16 @@ _REFUSAL = (
 )
 
 
+_MAX_HEADER_COUNT = 256
+"""Headers of one request; browsers send 20. Each costs a call, and some libraries search them one after the other."""
+
+
+class _TooManyHeadersError(Exception):
+    """A head has more than `_MAX_HEADER_COUNT` headers."""
+
+
 def limited_protocol(max_headers: int) -> type[HttpToolsProtocol]:
-    """Make a protocol class that answers 431 to a head above `max_headers` bytes and closes the connection."""
+    """Make a protocol class that answers 431 to a head above `max_headers` bytes or with too many headers."""
 
     class LimitedProtocol(HttpToolsProtocol):
         """One connection."""
@@ -47,6 +55,20 @@ def limited_protocol(max_headers: int) -> type[HttpToolsProtocol]:
             """A request head starts."""
             self._in_head, self._head_bytes = True, 0
             super().on_message_begin()
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            """Take a header. Raises `_TooManyHeadersError`, which ends the parsing."""
+            if len(self.headers) == _MAX_HEADER_COUNT:
+                raise _TooManyHeadersError
+            super().on_header(name, value)
+
+        def send_400_response(self, msg: str) -> None:
+            """Answer what could not be parsed."""
+            if self._in_head and len(self.headers) == _MAX_HEADER_COUNT:
+                self.transport.write(_REFUSAL)
+                self.transport.close()
+            else:
+                super().send_400_response(msg)
 
         def on_headers_complete(self) -> None:
             """A request head is complete."""

@@ -6,6 +6,7 @@ in the stream, which then has no clean end.
 """
 
 import contextlib
+import functools
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +24,7 @@ from fcshim.errors import FcshimError
 from fcshim.events import Error
 from fcshim.ids import id_source, secret_source
 from fcshim.messages import Request, requested_schema, uses_tools
+from fcshim.off_loop import run_off_loop
 from fcshim.pipeline.exchange import Batch
 from fcshim.pipeline.response import ClientResponse, response_for
 from fcshim.server.client_connection import ClientConnection, PingSchedule
@@ -169,6 +171,8 @@ class _RequestContext:
     client_request: Request
     upstream_request: Request
     tool_loop: ToolLoop | None
+    size: int
+    """Bytes of the body."""
 
 
 class ReplyEndpoints:
@@ -203,7 +207,7 @@ class ReplyEndpoints:
             None if stored_upstream else self._reply_store,
             stored_upstream=stored_upstream,
         )
-        request = codec.decode_request(body, target)
+        request = await run_off_loop(len(body), functools.partial(codec.decode_request, body, target))
         for note in request.notes:
             logger.info("%s %s: %s", connection.method, connection.path, note)
         model = self._config.for_model(request.model)
@@ -213,7 +217,8 @@ class ReplyEndpoints:
         elif not request.messages:
             await connection.respond(200, codec.encode_reply(request, self._new_identity(request, codec), ()))
         else:
-            await self._handle(_RequestContext(connection, codec, model, request, upstream_request, tool_loop))
+            context = _RequestContext(connection, codec, model, request, upstream_request, tool_loop, len(body))
+            await self._handle(context)
 
     async def _is_relayed(self, request: Request, model: ModelConfig, route: RouteMatch) -> bool:
         """Tell whether the upstream gets the request unchanged: it speaks the API, and nothing has to be emulated."""
@@ -277,6 +282,7 @@ class ReplyEndpoints:
             self._id_sources[context.codec.call_prefix],
             buffered=not context.client_request.stream,
             translated=context.codec is not self._codec,
+            size=context.size,
         )
         return RequestAttempts(factory, self._upstream_headers(context.connection, context.codec))
 

@@ -9,6 +9,7 @@ import contextlib
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Generator
 
 import uvicorn
@@ -21,6 +22,8 @@ from fcshim.upstream import os_error_reason
 
 logger = logging.getLogger("fcshim.server")
 
+_SWITCH_INTERVAL = 0.001
+"""Seconds for which a thread that prepares a large request may keep the event loop waiting."""
 _GRACE_PERIOD = 1.0
 """Seconds for streams to send their error event before their connections are cut."""
 
@@ -75,6 +78,7 @@ def serve(config: Config) -> None:
     """Serve until a signal ends the process. Raises `ConfigError` if the address cannot be bound."""
     logging.basicConfig(level=config.log_level.upper(), format="%(levelname)-7s %(message)s")
     silence_library_logs()
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     with listen(config) as listener:
         server = ProxyServer(config, create_app(config))
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:

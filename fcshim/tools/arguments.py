@@ -14,6 +14,7 @@ from fcshim.events import JSON
 from fcshim.messages import Tool
 from fcshim.schema.coerce import coerce
 from fcshim.schema.expect import Expectation, compile_schema
+from fcshim.schema.steps import StepLimitError
 from fcshim.schema.strict_json import parse_strict_json
 from fcshim.schema.validate import SchemaViolation, find_violations
 
@@ -36,9 +37,11 @@ def read_arguments(tool: Tool, text: str) -> dict[str, JSON]:
 
 def check_arguments(tool: Tool, arguments: Mapping[str, JSON]) -> None:
     """Check arguments against the tool's schema. Raises `ToolError` that names every violation."""
-    messages = list(
-        dict.fromkeys(message for fault in find_violations(tool.parameters, arguments) for message in _messages(fault))
-    )
+    try:
+        violations = find_violations(tool.parameters, arguments)
+    except StepLimitError:
+        raise ToolError(f"The arguments for {tool.name} are too large to be checked against its schema.") from None
+    messages = list(dict.fromkeys(message for fault in violations for message in _messages(fault)))
     if messages:
         raise ToolError(f"Wrong arguments for {tool.name}:\n" + "\n".join(f"- {fault}" for fault in messages))
 

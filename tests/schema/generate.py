@@ -10,7 +10,28 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 from referencing.exceptions import Unresolvable
 
-from fcshim.schema.validate import BoundedReferences, ReferenceLimitError
+
+class ReferenceLimitError(Exception):
+    """The references of the schema exceed a limit."""
+
+
+class BoundedReferences:
+    """The keyword `$ref` of jsonschema's validator; raises `ReferenceLimitError` beyond 10,000 or nested 64 deep."""
+
+    def __init__(self):
+        self._remaining = 10_000
+        self._depth = 0
+
+    def __call__(self, validator, reference, value, schema):
+        self._remaining -= 1
+        if self._remaining < 0 or self._depth == 64:
+            raise ReferenceLimitError
+        self._depth += 1
+        try:
+            yield from Draft202012Validator.VALIDATORS["$ref"](validator, reference, value, schema)
+        finally:
+            self._depth -= 1
+
 
 KEYS = st.sampled_from(["a", "b", "c"])
 SCALARS = [
@@ -127,8 +148,7 @@ def validates(schema, value):
 
     As in draft 2020-12, except that 5.0 is not an integer: coercion changes it although the draft admits it.
     """
-    keywords = {"$ref": BoundedReferences(Draft202012Validator.VALIDATORS["$ref"])}
-    validator = extend(Draft202012Validator, keywords, type_checker=_STRICT_TYPES)
+    validator = extend(Draft202012Validator, {"$ref": BoundedReferences()}, type_checker=_STRICT_TYPES)
     try:
         return validator(schema).is_valid(value)
     except (Unresolvable, ReferenceLimitError):

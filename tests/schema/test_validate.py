@@ -31,7 +31,6 @@ def test_a_missing_member_is_named() -> None:
         {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
         {"not": {"$ref": "#"}},
         {"$dynamicRef": "#"},
-        {"$defs": {str(i): {"allOf": [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(50)}, "$ref": "#/$defs/0"},
     ],
 )
 def test_an_unusable_schema_admits_everything(schema: object) -> None:

@@ -185,6 +185,21 @@ async def test_an_ambiguous_request_is_rejected(framing):
     assert not upstream.requests
 
 
+@pytest.mark.security
+async def test_a_head_of_too_many_headers_is_rejected():
+    async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url) as url:
+        many = [f"x{number}: 1" for number in range(6_000)]
+        few = await send_raw(url, post_request(url, chat_body(), CHAT, *many[:200], "Connection: close"))
+        refused = [
+            await send_raw(url, post_request(url, chat_body(), CHAT, *many[:count], "Connection: close"))
+            for count in (300, 6_000)
+        ]
+
+    assert few.startswith(b"HTTP/1.1 200 ")
+    assert all(each.startswith(b"HTTP/1.1 431 ") and b'"headers_too_large"' in each for each in refused)
+    assert len(upstream.requests) == 1
+
+
 async def test_a_too_large_head_is_rejected_complete_or_endless():
     async with raw_upstream(stream_texts("ok")) as upstream, running_proxy(upstream.url, max_headers=4096) as url:
         complete = await send_raw(

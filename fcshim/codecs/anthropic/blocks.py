@@ -46,13 +46,17 @@ def read_parts(block: dict[str, JSON], path: str, loaded_tools: set[str]) -> lis
             return _document(block, path)
         case "search_result":
             titles = [TextPart(f"{block[name]}\n") for name in ("title", "source") if isinstance(block.get(name), str)]
-            return [*titles, *read_content(block.get("content"), path, loaded_tools)]
+            return [*titles, *_as_documents(read_content(block.get("content"), path, loaded_tools))]
         case "tool_reference":
             name = read_field(block, "tool_name", str, "", f"{path}.")
             loaded_tools.add(name)
             return [TextPart(f"The tool {name} can be called now.")]
         case _:
             return []
+
+
+def _as_documents(content: Content) -> list[Part]:
+    return [TextPart(part.text, document=True) if isinstance(part, TextPart) else part for part in content]
 
 
 def _document(block: dict[str, JSON], path: str) -> list[Part]:
@@ -63,9 +67,9 @@ def _document(block: dict[str, JSON], path: str) -> list[Part]:
     ]
     match source.get("type"):
         case "text":
-            return [*notes, TextPart(read_field(source, "data", str, "", f"{path}.source."))]
+            return [*notes, TextPart(read_field(source, "data", str, "", f"{path}.source."), document=True)]
         case "content":
-            return [*notes, *read_content(source.get("content"), f"{path}.source", set())]
+            return [*notes, *_as_documents(read_content(source.get("content"), f"{path}.source", set()))]
         case _:
             return [*notes, _media(block, "application/pdf", path)]
 

@@ -120,7 +120,15 @@ class CallStates:
             self._output.begin_pending("bare")
         elif opening.end_markers:
             self._output.begin_pending("wrapper").end_markers = opening.end_markers
+        elif opening.dialect.bare:
+            self.await_document_search()
         return self.open(opening, marker, start, State.IN_TEXT)
+
+    def await_document_search(self) -> None:
+        """Keep a call without tags pending, if a document may hold it: in a document nothing shows that it is none."""
+        documents = self._output.documents
+        if documents is not None and documents.mention_a_tool:
+            self._output.begin_pending("quotable")
 
     def open(self, opening: Opening, marker: str, pos: int, return_state: State) -> int:
         """Open the section or body at `pos`; `return_state` follows it. Return the position at which to continue."""
@@ -139,6 +147,8 @@ class CallStates:
 
     def open_body(self, dialect: Dialect, marker: str, return_state: State) -> None:
         """Open the body that `marker` starts."""
+        if self._output.pending is not None:
+            self._output.pending.body_starts.append(self._output.pending.size)
         self._buffer_or_flush(marker)
         # A grammar constrains only calls that begin with the dialect's own marker, not with another spelling of it.
         self._sink.schema_enforced = self._schema_enforced and dialect is self._primary and marker == dialect.open
@@ -329,7 +339,7 @@ class CallStates:
     def _emit_raw_as_text(self, unread: str) -> None:
         """Emit the kept text, except `unread` at its end."""
         if self._output.pending is not None:
-            _remove_unread(self._output.pending.raw, unread)
+            self._output.pending.remove_end(len(unread))
             self._release_pending()
         else:
             _remove_unread(self._raw, unread)
@@ -346,7 +356,7 @@ class CallStates:
             self._report_defect()
             self._emit_raw_as_text(unread)
         elif self._output.pending is not None:
-            _remove_unread(self._output.pending.raw, unread)
+            self._output.pending.remove_end(len(unread))
             self._end_pending_call(self._output.pending, closed=closing and not unread)
         elif self._consumed_text != "emit":
             self._output.line.reset_after_call()
@@ -379,6 +389,9 @@ class CallStates:
 
     def _end_pending_call(self, pending: PendingCalls, *, closed: bool) -> None:
         """End the body of a pending call; `closed` says that the reply ended with it."""
+        if pending.kind == "quotable":
+            self._end_quotable_call()
+            return
         if self._sink.accepted_count == pending.accepted_before + pending.accepted or pending.size > self._limits.hold:
             # The last body was not a call, or a call with an error: nothing in this context is a call.
             self._release_pending()
@@ -397,9 +410,18 @@ class CallStates:
 
     def _accept_wrapper(self) -> None:
         """Emit the events of the calls between an unknown tag and its end marker."""
-        self._output.accept_calls()
-        self._output.line.reset_after_call()
-        self._cursor.state = State.AFTER_CALL
+        if self._output.accept_calls():
+            self._output.line.reset_after_call()
+            self._cursor.state = State.AFTER_CALL
+        else:
+            self._release_pending()
+
+    def _end_quotable_call(self) -> None:
+        if self._output.accept_calls():
+            self._output.line.reset_after_call()
+            self._cursor.state = State.AFTER_CALL
+        else:
+            self._output.release_as_text()
 
     def _release_pending(self) -> None:
         """Emit the pending calls, and the section they are in, as text."""

@@ -6,15 +6,19 @@ Theory of operation. Pending calls are stored twice, as raw text and as events: 
 Rule: adjacent text of one piece becomes one event, which precedes the event of what follows.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from fcshim.events import Event, Reasoning, Text
+from fcshim.parse.documents import Documents
 from fcshim.parse.machine.context import LineContext
 from fcshim.parse.machine.cursor import Cursor
 from fcshim.parse.sink import CallSink
 
-PendingKind = Literal["fence", "span", "reasoning", "bare", "wrapper"]
+PendingKind = Literal["fence", "span", "reasoning", "bare", "wrapper", "quotable"]
+"""`quotable`: a call without tags in the dialect that was asked for, quoted only if a document holds it."""
 
 
 @dataclass(slots=True)
@@ -30,6 +34,8 @@ class PendingCalls:
     raw: list[str] = field(default_factory=list)
     size: int = 0
     """Characters in `raw`."""
+    body_starts: list[int] = field(default_factory=list)
+    """Where in the raw text the bodies begin."""
     events: list[Event] = field(default_factory=list)
     accepted: int = 0
     """Pending calls that ended without error."""
@@ -44,11 +50,24 @@ class PendingCalls:
         self.raw.append(text)
         self.size += len(text)
 
+    def remove_end(self, size: int) -> None:
+        """Remove the last characters of the raw text, which are parsed again."""
+        if size:
+            self.raw[:] = ["".join(self.raw)[:-size]]
+            self.size -= size
+
+    def bodies(self) -> Iterator[str]:
+        """Yield the text of each body, with what follows it."""
+        raw = "".join(self.raw)
+        for start, end in pairwise((*self.body_starts, len(raw))):
+            yield raw[start:end]
+
 
 class Output:
     """Collects the events of one piece of text after the other."""
 
-    def __init__(self, sink: CallSink) -> None:
+    def __init__(self, sink: CallSink, documents: Documents | None = None) -> None:
+        self.documents = documents
         self.events: list[Event] = []
         self.line = LineContext()
         self.pending: PendingCalls | None = None
@@ -112,9 +131,12 @@ class Output:
         self.sink.reset(pending.calls_before, pending.accepted_before)
         self.emit_text("".join(pending.raw))
 
-    def accept_calls(self) -> None:
-        """Emit the events of the pending calls: they are not quoted."""
+    def accept_calls(self) -> bool:
+        """Emit the events of the pending calls; if a document of the conversation holds one, return False instead."""
+        if self.documents is not None and any(map(self.documents.hold, self.get_pending().bodies())):
+            return False
         self.events.extend(self._end_pending().events)
+        return True
 
     def _end_pending(self) -> PendingCalls:
         pending = self.get_pending()

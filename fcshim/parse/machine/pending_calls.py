@@ -52,6 +52,7 @@ class PendingCallStates:
         if begins is None:
             return self._cursor.wait_from(pos - len(line))
         if opening is not None and begins:
+            self._calls.await_document_search()
             self._calls.open_body(opening.dialect, line, State.IN_TEXT)
         elif self._fenced_calls:
             self._output.begin_pending("fence").add(line)
@@ -100,7 +101,7 @@ class PendingCallStates:
         if pending.kind in {"reasoning", "bare"} and pending.size <= self._limits.hold:
             result = self._start_markers.result_line_at(self._calls.start_marker, cursor.buffer, pos)
             if result:
-                return self._end_reply()
+                return self._end_reply(pos)
             found = None if result is None else self._openings.find_next(cursor.buffer, pos)
             if found is None:
                 return cursor.wait_from(pos)
@@ -109,9 +110,10 @@ class PendingCallStates:
         end = self._skip_leftover(pending, pos)
         return end if end > pos or cursor.wait else self._release(pos, self._calls.return_state)
 
-    def _end_reply(self) -> int:
+    def _end_reply(self, pos: int) -> int:
         """Accept the calls and end the reply: the model goes on to invent a result."""
-        self._output.accept_calls()
+        if not self._output.accept_calls():
+            return self._release(pos, self._calls.return_state)
         self._cursor.state = State.FINISHED
         return len(self._cursor.buffer)
 
@@ -149,9 +151,7 @@ class PendingCallStates:
             self._accept(0)
             return tail
         closed = not tail or is_last_leftover(tail) or (pending.kind == "fence" and self._code.closes_at_end(tail))
-        if natural and pending.accepted and closed:
-            self._output.accept_calls()
-        else:
+        if not (natural and pending.accepted and closed and self._output.accept_calls()):
             self._output.release_as_text()
             self._output.emit_text(tail)
         return ""
@@ -179,7 +179,8 @@ class PendingCallStates:
 
     def _accept(self, pos: int) -> int:
         """The calls of a code span or quotation are not quoted: emit their events."""
-        self._output.accept_calls()
+        if not self._output.accept_calls():
+            return self._release(pos, State.IN_TEXT)
         self._output.line.reset_after_call()
         self._cursor.state = State.IN_TEXT
         return pos

@@ -1,0 +1,214 @@
+"""How long a stream's chunks wait while hostile requests arrive, one each second, through a real proxy process.
+
+Rule: every request has at most 1 MB; the scripted upstream answers a hostile one with the call that its kind needs.
+"""
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.proxy.load import LoadResult, send_request
+from benchmarks.proxy.processes import Process, _running, free_port, proxy
+from benchmarks.proxy.upstream import FILLER, encode_event, http_chunk
+from benchmarks.report import Report, arguments
+
+MAX_WAIT_MS = 50
+_PAUSE = 0.005
+"""Seconds between the chunks of the measured stream."""
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+def _lists(items: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"v": {"type": "array"} | items}}
+
+
+def _doubled(keyword: str) -> dict[str, Any]:
+    links = {str(i): {keyword: [{"$ref": f"#/$defs/{i + 1}"}] * 2} for i in range(60)}
+    return {"type": "object", "$defs": links | {"60": {"type": "string"}}, "properties": {"v": {"$ref": "#/$defs/0"}}}
+
+
+_OBJECTS = [{"type": "object", "properties": {f"k{i}": {"type": "string"}}, "required": [f"k{i}"]} for i in range(200)]
+_PATTERN = "^(?:[a-z]{1,9}[0-9]{2,7}|[A-F]+x?){1,5}$"
+# A kind is the schema of a tool, the arguments that the model calls it with, and the text of the user.
+SCHEMAS: dict[str, tuple[Any, Any]] = {
+    "oneOf of 500 constants": (_lists({"items": {"oneOf": [{"const": f"c{i}"} for i in range(500)]}}), ["x"] * 40_000),
+    "uniqueItems": (_lists({"uniqueItems": True}), [{"a": i} for i in range(40_000)]),
+    "anyOf of 200 objects": (_lists({"items": {"anyOf": _OBJECTS}}), [{"q": i} for i in range(40_000)]),
+    "strings for 250 integers": (
+        _lists({"items": {"anyOf": [{"type": "integer", "minimum": i} for i in range(250)]}}),
+        ["x"] * 60_000,
+    ),
+    "strings for integers": (_lists({"items": {"type": "integer"}}), ["5"] * 60_000),
+    "an enumeration of 25,000": (_lists({"items": {"enum": [f"E{i}" for i in range(25_000)]}}), ["e7"] * 9_000),
+    "doubled allOf": (_doubled("allOf"), 5),
+    "doubled anyOf": (_doubled("anyOf"), 5),
+    "a chain of references": (
+        {"$defs": {str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(7_000)}, "$ref": "#/$defs/0"},
+        5,
+    ),
+    "many definitions": ({"$defs": {f"d{i}": {"type": "object"} for i in range(8_000)}, "type": "object"}, 5),
+    "patternProperties": ({"patternProperties": {"(a+)+$": {}}, "additionalProperties": False}, "x"),
+    "patterns": (
+        {"properties": {f"p{i}": {"type": "string", "pattern": f"{_PATTERN}{i}"} for i in range(2_800)}},
+        5,
+    ),
+    "a wide object": ({"type": "object", "properties": {f"p{i}": {"type": "integer"} for i in range(7_500)}}, "5"),
+}  # fmt: skip
+TEXTS: dict[str, str] = {
+    "a megabyte of <": "<" * 990_000,
+    "a megabyte of <a": "<a" * 495_000,
+    "a megabyte of &lt;": "&lt;" * 247_000,
+    "a megabyte of tags": "<tool_call>" * 90_000,
+    "a megabyte of lines": "\n" * 490_000,
+    "a megabyte of prose": "What is this about, then? " * 38_000,
+}
+
+
+def _body(schema: Any, text: str, name: str) -> bytes:
+    function = {"name": "f", "parameters": schema, "strict": True}
+    return json.dumps(
+        {
+            "model": "m",
+            "stream": True,
+            "tools": [{"type": "function", "function": function}],
+            "messages": [{"role": "user", "content": f"{text} KIND:{name};"}],
+        }
+    ).encode()
+
+
+def _request(body: bytes, extra: bytes = b"") -> bytes:
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n" + extra
+    return head + b"content-length: %d\r\n\r\n" % len(body) + body
+
+
+def hostile_requests() -> dict[str, bytes]:
+    """Return the hostile requests by their kind."""
+    plain = _body({"type": "object"}, "Hello.", "none")
+    return {
+        **{name: _request(_body(schema, "Call f.", name)) for name, (schema, _) in SCHEMAS.items()},
+        **{name: _request(_body({"type": "object"}, text, name)) for name, text in TEXTS.items()},
+        "6,000 headers": _request(plain, b"".join(b"x%d: 1\r\n" % i for i in range(6_000))),
+        "nested arrays": _request(_body({"a": 0}, "x", "none").replace(b'{"a": 0}', b"[" * 450_000 + b"]" * 450_000)),
+    }
+
+
+# The upstream, a process of its own.
+
+
+async def _serve_upstream(port: int) -> None:
+    server = await asyncio.start_server(_answer, "127.0.0.1", port, limit=4_000_000)
+    await server.serve_forever()
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        while head := (await reader.readuntil(b"\r\n\r\n")).lower():
+            length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+            body = await reader.readexactly(length)
+            if b"KIND:" not in body:
+                writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+                continue
+            kind = body.rpartition(b"KIND:")[2].partition(b";")[0].decode()
+            writer.write(_HEAD)
+            await (_play(writer, float(kind[6:])) if kind.startswith("PACED") else _call(writer, kind))
+            writer.write(encode_event(None, "stop") + http_chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+            await writer.drain()
+    writer.close()
+
+
+async def _play(writer: asyncio.StreamWriter, seconds: float) -> None:
+    due = time.monotonic()
+    for _ in range(int(seconds / _PAUSE)):
+        if writer.is_closing():
+            return
+        due += _PAUSE
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        writer.write(encode_event(f"@{time.monotonic():.6f} {FILLER}"))
+
+
+async def _call(writer: asyncio.StreamWriter, kind: str) -> None:
+    """Write the call of a kind in pieces of 256 characters, ten times as fast as a fast model."""
+    value = SCHEMAS.get(kind, ({}, "x"))[1]
+    text = json.dumps({"name": "f", "arguments": {"v": value, "a" * 40 + "!": 1}})
+    text = f"<function_call>\n{text}\n</function_call>"
+    for start in range(0, min(len(text), 100_000), 256):
+        if writer.is_closing():
+            return
+        writer.write(encode_event(text[start : start + 256]))
+        await asyncio.sleep(0.01)
+
+
+# The measurement.
+
+
+async def _measure(port: int, request: bytes | None, seconds: float) -> LoadResult:
+    """Measure one stream while the request arrives once a second."""
+    result = LoadResult()
+    body = _body({"type": "object"}, "Go on.", f"PACED:{seconds}")
+    stream = asyncio.create_task(send_request(port, _request(body), result))
+    hostile = [asyncio.create_task(_attack(port, request, 0.3 + at)) for at in range(int(seconds)) if request]
+    await stream
+    for task in hostile:
+        task.cancel()
+    await asyncio.gather(*hostile, return_exceptions=True)
+    return result
+
+
+async def _attack(port: int, request: bytes, delay: float) -> None:
+    await asyncio.sleep(delay)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with contextlib.suppress(OSError), contextlib.closing(writer):
+        writer.write(request)
+        while await reader.read(65536):
+            pass
+
+
+def _percentile(ages: list[float], share: float) -> float:
+    ordered = sorted(ages)
+    return 1_000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+@contextlib.contextmanager
+def _upstream() -> Iterator[Process]:
+    port = free_port()
+    with _running([sys.executable, "-m", "benchmarks.hostile_requests", "--upstream", str(port)], port) as process:
+        yield process
+
+
+def main() -> int:
+    """Measure every kind, or those whose name contains `--kind`."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--kind", default="", help="only the kinds whose name contains this")
+    options = parser.parse_args()
+    kinds = {"no hostile request": None, **hostile_requests()}
+    chosen = {name: request for name, request in kinds.items() if options.kind in name}
+    report = Report("hostile requests")
+    rows = _measure_kinds(chosen, 2 if options.quick else 5)
+    report.table("waiting of a stream's chunks, ms", ("hostile request, once a second", "p50", "p99", "max"), rows)
+    for name, _, _, longest in rows:
+        report.bar(f"longest wait: {name}", longest, MAX_WAIT_MS, "ms")
+    return report.finish(options.json)
+
+
+def _measure_kinds(kinds: dict[str, bytes | None], seconds: float) -> list[tuple[str, float, float, float]]:
+    rows = []
+    with TemporaryDirectory() as folder, _upstream() as upstream:
+        for name, request in kinds.items():
+            with proxy("fcshim", upstream, Path(folder), "--tools", "prompt") as server:
+                ages = asyncio.run(_measure(server.port, request, seconds)).ages
+            print(name, *(f"{_percentile(ages, share):.1f}" for share in (0.5, 0.99, 1.0)), flush=True)
+            rows.append((name, _percentile(ages, 0.5), _percentile(ages, 0.99), _percentile(ages, 1.0)))
+    return rows
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--upstream"]:
+        asyncio.run(_serve_upstream(int(sys.argv[2])))
+    else:
+        sys.exit(main())

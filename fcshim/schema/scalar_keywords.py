@@ -1,0 +1,144 @@
+"""The keywords of JSON Schema that look at one value only: numbers, sizes and types.
+
+Rule: each returns why the value violates it, or None; an operand of the wrong kind is never passed in.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Final
+
+from fcshim.events import JSON
+from fcshim.schema.excerpt import excerpt
+
+ScalarCheck = Callable[[JSON, JSON], str | None]
+"""Takes the operand and the value; returns the message without the value's excerpt."""
+
+
+def is_number(value: JSON) -> bool:
+    """Say whether it is a finite number."""
+    return _is_numeric(value) and (isinstance(value, int) or math.isfinite(value))
+
+
+def is_count(value: JSON) -> bool:
+    """Say whether it is a size: an integer that is not negative."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def is_of_type(value: JSON, name: str) -> bool:
+    """Say whether the value is of a type; 5.0 is an integer, as since draft 6."""
+    return _TYPE_CHECKS[name](value)
+
+
+def type_names(operand: JSON) -> list[str]:
+    """Return the names in the keyword `type`."""
+    return [operand] if isinstance(operand, str) else operand
+
+
+def names_types(operand: JSON) -> bool:
+    """Say whether the operand of `type` names known types only."""
+    names = [operand] if isinstance(operand, str) else operand
+    return isinstance(names, list) and all(isinstance(name, str) and name in _TYPE_CHECKS for name in names)
+
+
+def _is_numeric(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_TYPE_CHECKS: Final[dict[str, Callable[[JSON], bool]]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "integer": lambda value: _is_numeric(value) and (isinstance(value, int) or value.is_integer()),
+    "number": _is_numeric,
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+}
+
+
+def _check_type(operand: JSON, value: JSON) -> str | None:
+    names = type_names(operand)
+    if any(is_of_type(value, name) for name in names):
+        return None
+    return f"is not of type {', '.join(map(repr, names))}"
+
+
+def _number_check(violates: Callable[[JSON, JSON], bool], message: str) -> ScalarCheck:
+    def check(operand: JSON, value: JSON) -> str | None:
+        return f"{message} {operand!r}" if _is_numeric(value) and violates(value, operand) else None
+
+    return check
+
+
+def _size_check(
+    kind: type[str | list[JSON] | dict[str, JSON]], violates: Callable[[int, int], bool], message: Callable[[int], str]
+) -> ScalarCheck:
+    def check(operand: JSON, value: JSON) -> str | None:
+        return message(operand) if isinstance(value, kind) and violates(len(value), operand) else None
+
+    return check
+
+
+def _is_no_multiple(value: JSON, divisor: JSON) -> bool:
+    if isinstance(value, int) and isinstance(divisor, int):
+        return bool(value % divisor)
+    try:
+        quotient = value / divisor
+        return bool(int(quotient) != quotient)
+    except OverflowError:  # beyond a double's range, exact fractions decide; infinity is a multiple of nothing
+        return not is_number(value) or (Fraction(value) / Fraction(divisor)).denominator != 1
+
+
+def _below(size: int, limit: int) -> bool:
+    return size < limit
+
+
+def _above(size: int, limit: int) -> bool:
+    return size > limit
+
+
+def _too_short(limit: int) -> str:
+    return "should be non-empty" if limit == 1 else "is too short"
+
+
+def _too_long(limit: int) -> str:
+    return "is expected to be empty" if limit == 0 else "is too long"
+
+
+def _too_few_members(limit: int) -> str:
+    return "should be non-empty" if limit == 1 else "does not have enough properties"
+
+
+def _too_many_members(limit: int) -> str:
+    return "is expected to be empty" if limit == 0 else "has too many properties"
+
+
+SCALAR_KEYWORDS: Final[dict[str, tuple[Callable[[JSON], bool], ScalarCheck]]] = {
+    "type": (names_types, _check_type),
+    "multipleOf": (
+        lambda operand: is_number(operand) and operand > 0,
+        _number_check(_is_no_multiple, "is not a multiple of"),
+    ),
+    "minimum": (is_number, _number_check(lambda value, limit: value < limit, "is less than the minimum of")),
+    "maximum": (is_number, _number_check(lambda value, limit: value > limit, "is greater than the maximum of")),
+    "exclusiveMinimum": (
+        is_number,
+        _number_check(lambda value, limit: value <= limit, "is less than or equal to the minimum of"),
+    ),
+    "exclusiveMaximum": (
+        is_number,
+        _number_check(lambda value, limit: value >= limit, "is greater than or equal to the maximum of"),
+    ),
+    "minLength": (is_count, _size_check(str, _below, _too_short)),
+    "maxLength": (is_count, _size_check(str, _above, _too_long)),
+    "minItems": (is_count, _size_check(list, _below, _too_short)),
+    "maxItems": (is_count, _size_check(list, _above, _too_long)),
+    "minProperties": (is_count, _size_check(dict, _below, _too_few_members)),
+    "maxProperties": (is_count, _size_check(dict, _above, _too_many_members)),
+}
+"""Of each keyword: what its operand must be, and its check."""
+
+
+def scalar_message(value: JSON, reason: str) -> str:
+    """Return the whole message of a violation."""
+    return f"{excerpt(value)} {reason}"

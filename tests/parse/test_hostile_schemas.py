@@ -1,0 +1,55 @@
+"""Calls whose check against the schema would take too long."""
+
+import json
+
+import pytest
+
+from fcshim import StreamParser
+from fcshim.events import ToolCallEnd
+from tests.schema.test_hostile import OBJECTS, chain
+from tests.steps import steps
+
+pytestmark = pytest.mark.security
+
+DOUBLED = chain("anyOf", {"type": "string"}) | {"type": "object"}
+
+
+def ends(tool, arguments, mode="stream"):
+    call = json.dumps({"name": "f", "arguments": arguments})
+    parser = StreamParser("hermes", [{"name": "f"} | tool], arguments=mode)
+    events = [*parser.feed(f"<tool_call>\n{call}\n</tool_call>"), *parser.close("complete")]
+    return [event for event in events if isinstance(event, ToolCallEnd)]
+
+
+def test_a_strict_call_that_cannot_be_checked_is_an_error():
+    (end,) = ends({"parameters": DOUBLED, "strict": True}, {"a": 1})
+
+    assert end.error is not None
+    assert (end.error.kind, end.error.message) == ("limit", "arguments and schema of f are too large to be checked")
+
+
+def test_a_validated_call_that_cannot_be_checked_is_an_error():
+    (end,) = ends({"parameters": DOUBLED}, {"a": 1}, "validated")
+
+    assert end.error is not None
+    assert end.error.kind == "limit"
+
+
+@pytest.mark.parametrize("mode", ["stream", "checked", "resumable"])
+def test_another_call_that_cannot_be_checked_passes_as_written(mode):
+    (end,) = ends({"parameters": DOUBLED}, {"a": 1}, mode)
+
+    assert end.error is None
+    assert json.loads(end.tool_call_arguments_complete) == {"a": 1}
+
+
+def test_many_calls_of_a_reply_share_one_limit():
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"anyOf": OBJECTS}}}}
+    call = "<tool_call>\n" + json.dumps({"name": "f", "arguments": {"a": {"q": "5"}}}) + "\n</tool_call>\n"
+
+    def work(count):
+        parser = StreamParser("hermes", [tool])
+        return steps(lambda: [*parser.feed(call * count), *parser.close("complete")])
+
+    assert work(160) < 2.5 * work(80)
+    assert work(160) < 8_000_000
