@@ -10,7 +10,7 @@ import ipaddress
 import socket
 from ipaddress import IPv4Address, IPv6Address
 
-from aiohappyeyeballs import AddrInfoType
+from aiohttp import AddrInfoType
 
 
 class PrivateAddressError(OSError):

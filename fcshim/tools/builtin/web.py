@@ -80,7 +80,9 @@ class Web:
         """Return the tools."""
         traits = Traits(sensitivity="safe", reads_only=True, source="builtin:web")
         return [
-            FunctionTool(self.fetch, name="WebFetch", traits=msgspec.structs.replace(traits, subject="url")),
+            FunctionTool(
+                self.fetch, name="WebFetch", traits=msgspec.structs.replace(traits, subject="url", subject_kind="url")
+            ),
             FunctionTool(self.search, name="WebSearch", traits=msgspec.structs.replace(traits, subject="query")),
         ]
 
