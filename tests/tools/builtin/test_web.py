@@ -9,8 +9,8 @@ import pytest
 
 from fcshim.errors import ConfigError, ToolError
 from fcshim.tools.builtin import SearchService, Web
+from fcshim.tools.builtin.article import html_to_markdown
 from fcshim.tools.builtin.fetch import fetch
-from fcshim.tools.builtin.web import html_to_markdown
 from tests.tools.builtin.tool_calls import error_text, result_text
 
 PARAGRAPH = "A long paragraph about something that somebody may want to know, with commas, and more. " * 3
@@ -98,22 +98,65 @@ async def test_a_long_page_is_summarised(site):
     assert "Who? 50" == await result_text(tools, "WebFetch", url=f"{site.url}/short", prompt="Who?")
 
 
-def test_a_page_without_article_is_converted_whole():
+async def test_a_page_without_article_is_converted_whole():
     pytest.importorskip("readability")
+    page = "<html><body><ul><li><a href='/a'>a</a></li></ul></body></html>"
 
-    assert "[a](/a)" in html_to_markdown("<html><body><ul><li><a href='/a'>a</a></li></ul></body></html>", "text/html")
+    assert "[a](/a)" in await html_to_markdown(page, "text/html")
 
 
-def test_broken_html_is_no_error():
+async def test_broken_html_is_no_error():
     pytest.importorskip("readability")
     for text in ("", "<", "<html", "<a" * 10_000, "\0"):
-        html_to_markdown(text, "text/html")
+        await html_to_markdown(text, "text/html")
 
 
-def test_html_that_is_nested_too_deeply_is_an_error():
+async def test_html_that_is_nested_too_deeply_is_an_error():
     pytest.importorskip("readability")
     with pytest.raises(ToolError, match="ask with raw"):
-        html_to_markdown("<div>" * 3_000 + "x" * 1_000, "text/html")
+        await html_to_markdown("<div>" * 3_000 + "x" * 1_000, "text/html")
+
+
+@pytest.mark.security
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<br>" * 1_000_000,
+        "<p " + "a=b " * 1_000_000 + ">",
+        "<!--" * 1_000_000,
+        "<!-- x -->" * 400_000,
+        "<table>" * 500_000,
+        "<a href=x>" * 400_000,
+        "<p>" * 1_000_000 + "x",
+    ],
+)
+async def test_a_hostile_page_leaves_the_loop_free(page):
+    """The conversion is ended at its limit, and other tasks run all the while (they did not for 13 to 45 s)."""
+    pytest.importorskip("readability")
+    ticks = 0
+
+    async def tick():
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.05)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    with contextlib.suppress(ToolError):
+        await html_to_markdown(page, "text/html", seconds=1)
+    ticking.cancel()
+
+    assert ticks >= 3
+
+
+@pytest.mark.security
+async def test_a_page_beyond_the_limits_is_an_error(monkeypatch):
+    pytest.importorskip("readability")
+    with pytest.raises(ToolError, match=r"not converted within 0\.01 seconds; ask with raw"):
+        await html_to_markdown("<p>x" * 1_000, "text/html", seconds=0.01)
+    monkeypatch.setattr("fcshim.tools.builtin.article.MEMORY_LIMIT", 150 * 2**20)
+    with pytest.raises(ToolError, match="memory"):
+        await html_to_markdown("<p>x" * 100_000, "text/html")
 
 
 async def test_a_few_redirects_are_followed(site):
