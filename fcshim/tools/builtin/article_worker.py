@@ -17,8 +17,11 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 def main() -> None:
     """Convert one page."""
     request = json.load(sys.stdin.buffer)
-    _limit_memory(request["memory"])
     try:
+        import markdownify  # noqa: F401, PLC0415 - before the limit, so that only the page's memory counts
+        import readability  # noqa: F401, PLC0415
+
+        _limit_memory(request["memory"])
         answer = {"markdown": _convert(request["html"])}
     except ImportError:
         answer = {"error": "Pages cannot be read here: pip install 'fcshim[tools]', or ask with raw."}
