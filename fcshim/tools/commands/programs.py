@@ -77,8 +77,7 @@ _RISKY_VARIABLE = re.compile(
 )
 _SED_EXECUTES = re.compile(r"(?:^|[;{}\n\s\d$/])[eEwW](?:\s|$)|(?<=\W)[gpIiMm0-9]*[ew][gpIiMm0-9]*(?:$|[\s;}])")
 _OPTIONS: dict[str, str] = {
-    "git": "--exec-path --config-env --upload-pack --receive-pack --exec --extcmd --ext-diff --textconv --output "
-    "--open-files-in-pager --git-dir --work-tree",
+    "git": "--upload-pack --receive-pack --exec --extcmd --ext-diff --textconv --output --open-files-in-pager",
     "git clone": "-c -u --config --template",
     **dict.fromkeys(("git fetch", "git pull", "git ls-remote"), "--upload-pack"),
     "git push": "--receive-pack --exec",
@@ -129,7 +128,7 @@ _OPTIONS: dict[str, str] = {
     "dpkg": "--pre-invoke --post-invoke",
 }
 """Options that execute what follows them, load code, or write a file; with a subcommand, or for all of them."""
-_LEADING_OPTIONS = {"git": "-c -C -p --paginate"}
+_LEADING_OPTIONS = {"git": "-c -C -p --paginate --exec-path --config-env --git-dir --work-tree"}
 """Options that count only before the subcommand: `git log -c` shows merges."""
 _SUBCOMMANDS: dict[str, str] = {
     "git": "config bisect submodule difftool mergetool filter-branch send-email daemon shell hook for-each-repo "

@@ -85,6 +85,7 @@ class _CommandReader:
     def read_script(self, script: str, depth: int) -> None:
         """Read a script and what its commands run."""
         self._left -= len(script)
+        self.complete &= "\\`" not in script  # backquotes in backquotes, which the parser reads as text
         if self._left < 0 or depth > MAX_DEPTH or script.count("|") > MAX_PIPES:
             self.complete = False
             return
@@ -133,7 +134,7 @@ class _CommandReader:
         elif name in SHELLS:
             self._read_shell(words, depth)
         elif name == "eval":
-            self._read_texts([" ".join(word.text for word in words[1:])], depth)
+            self._read_texts([" ".join(word.text for word in words[1:]).removeprefix("-- ")], depth)
             self.complete &= all(word.known for word in words)
         elif name in WRAPPERS or is_loader(name):
             self._read_wrapper(words, WRAPPERS.get(name, 0), depth)
